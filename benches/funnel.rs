@@ -7,7 +7,11 @@
 mod common;
 
 use std::fs;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::path::Arg;
 
 use common::{Bench, CANDIDATES, columns, compare, figure, heading, middle_of, sizes, timed};
 
@@ -16,6 +20,32 @@ fn edit_all(worktrees: &[PathBuf], text: &str) {
     for (i, worktree) in worktrees.iter().enumerate() {
         for file in ["src/d1/f1.txt", "src/d2/f2.txt", "src/d3/new.txt"] {
             fs::write(worktree.join(file), format!("{text} {i}\n")).expect("a file");
+        }
+    }
+}
+
+/// Lists all directories of these worktrees and takes the stat of each file, with two threads: no capture that trusts
+/// no watcher can be faster.
+fn look_at_all(worktrees: &[PathBuf]) {
+    std::thread::scope(|scope| {
+        for half in worktrees.chunks(worktrees.len().div_ceil(2)) {
+            scope.spawn(|| half.iter().for_each(|worktree| look_below(CWD, worktree)));
+        }
+    });
+}
+
+fn look_below(parent: impl AsFd, directory: impl Arg) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(parent, directory, flags, Mode::empty()).expect("a directory");
+    let mut listing = Dir::new(opened).expect("readable");
+    while let Some(entry) = listing.read() {
+        let entry = entry.expect("readable");
+        let name = entry.file_name();
+        let handle = listing.fd().expect("open");
+        match entry.file_type() {
+            FileType::Directory if ![c".", c".."].contains(&name) => look_below(handle, name),
+            FileType::Directory => {}
+            _ => drop(rustix::fs::statat(handle, name, AtFlags::SYMLINK_NOFOLLOW).expect("a file")),
         }
     }
 }
@@ -32,25 +62,35 @@ fn capture_all(bench: &Bench, run: &str) {
         bench.git(&format!("worktree add -q --detach {} HEAD", path.display()));
     }
     let round = std::cell::Cell::new(0);
+    let edit = |worktrees: &[PathBuf]| {
+        round.set(round.get() + 1);
+        edit_all(worktrees, &format!("round {}", round.get()));
+    };
+    let capture_by_hand = || {
+        edit(&by_hand);
+        timed(|| {
+            for path in &by_hand {
+                let at = format!("-C {}", path.display());
+                bench.git(&format!("{at} add -A"));
+                bench.git(&format!("{at} write-tree"));
+                bench.git(&format!("{at} diff --staged"));
+                bench.git(&format!("{at} diff --staged --numstat"));
+            }
+        })
+    };
+    let capture = || {
+        edit(&ours);
+        timed(|| drop(bench.frites(&format!("capture {run}"))))
+    };
     compare(
         "  capture of 8 x 3 edits, against add -A, write-tree, 2 x diff",
-        || {
-            round.set(round.get() + 1);
-            edit_all(&ours, &format!("round {}", round.get()));
-            timed(|| drop(bench.frites(&format!("capture {run}"))))
-        },
-        || {
-            edit_all(&by_hand, &format!("round {}", round.get()));
-            timed(|| {
-                for path in &by_hand {
-                    let at = format!("-C {}", path.display());
-                    bench.git(&format!("{at} add -A"));
-                    bench.git(&format!("{at} write-tree"));
-                    bench.git(&format!("{at} diff --staged"));
-                    bench.git(&format!("{at} diff --staged --numstat"));
-                }
-            })
-        },
+        capture,
+        capture_by_hand,
+    );
+    compare(
+        "  a stat of each of their files by two threads, against the same",
+        || timed(|| look_at_all(&ours)),
+        capture_by_hand,
     );
     for path in &by_hand {
         bench.git(&format!("worktree remove --force {}", path.display()));

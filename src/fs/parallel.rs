@@ -20,22 +20,6 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync)
     done.into_iter().collect()
 }
 
-/// The number of items from which [`map_brief`] starts threads.
-const MANY: usize = 32;
-
-/// As [`map`], for items that take some ten microseconds each: the threads of few of them would cost
-/// more than they save.
-pub fn map_brief<T: Sync, R: Send>(
-    items: &[T],
-    work: impl Fn(&T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    if items.len() < MANY {
-        return items.iter().map(work).collect();
-    }
-    let done: Vec<Result<R>> = items.par_iter().with_min_len(MANY / 4).map(&work).collect();
-    done.into_iter().collect()
-}
-
 /// Like [`map`], with a state that `init` makes and that goes from item to item: there are about as many states
 /// as threads.
 pub fn map_with<T: Sync, S: Send, R: Send>(

@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Cause, Error, Result};
-use crate::fs::{atomic, parallel, regular};
+use crate::fs::atomic;
+use crate::fs::regular;
 use crate::git::objects::StoredContent;
 use crate::git::refs;
 use crate::git::repo::Repo;
@@ -41,8 +42,10 @@ pub(super) fn newer(what: &str) -> Error {
 impl Store {
     /// All runs, oldest first.
     pub fn runs(&self) -> Result<Vec<Run>> {
-        let read = parallel::map_brief(&self.run_names()?, |name| self.run(name))?;
-        let mut runs: Vec<Run> = read.into_iter().flatten().collect();
+        let mut runs: Vec<Run> = Vec::new();
+        for name in self.run_names()? {
+            runs.extend(self.run(&name)?);
+        }
         runs.sort_by(|a, b| {
             (a.created, a.run.number(), &a.run).cmp(&(b.created, b.run.number(), &b.run))
         });

@@ -13,7 +13,6 @@ use crate::commands::status::shown::{Member, ShownRun, conflicts};
 use crate::commands::values;
 use crate::complete;
 use crate::error::{Result, exit};
-use crate::fs::parallel;
 use crate::model::address::Address;
 use crate::model::board::Row;
 use crate::model::candidate::{Candidate, State};
@@ -230,16 +229,15 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
 }
 
 fn read_all(session: &ReadSession, runs: Vec<(Run, Option<Name>)>) -> Result<Vec<ShownRun>> {
-    let read = parallel::map_brief(&runs, |(run, _)| members(session, run))?;
-    let with_members =
-        |((run, only), members): ((Run, Option<Name>), _)| ShownRun { run, only, members };
-    Ok(runs.into_iter().zip(read).map(with_members).collect())
+    let read = |(run, only)| Ok(ShownRun { members: members(session, &run)?, run, only });
+    runs.into_iter().map(read).collect()
 }
 
 fn show_all(session: &ReadSession, runs: &[ShownRun]) -> Result<String> {
     let at_work = progress::runs_at_work(&session.store)?;
     let show = |one: &ShownRun| show(session, one, at_work.contains(&one.run.run));
-    Ok(parallel::map_brief(runs, show)?.join("\n"))
+    let parts: Vec<String> = runs.iter().map(show).collect::<Result<_>>()?;
+    Ok(parts.join("\n"))
 }
 
 fn members(session: &ReadSession, run: &Run) -> Result<Vec<Member>> {
