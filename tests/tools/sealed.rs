@@ -1,12 +1,12 @@
 //! Sealed worlds: oracle commands run at the path of the user's checkout, over the base's outputs,
 //! and everything that they write is thrown away.
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::common::World;
 use crate::common::sealed::{sealed, stale_project};
+use crate::common::{World, poll};
 use crate::tool::{
     MAKE, NAMESPACES, SECCOMP, UNREADABLE_DIRECTORY, WITHOUT_LANDLOCK, trials, without_namespaces,
 };
@@ -23,6 +23,7 @@ trials! {
     without_the_network_there_is_the_loopback_device_alone: [NAMESPACES];
     a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too: [NAMESPACES];
     what_a_killed_judge_leaves_is_removed_by_the_next_command: [NAMESPACES];
+    an_interrupted_judge_leaves_nothing_of_the_tree_that_it_prepared: [NAMESPACES];
     only_confirmed_results_can_be_landed_or_replayed: [NAMESPACES, MAKE];
     no_descriptor_of_a_command_leads_out_or_forges_its_end: [NAMESPACES];
     outputs_that_cannot_be_read_or_kept_stop_no_judging: [NAMESPACES, UNREADABLE_DIRECTORY];
@@ -226,6 +227,28 @@ fn what_a_killed_judge_leaves_is_removed_by_the_next_command() {
         while pgrep -f '^sleep 4321$'; do :; done";
     world.sh(&world.repo, script).expect(0);
     world.frites(["judge", "--test", "true"]).expect(0);
+    world.assert_clean();
+}
+
+/// The number of trees whose checkouts for sealed worlds are whole.
+fn prepared(world: &World) -> usize {
+    let rooms = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path());
+    let repositories = rooms(&world.home().join("cache/git-frites"));
+    let worlds = repositories.flat_map(|repository| rooms(&repository.join("worlds")));
+    worlds.filter(|room| room.join("git/index").exists()).count()
+}
+
+fn an_interrupted_judge_leaves_nothing_of_the_tree_that_it_prepared() {
+    let world = sealed();
+    world.attempts(&["echo 1 > README", "echo 2 > README", "echo 3 > README"]);
+    let test = "grep -q hello README || { cat README >> ~/shared/began; sleep 4323; }";
+    let judge = ["judge", "--test", test];
+    let mut child = world.command(&world.repo, "git-frites", judge).spawn().unwrap();
+    poll(|| shared_lines(&world, "began").len() == 1 && prepared(&world) == 2);
+    world.run(&world.repo, "kill", ["-INT", &child.id().to_string()]).expect(0);
+    child.wait().unwrap();
+    assert_eq!(shared_lines(&world, "began"), ["1"], "one command at a time");
+    assert_eq!(prepared(&world), 0);
     world.assert_clean();
 }
 

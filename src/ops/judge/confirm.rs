@@ -254,7 +254,13 @@ mod tests {
     }
 
     impl Judge for Oracle<'_> {
-        fn judge(&self, entry: &Entry, _: &Cancel) -> Result<Option<EntryOutcome>> {
+        type Prepared = ();
+
+        fn prepare(&self, _: &Entry) -> Result<()> {
+            Ok(())
+        }
+
+        fn judge(&self, entry: &Entry, (): (), _: &Cancel) -> Result<Option<EntryOutcome>> {
             let tree = &self.trees[tree_number(entry)];
             let results = self.results(tree, 0);
             let again = tree.has_base_tests && outcome::all_passed(&results);

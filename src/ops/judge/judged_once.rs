@@ -27,6 +27,11 @@ pub struct JudgedOnce {
 }
 
 impl JudgedOnce {
+    /// True if the outcome of a tree is known, or another thread judges it now.
+    pub fn knows(&self, tree: &Oid) -> bool {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).contains_key(tree)
+    }
+
     /// The outcome of a tree, and true if it was known; what `judge` gives otherwise. While one
     /// thread judges a tree, others that need the same one wait.
     pub fn get_or_judge(

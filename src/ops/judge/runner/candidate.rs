@@ -13,7 +13,7 @@ use crate::ops::judge::{keep, shown};
 use crate::ops::progress::Board;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::run::OracleEnd;
-use crate::oracle::sealed::Warmth;
+use crate::oracle::sealed::{SealedCheckout, Warmth};
 use crate::process::interrupt::Cancel;
 use crate::ui::comparison;
 
@@ -39,12 +39,17 @@ impl<'r, 'a> EntryJudge<'r, 'a> {
         EntryJudge { runner, alone: workers == 1, warmth, board }
     }
 
-    fn run_oracle(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<EntryOutcome>> {
+    fn run_oracle(
+        &self,
+        entry: &Entry,
+        prepared: Option<SealedCheckout>,
+        cancel: &Cancel,
+    ) -> Result<Option<EntryOutcome>> {
         let runner = self.runner;
         let name = &entry.candidate;
         let report = runner.report_to(entry)?;
         let suspect = self.alone.then_some(name);
-        let how = (cancel, self.warmth);
+        let how = |prepared| HowToJudge { cancel, warmth: self.warmth, prepared };
         if runner.settings.in_place {
             runner.tamper.begin()?;
             let end = runner.run_in_worktree(name, &report, cancel)?;
@@ -54,13 +59,16 @@ impl<'r, 'a> EntryJudge<'r, 'a> {
         let Some(tree) = entry.judged() else {
             return Ok(entry_outcome(runner.not_started(&report, "nothing was captured")));
         };
-        let Some((results, mut effort)) = runner.outcome_of(tree, &report, suspect, how)? else {
+        let Some((results, mut effort)) =
+            runner.outcome_of(tree, &report, suspect, how(prepared))?
+        else {
             return Ok(None);
         };
         let mut base_tests = Vec::new();
         if let Some(tree) = tree_with_base_tests(entry, &results) {
             let second = report.with_base_tests();
-            let Some((results, more)) = runner.outcome_of(tree, &second, suspect, how)? else {
+            let Some((results, more)) = runner.outcome_of(tree, &second, suspect, how(None))?
+            else {
                 return Ok(None);
             };
             base_tests = results;
@@ -71,12 +79,31 @@ impl<'r, 'a> EntryJudge<'r, 'a> {
 }
 
 impl Judge for EntryJudge<'_, '_> {
-    fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<EntryOutcome>> {
+    type Prepared = Option<SealedCheckout>;
+
+    fn prepare(&self, entry: &Entry) -> Result<Option<SealedCheckout>> {
+        entry.judged().map_or(Ok(None), |tree| self.runner.prepare(tree, self.warmth))
+    }
+
+    fn judge(
+        &self,
+        entry: &Entry,
+        prepared: Option<SealedCheckout>,
+        cancel: &Cancel,
+    ) -> Result<Option<EntryOutcome>> {
         self.board.began(&entry.candidate);
-        let judged = self.run_oracle(entry, cancel)?;
+        let judged = self.run_oracle(entry, prepared, cancel)?;
         self.board.ended(&entry.candidate, shown::ending(judged.as_ref()));
         Ok(judged)
     }
+}
+
+/// The way in which a tree is judged.
+struct HowToJudge<'c> {
+    cancel: &'c Cancel,
+    warmth: Warmth,
+    /// The tree's checkout, if there is one yet.
+    prepared: Option<SealedCheckout>,
 }
 
 /// The outcome of an entry that is judged once.
@@ -99,7 +126,7 @@ impl OracleRunner<'_> {
     }
 
     /// A tree, with a commit of it on the run's base, which is kept until judging ends.
-    fn judged_tree(&self, tree: &Oid) -> Result<JudgedTree> {
+    pub(super) fn judged_tree(&self, tree: &Oid) -> Result<JudgedTree> {
         // Until a ref keeps the commit, a garbage collection may delete it.
         let keep = || keep::keep_tree(self.session, self.run, tree);
         let commit = self.session.repo.retry_during_gc(keep)?;
@@ -160,7 +187,7 @@ impl OracleRunner<'_> {
         tree: &Oid,
         report: &ReportTo,
         suspect: Option<&Name>,
-        (cancel, warmth): (&Cancel, Warmth),
+        HowToJudge { cancel, warmth, prepared }: HowToJudge<'_>,
     ) -> Result<Option<(Vec<StageResult>, Effort)>> {
         let mut effort = Effort::default();
         let found = self.once(warmth).get_or_judge(tree, || {
@@ -170,7 +197,10 @@ impl OracleRunner<'_> {
                 effort.saved_cached = commands_run(&results);
                 return Ok(Some(TreeOutcome { results, logs }));
             }
-            let end = self.run_on_commit(&judged.commit, report, cancel, warmth)?;
+            let end = match prepared {
+                Some(checkout) => self.run_in_world(&checkout, &judged.commit, report, cancel)?,
+                None => self.run_on_commit(&judged.commit, report, cancel, warmth)?,
+            };
             let results = match end {
                 OracleEnd::Finished(results) => Some(results),
                 OracleEnd::Cancelled => None,

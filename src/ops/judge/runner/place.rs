@@ -12,7 +12,7 @@ use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::log_end;
 use crate::oracle::restricted::PrivateDirectories;
 use crate::oracle::run::{self as oracle_run, ExecContext, OracleEnd};
-use crate::oracle::sealed::{SealedCheckouts, Warmth};
+use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
 use crate::process::world_spec::Confinement;
 use crate::ui::comparison;
@@ -52,7 +52,8 @@ impl OracleRunner<'_> {
     ) -> Result<OracleEnd> {
         if let Some(layered) = &self.layered {
             if self.settings.world == WorldKind::Sealed {
-                return self.run_in_world(layered, commit, report, cancel, warmth);
+                let checkout = self.seal(layered, commit, warmth)?;
+                return self.run_in_world(&checkout, commit, report, cancel);
             }
             let has_outputs = || *commit == self.run.base || layered.has_outputs();
             if warmth == Warmth::Warm
@@ -88,18 +89,36 @@ impl OracleRunner<'_> {
         end
     }
 
-    /// Runs the oracle on one commit in a sealed world. What it leaves on the base is kept for the
-    /// candidates.
-    fn run_in_world(
+    /// A tree's checkout for a sealed world, before anybody waits for it. None if there are no such
+    /// worlds, or if the tree's outcome need not be found.
+    pub(super) fn prepare(&self, tree: &Oid, warmth: Warmth) -> Result<Option<SealedCheckout>> {
+        let sealed = self.layered.as_ref().filter(|_| self.settings.world == WorldKind::Sealed);
+        let Some(sealed) = sealed.filter(|_| !self.once(warmth).knows(tree)) else {
+            return Ok(None);
+        };
+        let judged = self.judged_tree(tree)?;
+        self.seal(sealed, &judged.commit, warmth).map(Some)
+    }
+
+    fn seal(
         &self,
         sealed: &SealedCheckouts<'_>,
         commit: &Oid,
+        warmth: Warmth,
+    ) -> Result<SealedCheckout> {
+        self.tamper.begin()?;
+        sealed.acquire(commit, warmth)
+    }
+
+    /// Runs the oracle on one commit in a sealed world. What it leaves on the base is kept for the
+    /// candidates.
+    pub(super) fn run_in_world(
+        &self,
+        checkout: &SealedCheckout,
+        commit: &Oid,
         report: &ReportTo,
         cancel: &Cancel,
-        warmth: Warmth,
     ) -> Result<OracleEnd> {
-        self.tamper.begin()?;
-        let checkout = sealed.acquire(commit, warmth)?;
         if let Some(reason) = &checkout.problem {
             return Ok(self.not_started(report, reason));
         }
@@ -118,7 +137,8 @@ impl OracleRunner<'_> {
             // Without outputs the candidates take longer, and nothing else differs.
             if *commit == self.run.base
                 && checkout.is_overlay
-                && let Err(error) = sealed.keep_outputs(&checkout)
+                && let Some(sealed) = &self.layered
+                && let Err(error) = sealed.keep_outputs(checkout)
             {
                 tracing::debug!(error = error.message, "the base's outputs are not kept");
             }

@@ -47,7 +47,9 @@ impl OracleRunner<'_> {
         }
         let trees = waiting.len() + usize::from(with_base);
         if trees > 0 && !self.settings.in_place {
-            self.require_space(&self.run.base, jobs.min(trees))?;
+            // One more is prepared while the commands on others run.
+            let ahead = usize::from(self.settings.world == WorldKind::Sealed);
+            self.require_space(&self.run.base, (jobs + ahead).min(trees))?;
         }
         let workers = scheduler.workers(jobs, usize::from(with_base));
         // The candidates wait for the outputs of the base.

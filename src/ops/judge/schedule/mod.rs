@@ -2,7 +2,7 @@
 //!
 //! The scheduler uses neither git nor processes, so that unit tests can give it their own
 //! [`Judge`].
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
@@ -24,9 +24,20 @@ pub enum StopWhen {
 
 /// Runs the oracle for one entry.
 pub trait Judge: Sync {
+    /// What is made for an entry before its commands may run.
+    type Prepared;
+
+    /// Prepares for an entry, which may then not be judged. This runs no command.
+    fn prepare(&self, entry: &Entry) -> Result<Self::Prepared>;
+
     /// Runs the oracle on the entry's tree and, if it passes there, on the tree with the base's
     /// tests. None if it was cancelled.
-    fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<EntryOutcome>>;
+    fn judge(
+        &self,
+        entry: &Entry,
+        prepared: Self::Prepared,
+        cancel: &Cancel,
+    ) -> Result<Option<EntryOutcome>>;
 }
 
 /// Judges each distinct tree once and gives the results to every entry with that tree.
@@ -34,14 +45,19 @@ pub struct Scheduler<'e> {
     stop: StopWhen,
     groups: Groups,
     shared: Mutex<Shared<'e>>,
-    /// Signalled when a group has ended.
+    /// Signalled when a group has begun or ended.
     changed: Condvar,
 }
 
 /// The state that the workers share.
 struct Shared<'e> {
     entries: &'e mut [Entry],
+    /// The groups that a worker has taken, to prepare them or to run their commands.
     running: BTreeMap<usize, Arc<Cancel>>,
+    /// Those of them whose commands may run.
+    executing: BTreeSet<usize>,
+    /// True during the work that comes before the groups, which runs commands, too.
+    first_runs: bool,
     effort: Effort,
     /// The first error of any worker.
     error: Option<Error>,
@@ -59,6 +75,8 @@ impl<'e> Scheduler<'e> {
         let shared = Shared {
             entries,
             running: BTreeMap::new(),
+            executing: BTreeSet::new(),
+            first_runs: false,
             effort: Effort::default(),
             error: None,
             first: Arc::default(),
@@ -89,14 +107,15 @@ impl<'e> Scheduler<'e> {
         groups.into_iter().map(|group| shared.entries[group].candidate.clone()).collect()
     }
 
-    /// The number of threads that have something to do when `jobs` may run at once, with `more`
-    /// work beside the groups.
+    /// The number of groups whose commands can run at once when `jobs` may, with `more` work beside
+    /// the groups.
     pub fn workers(&self, jobs: usize, more: usize) -> usize {
         jobs.max(1).min(self.unjudged(&self.lock()).len() + more)
     }
 
-    /// Judges on so many threads, until all that matters is judged, or one fails. The first of them
-    /// does the work `first` before it judges.
+    /// Judges until all that matters is judged, or one judge fails. The commands of so many groups
+    /// run at once, and beside them one more group is prepared. The first worker does the work `first`
+    /// before it judges.
     ///
     /// Panics if a judge or `first` panics, after the other workers have stopped.
     pub fn run(
@@ -108,9 +127,13 @@ impl<'e> Scheduler<'e> {
         let span = tracing::Span::current();
         let judge_groups = || {
             while let Some(group) = self.next() {
-                self.judge(&group, judge);
+                let prepared = judge.prepare(&group.entry);
+                if self.await_turn(&group, workers) {
+                    self.judge(&group, prepared, judge);
+                }
             }
         };
+        self.lock().first_runs = true;
         std::thread::scope(|scope| {
             if workers > 0 {
                 scope.spawn(|| {
@@ -119,7 +142,7 @@ impl<'e> Scheduler<'e> {
                     judge_groups();
                 });
             }
-            for _ in 1..workers {
+            for _ in 0..workers {
                 scope.spawn(|| {
                     let _span = span.enter();
                     judge_groups();
@@ -133,11 +156,14 @@ impl<'e> Scheduler<'e> {
         let guard = StopOnPanic(self);
         let result = first(&cancel);
         drop(guard);
+        let mut shared = self.lock();
+        shared.first_runs = false;
         if let Err(error) = result {
-            let mut shared = self.lock();
             shared.error.get_or_insert(error);
             shared.stop_all();
         }
+        drop(shared);
+        self.changed.notify_all();
     }
 
     /// The number of commands that were run and saved; each tree that was not judged saved
@@ -183,8 +209,32 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    fn judge(&self, running: &RunningGroup<'_, 'e>, judge: &impl Judge) {
-        let end = judge.judge(&running.entry, &running.cancel);
+    /// Waits until the commands of a group may run beside those of others, `jobs` in all. Groups get
+    /// their turns in the order in which they are wanted. False if this one does not matter any more.
+    fn await_turn(&self, RunningGroup { group, .. }: &RunningGroup<'_, 'e>, jobs: usize) -> bool {
+        let mut shared = self.lock();
+        loop {
+            let wanted = self.wanted(&shared);
+            if shared.stopped || !wanted.contains(group) {
+                return false;
+            }
+            if shared.next_turn(&wanted, jobs) == Some(*group) {
+                shared.executing.insert(*group);
+                self.changed.notify_all();
+                return true;
+            }
+            shared = self.changed.wait(shared).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn judge<J: Judge>(
+        &self,
+        running: &RunningGroup<'_, 'e>,
+        prepared: Result<J::Prepared>,
+        judge: &J,
+    ) {
+        let end =
+            prepared.and_then(|prepared| judge.judge(&running.entry, prepared, &running.cancel));
         let mut shared = self.lock();
         match end {
             Ok(None) => {}
@@ -213,6 +263,16 @@ impl<'e> Scheduler<'e> {
 impl Shared<'_> {
     fn set_outcome(&mut self, groups: &Groups, group: usize, outcome: &EntryOutcome) {
         self.effort.add(groups.set_outcome(self.entries, group, outcome));
+    }
+
+    /// The first of the wanted groups that wait for their turn; none while `jobs` execute.
+    fn next_turn(&self, wanted: &[usize], jobs: usize) -> Option<usize> {
+        if self.executing.len() + usize::from(self.first_runs) >= jobs {
+            return None;
+        }
+        let waits =
+            |group: &usize| self.running.contains_key(group) && !self.executing.contains(group);
+        wanted.iter().copied().find(waits)
     }
 
     /// Cancels all that runs, and lets nothing else start.
@@ -252,6 +312,7 @@ impl Drop for RunningGroup<'_, '_> {
     fn drop(&mut self) {
         let mut shared = self.scheduler.lock();
         shared.running.remove(&self.group);
+        shared.executing.remove(&self.group);
         if std::thread::panicking() {
             shared.stop_all();
         }
@@ -262,3 +323,5 @@ impl Drop for RunningGroup<'_, '_> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_ahead;

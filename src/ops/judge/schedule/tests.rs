@@ -10,7 +10,7 @@ use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Stage, StageResult};
 
 /// A usable entry with so many changed lines; entries with the same letter have the same tree.
-fn entry(index: u32, lines: u64, tree: char) -> Entry {
+pub(super) fn entry(index: u32, lines: u64, tree: char) -> Entry {
     let name = format!("c{index}").parse().expect("a valid name");
     Entry {
         iteration: Some(1),
@@ -20,7 +20,7 @@ fn entry(index: u32, lines: u64, tree: char) -> Entry {
     }
 }
 
-fn ended(outcome: Outcome) -> Result<Option<EntryOutcome>> {
+pub(super) fn ended(outcome: Outcome) -> Result<Option<EntryOutcome>> {
     let results = vec![StageResult::new(Stage::Test, 0.0, outcome)];
     let effort = Effort { ran: 1, ..Effort::default() };
     Ok(Some(EntryOutcome { results, base_tests: Vec::new(), effort }))
@@ -33,7 +33,7 @@ fn wait_for_cancel(cancel: &Cancel) -> Result<Option<EntryOutcome>> {
     Ok(None)
 }
 
-fn nothing_first(_: &Cancel) -> Result<()> {
+pub(super) fn nothing_first(_: &Cancel) -> Result<()> {
     Ok(())
 }
 
@@ -54,7 +54,13 @@ impl<F: Fn(&Entry, &Cancel) -> Result<Option<EntryOutcome>> + Sync> Script<F> {
 }
 
 impl<F: Fn(&Entry, &Cancel) -> Result<Option<EntryOutcome>> + Sync> Judge for Script<F> {
-    fn judge(&self, entry: &Entry, cancel: &Cancel) -> Result<Option<EntryOutcome>> {
+    type Prepared = ();
+
+    fn prepare(&self, _: &Entry) -> Result<()> {
+        Ok(())
+    }
+
+    fn judge(&self, entry: &Entry, (): (), cancel: &Cancel) -> Result<Option<EntryOutcome>> {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         judged.push(entry.candidate.to_string());
         drop(judged);
@@ -63,7 +69,7 @@ impl<F: Fn(&Entry, &Cancel) -> Result<Option<EntryOutcome>> + Sync> Judge for Sc
 }
 
 /// The value that `work` gives; fails if it takes longer than any machine needs for it.
-fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(super) fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || drop(sender.send(work())));
     receiver.recv_timeout(Duration::from_secs(60)).expect("the scheduler ends")
