@@ -60,9 +60,15 @@ pub struct Scope<'a> {
 }
 
 /// Takes the whole fingerprint for a watch over these commands. git looks at every file of a checkout
-/// for it, so that is left out if they can change none.
-pub fn take(repo: &Repo, scope: &Scope<'_>, commands: WatchedCommands) -> Fingerprint {
-    let mut found = decisive(repo, scope);
+/// for it, so that is left out if they can change none. The facts of [`configuration`] need not be
+/// looked for if they are `known`.
+pub fn take(
+    repo: &Repo,
+    scope: &Scope<'_>,
+    commands: WatchedCommands,
+    known: Option<Fingerprint>,
+) -> Fingerprint {
+    let mut found = decisive_with(repo, scope, known);
     found.refs(repo);
     for checkout in checkouts(repo, scope) {
         let root = checkout.root.as_deref();
@@ -94,7 +100,11 @@ pub fn take(repo: &Repo, scope: &Scope<'_>, commands: WatchedCommands) -> Finger
 /// directories. The list of worktrees belongs to them: if one comes or goes, its other facts are
 /// not worth a report.
 pub fn decisive(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
-    let mut found = configuration(repo, scope);
+    decisive_with(repo, scope, None)
+}
+
+fn decisive_with(repo: &Repo, scope: &Scope<'_>, known: Option<Fingerprint>) -> Fingerprint {
+    let mut found = known.unwrap_or_else(|| configuration(repo, scope));
     let common = repo.common_dir();
     found.hooks("", &common.join("hooks"));
     for (directory, text) in found.hook_directories(repo, scope) {

@@ -11,15 +11,20 @@ use crate::integrity::{IntegrityContext, quarantine};
 /// found, and those that have changed since the commands of any run started.
 ///
 /// `own` is a watch of this process: its fingerprint in memory counts, because an attempt could
-/// have edited the file.
-pub fn update(context: IntegrityContext<'_>, own: Option<(&BaselineDir, &Fingerprint)>) {
+/// have edited the file. Gives the configuration of now, if that had to be known.
+pub fn update(
+    context: IntegrityContext<'_>,
+    own: Option<(&BaselineDir, &Fingerprint)>,
+) -> Option<Fingerprint> {
     let suspects = quarantine::suspects(context.store);
     let watched = baseline::all(context.store);
     let mut settings = SettingOverrides::default();
-    if own.is_some() || !suspects.is_empty() || !watched.is_empty() {
-        let now =
-            context.with_scope(&[], |scope| fingerprint::configuration(context.repo(), scope));
-        for suspect in suspects.into_iter().filter(|s| s.is_still_there(&now)) {
+    let is_needed = own.is_some() || !suspects.is_empty() || !watched.is_empty();
+    let now = is_needed.then(|| {
+        context.with_scope(&[], |scope| fingerprint::configuration(context.repo(), scope))
+    });
+    if let Some(now) = &now {
+        for suspect in suspects.into_iter().filter(|s| s.is_still_there(now)) {
             if suspect.fact.kind == FactKind::Config {
                 settings.add(&suspect.fact.name, suspect.before);
             }
@@ -29,14 +34,15 @@ pub fn update(context: IntegrityContext<'_>, own: Option<(&BaselineDir, &Fingerp
                 continue;
             }
             if let Some((before, _)) = baseline::read(&path) {
-                override_differences(&before, &now, &mut settings);
+                override_differences(&before, now, &mut settings);
             }
         }
         if let Some((_, before)) = own {
-            override_differences(before, &now, &mut settings);
+            override_differences(before, now, &mut settings);
         }
     }
     context.repo().overrides().set_settings(settings);
+    now
 }
 
 /// Adds the settings that differ, each with its value in `before`. A setting that is overridden

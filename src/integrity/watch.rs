@@ -64,7 +64,7 @@ pub fn begin(
     outcomes: Option<KnownOutcomes>,
 ) -> Result<IntegrityWatch> {
     let stamps = context.with_scope(&[], |scope| fingerprint::stamps(context.repo(), scope));
-    let before = fingerprint_of(context, run, commands);
+    let before = fingerprint_of(context, run, commands, None);
     let dir = BaselineDir::create(context.store, &run.run)?;
     dir.save(&before, commands)?;
     let snapshot = config_snapshot::take(context.repo(), dir.path())?;
@@ -197,6 +197,7 @@ fn fingerprint_of(
     context: IntegrityContext<'_>,
     run: &Run,
     commands: WatchedCommands,
+    known: Option<Fingerprint>,
 ) -> Fingerprint {
     let mut worktrees = Vec::new();
     for candidate in context.store.candidates(run) {
@@ -206,7 +207,8 @@ fn fingerprint_of(
             removed: candidate.record().is_ok_and(|record| record.cleaned),
         });
     }
-    context.with_scope(&worktrees, |scope| fingerprint::take(context.repo(), scope, commands))
+    context
+        .with_scope(&worktrees, |scope| fingerprint::take(context.repo(), scope, commands, known))
 }
 
 fn report_all(
@@ -217,8 +219,9 @@ fn report_all(
     dir: &BaselineDir,
     mut differences: Vec<Difference>,
 ) -> Result<Vec<Difference>> {
-    overrides::update(context, Some((dir, before)));
-    for difference in diff::compare(before, &fingerprint_of(context, run, commands)) {
+    let configuration = overrides::update(context, Some((dir, before)));
+    let now = fingerprint_of(context, run, commands, configuration);
+    for difference in diff::compare(before, &now) {
         if !is_our_doing(context, run, before, &difference)? {
             differences.push(difference);
         }

@@ -65,7 +65,8 @@ pub fn listen() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         // `nohup` ignores SIGHUP, so that the command goes on when the terminal is gone.
-        let optional = [SIGHUP, SIGTSTP].into_iter().filter(|signal| !is_ignored(*signal));
+        let ignored = IgnoredSignals::now();
+        let optional = [SIGHUP, SIGTSTP].into_iter().filter(|signal| !ignored.contain(*signal));
         let wanted = [SIGINT, SIGTERM, SIGCONT].into_iter().chain(optional);
         let Ok(mut signals) = Signals::new(wanted) else { return };
         std::thread::spawn(move || signals.forever().for_each(received));
@@ -75,20 +76,30 @@ pub fn listen() {
 /// Lets this process learn how its children end even if its parent process had SIGCHLD ignored:
 /// then the system would throw their exit codes away. Children get the default action.
 pub fn keep_exit_codes_of_children() {
-    if is_ignored(SIGCHLD) {
+    if IgnoredSignals::now().contain(SIGCHLD) {
         let _ = signal_hook::flag::register(SIGCHLD, Arc::default());
     }
 }
 
-/// True if our parent process set a signal to be ignored, according to `/proc`; false on systems
-/// without it.
-pub(super) fn is_ignored(signal: i32) -> bool {
-    let status = proc_file::read("self/status").unwrap_or_default();
-    let status = String::from_utf8_lossy(&status);
-    let mask = status
-        .lines()
-        .find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+/// The signals that this process ignores: at its start, those that our parent process set to be
+/// ignored. None on systems without `/proc`.
+pub(super) struct IgnoredSignals(u64);
+
+impl IgnoredSignals {
+    /// Those of now. The system writes all that it knows of the process for it, so ask once.
+    pub(super) fn now() -> IgnoredSignals {
+        let status = proc_file::read("self/status").unwrap_or_default();
+        let status = String::from_utf8_lossy(&status);
+        let mask = status
+            .lines()
+            .find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+        IgnoredSignals(mask.unwrap_or_default())
+    }
+
+    /// True for a signal that is ignored.
+    pub(super) fn contain(&self, signal: i32) -> bool {
+        self.0 >> (signal - 1) & 1 == 1
+    }
 }
 
 fn received(signal: i32) {

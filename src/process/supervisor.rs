@@ -30,7 +30,7 @@ use crate::error::describe;
 use crate::process::capped::Capped;
 use crate::process::descendants::adopt_orphans;
 use crate::process::disk_watch;
-use crate::process::interrupt;
+use crate::process::interrupt::IgnoredSignals;
 use crate::process::own_program::myself;
 use crate::process::protocol::{Limits, SupervisorReport};
 use crate::process::supervised_tree::{NotRun, SupervisedTree, TreeEvent, TreePhase};
@@ -210,8 +210,9 @@ pub fn not_started_line(words: &[OsString], reason: &str) -> String {
 /// signal that is ignored already stays ignored, here and in the command (`nohup`).
 pub fn outlive_signals() -> io::Result<Arc<AtomicUsize>> {
     let asked = Arc::new(AtomicUsize::new(0));
+    let ignored = IgnoredSignals::now();
     for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU] {
-        if !interrupt::is_ignored(signal) {
+        if !ignored.contain(signal) {
             let number = usize::try_from(signal).unwrap_or(0);
             signal_hook::flag::register_usize(signal, asked.clone(), number)?;
         }
