@@ -7,45 +7,17 @@
 mod common;
 
 use std::fs;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
-use rustix::path::Arg;
-
-use common::{Bench, CANDIDATES, columns, compare, figure, heading, middle_of, sizes, timed};
+use common::{
+    Bench, CANDIDATES, columns, compare, figure, heading, look_at_all, middle_of, sizes, timed,
+};
 
 /// Changes three files of each of these worktrees.
 fn edit_all(worktrees: &[PathBuf], text: &str) {
     for (i, worktree) in worktrees.iter().enumerate() {
         for file in ["src/d1/f1.txt", "src/d2/f2.txt", "src/d3/new.txt"] {
             fs::write(worktree.join(file), format!("{text} {i}\n")).expect("a file");
-        }
-    }
-}
-
-/// Lists all directories of these worktrees and takes the stat of each file, with two threads: no capture that trusts
-/// no watcher can be faster.
-fn look_at_all(worktrees: &[PathBuf]) {
-    std::thread::scope(|scope| {
-        for half in worktrees.chunks(worktrees.len().div_ceil(2)) {
-            scope.spawn(|| half.iter().for_each(|worktree| look_below(CWD, worktree)));
-        }
-    });
-}
-
-fn look_below(parent: impl AsFd, directory: impl Arg) {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(parent, directory, flags, Mode::empty()).expect("a directory");
-    let mut listing = Dir::new(opened).expect("readable");
-    while let Some(entry) = listing.read() {
-        let entry = entry.expect("readable");
-        let name = entry.file_name();
-        let handle = listing.fd().expect("open");
-        match entry.file_type() {
-            FileType::Directory if ![c".", c".."].contains(&name) => look_below(handle, name),
-            FileType::Directory => {}
-            _ => drop(rustix::fs::statat(handle, name, AtFlags::SYMLINK_NOFOLLOW).expect("a file")),
         }
     }
 }

@@ -8,11 +8,14 @@
 mod common;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{Bench, CANDIDATES, columns, compare, figure, heading, numbers, sizes, timed};
+use common::{
+    Bench, CANDIDATES, columns, compare, figure, heading, look_at_all, numbers, sizes, timed,
+};
 
 /// The runs among which a command looks.
 const RUNS: usize = 100;
@@ -130,6 +133,11 @@ fn look_at_many_runs() {
             || timed(|| drop(bench.git("rev-parse HEAD"))),
         );
     }
+    compare(
+        "  the same records by for-each-ref and cat-file, against rev-parse",
+        || timed(|| read_records_by_git(&bench)),
+        || timed(|| drop(bench.git("rev-parse HEAD"))),
+    );
 }
 
 /// The files of the base that change between two runs.
@@ -157,6 +165,30 @@ fn spawn_after_changes(bench: &Bench) {
         },
         || add_and_remove_by_git(bench, CANDIDATES),
     );
+}
+
+/// The stat of each file of a run's worktrees, of which a recycled worktree has to know that nobody has changed it.
+fn look_against_git(bench: &Bench) {
+    let (run, _) = spawn(bench, CANDIDATES);
+    let directory = bench.repo.join(".frites/worktrees").join(&run);
+    let worktrees: Vec<PathBuf> =
+        (1..=CANDIDATES).map(|i| directory.join(format!("c{i}"))).collect();
+    compare(
+        "  a stat of each file by two threads, against git worktree add",
+        || timed(|| look_at_all(&worktrees)),
+        || add_and_remove_by_git(bench, CANDIDATES),
+    );
+    remove(bench, &run);
+}
+
+/// git reads the records that `status` shows: the list of refs, and a file of each.
+fn read_records_by_git(bench: &Bench) {
+    let refs = bench.git("for-each-ref --format=%(refname):run.toml refs/frites");
+    let mut batch = bench.command("git", "cat-file --batch");
+    let mut child = batch.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("git starts");
+    child.stdin.take().expect("piped").write_all(refs.as_bytes()).expect("written");
+    let records = child.wait_with_output().expect("git ends");
+    assert!(records.stdout.len() > RUNS * 100, "the records are there");
 }
 
 /// The growth with the number of worktrees.
@@ -201,6 +233,7 @@ fn main() {
         heading("recycled:");
         spawn_against_git(&bench, CANDIDATES);
         spawn_after_changes(&bench);
+        look_against_git(&bench);
         bench.git("config frites.pool.size 0");
         bench.frites("clean -q --cache");
         heading("cold:");

@@ -3,9 +3,13 @@
 //! `BENCH_DIR` says where repositories are made, and so on which file system; `BENCH_FILES` lists their sizes.
 //! With `--json`, each comparison is one JSON object on a line of its own, of which `examples/figures.rs` draws tables.
 use std::fs;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::path::Arg;
 
 /// The number of candidates of a run.
 pub const CANDIDATES: usize = 8;
@@ -86,6 +90,32 @@ impl Bench {
     /// Removes a run with its worktrees.
     pub fn forget(&self, run: &str) {
         self.frites(&format!("clean -q --discard --forget {run}"));
+    }
+}
+
+/// Lists all directories of these worktrees and takes the stat of each file, with two threads: whatever believes no
+/// watcher, and has to know that no file has changed, cannot be faster.
+pub fn look_at_all(worktrees: &[PathBuf]) {
+    std::thread::scope(|scope| {
+        for half in worktrees.chunks(worktrees.len().div_ceil(2)) {
+            scope.spawn(|| half.iter().for_each(|worktree| look_below(CWD, worktree)));
+        }
+    });
+}
+
+fn look_below(parent: impl AsFd, directory: impl Arg) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(parent, directory, flags, Mode::empty()).expect("a directory");
+    let mut listing = Dir::new(opened).expect("readable");
+    while let Some(entry) = listing.read() {
+        let entry = entry.expect("readable");
+        let name = entry.file_name();
+        let handle = listing.fd().expect("open");
+        match entry.file_type() {
+            FileType::Directory if ![c".", c".."].contains(&name) => look_below(handle, name),
+            FileType::Directory => {}
+            _ => drop(rustix::fs::statat(handle, name, AtFlags::SYMLINK_NOFOLLOW).expect("a file")),
+        }
     }
 }
 
