@@ -3,6 +3,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::{Duration, SystemTime};
 
 use crate::common::{World, files_below, poll, write};
 
@@ -21,6 +22,28 @@ fn registered(world: &World) -> usize {
 fn assert_removed(world: &World, address: &str) {
     assert!(!world.worktree(address).exists(), "{address}");
     assert!(!branches(world).contains(&address.to_owned()), "{address}");
+}
+
+#[test]
+fn clean_removes_the_temporary_files_of_killed_commands_and_no_others() {
+    let world = World::new();
+    world.attempts(&["true"]);
+    let state = world.repo.join(".frites");
+    let elsewhere = world.home().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    symlink(&elsewhere, state.join("landings")).unwrap();
+    let old = ["", "runs/1", "runs/1/c1", "landings/candidates/1"].map(|directory| {
+        let file = state.join(directory).join(".tmpAbCdEf");
+        write(&file, "cut");
+        let file_of = fs::File::options().write(true).open(&file).unwrap();
+        file_of.set_modified(SystemTime::now() - Duration::from_secs(7200)).unwrap();
+        file
+    });
+    let young = state.join("runs/1/c1/.tmpYoung");
+    write(&young, "being written");
+    world.frites(["clean", "-q", "1"]).expect(0);
+    assert_eq!(old.map(|file| file.exists()), [false, false, false, true]);
+    assert!(young.exists());
 }
 
 #[test]

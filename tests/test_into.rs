@@ -1,7 +1,7 @@
 //! Children and their parents: `apply --merge --into RUN/CAND`, and landing a child with what it inherited.
 use std::fs;
 
-use crate::common::World;
+use crate::common::{World, write};
 
 /// A parent `1/c1` with work that is committed, staged, unstaged and untracked, and its child `2/c1`, judged.
 fn family(child: &str) -> World {
@@ -286,4 +286,22 @@ fn merge_into_a_running_parent_by_others_is_refused() {
     world.frites(["apply", "--merge", "--into", "1/c1", "2"]).expect(0);
     assert!(world.worktree("1/c1").join("y").exists());
     world.assert_clean();
+}
+
+/// An intent that was never put in its place has had no effect yet, so there is nothing to recover.
+#[test]
+fn landing_that_is_killed_while_it_writes_its_intent_has_not_begun() {
+    let world = World::new();
+    world.attempts(&["echo 1 >> README", "echo 2 > new"]);
+    let [base, tree] = [world.git(["rev-parse", "HEAD"]), world.tree("HEAD")];
+    let intent = format!(
+        "run = '1'\ncandidate = 'c1'\niteration = 1\nlanding = 'merged'\ntarget = 'refs/heads/frites/run/1/c2'\n\
+         old = '{base}'\nnew = '{base}'\nfiles = '{tree}'\nverified = true\nholder = {{ run = '1', candidate = 'c2' }}\n"
+    );
+    let begun = world.repo.join(".frites/landings/candidates/1/c2.toml");
+    write(&begun.with_file_name(".tmpAbCdEf"), &intent);
+    assert_eq!(world.frites(["status"]).expect(0).stderr.matches("interrupted landing").count(), 0);
+    write(&begun, &intent);
+    let told = world.frites(["status"]).expect(0).stderr;
+    assert!(told.contains("the interrupted landing on 'frites/run/1/c2'"), "{told}");
 }

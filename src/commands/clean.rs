@@ -251,6 +251,7 @@ fn clean_run(
         let each = names.iter().map(|name| session.store.candidate(run, name));
         each.map(|candidate| clean::dry_run(session, candidate, args.discard)).collect()
     } else {
+        session.store.remove_abandoned_files(run);
         clean::remove_all(session, run, names, args.discard, args.forget)
     };
     // A failure is part of the answer.

@@ -2,12 +2,20 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::file_system;
+
+/// The beginning of the names of temporary files.
+const PREFIX: &str = ".tmp";
+
+/// The age of a temporary file that nobody writes any more: a write takes milliseconds.
+const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Writes `bytes` to `path`: a temporary file in the same directory, synced, renamed over the
 /// target, and the directory synced. On an error the old file is unchanged.
@@ -26,7 +34,7 @@ pub fn write_all(directory: &Path, files: &[(&OsStr, &[u8])]) -> Result<()> {
     fs::create_dir_all(directory).context(|| failed(first))?;
     let mut written = Vec::new();
     for (name, bytes) in files {
-        let mut file = NamedTempFile::new_in(directory).context(|| failed(name))?;
+        let mut file = NamedTempFile::with_prefix_in(PREFIX, directory).context(|| failed(name))?;
         file.write_all(bytes).context(|| failed(name))?;
         written.push((name, file));
     }
@@ -52,4 +60,18 @@ pub fn write_all(directory: &Path, files: &[(&OsStr, &[u8])]) -> Result<()> {
         file.persist(directory.join(name)).map_err(|e| e.error).context(|| failed(name))?;
     }
     File::open(directory).and_then(|f| f.sync_all()).context(|| failed(first))
+}
+
+/// Removes the temporary files that killed processes left in a directory.
+pub fn remove_abandoned(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        if entry.file_name().as_bytes().starts_with(PREFIX.as_bytes())
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+            && age().is_some_and(|age| age > ABANDONED)
+        {
+            // The next cleaning tries again.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }

@@ -154,11 +154,9 @@ impl Store {
     fn move_file(&self, holder: Option<&Holder>) -> PathBuf {
         match holder {
             None => self.landings().join(format!("{}.move.toml", self.repo.checkout_key())),
-            Some(Holder { run, candidate }) => self
-                .landings()
-                .join("candidates")
-                .join(run.as_str())
-                .join(format!("{candidate}.toml")),
+            Some(Holder { run, candidate }) => {
+                self.moves_of_candidates(run).join(format!("{candidate}.toml"))
+            }
         }
     }
 
@@ -172,6 +170,11 @@ impl Store {
         delete(&self.move_file(intent.holder.as_ref()))
     }
 
+    /// The directory with the intents of moves in the worktrees of a run's candidates.
+    pub(super) fn moves_of_candidates(&self, run: &Name) -> PathBuf {
+        self.landings().join("candidates").join(run.as_str())
+    }
+
     /// The files with intents of moves: in this checkout and in candidates' worktrees.
     pub fn move_files(&self) -> Vec<PathBuf> {
         let runs = fs::read_dir(self.landings().join("candidates")).into_iter().flatten().flatten();
@@ -179,7 +182,9 @@ impl Store {
             runs.flat_map(|run| fs::read_dir(run.path()).into_iter().flatten().flatten());
         let mut files = vec![self.move_file(None)];
         files.extend(candidates.map(|entry| entry.path()));
-        files.retain(|file| file.exists());
+        // A process that was killed while it wrote one leaves a temporary file: nothing had begun.
+        let is_intent = |file: &Path| file.extension().is_some_and(|extension| extension == "toml");
+        files.retain(|file| is_intent(file) && file.exists());
         files
     }
 

@@ -259,6 +259,18 @@ impl Store {
         Ok(self.root.join("locks").join(name))
     }
 
+    /// Removes the temporary files that killed processes left in the directories of this run, and of
+    /// all runs.
+    pub fn remove_abandoned_files(&self, run: &Run) {
+        let candidates = run.candidates.iter().map(|name| self.candidate_dir(&run.run, name));
+        let moves = self.moves_of_candidates(&run.run);
+        let shared = [self.root.clone(), self.landings(), moves, self.run_dir(&run.run)];
+        // An attempt can put a link in their place, and its target is not ours.
+        let ours = shared.into_iter().chain(candidates);
+        ours.filter(|path| tree::is_real_directory(&self.root, path))
+            .for_each(|path| atomic::remove_abandoned(&path));
+    }
+
     /// The directory that holds the intents of landings.
     fn landings(&self) -> PathBuf {
         self.root.join("landings")
