@@ -2,7 +2,7 @@
 use std::fs;
 
 use crate::common::edits::TWO;
-use crate::common::{TestWorld, World};
+use crate::common::{TestWorld, World, make_executable, write};
 
 /// The test that the candidates must pass.
 const TEST: &str = "! grep -rq BAD src && ! test -e bad";
@@ -14,6 +14,29 @@ fn state(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
     let heads = ["ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "logs/HEAD"]
         .map(|f| fs::read(world.repo.join(".git").join(f)).ok());
     (world.belongings(), world.files(), branches, index, heads)
+}
+
+/// A git that is killed after it has moved the branch fails, although the branch is at the merge.
+#[test]
+fn merge_whose_git_is_killed_after_it_moved_the_branch_is_finished() {
+    let mut world = World::new();
+    world.judged("true", &["echo 1 >> README"]);
+    let programs = world.home().join("bin");
+    let script = "git() { PATH=${PATH#*:} command git \"$@\"; }\ngit \"$@\" || exit\n\
+        case $* in *update-ref*) test \"$(git rev-parse main)\" = $BASE || kill -9 $$; esac";
+    write(&programs.join("git"), format!("#!/bin/sh\n{script}\n"));
+    make_executable(&programs.join("git"));
+    let path = world.env("PATH");
+    world.set_env("BASE", world.git(["rev-parse", "HEAD"]));
+    world.set_env("PATH", format!("{}:{}", programs.display(), path.display()));
+    let answer = world.run(&world.repo, "git-frites", ["apply", "--merge"]).expect(128);
+    world.set_env("PATH", path);
+    assert!(answer.stderr.contains("git frites status"), "{}", answer.stderr);
+    world.frites(["status"]).expect(0);
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+    assert_eq!(world.tree("HEAD"), world.tree("refs/frites/1/c1"));
+    assert_eq!(world.first_candidate("1")["landing"], "merged");
+    world.assert_clean();
 }
 
 #[test]

@@ -76,6 +76,13 @@ pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
     let in_lock = git.clone().index(&lock);
     let moved = write_files(&in_lock, from, to).and_then(|()| repo.move_refs(git, refs, why));
     if let Err(error) = moved {
+        let has_moved =
+            |of: &Move<'_>| repo.read_ref(of.name).is_ok_and(|at| at.as_ref() == Some(of.new));
+        if error.cause == Cause::Interrupted && refs.iter().any(has_moved) {
+            // git was killed, and the files belong to a branch that has moved. The lock stays for the
+            // next command, which finishes the landing.
+            return Err(error);
+        }
         let _ = fs::remove_file(lock_of_lock(git));
         let (files, error) = recover(repo, git, from, to, error)?;
         // If the files are not as they were, the lock stays for the next command, which tries

@@ -235,9 +235,11 @@ pub fn execute(
             let _lock = candidate.lock()?;
             session.bring_back(candidate).map(drop)
         }
-        // A file was edited meanwhile. The lock and the intent stay for the next command.
+        // A file was edited meanwhile, or git was killed. The lock and the intent stay for the next
+        // command.
         Err(error) if advance::is_locked(git) => {
-            Err(error.hint("then run `git frites status`, which takes the landing back"))
+            Err(error
+                .hint("then run `git frites status`, which finishes the landing or takes it back"))
         }
         Err(error) => {
             // The first error is the one to report; an intent that stays does no harm.
