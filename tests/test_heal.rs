@@ -1,10 +1,11 @@
 //! Healing: commands killed at any moment, and the next one puts things right (SCOREBOARD rows 4–6, 12).
 use std::fs;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::common::World;
+use crate::common::{World, poll};
 
 /// The number of kills per command. FRITES_TEST_ROUNDS=200 gives the scoreboard's number.
 fn rounds() -> u32 {
@@ -451,6 +452,27 @@ fn lock_and_trash_of_killed_processes_are_removed() {
     fs::create_dir_all(trash.join("worktree/directory")).unwrap();
     world.frites(["status"]).expect(0);
     assert!(!trash.exists());
+    world.assert_clean();
+}
+
+/// A room is renamed before it is used for another tree, and then git is told its new name.
+#[test]
+fn checkout_of_a_judge_that_was_killed_while_it_renamed_the_room_is_removed() {
+    crate::common::in_the_open_world();
+    let world = World::new();
+    world.attempts(&["echo x > x"]);
+    let test = "touch \"$HOME/ready\"; sleep 60";
+    let mut command = world.command(&world.repo, "git-frites", ["judge", "-q", "--test", test]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    poll(|| world.home().join("ready").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let caches = fs::read_dir(world.home().join("cache/git-frites")).unwrap();
+    let entries = caches.flat_map(|cache| fs::read_dir(cache.unwrap().path()).unwrap());
+    let is_room = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("room-");
+    let room = entries.map(|entry| entry.unwrap().path()).find(is_room).unwrap();
+    fs::rename(&room, room.with_file_name("room-renamed")).unwrap();
+    world.frites(["status"]).expect(0);
     world.assert_clean();
 }
 

@@ -180,17 +180,22 @@ fn register_once(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<P
 /// ….
 pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
     let wanted = path.join(".git");
-    // Mostly the two name each other. An attempt can write to `path`, and so it may lie.
-    let named = regular::read(&wanted).ok().and_then(|text| {
-        let named = text.strip_prefix(b"gitdir: ")?.trim_ascii_end();
-        Some(PathBuf::from(std::ffi::OsString::from_vec(named.to_vec())))
-    });
+    // Mostly the two name each other.
+    let named = named_by(path);
     let is_entry = |admin: &Path| admin.parent() == Some(&repo.common_dir().join("worktrees"));
     let named = named.filter(|admin| is_entry(admin) && admin.file_name().is_some());
     if let Some(admin) = named.filter(|admin| points_to(admin).is_some_and(|p| p == wanted)) {
         return Ok(Some(admin));
     }
     Ok(entries(repo)?.into_iter().find(|admin| points_to(admin).is_some_and(|p| p == wanted)))
+}
+
+/// The path that the `.git` file of a worktree names as its administrative entry; none if there is no
+/// such file. Commands can write to the worktree, and so it may lie.
+pub fn named_by(worktree: &Path) -> Option<PathBuf> {
+    let text = regular::read(&worktree.join(".git")).ok()?;
+    let named = text.strip_prefix(b"gitdir: ")?.trim_ascii_end();
+    Some(PathBuf::from(std::ffi::OsString::from_vec(named.to_vec())))
 }
 
 /// All administrative entries, whole or damaged, sorted.

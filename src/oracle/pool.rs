@@ -300,13 +300,22 @@ fn sweep_room(repo: &Repo, dir: &Path) -> Result<()> {
 /// Removes the administrative entries of checkouts in a room, and half-made ones of any judge. The
 /// caller holds the repository lock, so that nobody makes one.
 fn remove_entries(repo: &Repo, dir: &Path) -> Result<()> {
+    let checkouts = fs::read_dir(dir).into_iter().flatten().flatten();
+    let named: Vec<PathBuf> =
+        checkouts.filter_map(|checkout| worktree::named_by(&checkout.path())).collect();
     for admin in worktree::entries(repo)? {
         let inside = worktree::points_to(&admin).is_some_and(|p| p.starts_with(dir));
         let damaged = worktree::points_to(&admin).is_none()
             && admin
                 .file_name()
                 .is_some_and(|n| n.as_bytes().starts_with(CHECKOUT_PREFIX.as_bytes()));
-        if inside || damaged {
+        // A process that was killed while it renamed the room had not told git the new name.
+        let moved = named.contains(&admin)
+            && worktree::points_to(&admin).is_some_and(|git_file| {
+                let checkout = git_file.parent();
+                checkout.is_some_and(|path| is_pool_checkout(path) && !path.exists())
+            });
+        if inside || damaged || moved {
             Worktree::at(repo, &dir.join("swept"), admin).discard(dir)?;
         }
     }
