@@ -55,6 +55,10 @@ fn attempts_are_made_by_machines_that_have_nothing_and_judged_where_the_run_was_
     let status = world.frites(["status", "fix"]).expect(0).out();
     assert_eq!(status.matches(" not started ").count(), 3, "{status}");
     assert!(!status.contains("cancelled"), "{status}");
+    let early = world.frites(["judge", "--test", "true", "fix"]).expect(4);
+    let words =
+        "none: no usable candidate: c1 was not started, c2 was not started, c3 was not started\n";
+    assert_eq!(early.out(), words);
     let json = world.frites(["status", "--json", "fix"]).expect(0).json();
     assert_eq!(
         json["runs"][0]["candidates"][0]["state"], "cancelled",

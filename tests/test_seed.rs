@@ -746,6 +746,11 @@ fn leading_slash_in_seed_link_is_the_root_of_the_checkout() {
     let told = world.frites(["spawn", "-n", "1"]).expect(0).stderr;
     assert!(told.contains("seed.link: your checkout has no '/absent'"), "{told}");
     assert_eq!(extra(&world, "1/c1"), ["node_modules/x", "web/cache"]);
+    // So is the whole path of something in it.
+    let whole = world.repo.join("lib/node_modules");
+    world.git(["config", "--add", "frites.seed.link", whole.to_str().unwrap()]);
+    world.spawn(["-n", "1"]);
+    assert_eq!(extra(&world, "2/c1"), ["lib/node_modules/y", "node_modules/x", "web/cache"]);
     world.assert_clean();
 }
 

@@ -164,7 +164,7 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
         return Ok(exit::OK);
     }
-    Ok(conclude(session, &run, &report, &resume_hint(&run)))
+    Ok(conclude(session, &run, run.candidates.len(), &report, &resume_hint(&run)))
 }
 
 /// Runs the commands of new candidates; none if people work there.
@@ -199,7 +199,7 @@ fn again(session: &Session, args: &SpawnArgs, address: &Address) -> Result<u8> {
     let command = if args.shared.command.is_empty() { "" } else { " -- …" };
     let go_on = format!("continue with another `git frites spawn --again {candidate}{command}`");
     answer(session, &run, std::slice::from_ref(&name), args, &report.escaped)?;
-    Ok(conclude(session, &run, &report, &go_on))
+    Ok(conclude(session, &run, 1, &report, &go_on))
 }
 
 /// Says which command is about to run again if nobody typed it, and asks unless `--yes` answers.
@@ -247,7 +247,7 @@ fn add(session: &Session, args: &SpawnArgs) -> Result<u8> {
         session.ui.hint(format!("decide again with `git frites judge {}`", run.run));
         return Ok(exit::OK);
     }
-    Ok(conclude(session, &run, &report, &resume_hint(&run)))
+    Ok(conclude(session, &run, names.len(), &report, &resume_hint(&run)))
 }
 
 /// Makes a run that other machines work on.
@@ -342,20 +342,30 @@ fn synthesize(session: &Session, args: &SpawnArgs) -> Result<u8> {
     };
     let (run, report) = synthesis::synthesize(session, &run, assignment, &options)?;
     answer(session, &run, &run.candidates[run.candidates.len() - 1..], args, &report.escaped)?;
-    Ok(conclude(session, &run, &report, &resume_hint(&run)))
+    Ok(conclude(session, &run, 1, &report, &resume_hint(&run)))
 }
 
-/// Prints a hint about what to type next, and gives the exit code. `go_on` is the hint after an
-/// interrupt.
-fn conclude(session: &Session, run: &Run, report: &AttemptReport, go_on: &str) -> u8 {
+/// Prints a hint about what to type next, and gives the exit code. `in_round` is the number of
+/// candidates whose commands were to run, and `go_on` the hint after an interrupt.
+fn conclude(
+    session: &Session,
+    run: &Run,
+    in_round: usize,
+    report: &AttemptReport,
+    go_on: &str,
+) -> u8 {
     let ui = &session.ui;
     let limited = limited_hint(session, run);
+    let others = run.candidates.len() > in_round;
     let run = &run.run;
     let count = report.results.iter().filter(|captured| captured.usable()).count();
     let usable = count > 0;
     notify(session, &format!("run {run}: {count} of {} usable", report.results.len()));
     if !usable {
-        ui.warn("no candidate is usable");
+        ui.warn(match others {
+            true => "no candidate of this round is usable",
+            false => "no candidate is usable",
+        });
     }
     if let Some(hint) = limited {
         ui.hint(hint);

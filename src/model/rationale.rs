@@ -419,6 +419,7 @@ fn no_usable(entries: &[Entry]) -> String {
             State::Empty => format!("{} changed nothing", e.candidate),
             State::Failed => e.with_cause(&format!("{} failed", e.candidate)),
             State::TimedOut => format!("{} timed out", e.candidate),
+            State::Cancelled if e.not_started => format!("{} was not started", e.candidate),
             State::Cancelled => format!("{} was cancelled", e.candidate),
             State::Limited => {
                 e.with_cause(&format!("{} is at the limit of its agent", e.candidate))

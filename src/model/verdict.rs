@@ -92,6 +92,9 @@ pub struct Entry {
     /// The time at which the limit of the candidate's agent is over, as the agent told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets: Option<String>,
+    /// True if the candidate's command waits until somebody starts it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_started: bool,
     /// The iteration that was judged; none if nothing was ever captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
@@ -151,6 +154,7 @@ impl Entry {
             exit_code: None,
             signal: None,
             resets: None,
+            not_started: false,
             iteration: None,
             tree: None,
             judged_tree: None,

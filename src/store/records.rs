@@ -364,6 +364,7 @@ mod tests {
                     exit_code: Some(code),
                     signal: Some(code),
                     resets: problem.clone(),
+                    not_started: code < 0,
                     iteration: Some(index),
                     judged_tree: tree,
                     tree,

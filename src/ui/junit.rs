@@ -68,6 +68,7 @@ fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Ca
             State::Running => "its command still runs".to_owned(),
             State::Failed => entry.with_cause("its command failed"),
             State::TimedOut => "its command took too long".to_owned(),
+            State::Cancelled if entry.not_started => "its command was not started".to_owned(),
             State::Cancelled => "its command was interrupted".to_owned(),
             State::Limited => entry.with_cause("its agent is at its limit"),
         });

@@ -289,8 +289,12 @@ fn is_pattern(root: &Path, entry: &str) -> bool {
 }
 
 /// An entry of `seed.link` as a path from the root of the checkout: a leading slash is that root, as in
-/// `.gitignore`, unless the entry is there in the whole file system alone.
+/// `.gitignore`, unless the entry is there in the whole file system alone. The whole path of a file in
+/// the checkout is taken, too.
 fn below_root<'a>(root: &Path, entry: &'a str) -> &'a str {
+    if let Some(below) = Path::new(entry).strip_prefix(root).ok().and_then(Path::to_str) {
+        return below;
+    }
     let below = entry.trim_start_matches('/');
     let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
     let is_elsewhere = !is_there(&root.join(below)) && is_there(Path::new(entry));

@@ -76,6 +76,7 @@ fn entry_of(
         exit_code: *exit_code,
         signal: *signal,
         resets: resets.clone(),
+        not_started: captured.candidate.was_never_started(),
         iteration: captured.capture.as_ref().map(|c| c.iteration),
         tree,
         blast: captured.blast,
