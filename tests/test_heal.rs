@@ -92,7 +92,7 @@ fn killed_spawn_is_complete_or_gone() {
         world.assert_clean();
         for run in status["runs"].as_array().unwrap() {
             for candidate in run["candidates"].as_array().unwrap() {
-                let dir = std::path::PathBuf::from(candidate["worktree"].as_str().unwrap());
+                let dir = PathBuf::from(candidate["worktree"].as_str().unwrap());
                 assert_eq!(world.git_in(&dir, ["status", "--porcelain"]), "", "{}", dir.display());
             }
         }

@@ -2,7 +2,7 @@
 use std::fs;
 
 use crate::common::edits::TWO;
-use crate::common::{TestWorld, World, make_executable, write};
+use crate::common::{Answer, TestWorld, World, make_executable, write};
 
 /// The test that the candidates must pass.
 const TEST: &str = "! grep -rq BAD src && ! test -e bad";
@@ -16,21 +16,41 @@ fn state(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
     (world.belongings(), world.files(), branches, index, heads)
 }
 
+/// `apply --merge` with this script of a shell in place of git, in which `git` is the real one.
+fn merge_with_git(world: &mut World, script: &str) -> Answer {
+    let programs = world.home().join("bin");
+    let git = "git() { PATH=${PATH#*:} command git \"$@\"; }";
+    write(&programs.join("git"), format!("#!/bin/sh\n{git}\n{script}\n"));
+    make_executable(&programs.join("git"));
+    let path = world.env("PATH");
+    world.set_env("REPO", world.repo.clone());
+    world.set_env("BASE", world.git(["rev-parse", "HEAD"]));
+    world.set_env("PATH", format!("{}:{}", programs.display(), path.display()));
+    let answer = world.run(&world.repo, "git-frites", ["apply", "--merge"]);
+    world.set_env("PATH", path);
+    answer
+}
+
+/// `git commit` deletes AUTO_MERGE under the lock of the packed refs.
+#[test]
+fn commit_that_is_killed_in_a_worktree_of_ours_leaves_no_lock_of_the_packed_refs() {
+    let mut world = World::new();
+    world.judged("true", &["echo 1 >> README"]);
+    let killed = "case $* in *commit\\ --quiet*) cd \"$REPO\"/.git && touch worktrees/frites-judge-1/AUTO_MERGE.lock &&
+        touch packed-refs.lock && kill -9 $$; esac\ngit \"$@\"";
+    let _ = merge_with_git(&mut world, killed).expect(1);
+    world.assert_clean();
+    world.frites(["apply", "--merge"]).expect(0);
+}
+
 /// A git that is killed after it has moved the branch fails, although the branch is at the merge.
 #[test]
 fn merge_whose_git_is_killed_after_it_moved_the_branch_is_finished() {
     let mut world = World::new();
     world.judged("true", &["echo 1 >> README"]);
-    let programs = world.home().join("bin");
-    let script = "git() { PATH=${PATH#*:} command git \"$@\"; }\ngit \"$@\" || exit\n\
+    let killed = "git \"$@\" || exit\n\
         case $* in *update-ref*) test \"$(git rev-parse main)\" = $BASE || kill -9 $$; esac";
-    write(&programs.join("git"), format!("#!/bin/sh\n{script}\n"));
-    make_executable(&programs.join("git"));
-    let path = world.env("PATH");
-    world.set_env("BASE", world.git(["rev-parse", "HEAD"]));
-    world.set_env("PATH", format!("{}:{}", programs.display(), path.display()));
-    let answer = world.run(&world.repo, "git-frites", ["apply", "--merge"]).expect(128);
-    world.set_env("PATH", path);
+    let answer = merge_with_git(&mut world, killed).expect(128);
     assert!(answer.stderr.contains("git frites status"), "{}", answer.stderr);
     world.frites(["status"]).expect(0);
     assert_eq!(world.git(["status", "--porcelain"]), "");

@@ -20,7 +20,7 @@ use crate::fs::tree::{delete_tree, is_real_directory};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::{ScratchIndex, entry_at, open_index};
 use crate::git::overrides::Overrides;
-use crate::git::ref_locks::remove_when_old;
+use crate::git::ref_locks::{heal_packed_refs_lock, remove_when_old};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -128,6 +128,7 @@ impl Worktree {
     pub fn set_aside(&self, root: &Path) -> Result<Bin> {
         let Worktree { path, admin, .. } = self;
         let there = require_ours(root, path, true)?;
+        heal_packed_refs_lock(admin);
         let bin = Bin::new(root)?;
         if there {
             fs::rename(path, bin.worktree())

@@ -150,18 +150,17 @@ fn changed_path<'c>(arguments: &'c str, home: &str) -> Option<&'c str> {
     let mut words = arguments.split(['"', '<', '>']);
     let is_path = |word: &&str| word.starts_with(home) || word.starts_with(".git/");
     let path = words.rfind(is_path)?;
-    // A `git commit` that is killed while it deletes AUTO_MERGE leaves `packed-refs.lock`.
-    let others = ["/.tmp", "tmp_obj", "AUTO_MERGE"];
+    // A `git commit` that is killed between the removals of these two locks leaves `packed-refs.lock`, and no trace of
+    // its own.
+    let others = ["/.tmp", "tmp_obj", "AUTO_MERGE.lock"];
     (!others.iter().any(|other| path.contains(other))).then_some(path)
 }
 
-/// A git that is killed in the user's checkout, while git-frites goes on, leaves locks. Then both tell the user to remove
-/// them, because only the user knows which git is still at work.
-fn remove_locks_of_killed_git(world: &World, calls: &[String]) {
+/// A git that is killed in the user's checkout, while git-frites goes on, leaves the lock of its index. Then both tell the
+/// user to remove it, because only the user knows which git is still at work.
+fn remove_lock_of_killed_git(world: &World, calls: &[String]) {
     if calls.iter().any(|call| call.contains("si_code=CLD_KILLED")) {
-        for lock in ["index.lock", "packed-refs.lock"] {
-            let _ = fs::remove_file(world.repo.join(".git").join(lock));
-        }
+        let _ = fs::remove_file(world.repo.join(".git/index.lock"));
     }
 }
 
@@ -311,7 +310,7 @@ fn kill_everywhere(mut world: World, before: &[&[&str]], args: &[&str], next: &[
         let held = Held::of(&world);
         let calls = trace(&world, &moment.options(), args);
         killed += usize::from(calls.iter().any(|call| call.contains("+++ killed by SIGKILL +++")));
-        remove_locks_of_killed_git(&world, &calls);
+        remove_lock_of_killed_git(&world, &calls);
         age(&world);
         let mut killed_now = Killed { args, moment, calls };
         let answer = world.frites(next);
