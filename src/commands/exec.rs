@@ -41,11 +41,7 @@ pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
         ));
     }
     let candidate = one_candidate(&session.store, &selection)?;
-    let dir = candidate.worktree();
-    if !dir.is_dir() {
-        return Err(Error::fatal(format!("{candidate} has no worktree any more"))
-            .hint(format!("start from what it was: `git frites spawn --from {candidate}`")));
-    }
+    let dir = candidate.require_worktree()?;
     let command = match args.command.as_slice() {
         [] => vec![std::env::var_os("SHELL").unwrap_or_else(|| "sh".into())],
         words => words.to_vec(),

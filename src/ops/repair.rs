@@ -241,6 +241,7 @@ pub fn by_hand(
     more: Option<&str>,
 ) -> Result<CandidateCommand> {
     let run = &candidate.run.run;
+    candidate.require_worktree()?;
     let captured = session.capture(candidate)?;
     require_ended_well(candidate, captured.candidate.state)?;
     let verdict = session.store.verdict(run)?.ok_or_else(|| {

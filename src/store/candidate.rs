@@ -126,6 +126,16 @@ impl CandidateRef<'_> {
         self.directory().join(format!("{command}.log"))
     }
 
+    /// The candidate's worktree. Fails if it was removed.
+    pub fn require_worktree(self) -> Result<PathBuf> {
+        let path = self.worktree();
+        if path.is_dir() {
+            return Ok(path);
+        }
+        Err(Error::fatal(format!("{self} has no worktree any more"))
+            .hint(format!("start from what it was: `git frites spawn --from {self}`")))
+    }
+
     /// Waits for the candidate's lock, which protects its captures and its record.
     pub fn lock(self) -> Result<Lock> {
         self.store.lock_candidate(&self.run.run, self.name)
