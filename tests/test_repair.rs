@@ -227,6 +227,9 @@ fn prompt_of_a_round_has_the_log_also_after_one_that_changed_nothing() {
     world.frites(["spawn", "--again", "1/c1", "--repair", "--", "sh", "-c", &command]).expect(0);
     let told = fs::read_to_string(world.worktree("1/c1").join("told")).unwrap();
     assert!(told.contains("The end of its output:\n\n    FAILED t.py::"), "{told}");
+    let rounds: Vec<_> = world.events().into_iter().filter(|e| e["event"] == "round").collect();
+    assert_eq!(rounds.len(), 2, "one by `--rounds`, and one by hand");
+    assert_eq!(rounds[1]["command"], json!(["sh", "-c", command]));
     let idle = world.frites(["spawn", "--again", "1/c1", "--", "true"]).expect(0);
     assert!(idle.stderr.contains("; this round changed nothing\n"), "{}", idle.stderr);
     world.assert_clean();
@@ -315,6 +318,11 @@ fn repair_of_an_attempt_that_did_not_end_well_leads_to_a_round_as_it_is() {
     let answer = world.frites(["spawn", "--again", "1/c1", "--repair"]).refuses(1, why);
     let hint = "hint: another round as it is: `git frites spawn --again 1/c1`";
     assert!(answer.stderr.lines().any(|line| line == hint), "{}", answer.stderr);
+    world.frites(["clean", "1"]).expect(0);
+    let again = world.frites(["spawn", "--again", "1/c1", "--repair"]);
+    let gone = again.refuses(128, "1/c1 has no worktree any more");
+    let hint = "hint: start from what it was: `git frites spawn --from 1/c1`";
+    assert!(gone.stderr.lines().any(|line| line == hint), "{}", gone.stderr);
     world.assert_clean();
 }
 

@@ -223,6 +223,8 @@ fn judged_in_part(checker: &mut Checker) {
     checker.answer("judge-candidate", 0, part);
     checker.answer("judge", 3, world.frites(["judge", "--json", "--replay"]));
     checker.answer("status", 0, world.frites(["status", "--json"]));
+    world.frites(["spawn", "--later", "-n", "1", "--", "true"]).expect(0);
+    checker.answer("judge", 4, world.frites(["judge", "--json"]));
 }
 
 /// A virtual environment whose path file leads back to the checkout.
@@ -390,6 +392,8 @@ fn spawned_again_and_failed(checker: &mut Checker, world: &World) {
         0,
         frites(&["spawn", "--json", "--again", "2/c1", "--", "sh", "-c", "echo more >> README"]),
     );
+    frites(&["task", "2/c1", "T-9"]).expect(0);
+    frites(&["spawn", "--again", "2/c1", "--", "true"]).expect(0);
     checker.answer("status", 0, frites(&["status", "--json"]));
     for args in [&["config", "--json"][..], &["config", "--json", "oracle.detect"]] {
         checker.answer("config", 0, frites(args));

@@ -45,6 +45,13 @@ pub enum Event {
         /// The candidates whose commands run again.
         candidates: Vec<Name>,
     },
+    /// A further round began: another command in a candidate's worktree, or its last one again.
+    Round {
+        /// The candidate.
+        candidate: Name,
+        /// The command with its placeholders; bytes that are not UTF-8 are replaced.
+        command: Vec<String>,
+    },
     /// Candidates joined a run that existed.
     Added {
         /// The candidates.

@@ -23,6 +23,7 @@ use crate::ops::spawn::one_attempt::{AttemptTerms, OneAttempt};
 use crate::process::interrupt::Cancel;
 use crate::process::{self, Limits};
 use crate::store::candidate::CandidateRef;
+use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
 
 /// The options with which the candidates' commands run.
@@ -182,16 +183,17 @@ pub fn rerun_all(
     let _lock = store.lock_run(&run.run)?;
     let candidates = || commands.iter().map(|(name, _)| store.candidate(run, name));
     for candidate in candidates() {
-        if !candidate.worktree().is_dir() {
-            return Err(Error::fatal(format!("{candidate} has no worktree any more"))
-                .hint(format!("start from what it was: `git frites spawn --from {candidate}`")));
-        }
+        candidate.require_worktree()?;
         session.print_omissions(&session.capture(candidate)?);
         candidate.logs()?.begin_round(false)?;
     }
     store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
     for candidate in candidates() {
         candidate.update(|c| (c.state, c.again) = (State::Running, true))?;
+    }
+    for (name, command) in commands {
+        let command = command.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        store.record_event(&run.run, &Event::Round { candidate: name.clone(), command })?;
     }
     run_attempts(session, run, commands, options, &|_| ())
 }
