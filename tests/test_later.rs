@@ -55,6 +55,8 @@ fn attempts_are_made_by_machines_that_have_nothing_and_judged_where_the_run_was_
     let status = world.frites(["status", "fix"]).expect(0).out();
     assert_eq!(status.matches(" not started ").count(), 3, "{status}");
     assert!(!status.contains("cancelled"), "{status}");
+    let exec = world.frites(["exec", "fix/c1", "--", "true"]).refuses(128, "c1 was not started");
+    assert!(exec.stderr.contains("hint: start it with `git frites run --resume fix`"), "{exec:?}");
     let early = world.frites(["judge", "--test", "true", "fix"]).expect(4);
     let words =
         "none: no usable candidate: c1 was not started, c2 was not started, c3 was not started\n";

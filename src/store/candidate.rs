@@ -126,11 +126,15 @@ impl CandidateRef<'_> {
         self.directory().join(format!("{command}.log"))
     }
 
-    /// The candidate's worktree. Fails if it was removed.
+    /// The candidate's worktree. Fails if it was removed, or not made yet.
     pub fn require_worktree(self) -> Result<PathBuf> {
         let path = self.worktree();
         if path.is_dir() {
             return Ok(path);
+        }
+        if self.record()?.was_never_started() {
+            return Err(Error::fatal(format!("{self} was not started, so it has no worktree"))
+                .hint(format!("start it with `git frites run --resume {}`", self.run.run)));
         }
         Err(Error::fatal(format!("{self} has no worktree any more"))
             .hint(format!("start from what it was: `git frites spawn --from {self}`")))
