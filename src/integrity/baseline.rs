@@ -45,7 +45,7 @@ pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
 /// True if another process judges now, whose watch is not the one at `own`.
 pub fn others_judge(store: &Store, own: Option<&Path>) -> bool {
     let judges = |path: &Path| {
-        WatchedCommands::ALL.iter().any(|c| c.judge() && path.join(c.file()).exists())
+        WatchedCommands::ALL.iter().any(|c| c.are_judging() && path.join(c.file()).exists())
     };
     all(store).iter().any(|(_, path)| Some(path.as_path()) != own && judges(path))
 }

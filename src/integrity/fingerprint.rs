@@ -77,7 +77,7 @@ pub fn take(
             let head = String::from_utf8_lossy(&head).trim().to_owned();
             found.put(FactKind::Head, &place, "HEAD", head.clone(), Some(head));
         }
-        if commands.reach_checkouts()
+        if commands.can_reach_checkouts()
             && let Some(root) = root.filter(|root| root.is_dir())
         {
             found.files(repo, &checkout.git_dir, root, &place, scope);

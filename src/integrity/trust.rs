@@ -83,7 +83,7 @@ fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
     for (name, path) in watched {
         let Some((before, commands)) = baseline::read(&path) else { continue };
         if let Some(first) = diff::compare_configuration(&before, &now).into_iter().find(is_ours) {
-            let since = if commands.judge() { "judging" } else { "commands" };
+            let since = if commands.are_judging() { "judging" } else { "commands" };
             return Err(Error::fatal(format!(
                 "the configuration of git-frites has changed since run {name}'s {since} started: {}",
                 first.words

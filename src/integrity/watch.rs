@@ -54,9 +54,9 @@ pub struct TamperReport {
     pub affects_outcomes: bool,
 }
 
-/// Begins a watch over a run's commands before they start, with the cached `outcomes` that may be
-/// believed if they are the oracle's. Until the watch ends, our captures and checkouts use the
-/// configuration of now.
+/// Begins a watch over a run's commands before they start. `outcomes` are the cached ones that may be
+/// believed; none if the commands are the run's own. Until the watch ends, our captures and checkouts
+/// use the configuration of now.
 pub fn begin(
     context: IntegrityContext<'_>,
     run: &Run,
@@ -162,7 +162,7 @@ impl IntegrityWatch {
     }
 
     fn moment(&self, candidate: Option<Name>) -> Moment {
-        Moment { run: self.dir.run().clone(), judging: self.commands.judge(), candidate }
+        Moment { run: self.dir.run().clone(), judging: self.commands.are_judging(), candidate }
     }
 }
 
@@ -179,8 +179,8 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
         let Some(dir) = BaselineDir::take_over(context.store, &name, &path)? else { continue };
         match (context.store.run(&name)?, baseline::read(&path)) {
             (Some(run), Some((before, commands))) => {
-                let moment = Moment { run: name, judging: commands.judge(), candidate: None };
-                if commands.judge() {
+                let moment = Moment { run: name, judging: commands.are_judging(), candidate: None };
+                if commands.are_judging() {
                     // Nobody knows any more which of them git-frites wrote.
                     outcomes::forget_all(&pool::home(context.repo())?);
                 }

@@ -27,12 +27,12 @@ impl WatchedCommands {
     }
 
     /// True if they judge.
-    pub fn judge(self) -> bool {
+    pub fn are_judging(self) -> bool {
         self != WatchedCommands::Attempts
     }
 
     /// True if they can write to the files of a checkout that is not theirs.
-    pub fn reach_checkouts(self) -> bool {
+    pub fn can_reach_checkouts(self) -> bool {
         self != WatchedCommands::SealedOracle
     }
 }

@@ -29,12 +29,12 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// The time between two looks, as a multiple of the time that one takes: at most 5 % of one processor.
 const REST: u32 = 20;
 
-/// The runs in which commands can run, in any process: work on them is under way, or they are watched
-/// while they are judged.
-pub fn runs_at_work(store: &Store) -> Result<BTreeSet<Name>> {
-    let active = store.run_activities()?.into_iter().filter(|(_, is_active)| *is_active);
-    let watched = baseline::all(store).into_iter();
-    Ok(active.map(|(run, _)| run).chain(watched.map(|(run, _)| run)).collect())
+/// Those of the runs of [`Store::run_activities`] in which commands can run, in any process, or have
+/// outlived it: work on them is under way or was killed, or they are watched. Usually there is none.
+pub fn runs_at_work(store: &Store, runs: &[(Name, bool)]) -> BTreeSet<Name> {
+    let watched: BTreeSet<Name> = baseline::all(store).into_iter().map(|(run, _)| run).collect();
+    let at_work = runs.iter().filter(|(run, is_active)| *is_active || watched.contains(run));
+    at_work.map(|(run, _)| run.clone()).collect()
 }
 
 /// The command that currently runs for a candidate, in any process; none if nothing runs.

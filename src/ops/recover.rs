@@ -8,11 +8,11 @@ use rustix::process::Pid;
 use crate::error::Result;
 use crate::git::ref_list::RefsOfRuns;
 use crate::git::refs;
-use crate::integrity::baseline;
 use crate::model::name::Name;
 use crate::model::refname::RefName;
 use crate::ops::land::by_hand::settle;
 use crate::ops::land::recover::{recover_landing, recover_moves};
+use crate::ops::progress::runs_at_work;
 use crate::ops::rebuild::rebuild;
 use crate::ops::spawn::recover::recover_run;
 use crate::ops::trash;
@@ -21,16 +21,10 @@ use crate::store::Store;
 use crate::store::records::run_names;
 
 /// Ends the processes of commands that outlived their git-frites; gives a message for each command.
-///
-/// A command runs only in a run that is active or watched, so usually there is nothing to look at.
 fn end_survivors(store: &Store, runs: &[(Name, bool)]) -> Result<Vec<String>> {
-    let watched: Vec<Name> = baseline::all(store).into_iter().map(|(run, _)| run).collect();
     let mut messages = Vec::new();
-    for (run, is_active) in runs {
-        if !is_active && !watched.contains(run) {
-            continue;
-        }
-        for entry in fs::read_dir(store.run_dir(run)).into_iter().flatten().flatten() {
+    for run in runs_at_work(store, runs) {
+        for entry in fs::read_dir(store.run_dir(&run)).into_iter().flatten().flatten() {
             for (what, ended) in survivors::end(&entry.path()) {
                 let whose = format!("{run}/{}", entry.file_name().display());
                 messages.push(match ended {

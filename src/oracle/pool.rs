@@ -304,18 +304,18 @@ fn remove_entries(repo: &Repo, dir: &Path) -> Result<()> {
     let named: Vec<PathBuf> =
         checkouts.filter_map(|checkout| worktree::named_by(&checkout.path())).collect();
     for admin in worktree::entries(repo)? {
-        let inside = worktree::points_to(&admin).is_some_and(|p| p.starts_with(dir));
-        let damaged = worktree::points_to(&admin).is_none()
-            && admin
+        let is_removed = match worktree::points_to(&admin) {
+            None => admin
                 .file_name()
-                .is_some_and(|n| n.as_bytes().starts_with(CHECKOUT_PREFIX.as_bytes()));
-        // A process that was killed while it renamed the room had not told git the new name.
-        let moved = named.contains(&admin)
-            && worktree::points_to(&admin).is_some_and(|git_file| {
-                let checkout = git_file.parent();
-                checkout.is_some_and(|path| is_pool_checkout(path) && !path.exists())
-            });
-        if inside || damaged || moved {
+                .is_some_and(|n| n.as_bytes().starts_with(CHECKOUT_PREFIX.as_bytes())),
+            Some(git_file) if git_file.starts_with(dir) => true,
+            // A process that was killed while it renamed the room had not told git the new name.
+            Some(git_file) => {
+                let is_gone = |path: &Path| is_pool_checkout(path) && !path.exists();
+                named.contains(&admin) && git_file.parent().is_some_and(is_gone)
+            }
+        };
+        if is_removed {
             Worktree::at(repo, &dir.join("swept"), admin).discard(dir)?;
         }
     }

@@ -259,8 +259,8 @@ impl Store {
         Ok(self.root.join("locks").join(name))
     }
 
-    /// Removes the temporary files that killed processes left in the directories of this run, and of
-    /// all runs.
+    /// Removes the temporary files that killed processes left in the directories of this run, and in
+    /// those that all runs share.
     pub fn remove_abandoned_files(&self, run: &Run) {
         let candidates = run.candidates.iter().map(|name| self.candidate_dir(&run.run, name));
         let moves = self.moves_of_candidates(&run.run);

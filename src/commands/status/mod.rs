@@ -234,7 +234,7 @@ fn read_all(session: &ReadSession, runs: Vec<(Run, Option<Name>)>) -> Result<Vec
 }
 
 fn show_all(session: &ReadSession, runs: &[ShownRun]) -> Result<String> {
-    let at_work = progress::runs_at_work(&session.store)?;
+    let at_work = progress::runs_at_work(&session.store, &session.store.run_activities()?);
     let show = |one: &ShownRun| show(session, one, at_work.contains(&one.run.run));
     let parts: Vec<String> = runs.iter().map(show).collect::<Result<_>>()?;
     Ok(parts.join("\n"))
@@ -316,9 +316,8 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
         text.push_str(&iterations(session, session.store.candidate(run, name))?);
     }
     // The progress lines that `run` shows, for a run that was started in another process.
-    let candidates = one.shown().filter(|_| is_at_work);
-    let candidates =
-        candidates.map(|member| session.store.candidate(run, &member.record.candidate));
+    let members = one.shown().filter(|_| is_at_work);
+    let candidates = members.map(|member| session.store.candidate(run, &member.record.candidate));
     let at_work: Vec<Row> = candidates.filter_map(progress::at_work).collect();
     let lines = texts(&at_work, ui.out);
     text.extend(lines.iter().map(|line| format!("{line}\n")));

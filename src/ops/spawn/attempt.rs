@@ -187,13 +187,14 @@ pub fn rerun_all(
         session.print_omissions(&session.capture(candidate)?);
         candidate.logs()?.begin_round(false)?;
     }
-    store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
-    for candidate in candidates() {
-        candidate.update(|c| (c.state, c.again) = (State::Running, true))?;
-    }
+    // Before the run is active: an error here changes no state.
     for (name, command) in commands {
         let command = command.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         store.record_event(&run.run, &Event::Round { candidate: name.clone(), command })?;
+    }
+    store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
+    for candidate in candidates() {
+        candidate.update(|c| (c.state, c.again) = (State::Running, true))?;
     }
     run_attempts(session, run, commands, options, &|_| ())
 }
