@@ -28,6 +28,7 @@ mod mounts;
 pub mod probe;
 #[cfg(target_os = "linux")]
 mod refusal;
+pub mod user_directories;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -33,6 +33,7 @@ mod tool;
 mod toolchains;
 mod traces;
 mod typing;
+mod user_directories;
 mod warm_attempts;
 mod watched;
 
@@ -67,5 +68,6 @@ fn main() -> ExitCode {
     trials.extend(warm_attempts::trials());
     trials.extend(watched::trials());
     trials.extend(typing::trials());
+    trials.extend(user_directories::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

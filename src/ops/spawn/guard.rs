@@ -15,10 +15,11 @@ use crate::git::worktree;
 use crate::ops::mirror;
 use crate::ops::session::Session;
 use crate::oracle::pool;
-use crate::oracle::sealed::surroundings::{TEMPORARY, named, variable};
+use crate::oracle::sealed::surroundings::{TEMPORARY, named};
 use crate::process::world_spec::{Confinement, Mount, WorldSpec};
 use crate::store::candidate::CandidateRef;
 use crate::world::probe;
+use crate::world::user_directories::variable;
 
 /// The directories of the user that agents keep their sessions in, where they are not below HOME.
 const OF_THE_USER: [&str; 6] = [

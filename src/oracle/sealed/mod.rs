@@ -31,6 +31,7 @@ use crate::oracle::sealed::plan::{Layers, Surroundings, WorldRoom, mounts};
 use crate::oracle::sealed::surroundings::SandboxOptions;
 use crate::process::world_spec::{DiskLimit, WorldSpec};
 use crate::store::Store;
+use crate::world::user_directories::make_room;
 
 /// The checkouts in sealed worlds of one process, for one base.
 pub struct SealedCheckouts<'a> {
@@ -169,6 +170,8 @@ impl<'a> SealedCheckouts<'a> {
                 .and_then(|()| fs::set_permissions(&directory, room.mode(&directory)))
                 .context(|| format!("could not make '{}'", directory.display()))?;
         }
+        make_room(&self.surroundings.of_the_user, &room.home())
+            .context(|| format!("could not make '{}'", room.home().display()))?;
         let over_base = match warmth {
             Warmth::Warm => self.lay_over_base(commit, &room)?,
             Warmth::Cold => None,
@@ -304,7 +307,7 @@ impl<'a> SealedCheckouts<'a> {
     /// there are such layers. It must be an overlay.
     pub fn keep_outputs(&self, checkout: &SealedCheckout) -> Result<()> {
         // Trees are judged over outputs only as a claim, but over downloads always.
-        let takes_home = self.surroundings.home.is_some() && !self.is_beside_attempts;
+        let takes_home = !self.surroundings.of_the_user.is_empty() && !self.is_beside_attempts;
         let home = takes_home.then(|| checkout.room.home());
         self.take_outputs(&checkout.room.checkout(), home.as_deref(), None)
     }

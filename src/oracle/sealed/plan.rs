@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::process::world_spec::Mount;
+use crate::world::user_directories::overlays;
 
 /// The beginning of the names of the directories behind those for temporary files.
 const TEMPORARY: &[u8] = b"tmp-";
@@ -15,8 +16,8 @@ pub struct Surroundings {
     pub checkout: PathBuf,
     /// The repository's git directory, with objects and refs.
     pub git_dir: PathBuf,
-    /// The user's home directory.
-    pub home: Option<PathBuf>,
+    /// The directories of the user that commands write to, such as the home directory.
+    pub of_the_user: Vec<PathBuf>,
     /// The directories for temporary files, which are private and empty.
     pub temporary: Vec<PathBuf>,
     /// Paths that cannot be seen.
@@ -40,7 +41,7 @@ impl WorldRoom {
         self.0.join("checkout")
     }
 
-    /// The home directory's upper layer.
+    /// The upper layers of the home directory and of the user's other directories.
     pub fn home(&self) -> PathBuf {
         self.0.join("home")
     }
@@ -83,7 +84,7 @@ impl WorldRoom {
 
     /// The directories that have to be there before the world is entered.
     pub fn directories(&self, surroundings: &Surroundings) -> Vec<PathBuf> {
-        let uppers = [self.checkout(), self.home(), self.git_dir()];
+        let uppers = [self.checkout(), self.git_dir()];
         let work = uppers.iter().map(|upper| WorldRoom::work(upper)).collect::<Vec<_>>();
         let temporary = (0..surroundings.temporary.len()).map(|number| self.temporary(number));
         uppers.into_iter().chain(work).chain(temporary).chain([self.stage()]).collect()
@@ -95,7 +96,7 @@ impl WorldRoom {
 pub struct Layers {
     /// Those of the checkout; none if it is a plain directory.
     pub checkout: Vec<PathBuf>,
-    /// Those of the home directory, above the user's.
+    /// The rooms with those of the home directory and of the user's others, above the user's files.
     pub home: Vec<PathBuf>,
 }
 
@@ -105,15 +106,12 @@ pub fn mounts(surroundings: &Surroundings, layers: Layers, room: &WorldRoom) -> 
         let work = WorldRoom::work(&upper);
         Mount::Overlay { at: at.to_owned(), lower, upper, work }
     };
-    let Surroundings { checkout, git_dir, home, temporary, hidden, writable } = surroundings;
+    let Surroundings { checkout, git_dir, of_the_user, temporary, hidden, writable } = surroundings;
     let mut mounts = vec![Mount::Devices];
     for (number, at) in temporary.iter().enumerate() {
         mounts.push(Mount::Directory { at: at.clone(), from: room.temporary(number) });
     }
-    if let Some(home) = home {
-        let lower = layers.home.into_iter().chain([home.clone()]).collect();
-        mounts.push(overlay(home, lower, room.home()));
-    }
+    mounts.extend(overlays(of_the_user, &room.home(), &layers.home));
     mounts.push(match layers.checkout {
         none if none.is_empty() => Mount::Directory { at: checkout.clone(), from: room.checkout() },
         lower => overlay(checkout, lower, room.checkout()),

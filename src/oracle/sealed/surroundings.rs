@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::fs::tree::nearest_real;
 use crate::git::repo::Repo;
 use crate::oracle::sealed::plan::Surroundings;
+use crate::world::user_directories::{outermost, user_home, variable};
 
 /// `[sandbox]`: the parts of it that shape a world.
 #[derive(Clone, Debug, Serialize)]
@@ -110,8 +111,8 @@ pub fn of(
         }
     };
     let git_dir = nearest_real(repo.common_dir());
-    let overlaid_home =
-        user_home.clone().filter(|home| home.parent().is_some() && !home.starts_with(&checkout));
+    let of_the_user: Vec<PathBuf> =
+        outermost().into_iter().filter(|path| !path.starts_with(&checkout)).collect();
     let mut temporary: Vec<PathBuf> =
         TEMPORARY.iter().map(PathBuf::from).chain([std::env::temp_dir()]).collect();
     let runtime = variable("XDG_RUNTIME_DIR");
@@ -121,7 +122,7 @@ pub fn of(
             path.is_dir()
                 && path.parent().is_some()
                 && *path != checkout
-                && Some(path) != user_home.as_ref()
+                && !of_the_user.contains(path)
         }));
     let hide = options.hide.iter();
     let mut hidden: Vec<PathBuf> =
@@ -139,12 +140,7 @@ pub fn of(
             .filter(|path| path.exists() && !checkout.starts_with(path)),
     );
     let writable = named(&options.write, Some(&checkout));
-    Ok(Surroundings { checkout, git_dir, home: overlaid_home, temporary, hidden, writable })
-}
-
-/// The absolute path in a variable.
-pub fn variable(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    Ok(Surroundings { checkout, git_dir, of_the_user, temporary, hidden, writable })
 }
 
 /// The configured paths that exist, without links. A relative path begins at the user's checkout.
@@ -152,11 +148,6 @@ pub fn named(paths: &[String], checkout: Option<&Path>) -> Vec<PathBuf> {
     let home = user_home();
     let found = paths.iter().filter_map(|path| expand(path, home.as_deref(), checkout));
     distinct(found.map(|path| nearest_real(&path)).filter(|path| path.exists()))
-}
-
-/// The user's home directory.
-fn user_home() -> Option<PathBuf> {
-    variable("HOME").map(|path| nearest_real(&path)).filter(|path| path.is_dir())
 }
 
 /// A configured path: `~` is the home directory, and a relative path begins at the checkout.

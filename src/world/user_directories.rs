@@ -1,0 +1,282 @@
+//! The directories of the user that commands write to beside their checkout: the home directory, and
+//! those in which tools keep downloads, caches and settings.
+//!
+//! This is the one table of them. A sealed world lays overlays over those that exist, and so does the
+//! world of an attempt; where Landlock confines commands, their variables lead tools elsewhere.
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::fs::tree::nearest_real;
+use crate::process::world_spec::Mount;
+
+/// A directory of a tool's, which an environment variable can move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserDirectory {
+    /// The variable.
+    pub variable: &'static str,
+    /// The option in the variable whose value names the directory; none if the whole variable is a
+    /// path, or a list of paths with colons between them.
+    pub option: Option<&'static str>,
+    /// The place of the directory below the home directory without the variable.
+    pub default: &'static str,
+    /// True if the tool can fetch or make again all that is in it: an empty one does as well. False if
+    /// programs, settings or logins are among it.
+    pub is_cache: bool,
+}
+
+/// A directory with more than copies in it.
+const fn kept(variable: &'static str, default: &'static str) -> UserDirectory {
+    UserDirectory { variable, option: None, default, is_cache: false }
+}
+
+/// A directory with copies only.
+const fn cache(variable: &'static str, default: &'static str) -> UserDirectory {
+    UserDirectory { variable, option: None, default, is_cache: true }
+}
+
+/// The option by which Maven's local repository is moved: it has no variable of its own.
+const MAVEN_REPOSITORY: &str = "-Dmaven.repo.local=";
+
+/// The directories of tools that variables move. The home directory itself is not among them.
+pub const USER_DIRECTORIES: &[UserDirectory] = &[
+    // The XDG Base Directory Specification.
+    kept("XDG_CACHE_HOME", ".cache"),
+    kept("XDG_CONFIG_HOME", ".config"),
+    kept("XDG_DATA_HOME", ".local/share"),
+    kept("XDG_STATE_HOME", ".local/state"),
+    // Rust
+    kept("CARGO_HOME", ".cargo"),
+    kept("RUSTUP_HOME", ".rustup"),
+    cache("SCCACHE_DIR", ".cache/sccache"),
+    // Go
+    kept("GOPATH", "go"),
+    cache("GOMODCACHE", "go/pkg/mod"),
+    cache("GOCACHE", ".cache/go-build"),
+    // Java
+    kept("GRADLE_USER_HOME", ".gradle"),
+    UserDirectory { option: Some(MAVEN_REPOSITORY), ..cache("MAVEN_OPTS", ".m2/repository") },
+    UserDirectory { option: Some(MAVEN_REPOSITORY), ..cache("MAVEN_ARGS", ".m2/repository") },
+    cache("COURSIER_CACHE", ".cache/coursier/v1"),
+    // JavaScript
+    cache("npm_config_cache", ".npm"),
+    cache("NPM_CONFIG_CACHE", ".npm"),
+    cache("npm_config_store_dir", ".local/share/pnpm/store"),
+    cache("NPM_CONFIG_STORE_DIR", ".local/share/pnpm/store"),
+    kept("PNPM_HOME", ".local/share/pnpm"),
+    cache("YARN_CACHE_FOLDER", ".cache/yarn"),
+    cache("YARN_GLOBAL_FOLDER", ".yarn/berry"),
+    kept("BUN_INSTALL", ".bun"),
+    cache("BUN_INSTALL_CACHE_DIR", ".bun/install/cache"),
+    cache("DENO_DIR", ".cache/deno"),
+    kept("NVM_DIR", ".nvm"),
+    cache("PLAYWRIGHT_BROWSERS_PATH", ".cache/ms-playwright"),
+    // Python
+    cache("PIP_CACHE_DIR", ".cache/pip"),
+    kept("PYTHONUSERBASE", ".local"),
+    kept("PYENV_ROOT", ".pyenv"),
+    cache("UV_CACHE_DIR", ".cache/uv"),
+    kept("UV_PYTHON_INSTALL_DIR", ".local/share/uv/python"),
+    kept("UV_TOOL_DIR", ".local/share/uv/tools"),
+    cache("POETRY_CACHE_DIR", ".cache/pypoetry"),
+    cache("PIPENV_CACHE_DIR", ".cache/pipenv"),
+    cache("PRE_COMMIT_HOME", ".cache/pre-commit"),
+    cache("HF_HOME", ".cache/huggingface"),
+    // Ruby
+    kept("GEM_HOME", ".gem"),
+    kept("BUNDLE_USER_HOME", ".bundle"),
+    kept("BUNDLE_PATH", ".bundle"),
+    kept("BUNDLE_APP_CONFIG", ".bundle"),
+    // PHP
+    kept("COMPOSER_HOME", ".config/composer"),
+    cache("COMPOSER_CACHE_DIR", ".cache/composer"),
+    // .NET
+    kept("DOTNET_CLI_HOME", ".dotnet"),
+    cache("NUGET_PACKAGES", ".nuget/packages"),
+    // Elixir
+    kept("MIX_HOME", ".mix"),
+    kept("HEX_HOME", ".hex"),
+    // Haskell and OCaml
+    kept("STACK_ROOT", ".stack"),
+    kept("CABAL_DIR", ".cabal"),
+    kept("OPAMROOT", ".opam"),
+    // C, C++ and Zig
+    cache("CCACHE_DIR", ".cache/ccache"),
+    kept("CONAN_HOME", ".conan2"),
+    cache("ZIG_GLOBAL_CACHE_DIR", ".cache/zig"),
+    // Dart, Julia and Swift
+    cache("PUB_CACHE", ".pub-cache"),
+    kept("JULIA_DEPOT_PATH", ".julia"),
+    // Managers of several tools
+    kept("ASDF_DATA_DIR", ".asdf"),
+    kept("MISE_DATA_DIR", ".local/share/mise"),
+];
+
+impl UserDirectory {
+    /// The absolute paths that the environment gives for the directory; none without the variable.
+    pub fn named(&self) -> Vec<PathBuf> {
+        let value = std::env::var_os(self.variable).unwrap_or_default();
+        self.named_in(&value)
+    }
+
+    fn named_in(&self, value: &OsStr) -> Vec<PathBuf> {
+        let paths: Vec<&[u8]> = match self.option {
+            None => value.as_bytes().split(|byte| *byte == b':').collect(),
+            Some(option) => {
+                let words = value.as_bytes().split(u8::is_ascii_whitespace);
+                words.filter_map(|word| word.strip_prefix(option.as_bytes())).collect()
+            }
+        };
+        let paths = paths.into_iter().map(|path| PathBuf::from(OsStr::from_bytes(path)));
+        paths.filter(|path| path.is_absolute()).collect()
+    }
+
+    #[cfg_attr(not(test), expect(dead_code, reason = "for commands that Landlock confines"))]
+    /// The value of the variable that leads the tool to `dir`. Options in the variable of the
+    /// environment stay: of two that name the directory, the last one counts.
+    pub fn leading_to(&self, dir: &Path) -> OsString {
+        let value = std::env::var_os(self.variable).unwrap_or_default();
+        self.leading_from(value, dir)
+    }
+
+    fn leading_from(&self, value: OsString, dir: &Path) -> OsString {
+        let Some(option) = self.option else { return dir.as_os_str().to_owned() };
+        let mut words = value.into_vec();
+        if !words.is_empty() {
+            words.push(b' ');
+        }
+        words.extend([option.as_bytes(), dir.as_os_str().as_bytes()].concat());
+        OsString::from_vec(words)
+    }
+}
+
+/// The absolute path in a variable.
+pub fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// The user's home directory, without links.
+pub fn user_home() -> Option<PathBuf> {
+    variable("HOME").map(|path| nearest_real(&path)).filter(|path| path.is_dir())
+}
+
+/// The directories of the user that commands write to beside their checkout, as far as they exist: the
+/// home directory, that of the password file, and those of tools. They are without links, and none lies
+/// below another.
+pub fn outermost() -> Vec<PathBuf> {
+    let homes = variable("HOME").into_iter().chain(home_of_password_file());
+    let named = USER_DIRECTORIES.iter().flat_map(UserDirectory::named);
+    let found = homes.chain(named).map(|path| nearest_real(&path));
+    without_inner(found.filter(|path| path.is_dir() && path.parent().is_some()).collect())
+}
+
+/// The home directory of this user in the password file: programs that do not heed HOME use it.
+fn home_of_password_file() -> Option<PathBuf> {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok()??;
+    Some(user.dir).filter(|path| path.is_absolute())
+}
+
+/// The paths that lie below no other of them, sorted.
+fn without_inner(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.sort();
+    // All that lies below a path stands right behind it.
+    paths.dedup_by(|path, before| path.starts_with(before));
+    paths
+}
+
+/// Overlays over some of these directories. Everything that commands write there goes to `room`, which
+/// [`make_room`] has made; below that lie the rooms in `left`, the topmost first, and the user's own
+/// files.
+pub fn overlays(directories: &[PathBuf], room: &Path, left: &[PathBuf]) -> Vec<Mount> {
+    let overlay = |at: &PathBuf| {
+        let name = name_in_room(at);
+        let left = left.iter().map(|room| room.join(&name)).filter(|layer| layer.is_dir());
+        let lower = left.chain([at.clone()]).collect();
+        let (upper, work) = (room.join(&name), work_of(room).join(&name));
+        Mount::Overlay { at: at.clone(), lower, upper, work }
+    };
+    directories.iter().map(overlay).collect()
+}
+
+/// Makes the layers that overlays over these directories write to. Those that are there stay as they
+/// are. Fails if a directory can neither be made nor read.
+pub fn make_room(directories: &[PathBuf], room: &Path) -> io::Result<()> {
+    fs::create_dir_all(room)?;
+    for at in directories {
+        let name = name_in_room(at);
+        let upper = room.join(&name);
+        fs::create_dir_all(work_of(room).join(&name))?;
+        if !upper.is_dir() {
+            fs::create_dir(&upper)?;
+            // The overlay shows the mode of its upper layer.
+            let mode = fs::metadata(at)?.permissions().mode() & 0o7777;
+            fs::set_permissions(&upper, fs::Permissions::from_mode(mode | 0o700))?;
+        }
+    }
+    Ok(())
+}
+
+/// The directories that overlayfs works in for the layers of a room.
+pub fn work_of(room: &Path) -> PathBuf {
+    room.with_extension("work")
+}
+
+/// The name of the layer for a directory: the last part of its path tells people which one it is, and a
+/// digest tells it from others of that name.
+fn name_in_room(directory: &Path) -> OsString {
+    let digest = Sha256::digest(directory.as_os_str().as_bytes());
+    let mut name = directory.file_name().unwrap_or_default().to_owned();
+    name.push(format!("-{}", data_encoding::HEXLOWER.encode(&digest[..4])));
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(variable: &str) -> &'static UserDirectory {
+        let found = USER_DIRECTORIES.iter().find(|directory| directory.variable == variable);
+        found.expect("the table has it")
+    }
+
+    #[test]
+    fn no_variable_is_in_the_table_twice() {
+        let mut names: Vec<&str> = USER_DIRECTORIES.iter().map(|one| one.variable).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn a_variable_names_one_path_or_a_list_or_has_it_in_an_option() {
+        let named = |variable: &str, value: &str| directory(variable).named_in(OsStr::new(value));
+        assert_eq!(named("CARGO_HOME", "/usr/local/cargo"), [Path::new("/usr/local/cargo")]);
+        assert_eq!(named("GOPATH", "/go:relative:/more"), [Path::new("/go"), Path::new("/more")]);
+        assert_eq!(named("MAVEN_OPTS", "-Xmx1g -Dmaven.repo.local=/m2 -B"), [Path::new("/m2")]);
+        assert!(named("MAVEN_OPTS", "-Xmx1g /m2").is_empty());
+        assert!(named("CARGO_HOME", "").is_empty());
+    }
+
+    #[test]
+    fn a_variable_leads_to_another_directory_and_keeps_its_options() {
+        let leading = |variable: &str, value: &str| {
+            directory(variable).leading_from(value.into(), Path::new("/own"))
+        };
+        assert_eq!(leading("GOCACHE", "/old"), "/own");
+        assert_eq!(leading("MAVEN_OPTS", ""), "-Dmaven.repo.local=/own");
+        assert_eq!(leading("MAVEN_OPTS", "-Xmx1g"), "-Xmx1g -Dmaven.repo.local=/own");
+    }
+
+    #[test]
+    fn paths_below_others_are_left_out() {
+        let paths = ["/home/a/.cargo", "/home/a", "/home/a-b", "/go", "/home/a"];
+        let found = without_inner(paths.iter().map(PathBuf::from).collect());
+        assert_eq!(found, ["/go", "/home/a", "/home/a-b"].map(Path::new));
+    }
+}
