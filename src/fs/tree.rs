@@ -34,6 +34,11 @@ pub fn nearest_real(path: &Path) -> PathBuf {
     }
 }
 
+/// True for a directory that can be read and has nothing in it.
+pub fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
+}
+
 /// The size of a directory on disk, in bytes; a file with several names counts once.
 pub fn disk_usage(path: &Path) -> u64 {
     let mut seen = std::collections::HashSet::new();

@@ -57,7 +57,7 @@ impl DecisionInputs<'_> {
             text = format!("{why}; {text}");
         } else if let Some(base) = self.baseline.filter(|base| kind.verified() && base.passed()) {
             text.push_str(match base.inherited {
-                true => "; over build outputs of an earlier commit the base passes, too: this shows at most that nothing broke",
+                true => "; over build outputs of an earlier judging the base passes, too: this shows at most that nothing broke",
                 false => {
                     "; the base passes, too: this shows that nothing broke, not that the change works"
                 }

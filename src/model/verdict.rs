@@ -271,8 +271,8 @@ fn failing_tests(results: &[StageResult]) -> Option<&[String]> {
 pub struct Baseline {
     /// The results of the commands, in order.
     pub results: Vec<StageResult>,
-    /// True if the results were found over build outputs of an ancestor, and not confirmed without
-    /// them.
+    /// True if the results were found over build outputs of an earlier judging, of the base or of its
+    /// ancestor, and not confirmed without them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherited: bool,
 }

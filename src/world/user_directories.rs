@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::fs::tree::nearest_real;
+use crate::fs::tree::{is_empty, nearest_real};
 use crate::process::world_spec::Mount;
 
 /// A directory of a tool's, which an environment variable can move.
@@ -195,7 +195,9 @@ fn without_inner(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
 pub fn overlays(directories: &[PathBuf], room: &Path, left: &[PathBuf]) -> Vec<Mount> {
     let overlay = |at: &PathBuf| {
         let name = name_in_room(at);
-        let left = left.iter().map(|room| room.join(&name)).filter(|layer| layer.is_dir());
+        let left = left.iter().map(|room| room.join(&name));
+        // Each layer below costs a little, and may need a place of its own.
+        let left = left.filter(|layer| layer.is_dir() && !is_empty(layer));
         let lower = left.chain([at.clone()]).collect();
         let (upper, work) = (room.join(&name), work_of(room).join(&name));
         Mount::Overlay { at: at.clone(), lower, upper, work }

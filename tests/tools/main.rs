@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
 mod cheats;
+mod cold;
 #[path = "../common/mod.rs"]
 #[expect(dead_code, reason = "tests/runner.rs uses the rest")]
 mod common;
@@ -43,6 +44,7 @@ use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
     let mut trials = cheats::trials();
+    trials.extend(cold::trials());
     trials.extend(completion::trials());
     trials.extend(file_systems::trials());
     trials.extend(guard::trials());

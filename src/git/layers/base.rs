@@ -15,7 +15,7 @@ use gix::bstr::ByteSlice;
 
 use crate::error::{IoContext, Result};
 use crate::fs::stat::change_time;
-use crate::fs::tree;
+use crate::fs::tree::{self, is_empty};
 use crate::git::cli::Git;
 use crate::git::fan_out;
 use crate::git::file_times::FileTimes;
@@ -27,6 +27,15 @@ use crate::model::oid::Oid;
 
 /// The file with the path of the checkout in which outputs were made.
 const PLACE: &str = "place";
+
+/// The file that is there if the base passed when its commands left the outputs.
+const PASSED: &str = "passed";
+
+/// The directory of what the base's setup left in the user's directories.
+const FETCHED: &str = "fetched";
+
+/// The directory of what the base's other commands left there.
+const HOME: &str = "home";
 
 /// The layers of one base, in a directory of their own.
 #[derive(Clone, Debug)]
@@ -100,14 +109,31 @@ impl BaseLayer {
         self.inherited().is_some_and(|dir| !is_empty(&dir))
     }
 
-    /// What the base's commands left in the user's home directory, if they ran.
-    pub fn home(&self) -> Option<PathBuf> {
-        Some(self.dir.join("home")).filter(|dir| dir.is_dir())
+    /// The layers of the user's directories with what the base's setup left there, such as downloads;
+    /// none if that is nothing.
+    pub fn fetched(&self) -> Option<PathBuf> {
+        Some(self.dir.join(FETCHED)).filter(|layers| are_in_use(layers))
     }
 
-    /// True if commands left something that another judging could use.
+    /// The layers with what the base's other commands left there; none if that is nothing.
+    pub fn home(&self) -> Option<PathBuf> {
+        Some(self.dir.join(HOME)).filter(|layers| are_in_use(layers))
+    }
+
+    /// True if the user's directories were taken.
+    pub fn has_home(&self) -> bool {
+        self.dir.join(HOME).is_dir()
+    }
+
+    /// True if commands left something in the checkout that another judging could use.
     pub fn has_outputs(&self) -> bool {
         !self.all_outputs().is_empty()
+    }
+
+    /// True if the base's own commands left something that could let a tree pass or fail: in its
+    /// checkout, or in the home directory after the setup.
+    pub fn has_traces(&self) -> bool {
+        self.has_outputs() || self.home().is_some()
     }
 
     /// True if the base's commands ran. Also without any outputs, the next judging saves the checkout.
@@ -126,28 +152,41 @@ impl BaseLayer {
     }
 
     /// Takes what the base's commands wrote, so that trees that are judged from now on find it. The
-    /// two directories are upper layers of a world that has ended.
+    /// directory is the upper layer of a world that has ended.
     ///
     /// Tracked files stay as they were checked out, whatever the commands did to them; and no
     /// output is younger than this moment, for a tree's own files must be younger than all outputs
     /// (GIT-FACTS, "Worlds").
-    pub fn take_outputs(&self, checkout: &Path, home: Option<&Path>) -> Result<()> {
+    pub fn take_outputs(&self, checkout: &Path) -> Result<()> {
         let failed = || format!("could not keep the base's outputs in '{}'", self.dir.display());
         clean_outputs(checkout, &self.index())?;
         fs::rename(checkout, self.dir.join("out")).context(failed)?;
         // Otherwise `make` would take an output for one of a tree's own files of the same time.
-        wait_for_next_step(&self.dir).context(failed)?;
-        home.map_or(Ok(()), |home| self.take_home(home))
+        wait_for_next_step(&self.dir).context(failed)
     }
 
-    /// Takes what the base's commands left in the home directory, unless that is here by now.
-    pub fn take_home(&self, home: &Path) -> Result<()> {
-        let taken =
-            clean(home, &|_| Tracked::No).and_then(|()| fs::rename(home, self.dir.join("home")));
-        match taken {
-            Err(_) if self.home().is_some() => Ok(()),
-            other => other.context(|| format!("could not keep '{}'", home.display())),
+    /// Takes the layers of the user's directories with what the base's setup left there, and those
+    /// with what its other commands left there, unless both are here by now.
+    pub fn take_home(&self, fetched: &Path, home: &Path) -> Result<()> {
+        for (from, name) in [(fetched, FETCHED), (home, HOME)] {
+            let to = self.dir.join(name);
+            match clean(from, &|_| Tracked::No).and_then(|()| fs::rename(from, &to)) {
+                Err(_) if to.is_dir() => {}
+                other => other.context(|| format!("could not keep '{}'", from.display()))?,
+            }
         }
+        Ok(())
+    }
+
+    /// Notes that the base passed when its commands left these outputs.
+    pub fn note_pass(&self) -> Result<()> {
+        let file = self.dir.join(PASSED);
+        fs::write(&file, "").context(|| format!("could not write '{}'", file.display()))
+    }
+
+    /// True if the base's own commands left outputs and failed, as far as is known.
+    pub fn has_failed(&self) -> bool {
+        self.outputs().is_some() && !self.dir.join(PASSED).exists()
     }
 
     /// Notes the path at which the base's commands saw their checkout.
@@ -201,6 +240,12 @@ impl BaseLayer {
     }
 }
 
+/// True if there is anything in one of these layers.
+fn are_in_use(layers: &Path) -> bool {
+    let found = fs::read_dir(layers).into_iter().flatten().flatten();
+    found.map(|entry| entry.path()).any(|layer| !is_empty(&layer))
+}
+
 /// What a tree has at a path.
 enum Tracked {
     File,
@@ -251,8 +296,4 @@ fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
 
 fn remove(path: &Path, meta: &fs::Metadata) -> io::Result<()> {
     if meta.is_dir() { tree::delete_tree(path) } else { fs::remove_file(path) }
-}
-
-fn is_empty(dir: &Path) -> bool {
-    fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
 }

@@ -89,7 +89,7 @@ pub fn stumbled(results: &[StageResult], logs: &Path) -> bool {
 }
 
 /// True if the base's results over layers have to be found once more without them. `inherited` is true
-/// if an ancestor's outputs are among the layers, and `said` if a command that failed said that the
+/// if outputs of an earlier judging are among the layers, and `said` if a command that failed said that the
 /// overlay refused it something.
 ///
 /// A failure counts beside those of the candidates, and a pass where no candidate passes.

@@ -45,9 +45,9 @@ impl SealedCheckouts<'_> {
     }
 
     /// Makes what the base's commands left in this worktree, which it loses, a layer of every later
-    /// checkout, unless there is such a layer.
-    pub fn keep_copied_outputs(&self, worktree: &Path) -> Result<()> {
-        self.take_outputs(worktree, None, Some(worktree))
+    /// checkout, unless there is such a layer. `passed` is true if all commands passed.
+    pub fn keep_copied_outputs(&self, worktree: &Path, passed: bool) -> Result<()> {
+        self.take_outputs(worktree, None, passed, Some(worktree))
     }
 }
 

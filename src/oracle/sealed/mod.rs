@@ -89,16 +89,17 @@ enum LayerGuard {
 /// The share that a judged tree has of the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warmth {
-    /// Only what the base's commands left in the home directory, such as downloads. The tree lies in
-    /// a plain directory, so that no tool can stumble over an overlay.
+    /// Only what the base's setup left in the home directory, such as downloads. The tree lies in a
+    /// plain directory, so that no tool can stumble over an overlay.
     Cold,
-    /// The base's layers, with all outputs that there are.
+    /// The base's layers, with all outputs that there are, in the checkout and in the home directory.
     Warm,
 }
 
 /// A tree at its place in a room.
 struct LaidTree {
-    /// The layers of an overlay, the topmost first; none if the tree lies in a plain directory.
+    /// The layers of the checkout's overlay, the topmost first; none if the tree lies in a plain
+    /// directory.
     layers: Vec<PathBuf>,
     /// True if outputs of the base are among them.
     has_outputs: bool,
@@ -110,9 +111,12 @@ struct LaidTree {
 pub struct SealedCheckout {
     room: WorldRoom,
     _room: CheckoutRoom,
+    surroundings: Surroundings,
+    layers: Layers,
+    /// The world without its mounts, which differ by the stage.
     spec: WorldSpec,
     network: Network,
-    /// True if outputs of the base lie below the tree.
+    /// True if outputs of the base lie below the tree, in its checkout or in the home directory.
     pub has_outputs: bool,
     /// True if the checkout is an overlay: a directory of the base cannot be renamed there
     /// (GIT-FACTS, "Worlds").
@@ -170,8 +174,10 @@ impl<'a> SealedCheckouts<'a> {
                 .and_then(|()| fs::set_permissions(&directory, room.mode(&directory)))
                 .context(|| format!("could not make '{}'", directory.display()))?;
         }
-        make_room(&self.surroundings.of_the_user, &room.home())
-            .context(|| format!("could not make '{}'", room.home().display()))?;
+        for layers in [room.fetched(), room.home()] {
+            make_room(&self.surroundings.of_the_user, &layers)
+                .context(|| format!("could not make '{}'", layers.display()))?;
+        }
         let over_base = match warmth {
             Warmth::Warm => self.lay_over_base(commit, &room)?,
             Warmth::Cold => None,
@@ -185,11 +191,15 @@ impl<'a> SealedCheckouts<'a> {
         // The upper layer of an overlay shows what commands change.
         let complete = (!is_overlay).then(|| written::after_changes(&index)).transpose();
         let complete = complete.context(|| format!("could not read '{}'", index.display()))?;
-        let home = self.lock().as_ref().and_then(|base| base.layer.home());
-        let above = Layers { checkout: layers, home: home.into_iter().collect() };
+        let base = self.lock().as_ref().map(|base| base.layer.clone());
+        let fetched = base.as_ref().and_then(BaseLayer::fetched);
+        let left = base.filter(|_| warmth == Warmth::Warm).and_then(|base| base.home());
+        let has_outputs = has_outputs || left.is_some();
+        let home = left.into_iter().chain(fetched).collect();
+        let layers = Layers { checkout: layers, home };
         let spec = WorldSpec {
             dir: self.surroundings.checkout.clone(),
-            mounts: mounts(&self.surroundings, above, &room),
+            mounts: Vec::new(),
             stage: room.stage(),
             network: true,
             hides_sockets: true,
@@ -205,6 +215,8 @@ impl<'a> SealedCheckouts<'a> {
         Ok(SealedCheckout {
             room,
             _room: guard,
+            surroundings: self.surroundings.clone(),
+            layers,
             spec,
             network,
             has_outputs,
@@ -303,52 +315,69 @@ impl<'a> SealedCheckouts<'a> {
         self.lock().clone()
     }
 
-    /// Makes what the base's commands left in this checkout the layers of every later one, unless
-    /// there are such layers. It must be an overlay.
-    pub fn keep_outputs(&self, checkout: &SealedCheckout) -> Result<()> {
+    /// Makes what the base's commands left in this checkout and in the home directory the layers of
+    /// every later one, as far as there are no such layers. `passed` is true if all commands passed.
+    pub fn keep_outputs(&self, checkout: &SealedCheckout, passed: bool) -> Result<()> {
         // Trees are judged over outputs only as a claim, but over downloads always.
         let takes_home = !self.surroundings.of_the_user.is_empty() && !self.is_beside_attempts;
-        let home = takes_home.then(|| checkout.room.home());
-        self.take_outputs(&checkout.room.checkout(), home.as_deref(), None)
+        let home = Some(&checkout.room).filter(|_| takes_home);
+        match (checkout.is_overlay, home, self.layer_in_use()) {
+            (true, ..) => self.take_outputs(&checkout.room.checkout(), home, passed, None),
+            (false, Some(room), Some(base)) => self.take_home_late(&base, room),
+            _ => Ok(()),
+        }
     }
 
-    /// `place` is the checkout's path as commands saw it, if it is not that of the user's.
+    /// `home` is the room with the upper layers of the home directory, if they are taken, and `place`
+    /// the checkout's path as commands saw it, if it is not that of the user's.
     fn take_outputs(
         &self,
         checkout: &Path,
-        home: Option<&Path>,
+        home: Option<&WorldRoom>,
+        passed: bool,
         place: Option<&Path>,
     ) -> Result<()> {
         let base = self.base_in_use()?;
         if base.layer.outputs().is_some() {
-            return self.take_home(&base, home);
+            return home.map_or(Ok(()), |room| self.take_home_late(&base, room));
         }
-        base.layer.take_outputs(checkout, home)?;
+        base.layer.take_outputs(checkout)?;
+        if let Some(room) = home {
+            base.layer.take_home(&room.fetched(), &room.home())?;
+        }
         if let Some(place) = place {
             base.layer.note_place(place)?;
+        }
+        if passed {
+            base.layer.note_pass()?;
         }
         let _ = base.stamp.set(base.layer.stamp()?);
         Ok(())
     }
 
-    /// Takes downloads for layers that were made beside attempts, without any.
-    fn take_home(&self, base: &BaseInUse, home: Option<&Path>) -> Result<()> {
-        let (Some(home), LayerGuard::Kept { .. }) = (home, &base.guard) else { return Ok(()) };
-        if base.layer.home().is_some() {
+    /// Takes the home directory for layers that were made beside attempts, without one.
+    fn take_home_late(&self, base: &BaseInUse, room: &WorldRoom) -> Result<()> {
+        let is_kept = matches!(base.guard, LayerGuard::Kept { .. });
+        if !is_kept || base.layer.has_home() {
             return Ok(());
         }
-        base.layer.take_home(home)?;
+        base.layer.take_home(&room.fetched(), &room.home())?;
         KeptLayer::note_size(&base.layer)
     }
 
     /// True if there are outputs of the base to judge over.
     pub fn has_outputs(&self) -> bool {
-        self.lock().as_ref().is_some_and(|base| base.layer.has_outputs())
+        self.lock().as_ref().is_some_and(|base| base.layer.has_traces())
     }
 
     /// True if outputs of an ancestor are among those of the base.
     pub fn has_inherited(&self) -> bool {
         self.lock().as_ref().is_some_and(|base| base.layer.has_inherited())
+    }
+
+    /// True if the base's own commands left the outputs and failed: the base is not judged over them.
+    pub fn base_failed(&self) -> bool {
+        self.lock().as_ref().is_some_and(|base| base.layer.has_failed())
     }
 
     /// Forgets the base's layers, so that no later judging uses them.
@@ -474,14 +503,16 @@ impl SealedCheckout {
         self.room.checkout()
     }
 
-    /// The world in which the command of a stage runs.
+    /// The world in which the command of a stage runs. Those of the setup have ended by the next
+    /// stage, which sees what it left.
     pub fn world(&self, stage: Stage) -> WorldSpec {
         let network = match self.network {
             Network::On => true,
             Network::Off => false,
             Network::Setup => stage == Stage::Setup,
         };
-        WorldSpec { network, ..self.spec.clone() }
+        let mounts = mounts(&self.surroundings, self.layers.clone(), &self.room, stage);
+        WorldSpec { network, mounts, ..self.spec.clone() }
     }
 
     /// The tracked files that commands have changed, sorted.

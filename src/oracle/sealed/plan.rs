@@ -3,6 +3,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::model::outcome::Stage;
 use crate::process::world_spec::Mount;
 use crate::world::user_directories::overlays;
 
@@ -41,7 +42,13 @@ impl WorldRoom {
         self.0.join("checkout")
     }
 
-    /// The upper layers of the home directory and of the user's other directories.
+    /// The upper layers of the home directory and of the user's other directories while the setup
+    /// runs.
+    pub fn fetched(&self) -> PathBuf {
+        self.0.join("fetched")
+    }
+
+    /// Their upper layers while the other commands run.
     pub fn home(&self) -> PathBuf {
         self.0.join("home")
     }
@@ -100,8 +107,16 @@ pub struct Layers {
     pub home: Vec<PathBuf>,
 }
 
-/// The mounts of a world in this room.
-pub fn mounts(surroundings: &Surroundings, layers: Layers, room: &WorldRoom) -> Vec<Mount> {
+/// The mounts of a world in this room, in which the command of a stage runs.
+///
+/// The setup writes to layers of the user's directories that are its own, so that its downloads can be
+/// told from what the other commands leave.
+pub fn mounts(
+    surroundings: &Surroundings,
+    layers: Layers,
+    room: &WorldRoom,
+    stage: Stage,
+) -> Vec<Mount> {
     let overlay = |at: &Path, lower: Vec<PathBuf>, upper: PathBuf| {
         let work = WorldRoom::work(&upper);
         Mount::Overlay { at: at.to_owned(), lower, upper, work }
@@ -111,7 +126,11 @@ pub fn mounts(surroundings: &Surroundings, layers: Layers, room: &WorldRoom) -> 
     for (number, at) in temporary.iter().enumerate() {
         mounts.push(Mount::Directory { at: at.clone(), from: room.temporary(number) });
     }
-    mounts.extend(overlays(of_the_user, &room.home(), &layers.home));
+    let downloads = [room.fetched()];
+    mounts.extend(match stage {
+        Stage::Setup => overlays(of_the_user, &room.fetched(), &layers.home),
+        _ => overlays(of_the_user, &room.home(), &[&downloads, &layers.home[..]].concat()),
+    });
     mounts.push(match layers.checkout {
         none if none.is_empty() => Mount::Directory { at: checkout.clone(), from: room.checkout() },
         lower => overlay(checkout, lower, room.checkout()),

@@ -18,16 +18,16 @@ impl OracleRunner<'_> {
     /// matters.
     ///
     /// It may have failed because of the overlay: its output says so, or a candidate passed in a
-    /// plain directory alone. Or it is a result over outputs of an ancestor: a failure is compared
-    /// with those of the candidates, and a pass where no candidate passes. Outputs that led to another
-    /// result are not used again.
+    /// plain directory alone. Or it is a result over outputs of an earlier judging: a failure is
+    /// compared with those of the candidates, and a pass where no candidate passes. Outputs that led to
+    /// another result are not used again.
     pub(super) fn confirm_base(&self, base: &mut JudgedBase, entries: &[Entry]) -> Result<()> {
         let report = self.report_of_base();
         let results = &base.baseline.results;
         let passed = outcome::all_passed(results);
         let said = stumbled(results, &report.logs.directory());
-        let inherited = self.layered.as_ref().filter(|layered| layered.has_inherited());
-        if !must_confirm_base(results, inherited.is_some(), said, entries) {
+        let inherited = base.baseline.inherited;
+        if !must_confirm_base(results, inherited, said, entries) {
             return Ok(());
         }
         let commit = self.run.base;
@@ -38,7 +38,10 @@ impl OracleRunner<'_> {
             let judged = JudgedTree::of(&self.session.repo, commit)?;
             self.keep_cached(&judged, &results, &report)?;
             base.ran += commands_run(&results);
-            if let Some(layered) = inherited.filter(|_| passed != outcome::all_passed(&results)) {
+            if let Some(layered) = &self.layered
+                && inherited
+                && passed != outcome::all_passed(&results)
+            {
                 base.layer = None;
                 layered.forget_layers()?;
             }
@@ -64,8 +67,11 @@ impl OracleRunner<'_> {
         // Nothing is decided by the base's results, so that a claim will do. An overlay shows what its
         // commands leave.
         let is_sealed = self.settings.world == WorldKind::Sealed;
-        let needs_outputs = self.may_be_warm || is_sealed && !self.has_outputs();
-        let warmth = if needs_outputs { Warmth::Warm } else { Warmth::Cold };
+        let had_outputs = self.has_outputs();
+        let needs_outputs = self.may_be_warm || is_sealed && !had_outputs;
+        // What a failed test left could let it pass: a log that make takes for that of a pass.
+        let failed = self.layered.as_ref().is_some_and(SealedCheckouts::base_failed);
+        let warmth = if needs_outputs && !failed { Warmth::Warm } else { Warmth::Cold };
         let found = self.once(warmth).get_or_judge(&tree, || {
             let judged = JudgedTree { tree, commit };
             let logs = report.logs.directory();
@@ -95,8 +101,11 @@ impl OracleRunner<'_> {
         }
         warn_if_not_started(self.session, self.run, &results);
         let layer = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use);
-        let has_inherited = self.layered.as_ref().is_some_and(SealedCheckouts::has_inherited);
-        let inherited = has_inherited && results.iter().any(|result| result.warm);
+        // A failure may be a claim because of the overlay alone, and a pass only because of outputs.
+        let over_outputs = outcome::all_passed(&results)
+            || had_outputs
+            || self.layered.as_ref().is_some_and(SealedCheckouts::has_inherited);
+        let inherited = over_outputs && results.iter().any(|result| result.warm);
         let baseline = Baseline { results, inherited };
         Ok(Some(JudgedBase { baseline, ran, layer, seeds: self.seeds() }))
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::error::{Cause, Error, Result};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::outcome::{Outcome, Stage, StageResult};
+use crate::model::outcome::{self, Outcome, Stage, StageResult};
 use crate::model::path::TreePath;
 use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
@@ -134,11 +134,11 @@ impl OracleRunner<'_> {
                 let may_be_refused = checkout.is_overlay && !result.outcome.passed();
                 result.warm = checkout.has_outputs || may_be_refused;
             }
+            let passed = outcome::all_passed(results);
             // Without outputs the candidates take longer, and nothing else differs.
             if *commit == self.run.base
-                && checkout.is_overlay
                 && let Some(sealed) = &self.layered
-                && let Err(error) = sealed.keep_outputs(checkout)
+                && let Err(error) = sealed.keep_outputs(checkout, passed)
             {
                 tracing::debug!(error = error.message, "the base's outputs are not kept");
             }
@@ -173,9 +173,10 @@ impl OracleRunner<'_> {
                 for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
                     result.warm = tree.has_outputs;
                 }
+                let passed = outcome::all_passed(results);
                 // Without outputs the candidates take longer, and nothing else differs.
                 if *commit == self.run.base
-                    && let Err(error) = layered.keep_copied_outputs(dir)
+                    && let Err(error) = layered.keep_copied_outputs(dir, passed)
                 {
                     tracing::debug!(error = error.message, "the base's outputs are not kept");
                 }

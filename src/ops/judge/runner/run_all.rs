@@ -52,8 +52,9 @@ impl OracleRunner<'_> {
             self.require_space(&self.run.base, (jobs + ahead).min(trees))?;
         }
         let workers = scheduler.workers(jobs, usize::from(with_base));
-        // The candidates wait for the outputs of the base.
-        let base_first = workers == 1 || self.layered.is_some() && self.may_be_warm;
+        // The candidates wait for the outputs of the base, unless there are some.
+        let waits = self.layered.is_some() && self.may_be_warm && !self.has_outputs();
+        let base_first = workers == 1 || waits;
         let board = Board::new(WorkKind::Judging, workers);
         shown::expect(&board, base.as_ref());
         progress::live(self.session, self.run, &waiting, &board, || {

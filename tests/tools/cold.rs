@@ -1,0 +1,116 @@
+//! Cold results: nothing that the base's build, lint or test left below a tree that is judged cold,
+//! and nothing of its own failed run below the base.
+use std::fs;
+
+use serde_json::Value;
+
+use crate::common::World;
+use crate::common::sealed::{confined, sealed};
+use crate::tool::{LANDLOCK, MAKE, NAMESPACES, trials};
+use crate::traces::shared_lines;
+
+trials! {
+    a_library_that_the_base_installs_in_home_helps_no_broken_candidate: [NAMESPACES];
+    downloads_of_the_bases_setup_serve_cold_runs: [NAMESPACES];
+    the_base_is_judged_over_nothing_of_its_own_failed_run: [NAMESPACES, MAKE];
+    nor_where_landlock_confines_it: [LANDLOCK, MAKE];
+    a_base_that_passes_over_its_own_outputs_is_confirmed_where_no_candidate_passes: [NAMESPACES];
+}
+
+fn judged(world: &World, code: i32, more: &[&str]) -> Value {
+    let words = ["judge", "--json"];
+    world.frites(words.iter().chain(more)).expect(code).json()
+}
+
+/// As `mvn install`, `go install` and `pip install --user` do it.
+const INSTALL: &str = "mkdir -p ~/.m2; test ! -e lib || cp lib ~/.m2/lib; grep -q works ~/.m2/lib";
+
+fn a_library_that_the_base_installs_in_home_helps_no_broken_candidate() {
+    for options in [&[][..], &["--cold"], &["--no-cache"], &["-j", "2", "--no-cache"]] {
+        let mut world = sealed();
+        world.write("lib", "works\n");
+        world.commit("a library");
+        world.attempts(&["rm lib", "echo one >> lib; echo two >> lib"]);
+        world.git(["config", "frites.oracle.test", INSTALL]);
+        for warm in ["base", "never"] {
+            world.set_env("FRITES_ORACLE_WARM", warm);
+            let verdict = judged(&world, 0, options);
+            assert_eq!(verdict["recommended"], "c2", "{options:?}: {verdict:#}");
+            let broken = &verdict["candidates"][0];
+            assert_eq!(broken["passed"], false, "{options:?}: {verdict:#}");
+        }
+        assert!(!world.home().join(".m2").exists());
+        world.assert_clean();
+    }
+    let world = sealed();
+    world.write("lib", "works\n");
+    world.commit("a library");
+    world.attempts(&["rm lib"]);
+    let verdict = judged(&world, 1, &["--test", INSTALL]);
+    let stale = verdict["candidates"][0]["stale"].as_str().unwrap_or_default();
+    assert!(stale.starts_with("stale build output: over the base's outputs it passed"), "{stale}");
+}
+
+fn downloads_of_the_bases_setup_serve_cold_runs() {
+    let mut world = sealed();
+    world.set_env("FRITES_SANDBOX_NETWORK", "setup");
+    world.git(["config", "frites.oracle.build", "echo built > ~/built"]);
+    world.git(["config", "frites.oracle.test", "grep -q got ~/file && test -e ~/built"]);
+    world.attempts(&["echo more >> README"]);
+    let setup = "test -e ~/file || echo got | tee -a ~/shared/downloads > ~/file";
+    world.git(["config", "frites.spawn.setup", setup]);
+    for options in [&[][..], &["--no-cache"], &["--cold", "--no-cache"]] {
+        assert_eq!(judged(&world, 0, options)["recommended"], "c1");
+    }
+    assert_eq!(shared_lines(&world, "downloads"), ["got"]);
+    assert!(!world.home().join("file").exists());
+    world.assert_clean();
+}
+
+/// A project whose test make runs only once: it takes the log of a failed test for that of a pass.
+fn project_with_a_stamp(mode: &str) -> World {
+    let world = confined(mode);
+    world.write("Makefile", "test: tests.log\ntests.log:\n\tsh tests.sh > tests.log\n");
+    world.write("tests.sh", "echo tested; grep -q fixed src/lib.txt\n");
+    world.write(".gitignore", "tests.log\n");
+    world.commit("a project with a stamp");
+    world
+}
+
+fn assert_base_fails_each_time(world: &World) {
+    world.attempts(&["echo fixed >> src/lib.txt", "echo more > README"]);
+    for options in [&[][..], &[], &["--no-cache"], &["-j", "2"], &["--cold"]] {
+        let verdict = judged(world, 0, &[&["--test", "make test"], options].concat());
+        assert_eq!(verdict["recommended"], "c1", "{options:?}: {verdict:#}");
+        let base = &verdict["baseline"]["results"][0];
+        assert_eq!(base["outcome"], "failed", "{options:?}: {verdict:#}");
+        assert_ne!(base["cached"], true, "{options:?}: {verdict:#}");
+        let reason = verdict["rationale"].as_str().unwrap_or_default();
+        assert!(!reason.contains("the base passes"), "{reason}");
+    }
+    world.assert_clean();
+}
+
+fn the_base_is_judged_over_nothing_of_its_own_failed_run() {
+    assert_base_fails_each_time(&project_with_a_stamp("sealed"));
+}
+
+fn nor_where_landlock_confines_it() {
+    assert_base_fails_each_time(&project_with_a_stamp("landlock"));
+}
+
+/// Its tests pass once, and after that only over what they left.
+fn a_base_that_passes_over_its_own_outputs_is_confirmed_where_no_candidate_passes() {
+    let world = sealed();
+    world.write(".gitignore", "out\n");
+    world.commit("outputs are ignored");
+    world.attempts(&["echo more > README"]);
+    let test =
+        "test ! -e ~/shared/broken || test -e out && echo built > out && ! grep -q more README";
+    judged(&world, 1, &["--test", test]);
+    fs::write(world.home().join("shared/broken"), "").unwrap();
+    let verdict = judged(&world, 1, &["--no-cache", "--test", test]);
+    assert_eq!(verdict["baseline"]["results"][0]["outcome"], "failed", "{verdict:#}");
+    assert_eq!(verdict["baseline"]["inherited"], Value::Null);
+    world.assert_clean();
+}
