@@ -136,7 +136,7 @@ impl UserDirectory {
         paths.filter(|path| path.is_absolute()).collect()
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "for commands that Landlock confines"))]
+    #[expect(dead_code, reason = "for commands that Landlock confines")]
     /// The value of the variable that leads the tool to `dir`. Options in the variable of the
     /// environment stay: of two that name the directory, the last one counts.
     pub fn leading_to(&self, dir: &Path) -> OsString {

@@ -37,10 +37,9 @@ fn judging_writes_to_directories_of_tools_outside_home_and_leaves_them_as_they_a
         "test -e $CARGO_HOME/registry/crate || echo once >> ~/shared/setup; \
         echo crate > $CARGO_HOME/registry/crate",
     ]);
-    let test =
-        "set -eu; grep -q user $CARGO_HOME/config.toml; grep -q crate $CARGO_HOME/registry/crate
-        test ! -e $CARGO_HOME/registry/mine; echo mine > $CARGO_HOME/registry/mine
-        rm $CARGO_HOME/config.toml; echo x > ${GOPATH%%:*}/made";
+    let test = "set -eu; grep -q user $CARGO_HOME/config.toml; grep -q crate $CARGO_HOME/registry/crate
+        test ! -e $CARGO_HOME/registry/of-an-attempt; ! grep -q hello README || exit 0
+        echo x > $CARGO_HOME/registry/of-an-attempt; rm $CARGO_HOME/config.toml; echo x > ${GOPATH%%:*}/made";
     world.frites(["judge", "--test", test]).expect(0);
     let left: Vec<_> =
         files_below(outside.path()).into_iter().filter(|path| path.is_file()).collect();
