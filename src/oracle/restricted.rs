@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::error::{IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::tree;
-use crate::oracle::sealed::surroundings::{self, SandboxOptions};
+use crate::oracle::sealed::surroundings::{self, SHARED_MEMORY, SandboxOptions};
 use crate::process::world_spec::Restriction;
 
 /// The beginning of the names of our directories among the temporary files. They do not lie in the
@@ -20,9 +20,6 @@ const LOCK: &str = "lock";
 
 /// The time in which a directory that has no lock yet gets one.
 const TIME_TO_LOCK: Duration = Duration::from_secs(60);
-
-/// The directory of POSIX semaphores and shared memory. All processes of the machine share it.
-const SHARED_MEMORY: &str = "/dev/shm";
 
 /// The restrictions of the commands of one judging.
 #[derive(Debug)]

@@ -47,7 +47,8 @@ pub(super) fn mount() -> io::Result<()> {
     rustix::mount::mount("devpts", &pts, "devpts", flags, options)?;
     fs::create_dir(&shm)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    Ok(rustix::mount::mount("tmpfs", &shm, "tmpfs", flags, Some(c"mode=1777"))?)
+    // It takes memory, and nobody measures it: by default a tmpfs may take half of what there is.
+    Ok(rustix::mount::mount("tmpfs", &shm, "tmpfs", flags, Some(c"mode=1777,size=25%"))?)
 }
 
 /// Opens a file or directory only to name it later, whatever is mounted over it by then.

@@ -4,9 +4,10 @@
 //! It is a process of its own because only a process with one thread can unshare a user namespace,
 //! and because the process that unshares a PID namespace is not in it.
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use nix::sched::CloneFlags;
@@ -30,6 +31,9 @@ const FOR_INIT: [CapabilitySet; 4] = [
     CapabilitySet::SYS_RESOURCE,
     CapabilitySet::SETPCAP,
 ];
+
+/// What every process has, unless the kernel has no namespaces of cgroups.
+const CGROUP_NAMESPACE: &str = "/proc/self/ns/cgroup";
 
 /// The launcher's whole life. `arguments` are those after the verb.
 pub fn main(arguments: &[OsString]) -> ExitCode {
@@ -63,6 +67,7 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     }
     nix::sched::unshare(namespaces).step("making namespaces")?;
     map.write().step("mapping the user's ids")?;
+    refuse_cgroup_namespaces().step("refusing namespaces of cgroups")?;
     mounts::mount_all(&spec)?;
     keep_capabilities_for_init().step("keeping capabilities")?;
     rustix::io::fcntl_setfd(status, FdFlags::empty()).step("handing over the descriptor")?;
@@ -74,6 +79,18 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     let mut child = init.spawn().step("starting the first process")?;
     child.wait().step("waiting for the first process")?;
     Ok(())
+}
+
+/// Keeps the world, and all user namespaces that are made in it, from namespaces of cgroups. Whoever
+/// makes one can mount cgroups anew, and writable: `cgroup.kill` there ends the processes outside
+/// that are in the same cgroup.
+fn refuse_cgroup_namespaces() -> io::Result<()> {
+    match fs::write("/proc/sys/user/max_cgroup_namespaces", "0") {
+        Err(e) if e.kind() == io::ErrorKind::NotFound && !Path::new(CGROUP_NAMESPACE).exists() => {
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 fn keep_capabilities_for_init() -> io::Result<()> {

@@ -28,6 +28,7 @@ trials! {
     nothing_waits_for_what_is_no_file_in_the_git_directory: [NAMESPACES];
     a_commit_that_cannot_be_read_is_named_and_kept: [NAMESPACES];
     a_program_can_make_a_sandbox_of_its_own: [NAMESPACES];
+    no_attempt_mounts_cgroups_anew_or_fills_memory: [NAMESPACES];
 }
 
 /// A world whose candidates' commands are guarded.
@@ -320,6 +321,19 @@ fn a_program_can_make_a_sandbox_of_its_own() {
     assert_eq!(world.first_candidate("1")["exit_code"], 0);
     assert_eq!(world.git(["show", "refs/frites/1/a:README"]), "1");
     world.assert_clean();
+}
+
+fn no_attempt_mounts_cgroups_anew_or_fills_memory() {
+    let world = guarded();
+    let script = r#"
+        unshare --user --map-root-user --mount true || exit 8
+        ! unshare --user --map-root-user --mount --cgroup true || exit 9
+        memory=$(awk '/^MemTotal:/ { print $2 }' /proc/meminfo)
+        size=$(df --output=size /dev/shm | tail -1)
+        test $((size * 3)) -lt $memory || exit 10
+        echo 1 > README"#;
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
+    assert_eq!(world.first_candidate("1")["exit_code"], 0);
 }
 
 fn a_bare_repository_and_a_worktree_root_elsewhere_are_guarded() {

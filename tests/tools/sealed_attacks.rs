@@ -18,6 +18,8 @@ trials! {
     deleting_the_home_directory_and_writing_to_seeds_changes_nothing: [NAMESPACES];
     abstract_sockets_of_others_cannot_be_reached: [NAMESPACES, PYTHON, LANDLOCK_SIGNALS];
     a_device_file_outside_of_dev_cannot_be_opened: [NAMESPACES];
+    no_command_mounts_cgroups_anew: [NAMESPACES];
+    no_command_of_an_ordinary_user_mounts_cgroups_anew: [NAMESPACES, ORDINARY_USER];
 }
 
 /// Two candidates: `bad`, whose commands do the damage, and `good`, which is larger.
@@ -43,7 +45,7 @@ fn assert_good_wins(verdict: &Value) {
 fn filling_the_disk_ends_its_candidate_and_no_other() {
     let mut world = two_candidates();
     world.set_env("FRITES_SANDBOX_DISK", "20MiB");
-    let places = ["", "~/", "/tmp/", "$(git rev-parse --git-dir)/"];
+    let places = ["", "~/", "/tmp/", "/dev/shm/", "$(git rev-parse --git-dir)/"];
     for place in places {
         let fill = format!("while head -c 4M /dev/zero >> {place}filling; do :; done; exit 7");
         let verdict = judged(&world, &fill);
@@ -188,4 +190,24 @@ fn a_device_file_outside_of_dev_cannot_be_opened() {
     let mounts = shared_lines(&world, "mounts");
     assert!(mounts.iter().all(|line| line.contains("nodev") && line.contains("ro,")), "{mounts:?}");
     assert!(!mounts.is_empty());
+}
+
+/// A cgroup that is mounted in a new namespace can be written to by the user who owns it.
+const MOUNT_CGROUPS: &str = r#"
+    unshare --user --map-root-user --mount true || exit 8
+    ! unshare --user --map-root-user --mount --cgroup true 2> refusal || exit 9
+    grep -q 'unshare failed: No space left on device' refusal || { cat refusal; exit 10; }
+    ! unshare --user --map-root-user --mount mount -t cgroup2 none /mnt || exit 11
+    ! grep ' cgroup2\? ' /proc/self/mounts | grep -v ' ro,' || exit 12"#;
+
+fn no_command_mounts_cgroups_anew() {
+    let verdict = judged(&two_candidates(), MOUNT_CGROUPS);
+    assert_eq!(verdict["recommended"], "bad", "{verdict:#}");
+}
+
+fn no_command_of_an_ordinary_user_mounts_cgroups_anew() {
+    let world = two_candidates();
+    let words = ["judge", "--json", "--test", MOUNT_CGROUPS];
+    let verdict = frites_as_ordinary_user(&world, words).expect(0).json();
+    assert_eq!(verdict["recommended"], "bad", "{verdict:#}");
 }

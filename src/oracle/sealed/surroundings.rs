@@ -64,6 +64,9 @@ pub const KEYS_AND_TOKENS: [&str; 17] = [
 /// The directories for temporary files that programs use without being told.
 pub const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
+/// The directory of POSIX semaphores and shared memory.
+pub const SHARED_MEMORY: &str = "/dev/shm";
+
 /// Sockets of the machine's services and of users' terminals: a read-only mount does not keep anybody from
 /// connecting.
 const SOCKETS: [&str; 14] = [
@@ -117,13 +120,12 @@ pub fn of(
         TEMPORARY.iter().map(PathBuf::from).chain([std::env::temp_dir()]).collect();
     let runtime = variable("XDG_RUNTIME_DIR");
     temporary.extend(runtime);
-    let temporary =
-        distinct(temporary.into_iter().map(|path| nearest_real(&path)).filter(|path| {
-            path.is_dir()
-                && path.parent().is_some()
-                && *path != checkout
-                && !of_the_user.contains(path)
-        }));
+    let temporary = temporary.into_iter().map(|path| nearest_real(&path)).filter(|path| {
+        path.is_dir() && path.parent().is_some() && *path != checkout && !of_the_user.contains(path)
+    });
+    // A world has one in any case, and outside it may be a link. On a tmpfs of its own, what commands
+    // write there would not be measured.
+    let temporary = distinct(temporary.chain([SHARED_MEMORY.into()]));
     let hide = options.hide.iter();
     let mut hidden: Vec<PathBuf> =
         hide.filter_map(|path| expand(path, user_home.as_deref(), Some(&checkout))).collect();
