@@ -55,6 +55,10 @@ bench-builds:
 test-slurm:
 	$(CARGO) test --locked --test tools -- spread::
 
+# Cuts the power during 30 landings and after them, on an ext4 in a file; as root.
+test-power:
+	FRITES_TEST_ROUNDS=$${FRITES_TEST_ROUNDS:-30} $(CARGO) test --locked --test tools -- power_cut:: --nocapture
+
 # Judges 200 times beside git's own housekeeping; takes about half an hour.
 soak:
 	FRITES_TEST_ROUNDS=200 $(CARGO) test --locked --test runner test_housekeeping::
@@ -88,4 +92,4 @@ uninstall:
 man: build
 	"$(TARGET)/debug/git-frites" man --write man
 
-.PHONY: build picture test test-tools test-worlds test-slurm demo bench figures bench-builds soak lint install uninstall man
+.PHONY: build picture test test-tools test-worlds test-power test-slurm demo bench figures bench-builds soak lint install uninstall man

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, IoContext, Result};
-use crate::fs::file_system;
+use crate::fs::disk;
 
 /// The beginning of the names of temporary files.
 const PREFIX: &str = ".tmp";
@@ -38,24 +38,7 @@ pub fn write_all(directory: &Path, files: &[(&OsStr, &[u8])]) -> Result<()> {
         file.write_all(bytes).context(|| failed(name))?;
         written.push((name, file));
     }
-    let sync = |(name, file): &(&&OsStr, NamedTempFile)| {
-        file.as_file().sync_all().context(|| failed(name))
-    };
-    // In memory, threads would only cost time.
-    if written.len() < 2 || file_system::is_in_memory(directory) {
-        written.iter().try_for_each(sync)?;
-    } else {
-        std::thread::scope(|scope| {
-            let (last, others) = written.split_last().expect("there is a file");
-            let others: Vec<_> = others.iter().map(|one| scope.spawn(|| sync(one))).collect();
-            let last = sync(last);
-            let ended = others.into_iter().map(|thread| {
-                let panicked = |_| Err(Error::internal("a thread that syncs panicked"));
-                thread.join().unwrap_or_else(panicked)
-            });
-            ended.chain([last]).collect::<Result<()>>()
-        })?;
-    }
+    disk::sync(&written.iter().map(|(_, file)| file.path()).collect::<Vec<_>>())?;
     for (name, file) in written {
         file.persist(directory.join(name)).map_err(|e| e.error).context(|| failed(name))?;
     }

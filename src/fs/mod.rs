@@ -1,8 +1,9 @@
 //! The file system: atomic writes, locks, directory trees and their deletion, also in the background, regular files,
-//! file states, many reads at once.
+//! file states, many reads at once, waiting for the disk.
 pub mod atomic;
 mod delete;
 pub mod directory;
+pub mod disk;
 pub mod file_system;
 pub mod lock;
 pub mod parallel;

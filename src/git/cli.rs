@@ -46,13 +46,17 @@ const QUIET: [&str; 9] = [
     "submodule.recurse=false",
 ];
 
+/// Settings of every call, also of the user's own commit and of the hooks that it runs: a power cut
+/// leaves no object, ref or index without its content. git itself syncs packs alone.
+pub(super) const DURABLE: [&str; 2] = ["core.fsync=all", "core.fsyncMethod=batch"];
+
 /// Settings of calls on our own worktrees and refs: a user's configuration changes neither trees
-/// nor patches, and a power cut loses no object.
+/// nor patches.
 ///
 /// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout. In a
 /// candidate's worktree a capture must hold the bytes that were written, and `* -diff` must not
 /// make every attempt look small. `.gitattributes` of the tree still count.
-pub(super) const EXACT: [&str; 11] = [
+pub(super) const EXACT: [&str; 9] = [
     "core.splitIndex=false",
     "core.attributesFile=/dev/null",
     "core.autocrlf=false",
@@ -62,8 +66,6 @@ pub(super) const EXACT: [&str; 11] = [
     "core.checkStat=default",
     "core.ignoreStat=false",
     "core.logAllRefUpdates=true",
-    "core.fsync=all",
-    "core.fsyncMethod=batch",
 ];
 
 /// The name and the e-mail address of git-frites itself.
@@ -369,7 +371,8 @@ impl Call {
         let is_case_sensitive =
             self.git.settings == CallSettings::Own && there("HEAD") && !there("hEAD");
         let case = is_case_sensitive.then_some("core.ignoreCase=false");
-        let fixed_settings = fixed_settings.into_iter().flatten().copied().chain(case);
+        let fixed_settings = DURABLE.iter().chain(fixed_settings.into_iter().flatten()).copied();
+        let fixed_settings = fixed_settings.chain(case);
         let settings = fixed_settings.flat_map(|s| [OsStr::new("-c"), OsStr::new(s)]);
         let hooks = self.git.hooks.as_ref().map(|directory| {
             let mut setting = OsString::from("core.hooksPath=");

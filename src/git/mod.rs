@@ -8,6 +8,7 @@ mod clock;
 pub mod commit;
 pub mod diff;
 mod directories;
+mod durable;
 pub mod fan_out;
 pub mod file_times;
 mod gc;

@@ -14,15 +14,12 @@ use gix::zlib::{Compression, Status};
 use tempfile::TempPath;
 
 use crate::error::{Cause, Error, IoContext, Result};
-use crate::fs::file_system;
+use crate::fs::disk;
 use crate::git::cli::{OURS, PAUSES};
 use crate::git::clock;
 use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
-
-/// The most files that are synced at the same time: a journal takes them all with one commit.
-const SYNCED_AT_ONCE: usize = 16;
 
 /// The beginning of the name of a temporary file, by which `git prune` finds one that was left.
 const TEMPORARY: &str = "tmp_obj_";
@@ -170,7 +167,7 @@ impl NewObjects {
     /// Puts the objects onto the disk, and then gives them their names.
     pub fn keep(self) -> Result<()> {
         let paths: Vec<&Path> = self.written.values().map(|path| &**path).collect();
-        sync(&paths)?;
+        disk::sync(&paths)?;
         let places: Vec<PathBuf> = self.written.keys().map(|id| self.place(id)).collect();
         // In a repository that is shared (`core.sharedRepository`), others can use its directories.
         let mode = fs::metadata(&self.directory).map_or(0o755, |meta| meta.mode() & 0o7777);
@@ -209,30 +206,6 @@ fn freshen(object: &Path) -> bool {
     File::open(object).is_ok_and(|file| {
         let _ = file.set_modified(SystemTime::now());
         true
-    })
-}
-
-/// Waits until the content of these files is on the disk.
-pub(super) fn sync(paths: &[&Path]) -> Result<()> {
-    let sync = |path: &&Path| {
-        let synced = File::open(path).and_then(|file| file.sync_all());
-        synced.context(|| format!("could not write '{}'", path.display()))
-    };
-    // In memory, threads would only cost time.
-    if paths.len() < 2 || file_system::is_in_memory(paths[0]) {
-        return paths.iter().try_for_each(sync);
-    }
-    let share = paths.len().div_ceil(SYNCED_AT_ONCE).max(1);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = paths
-            .chunks(share)
-            .map(|chunk| scope.spawn(move || chunk.iter().try_for_each(sync)))
-            .collect();
-        // A thread that panics is a fault of ours, and no object of it may get a name.
-        let ended = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err(Error::internal("a thread that syncs panicked")))
-        });
-        ended.collect()
     })
 }
 

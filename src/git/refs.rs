@@ -9,11 +9,10 @@ use gix::refs::Target;
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 
 use crate::error::{Cause, Error, Result};
-use crate::fs::regular;
+use crate::fs::{disk, regular};
 use crate::git::cli::{Git, OURS, PAUSES};
 use crate::git::clock;
 use crate::git::gc::WholeMove;
-use crate::git::objects;
 use crate::git::repo::{PackedRefsStamp, RUNS, Repo, from_oid, to_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -266,7 +265,7 @@ impl Repo {
         let prepared = gix.refs.transaction().prepare(edits, patience(), patience());
         let prepared = prepared.map_err(|e| refused(&e))?;
         // The new values lie in the lock files, which become the refs.
-        objects::sync(&locks.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
+        disk::sync(&locks.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
         let now = clock::now().to_string();
         let who =
             gix::actor::SignatureRef { name: OURS.0.into(), email: OURS.1.into(), time: &now };
@@ -331,8 +330,9 @@ impl Repo {
 
     /// Moves several refs in one transaction: all of them, each from its old value, or none. `git`
     /// is the checkout whose HEAD may be on one of them, so that HEAD's reflog records the move,
-    /// too.
+    /// too. A power cut finds each of them whole, at its old or its new value.
     pub fn move_refs(&self, git: &Git, moves: &[Move<'_>], why: &str) -> Result<()> {
+        self.sync_young_objects()?;
         let mut orders = String::new();
         for Move { name, old, new } in moves {
             let old = old.copied().unwrap_or_else(|| new.null());

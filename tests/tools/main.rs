@@ -18,6 +18,7 @@ mod landlock_copies;
 mod live_view;
 mod manual;
 mod odd_paths;
+mod power_cut;
 mod report;
 mod sealed;
 mod sealed_ancestors;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
     trials.extend(live_view::trials());
     trials.extend(manual::trials());
     trials.extend(odd_paths::trials());
+    trials.extend(power_cut::trials());
     trials.extend(report::trials());
     trials.extend(sealed::trials());
     trials.extend(sealed_ancestors::trials());

@@ -55,6 +55,8 @@ tools! {
         "the kernel has no Landlock of version 3 or newer, or python3 is not installed";
     LANDLOCK_SIGNALS: "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(444, None, 0, 1) < 6)'",
         "the kernel has no Landlock of version 6 or newer, or python3 is not installed";
+    LOOP_DEVICES: "truncate -s 8M image; mkfs.ext4 -q -F image && unshare --mount mount -o loop image .",
+        "no ext4 in a file can be made and mounted here: that takes root and e2fsprogs";
     MAKE: "make --version", "make is not installed";
     MAN: "command -v man", "man is not installed";
     // macOS has another man.

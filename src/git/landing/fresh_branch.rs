@@ -125,6 +125,7 @@ pub fn switch_to(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<()> {
         );
     }
     require_clean(repo)?;
+    repo.sync_young_objects()?;
     repo.update_ref(branch, Some(&from.commit), None, "apply")?;
     let left = from.branch.as_ref().map_or(from.commit.as_str(), RefName::short);
     // In git's own words, which `git switch -` reads to find the way back.

@@ -43,6 +43,7 @@ pub(super) fn save_state(
     if marked.as_ref() != commit {
         store.repo().update_ref(&mark, commit, marked.as_ref(), "apply")?;
     }
+    store.repo().sync_refs(&[branch, &mark])?;
     let Some(run) = store.run(run)? else { return Ok(()) };
     if commit.is_none() {
         store.note_state(&run, name, landing, Some(branch))?;

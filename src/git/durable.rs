@@ -1,0 +1,80 @@
+//! Waiting for the disk: what a landing needs is there before its branch moves, and the move before
+//! the landing is told.
+use std::collections::BTreeSet;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::{IoContext, Result};
+use crate::fs::{disk, file_system};
+use crate::git::repo::Repo;
+use crate::model::refname::RefName;
+
+/// The age from which the system has written a file by itself: after half a minute by default, and
+/// after several on a laptop that spares its battery.
+const WRITTEN_BY_ITSELF: Duration = Duration::from_secs(15 * 60);
+
+impl Repo {
+    /// Waits until all objects of the last minutes are on the disk, whoever wrote them.
+    ///
+    /// Ours are. But an object that is there already is not written again, and git syncs no loose
+    /// object by default: an attempt's own `git add`, or the commit on which a change lands, may
+    /// have nothing on the disk but its name.
+    pub(super) fn sync_young_objects(&self) -> Result<()> {
+        let root = self.common_dir().join("objects");
+        if file_system::is_in_memory(&root) {
+            return Ok(());
+        }
+        let mut young = Vec::new();
+        // Adding a file makes its directory young.
+        for directory in young_below(&root, Metadata::is_dir)? {
+            let is_fan_out = directory.file_name().is_some_and(|name| name.len() == 2);
+            if is_fan_out {
+                young.extend(young_below(&directory, Metadata::is_file)?);
+                young.push(directory);
+            }
+        }
+        disk::sync(&young.iter().map(PathBuf::as_path).collect::<Vec<_>>())
+    }
+
+    /// Waits until the moves of these refs are on the disk, with their logs: a ref that was deleted
+    /// stays deleted. So are HEAD and the index of this checkout.
+    pub fn sync_refs(&self, refs: &[&RefName]) -> Result<()> {
+        let common = self.common_dir();
+        if file_system::is_in_memory(common) {
+            return Ok(());
+        }
+        let mut moved = BTreeSet::from([common.to_owned(), self.git_dir().to_owned()]);
+        moved.insert(self.git_dir().join("logs/HEAD"));
+        for name in refs {
+            let log = common.join("logs").join(name.as_str());
+            let file = common.join(name.as_str());
+            let above = file.ancestors().skip(1).take_while(|above| *above != common);
+            moved.extend(above.map(Path::to_owned));
+            moved.insert(log);
+        }
+        disk::sync(&moved.iter().map(PathBuf::as_path).collect::<Vec<_>>())
+    }
+}
+
+/// The young entries of a directory that are of one kind; none if there is no such directory.
+fn young_below(directory: &Path, is_kind: impl Fn(&Metadata) -> bool) -> Result<Vec<PathBuf>> {
+    let failed = || format!("could not read '{}'", directory.display());
+    let listing = match fs::read_dir(directory) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listing => listing.context(failed)?,
+    };
+    let mut young = Vec::new();
+    for entry in listing {
+        let entry = entry.context(failed)?;
+        // One that is gone was moved into a pack, or deleted.
+        let Ok(meta) = entry.metadata() else { continue };
+        // A time in the future is young.
+        let age = meta.modified().ok().and_then(|at| at.elapsed().ok()).unwrap_or_default();
+        if is_kind(&meta) && age < WRITTEN_BY_ITSELF {
+            young.push(entry.path());
+        }
+    }
+    Ok(young)
+}
