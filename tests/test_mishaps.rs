@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::common::World;
+use crate::common::sealed::confined;
 
 /// The candidates of a run as `status --json` tells of them: name, state and reason.
 fn told(world: &World, run: &str) -> Vec<String> {
@@ -262,6 +263,26 @@ fn directories_nested_deeper_than_any_path_are_named_kept_and_then_deleted() {
         let removed = world.command(&world.home(), "rm", ["-rf", "repo", "cache"]).output();
         removed.unwrap().status.success()
     });
+}
+
+/// Nests directories deeper than any path can be long, as a test does that an attempt brought.
+const NEST: &str =
+    "n=$(printf 'dddddddd/%.0s' $(seq 200)); mkdir -p a/$n b/$n c/$n; mv a b/$n; mv b c/$n";
+
+#[test]
+fn directories_nested_by_one_command_leave_all_others_their_verdict() {
+    for (mode, layer) in [("sealed", "overlay"), ("sealed", "copy"), ("landlock", "overlay")] {
+        // Of one candidate alone, and of the base, whose outputs lie below all candidates.
+        for file in ["deep", "README"] {
+            let mut world = confined(mode);
+            world.set_env("FRITES_WORLD_LAYER", layer);
+            world.attempts(&["echo x > deep; echo y > y; echo z > z", "echo x > good"]);
+            let test = format!("test ! -e {file} || {{ {NEST}; }}");
+            let answer = world.frites(["judge", "-q", "--test", &test]).expect(0);
+            assert_eq!(answer.out(), "1/c2\n", "{mode} {layer} {file}: {}", answer.stderr);
+            world.run(&world.home(), "rm", ["-rf", "cache"]).expect(0);
+        }
+    }
 }
 
 #[test]

@@ -175,20 +175,8 @@ fn failed(path: &Path, errno: Errno) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::OFlags;
+    use crate::fs::walk::tests::nested;
     use std::os::unix::fs::PermissionsExt;
-
-    /// Makes directories, each in the one before it, and a file in the last.
-    fn nested(root: &Path, depth: usize) {
-        let name = CString::new("d").expect("a name");
-        let mut at = rustix::fs::open(root, DIRECTORY, Mode::empty()).expect("opened");
-        for _ in 0..depth {
-            rustix::fs::mkdirat(&at, &name, Mode::RWXU).expect("made");
-            at = rustix::fs::openat(&at, &name, DIRECTORY, Mode::empty()).expect("opened");
-        }
-        let flags = OFlags::CREATE | OFlags::WRONLY;
-        rustix::fs::openat(&at, c"file", flags, Mode::RUSR).expect("made");
-    }
 
     #[test]
     fn directories_of_any_depth_go_whatever_their_mode_and_links_are_not_followed() {

@@ -1,5 +1,5 @@
 //! The file system: atomic writes, locks, directory trees and their deletion, also in the background, regular files,
-//! file states, many reads at once, waiting for the disk.
+//! file states, walks, many reads at once, waiting for the disk.
 pub mod atomic;
 mod delete;
 pub mod directory;
@@ -12,3 +12,4 @@ pub mod removals;
 pub mod stat;
 pub mod trash;
 pub mod tree;
+pub mod walk;

@@ -2,12 +2,12 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::{IoContext, Result};
 pub use crate::fs::delete::delete_tree;
+use crate::fs::walk::{self, EntryState};
 
 /// True if every component of `path`, from the file system's root through `root`, is a real
 /// directory and not a link.
@@ -42,34 +42,29 @@ pub fn is_empty(dir: &Path) -> bool {
 /// The size of a directory on disk, in bytes; a file with several names counts once.
 pub fn disk_usage(path: &Path) -> u64 {
     let mut seen = std::collections::HashSet::new();
-    let sizes = everything_below(path).map(|meta| {
-        let counted = meta.nlink() > 1 && !meta.is_dir() && !seen.insert((meta.dev(), meta.ino()));
-        // st_blocks counts units of 512 bytes on every Unix.
-        if counted { 0 } else { meta.blocks() * 512 }
+    let mut total = 0;
+    everything_at(path, &mut |state| {
+        if state.names() == 1 || state.is_dir() || seen.insert(state.identity()) {
+            total += state.disk_usage();
+        }
     });
-    sizes.sum()
+    total
 }
 
 /// The time of the last write below a path, or of the last creation or removal of a file.
 pub fn last_written(path: &Path) -> Option<SystemTime> {
-    everything_below(path).filter_map(|meta| meta.modified().ok()).max()
+    let mut last = None;
+    everything_at(path, &mut |state| last = last.max(Some(state.modified())));
+    last
 }
 
-/// The metadata of a file, and of everything below it if it is a directory. Nothing is recursive:
-/// an attempt decides how deep directories are nested.
-fn everything_below(path: &Path) -> impl Iterator<Item = fs::Metadata> {
-    let mut waiting = vec![path.to_owned()];
-    std::iter::from_fn(move || {
-        loop {
-            let path = waiting.pop()?;
-            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
-            if meta.is_dir() {
-                let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-                waiting.extend(entries.map(|entry| entry.path()));
-            }
-            return Some(meta);
-        }
-    })
+/// Calls `each` for a file, and for everything below it if it is a directory.
+fn everything_at(path: &Path, each: &mut dyn FnMut(&EntryState)) {
+    let Ok(state) = EntryState::of(path) else { return };
+    each(&state);
+    if state.is_dir() {
+        walk::visit_readable(path, &mut |_, state| each(state));
+    }
 }
 
 /// The free space for this user on the file system of `path`, in bytes. The path need not exist

@@ -10,6 +10,7 @@ use gix::index::entry::Mode;
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
+use crate::fs::walk::is_nameable;
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::output::Output;
@@ -19,9 +20,6 @@ use crate::model::count::count;
 use crate::model::path::{TreePath, file_name};
 
 pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
-
-/// The length of a path that the system does not accept any more (PATH_MAX).
-const LONGEST_PATH: usize = 4096;
 
 /// The number of characters of a path that a message shows.
 const MOST_SHOWN: usize = 200;
@@ -265,9 +263,7 @@ fn add_special_files(source: &CaptureSource<'_>, omissions: &mut Omissions) {
     for entry in walk {
         let found = match &entry {
             // git says nothing of a file with such a path.
-            Ok(entry) if tree::path_bytes(entry.path()).len() >= LONGEST_PATH => {
-                Some((entry.path(), TOO_LONG))
-            }
+            Ok(entry) if !is_nameable(entry.path()) => Some((entry.path(), TOO_LONG)),
             Ok(entry) => entry.file_type().and_then(special_kind).map(|why| (entry.path(), why)),
             Err(error) => unreadable(error),
         };

@@ -6,7 +6,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -14,14 +13,14 @@ use std::time::SystemTime;
 use gix::bstr::ByteSlice;
 
 use crate::error::{IoContext, Result};
-use crate::fs::stat::change_time;
 use crate::fs::tree::{self, is_empty};
+use crate::fs::walk::{EntryState, visit};
 use crate::git::cli::Git;
 use crate::git::fan_out;
 use crate::git::file_times::FileTimes;
 use crate::git::index::read_index;
 use crate::git::layers::written::wait_for_next_step;
-use crate::git::layers::{check_out, forget_opaque, visit};
+use crate::git::layers::{check_out, forget_opaque};
 use crate::git::repo::{Repo, digest};
 use crate::model::oid::Oid;
 
@@ -212,18 +211,11 @@ impl BaseLayer {
     pub fn stamp(&self) -> Result<String> {
         let mut text = Vec::new();
         visit(&self.dir, &mut |path, meta| {
+            let (_, inode) = meta.identity();
+            let (mode, size) = (meta.mode(), meta.size());
+            let changed = meta.changed().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             text.extend_from_slice(path);
-            text.extend(
-                format!(
-                    "\0{} {} {} {}.{}\n",
-                    meta.ino(),
-                    meta.mode(),
-                    meta.size(),
-                    meta.ctime(),
-                    meta.ctime_nsec()
-                )
-                .into_bytes(),
-            );
+            text.extend(format!("\0{inode} {mode} {size} {changed:?}\n").into_bytes());
         })
         .context(|| format!("could not read '{}'", self.dir.display()))?;
         Ok(digest(&text))
@@ -233,7 +225,7 @@ impl BaseLayer {
     pub fn is_unchanged_in(&self, spans: &[(SystemTime, SystemTime)]) -> bool {
         let mut is_clean = true;
         let visited = visit(&self.dir, &mut |_, meta| {
-            let changed = change_time(meta);
+            let changed = meta.changed();
             is_clean &= !spans.iter().any(|(start, end)| (*start..=*end).contains(&changed));
         });
         visited.is_ok() && is_clean
@@ -273,19 +265,23 @@ pub(super) fn clean_outputs(layer: &Path, index: &Path) -> Result<()> {
 fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
     let now = SystemTime::now();
     let git = layer.join(".git");
-    if let Ok(meta) = fs::symlink_metadata(&git) {
-        remove(&git, &meta)?;
+    if let Ok(state) = EntryState::of(&git) {
+        remove(&git, &state)?;
     }
     let mut found = Vec::new();
-    visit(layer, &mut |path, meta| found.push((path.to_vec(), meta.clone())))?;
-    for (path, meta) in found {
+    visit(layer, &mut |path, state| {
+        let tracked = tracked(path);
+        if !matches!(tracked, Tracked::No) || state.modified() > now {
+            found.push((path.to_vec(), *state, tracked));
+        }
+    })?;
+    for (path, state, tracked) in found {
         let full = layer.join(OsStr::from_bytes(&path));
-        let is_future = meta.modified().is_ok_and(|time| time > now);
-        match tracked(&path) {
-            Tracked::Directory if meta.is_dir() => forget_opaque(&full)?,
-            Tracked::File | Tracked::Directory => remove(&full, &meta)?,
+        match tracked {
+            Tracked::Directory if state.is_dir() => forget_opaque(&full)?,
+            Tracked::File | Tracked::Directory => remove(&full, &state)?,
             // It may have gone with a directory above it.
-            Tracked::No if is_future && (full.is_file() || full.is_dir()) && !meta.is_symlink() => {
+            Tracked::No if (full.is_file() || full.is_dir()) && !state.is_symlink() => {
                 fs::File::open(&full)?.set_modified(now)?;
             }
             Tracked::No => {}
@@ -294,6 +290,6 @@ fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
     Ok(())
 }
 
-fn remove(path: &Path, meta: &fs::Metadata) -> io::Result<()> {
-    if meta.is_dir() { tree::delete_tree(path) } else { fs::remove_file(path) }
+fn remove(path: &Path, state: &EntryState) -> io::Result<()> {
+    if state.is_dir() { tree::delete_tree(path) } else { fs::remove_file(path) }
 }

@@ -4,14 +4,13 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps};
-
 use crate::error::{IoContext, Result};
+use crate::fs::walk::{EntryState, is_nameable, visit};
 use crate::fs::{parallel, tree};
-use crate::git::layers::{is_opaque, visit};
+use crate::git::layers::is_opaque;
 
 /// Copies what layers show together, the topmost first, into a directory that exists. Everything
 /// keeps its mode and its time of change, by which build tools compare sources and outputs.
@@ -19,16 +18,21 @@ use crate::git::layers::{is_opaque, visit};
 /// Files share their blocks with the originals where the file system can do that. Sockets and pipes
 /// are left out.
 pub fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
-    let mut directories: BTreeMap<PathBuf, fs::Metadata> = BTreeMap::new();
+    let mut directories: BTreeMap<PathBuf, EntryState> = BTreeMap::new();
     for layer in layers.iter().rev() {
         let failed = || format!("could not copy '{}'", layer.display());
         let mut files = Vec::new();
         let mut found = Vec::new();
-        visit(layer, &mut |path, meta| found.push((path.to_vec(), meta.clone())))
-            .context(failed)?;
-        for (path, meta) in found {
-            let path = Path::new(OsStr::from_bytes(&path));
+        visit(layer, &mut |path, meta| {
+            let path = Path::new(OsStr::from_bytes(path));
             let (from, to) = (layer.join(path), into.join(path));
+            // No command can name another one.
+            if is_nameable(&from) && is_nameable(&to) {
+                found.push((from, to, *meta));
+            }
+        })
+        .context(failed)?;
+        for (from, to, meta) in found {
             if clear(&from, &meta, &to).context(failed)? {
                 directories.retain(|directory, _| !directory.starts_with(&to));
             }
@@ -37,7 +41,7 @@ pub fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
                 directories.insert(to, meta);
             } else if meta.is_symlink() {
                 fs::read_link(&from).and_then(|target| symlink(target, &to)).context(failed)?;
-                set_times(&to, &meta).context(failed)?;
+                meta.set_times(&to).context(failed)?;
             } else if meta.is_file() {
                 files.push((from, to, meta));
             }
@@ -47,7 +51,7 @@ pub fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
     // The innermost first, and after everything in them.
     for (directory, meta) in directories.iter().rev() {
         fs::set_permissions(directory, meta.permissions())
-            .and_then(|()| set_times(directory, meta))
+            .and_then(|()| meta.set_times(directory))
             .context(|| format!("could not make '{}'", directory.display()))?;
     }
     Ok(())
@@ -55,16 +59,16 @@ pub fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
 
 /// Copies a file or a link to a path where there is nothing, with its mode and its time of change.
 pub(super) fn copy_one(from: &Path, to: &Path) -> io::Result<()> {
-    let meta = fs::symlink_metadata(from)?;
+    let meta = EntryState::of(from)?;
     if meta.is_symlink() {
         symlink(fs::read_link(from)?, to)?;
-        return set_times(to, &meta);
+        return meta.set_times(to);
     }
     copy_file(from, to, &meta)
 }
 
 /// Removes what an entry of a layer hides in those below it. True if that was a directory.
-fn clear(from: &Path, meta: &fs::Metadata, to: &Path) -> io::Result<bool> {
+fn clear(from: &Path, meta: &EntryState, to: &Path) -> io::Result<bool> {
     let Ok(old) = fs::symlink_metadata(to) else { return Ok(false) };
     match (old.is_dir(), meta.is_dir()) {
         (true, true) if !is_opaque(from) => Ok(false),
@@ -75,25 +79,19 @@ fn clear(from: &Path, meta: &fs::Metadata, to: &Path) -> io::Result<bool> {
 
 /// Copies a file. One that may not be read is left out, as its contents are of no use to commands
 /// either.
-fn copy_file(from: &Path, to: &Path, meta: &fs::Metadata) -> io::Result<()> {
+fn copy_file(from: &Path, to: &Path, meta: &EntryState) -> io::Result<()> {
     match reflink_copy::reflink_or_copy(from, to) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
         other => other.map(drop)?,
     }
-    fs::set_permissions(to, fs::Permissions::from_mode(meta.mode() & 0o7777))?;
-    set_times(to, meta)
-}
-
-fn set_times(path: &Path, meta: &fs::Metadata) -> io::Result<()> {
-    let [last_access, last_modification] =
-        [(meta.atime(), meta.atime_nsec()), (meta.mtime(), meta.mtime_nsec())]
-            .map(|(tv_sec, tv_nsec)| Timespec { tv_sec, tv_nsec });
-    let times = Timestamps { last_access, last_modification };
-    Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+    fs::set_permissions(to, meta.permissions())?;
+    meta.set_times(to)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
     use super::*;
 
     #[test]

@@ -184,7 +184,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::git::layers::visit;
+    use crate::fs::walk::visit;
     use crate::git::repo::from_oid;
 
     /// A repository whose second commit changes, adds and deletes files of the first, which has these
@@ -281,7 +281,7 @@ mod tests {
             let file = directory.join(OsStr::from_bytes(path));
             let link = || Ok(fs::read_link(&file)?.into_os_string().into_encoded_bytes());
             let content = if meta.is_symlink() { link() } else { fs::read(&file) };
-            found.push((path.to_vec(), meta.permissions().mode(), content.unwrap_or_default()));
+            found.push((path.to_vec(), meta.mode(), content.unwrap_or_default()));
         })
         .expect("readable");
         found

@@ -8,12 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{IoContext, Result};
+use crate::fs::walk::{is_nameable, visit};
 use crate::fs::{parallel, tree};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::file_times;
 use crate::git::layers::base::BaseLayer;
 use crate::git::layers::placed::PlacedOutputs;
-use crate::git::layers::{copied, is_opaque, is_whiteout, visit};
+use crate::git::layers::{copied, is_opaque};
 use crate::git::seed::find::Seeds;
 use crate::git::seed::leads_back;
 use crate::git::worktree::Worktree;
@@ -76,7 +77,8 @@ impl GivenOutputs {
         ready.retain(|parent| tree::is_real_directory(into, parent));
         let placed = parallel::map(&self.files, |(path, from)| {
             let to = path.on_disk(into);
-            let is_free = to.parent().is_some_and(|parent| ready.contains(parent))
+            let is_free = is_nameable(&to)
+                && to.parent().is_some_and(|parent| ready.contains(parent))
                 && fs::symlink_metadata(&to).is_err();
             if is_free {
                 copied::copy_one(from, &to)
@@ -103,10 +105,11 @@ fn merged(layers: &[PathBuf]) -> io::Result<BTreeMap<TreePath, PathBuf>> {
         visit(layer, &mut |path, meta| {
             let full = layer.join(OsStr::from_bytes(path));
             let path = TreePath::new(path);
-            if !meta.is_dir() || is_whiteout(meta) || is_opaque(&full) {
+            if !meta.is_dir() || meta.is_whiteout() || is_opaque(&full) {
                 hidden.insert(path.clone());
             }
-            if meta.is_file() || meta.is_symlink() {
+            // No build tool finds an output by another path.
+            if (meta.is_file() || meta.is_symlink()) && is_nameable(&full) {
                 own.push((path, full));
             }
         })?;

@@ -9,8 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use crate::error::{IoContext, Result};
 use crate::fs::tree;
+use crate::fs::walk::visit;
 use crate::git::layers::base::{BaseLayer, clean_outputs};
-use crate::git::layers::{copied, difference, visit};
+use crate::git::layers::{copied, difference};
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;

@@ -14,9 +14,10 @@ use gix::index::Entry;
 use crate::error::{IoContext, Result};
 use crate::fs::parallel;
 use crate::fs::stat::change_time;
+use crate::fs::walk::visit;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::{ScratchIndex, read_index};
-use crate::git::layers::{is_opaque, is_whiteout, visit};
+use crate::git::layers::is_opaque;
 use crate::model::path::TreePath;
 
 /// The pause between two looks at a file system's clock.
@@ -39,7 +40,7 @@ pub fn changed(git: &Git, index: &Path, upper: &Path) -> Result<Vec<TreePath>> {
         if is_directory && (!meta.is_dir() || is_opaque(&upper.join(OsStr::from_bytes(path)))) {
             hidden.push([path, b"/"].concat());
         } else if index.entry_by_path(path.as_bstr()).is_some() {
-            let is_gone = is_whiteout(meta) || meta.is_dir();
+            let is_gone = meta.is_whiteout() || meta.is_dir();
             (if is_gone { &mut gone } else { &mut rewritten }).push(TreePath::new(path));
         }
     })

@@ -1,0 +1,320 @@
+//! Walks over directory trees that commands wrote: of any depth, never through a link.
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, Stat, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use crate::fs::directory::{DIRECTORY, entries};
+
+/// The longest path that is given to the system at once: it takes no longer one than `PATH_MAX`,
+/// which is 1024 or more.
+const LONGEST_PIECE: usize = 1000;
+
+/// The length of a path that Linux does not take any more (`PATH_MAX`).
+const LONGEST_PATH: usize = 4096;
+
+/// The number of directories above the present one that stay open.
+const MOST_OPEN: usize = 64;
+
+/// The state of a file or directory, or of a link itself.
+#[derive(Clone, Copy)]
+pub struct EntryState(Stat);
+
+impl EntryState {
+    /// The state of what is at a path.
+    pub fn of(path: &Path) -> io::Result<EntryState> {
+        Ok(EntryState(rustix::fs::lstat(path)?))
+    }
+
+    fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.0.st_mode)
+    }
+
+    /// True for a directory.
+    pub fn is_dir(&self) -> bool {
+        self.kind() == FileType::Directory
+    }
+
+    /// True for a regular file.
+    pub fn is_file(&self) -> bool {
+        self.kind() == FileType::RegularFile
+    }
+
+    /// True for a symbolic link.
+    pub fn is_symlink(&self) -> bool {
+        self.kind() == FileType::Symlink
+    }
+
+    /// True for the mark of a deletion in an upper layer of an overlay: a device file with the
+    /// number 0:0.
+    pub fn is_whiteout(&self) -> bool {
+        self.kind() == FileType::CharacterDevice && self.0.st_rdev == 0
+    }
+
+    /// The kind and the permissions, as `st_mode` has them.
+    pub fn mode(&self) -> u32 {
+        self.0.st_mode
+    }
+
+    /// The permissions alone.
+    pub fn permissions(&self) -> fs::Permissions {
+        fs::Permissions::from_mode(self.0.st_mode & 0o7777)
+    }
+
+    /// The device and the inode.
+    pub fn identity(&self) -> (u64, u64) {
+        (self.0.st_dev, self.0.st_ino)
+    }
+
+    /// The number of names.
+    pub fn names(&self) -> u64 {
+        self.0.st_nlink
+    }
+
+    /// The length in bytes.
+    pub fn size(&self) -> u64 {
+        self.0.st_size.try_into().unwrap_or_default()
+    }
+
+    /// The bytes that it takes on disk.
+    pub fn disk_usage(&self) -> u64 {
+        // st_blocks counts units of 512 bytes on every Unix.
+        u64::try_from(self.0.st_blocks).unwrap_or_default() * 512
+    }
+
+    /// The time of the last write.
+    pub fn modified(&self) -> SystemTime {
+        time(self.0.st_mtime, self.0.st_mtime_nsec)
+    }
+
+    /// The time at which the file, or its state, was last changed. No program can choose it.
+    pub fn changed(&self) -> SystemTime {
+        time(self.0.st_ctime, self.0.st_ctime_nsec)
+    }
+
+    /// Gives what is at a path the times that this state has.
+    pub fn set_times(&self, path: &Path) -> io::Result<()> {
+        let at = |tv_sec, tv_nsec: u64| Timespec { tv_sec, tv_nsec: tv_nsec as _ };
+        let times = Timestamps {
+            last_access: at(self.0.st_atime, self.0.st_atime_nsec),
+            last_modification: at(self.0.st_mtime, self.0.st_mtime_nsec),
+        };
+        Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+}
+
+fn time(seconds: i64, nanoseconds: u64) -> SystemTime {
+    let seconds = u64::try_from(seconds).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds.try_into().unwrap_or_default())
+}
+
+/// True if the system takes this path.
+pub fn is_nameable(path: &Path) -> bool {
+    path.as_os_str().len() < LONGEST_PATH
+}
+
+/// Calls `each` for everything below a directory, in a fixed order, with its path from there, which
+/// may be longer than any that the system takes.
+///
+/// A directory that may not be read or searched is passed over: to write there, somebody has to
+/// change its mode first, which shows in its change time.
+pub fn visit(root: &Path, each: &mut dyn FnMut(&[u8], &EntryState)) -> io::Result<()> {
+    walk(root, each, &|e| e == Errno::ACCESS)
+}
+
+/// Calls `each` for everything below a directory that can be read, as [`visit`] does. What comes and
+/// goes meanwhile may be left out.
+pub fn visit_readable(root: &Path, each: &mut dyn FnMut(&[u8], &EntryState)) {
+    // Every error is passed over.
+    let _ = walk(root, each, &|_| true);
+}
+
+fn walk(
+    root: &Path,
+    each: &mut dyn FnMut(&[u8], &EntryState),
+    is_passed_over: &dyn Fn(Errno) -> bool,
+) -> io::Result<()> {
+    let top = rustix::fs::open(root, DIRECTORY, Mode::empty())?;
+    let mut above = OpenDirectories { top, open: Vec::new() };
+    // The present path. An attempt decides how deep directories are nested: nothing is recursive,
+    // and those that wait have no paths of their own.
+    let mut path = Vec::new();
+    let mut waiting: Vec<WaitingDirectory> = Vec::new();
+    loop {
+        match list(above.last()) {
+            Err(e) if is_passed_over(e) && !path.is_empty() => {}
+            Err(e) => return Err(e.into()),
+            Ok(names) => {
+                let parent = path.len();
+                for name in names {
+                    let state = rustix::fs::statat(above.last(), &*name, AtFlags::SYMLINK_NOFOLLOW);
+                    let state = match state {
+                        Err(e) if is_passed_over(e) => continue,
+                        other => EntryState(other?),
+                    };
+                    push(&mut path, name.to_bytes());
+                    each(&path, &state);
+                    path.truncate(parent);
+                    if state.is_dir() {
+                        waiting.push(WaitingDirectory { parent, name });
+                    }
+                }
+            }
+        }
+        loop {
+            let Some(WaitingDirectory { parent, name }) = waiting.pop() else { return Ok(()) };
+            path.truncate(parent);
+            push(&mut path, name.to_bytes());
+            match above.enter(&path) {
+                Ok(()) => break,
+                Err(e) if is_passed_over(e) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+/// A directory that was found and not yet listed.
+struct WaitingDirectory {
+    /// The length of the path of the directory that it is in.
+    parent: usize,
+    name: std::ffi::CString,
+}
+
+fn push(path: &mut Vec<u8>, name: &[u8]) {
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+}
+
+/// The names in an open directory, sorted.
+fn list(directory: &OwnedFd) -> Result<Vec<std::ffi::CString>, Errno> {
+    let entries = entries(&mut Dir::read_from(directory)?)?;
+    let mut names: Vec<_> = entries.iter().map(|entry| entry.file_name().to_owned()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// A directory, and some of those above it, up to the top of a walk.
+struct OpenDirectories {
+    top: OwnedFd,
+    /// Each with the length of its path, the innermost last.
+    open: Vec<(usize, OwnedFd)>,
+}
+
+impl OpenDirectories {
+    fn last(&self) -> &OwnedFd {
+        self.open.last().map_or(&self.top, |(_, directory)| directory)
+    }
+
+    /// Goes to the directory with this path, which is in a directory that was gone to before.
+    fn enter(&mut self, path: &[u8]) -> Result<(), Errno> {
+        let parent = path.iter().rposition(|byte| *byte == b'/').unwrap_or_default();
+        while self.open.last().is_some_and(|(length, _)| *length > parent) {
+            self.open.pop();
+        }
+        loop {
+            let begin = self.open.last().map_or(0, |(length, _)| length + 1);
+            let end = end_of_piece(path, begin);
+            let opened = open_real(self.last(), &path[begin..end])?;
+            self.open.push((end, opened));
+            if self.open.len() > MOST_OPEN {
+                self.open.remove(0);
+            }
+            if end == path.len() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The end of the longest piece of a path that the system takes at once, from `begin` on.
+fn end_of_piece(path: &[u8], begin: usize) -> usize {
+    if path.len() - begin <= LONGEST_PIECE {
+        return path.len();
+    }
+    let slash = path[begin..begin + LONGEST_PIECE].iter().rposition(|byte| *byte == b'/');
+    // A name is shorter.
+    slash.map_or(path.len(), |slash| begin + slash)
+}
+
+fn open_real(parent: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(parent, OsStr::from_bytes(path), DIRECTORY, Mode::empty())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::io::Write;
+
+    use rustix::fs::OFlags;
+
+    use super::*;
+    use crate::fs::tree;
+
+    /// Makes directories, each in the one before it, and a file of 8 KiB in the last.
+    pub fn nested(root: &Path, depth: usize) {
+        let mut at = rustix::fs::open(root, DIRECTORY, Mode::empty()).expect("opened");
+        for _ in 0..depth {
+            rustix::fs::mkdirat(&at, c"d", Mode::RWXU).expect("made");
+            at = rustix::fs::openat(&at, c"d", DIRECTORY, Mode::empty()).expect("opened");
+        }
+        let flags = OFlags::CREATE | OFlags::WRONLY;
+        let file = rustix::fs::openat(&at, c"file", flags, Mode::RUSR).expect("made");
+        fs::File::from(file).write_all(&[1; 8192]).expect("written");
+    }
+
+    #[test]
+    fn everything_is_visited_once_whatever_its_depth_and_nothing_through_a_link() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().join("tree");
+        for path in ["a/b/c", "a.d/x", "d/d/z"] {
+            fs::create_dir_all(root.join(path)).expect("made");
+        }
+        std::os::unix::fs::symlink(dir.path(), root.join("a/link")).expect("a link");
+        rustix::fs::mkdirat(CWD, root.join("z"), Mode::RWXU).expect("made");
+        nested(&root.join("z"), 20_000);
+        let (mut found, mut files) = (Vec::new(), Vec::new());
+        visit(&root, &mut |path, state| {
+            if state.is_file() {
+                files.push(path.len());
+            }
+            if path.len() < 8 && !path.starts_with(b"z/") {
+                found.push(String::from_utf8_lossy(path).into_owned());
+            }
+        })
+        .expect("readable");
+        assert_eq!(files, [1 + 2 * 20_000 + 5]);
+        let first = ["a", "a.d", "d", "z", "d/d", "d/d/z", "a.d/x", "a/b", "a/link", "a/b/c"];
+        assert_eq!(found, first);
+        assert!(tree::disk_usage(&root) >= 8192);
+        assert!(tree::last_written(&root).is_some());
+        tree::delete_tree(&root).expect("deleted");
+    }
+
+    #[test]
+    fn directory_with_a_sibling_at_each_depth_is_left_by_the_way_it_was_entered() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().join("tree");
+        fs::create_dir(&root).expect("made");
+        let mut at = rustix::fs::open(&root, DIRECTORY, Mode::empty()).expect("opened");
+        for _ in 0..3_000 {
+            for name in [c"a", c"z"] {
+                rustix::fs::mkdirat(&at, name, Mode::RWXU).expect("made");
+            }
+            rustix::fs::mkdirat(&at, c"a/in", Mode::RWXU).expect("made");
+            at = rustix::fs::openat(&at, c"z", DIRECTORY, Mode::empty()).expect("opened");
+        }
+        let mut found = 0;
+        visit(&root, &mut |_, _| found += 1).expect("readable");
+        assert_eq!(found, 9_000);
+        tree::delete_tree(&root).expect("deleted");
+    }
+}
