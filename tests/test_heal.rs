@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use crate::common::processes::kill_git;
 use crate::common::{World, poll};
 
 /// The number of kills per command. FRITES_TEST_ROUNDS=200 gives the scoreboard's number.
@@ -400,6 +401,32 @@ fn killed_git_of_ours_blocks_no_later_landing() {
     fs::write(&lock, "").unwrap();
     world.frites(["apply", "--undo"]).expect(0);
     world.assert_clean();
+}
+
+#[test]
+fn locks_of_a_killed_git_block_no_later_landing() {
+    let branch = "refs/heads/frites/apply/1.lock";
+    let cases: [(&[&str], &str, &[&str]); 5] = [
+        (&["apply", "--merge"], "update-ref", &["refs/heads/main.lock", "HEAD.lock"]),
+        (&["apply", "--no-switch", "-m", "Land"], "update-ref", &[branch, "packed-refs.lock"]),
+        (&["apply"], "symbolic-ref", &["HEAD.lock"]),
+        (&["apply", "-m", "Land"], "commit", &["HEAD.lock", "index.lock", branch]),
+        (&["apply"], "read-tree", &["index.lock"]),
+    ];
+    for (args, word, locks) in cases {
+        let mut world = World::new();
+        world.judged("true", &["echo TWO > src/lib.txt; echo new > new"]);
+        let before = world.files();
+        let locks = locks.iter().map(|lock| format!(": > \"$GIT_DIR/{lock}\";"));
+        kill_git(&mut world, word, &format!("rm \"$HOME/kills\"; {}", locks.collect::<String>()));
+        let first = world.run(&world.repo, "git-frites", args);
+        assert_ne!(first.code, 0, "{args:?}: {}", first.stderr);
+        assert!(!world.home().join("kills").exists(), "{args:?}: no call of {word}");
+        world.frites(["status"]).expect(0);
+        assert_eq!(world.files(), before, "{args:?} {word}");
+        world.frites(args).expect(0);
+        world.assert_clean();
+    }
 }
 
 #[test]

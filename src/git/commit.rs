@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use crate::error::{IoContext, Result};
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::cli::{Git, OURS};
 use crate::git::index::write_without_files;
 use crate::git::repo::Repo;
@@ -52,8 +52,17 @@ pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
     for trailer in &message.trailers {
         call = call.arg("--trailer").arg(trailer);
     }
-    Ok(call.interactive()? == 0)
+    match call.interactive()? {
+        KILLED => {
+            let killed = Error::no("git did not make the commit: it was killed");
+            Err(killed.because(Cause::Interrupted).hint("land it again: nothing is damaged"))
+        }
+        code => Ok(code == 0),
+    }
 }
+
+/// The code of a git that SIGKILL ended: it could not remove its locks.
+const KILLED: i32 = 137;
 
 /// The directory of the hooks that a commit would run in the user's checkout; none if it has no
 /// such hook.

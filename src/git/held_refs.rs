@@ -180,7 +180,8 @@ fn put_back(repo: &Repo, name: &RefName, held: &HeldRef) -> Result<()> {
 }
 
 fn remove(repo: &Repo, name: &RefName) -> Result<()> {
-    repo.git().call("update-ref").args(["--no-deref", "-d", name.as_str()]).run()
+    let mut change = repo.record_change([name])?;
+    change.run(repo.git().call("update-ref").args(["--no-deref", "-d", name.as_str()]))
 }
 
 fn log_file(repo: &Repo, name: &RefName) -> PathBuf {

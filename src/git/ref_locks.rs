@@ -10,13 +10,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::error::{Cause, IoContext, Result};
 use crate::fs::regular;
-use crate::git::cli::Call;
+use crate::git::cli::{Call, Git};
 use crate::git::repo::Repo;
 use crate::model::refname::RefName;
 
 /// A file in the common git directory. While a process of ours changes refs, it has locked this file, which names them.
 /// It is never removed: a process that waits for the lock of a removed file would get a lock that nobody else sees.
 pub(super) const CHANGING: &str = "frites-changing-refs";
+
+const HEAD: &str = "HEAD";
+
+/// The directory of the administrative entries of linked worktrees, in the common git directory.
+const WORKTREES: &str = "worktrees/";
 
 /// The longest time between the record of a change and its locks.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -25,7 +30,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 const LONGEST_RECORD: u64 = 16 << 20;
 
 /// The age of a lock that no process holds any more: git holds one for milliseconds.
-const ABANDONED: Duration = Duration::from_secs(1);
+pub(super) const ABANDONED: Duration = Duration::from_secs(1);
 
 /// The record of a change of refs. Dropped, it is empty: the locks are released.
 pub(super) struct RecordedChange {
@@ -52,15 +57,31 @@ impl Drop for RecordedChange {
 }
 
 impl Repo {
+    /// Records that refs and the HEAD of a checkout are about to be locked, as [`Repo::record_change`] does: git locks
+    /// HEAD, too, where it is at the branch that moves.
+    pub(super) fn record_change_in<'n>(
+        &self,
+        git: &Git,
+        refs: impl IntoIterator<Item = &'n RefName>,
+    ) -> Result<RecordedChange> {
+        let head = git.git_dir().join(HEAD);
+        let head = head.strip_prefix(self.common_dir()).ok().and_then(Path::to_str);
+        self.record_names(refs.into_iter().map(|name| name.as_str()).chain(head))
+    }
+
     /// Records that refs are about to be locked, until what it gives is dropped. Waits until other changes by git-frites
     /// are done.
     pub(super) fn record_change<'n>(
         &self,
         refs: impl IntoIterator<Item = &'n RefName>,
     ) -> Result<RecordedChange> {
+        self.record_names(refs.into_iter().map(RefName::as_str))
+    }
+
+    fn record_names<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<RecordedChange> {
         let path = self.common_dir().join(CHANGING);
         let failed = || format!("could not write '{}'", path.display());
-        let names: String = refs.into_iter().map(|name| format!("{name}\n")).collect();
+        let names: String = names.map(|name| format!("{name}\n")).collect();
         let file = regular::open_own_to_write(&path, true).context(failed)?;
         file.lock().context(failed)?;
         let mut change = RecordedChange { file, is_left: false };
@@ -101,7 +122,7 @@ impl Repo {
                 if let Some(name) = name {
                     // Nobody else writes the log before the lock is gone. A log in which this fails
                     // must not stop the command.
-                    let _ = drop_unfinished_line(&self.common_dir().join("logs").join(name));
+                    let _ = drop_unfinished_line(&self.common_dir().join(log_of(name)));
                 }
                 remove_when_old(&file, ABANDONED);
             }
@@ -147,12 +168,26 @@ fn drop_unfinished_line(log: &Path) -> io::Result<()> {
 fn recorded_names(text: &[u8]) -> impl Iterator<Item = &str> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let whole = lines.filter_map(|line| std::str::from_utf8(line.strip_suffix(b"\n")?).ok());
-    whole.filter(|name| is_below_refs(name))
+    whole.filter(|name| is_below_refs(name) || is_head(name))
 }
 
 /// True if this can only be the name of a ref, whoever has written the record.
 fn is_below_refs(name: &str) -> bool {
     name.starts_with("refs/") && gix::refs::FullName::try_from(name).is_ok()
+}
+
+/// True if this can only be the file of the HEAD of a checkout, whoever has written the record.
+fn is_head(name: &str) -> bool {
+    let entry = name.strip_prefix(WORKTREES).and_then(|rest| rest.strip_suffix("/HEAD"));
+    name == HEAD || entry.is_some_and(|entry| !entry.contains('/') && entry != "..")
+}
+
+/// The path of the reflog of a ref, or of a HEAD, from the common git directory.
+fn log_of(name: &str) -> PathBuf {
+    match name.strip_suffix(HEAD).filter(|_| is_head(name)) {
+        Some(git_dir) => Path::new(git_dir).join("logs").join(HEAD),
+        None => Path::new("logs").join(name),
+    }
 }
 
 fn is_made_soon_after(lock: &Path, recorded: SystemTime) -> bool {
@@ -198,8 +233,13 @@ mod tests {
     #[test]
     fn only_whole_lines_of_a_record_that_name_refs_are_names() {
         let text = b"refs/heads/a\n\xff\xfe\nrefs/heads/\xff\n../refs/heads/b\nrefs/../config\n/refs/c\n\nHEAD\n\
-            refs/heads/./d\nrefs/frites/1/c1\n\0\0\nrefs/heads/cut";
+            refs/heads/./d\nrefs/frites/1/c1\n\0\0\nworktrees/c1/HEAD\nworktrees/../HEAD\nworktrees/a/b/HEAD\n\
+            worktrees/c1/index\nrefs/heads/cut";
         let names: Vec<_> = recorded_names(text).collect();
-        assert_eq!(names, ["refs/heads/a", "refs/frites/1/c1"]);
+        let wanted = ["refs/heads/a", "HEAD", "refs/frites/1/c1", "worktrees/c1/HEAD"];
+        assert_eq!(names, wanted);
+        let logs =
+            ["logs/refs/heads/a", "logs/HEAD", "logs/refs/frites/1/c1", "worktrees/c1/logs/HEAD"];
+        assert_eq!(wanted.map(log_of), logs.map(PathBuf::from));
     }
 }

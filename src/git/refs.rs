@@ -340,7 +340,8 @@ impl Repo {
         }
         let call =
             git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]).stdin(orders);
-        call.run().map_err(|e| match &e.cause {
+        let mut change = self.record_change_in(git, moves.iter().map(|of| of.name))?;
+        change.run(call).map_err(|e| match &e.cause {
             Cause::Locked | Cause::RefMoved => e.hint(MOVED),
             _ => e,
         })

@@ -3,18 +3,19 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::commit::{CommitMessage, commit_tree};
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::landing::advance::{self, FilesAfter};
 use crate::git::landing::overwrite::PartialCheckout;
 use crate::git::merge::{self, Conflicts, IndexStage, MergeResult};
+use crate::git::ref_locks::{ABANDONED, remove_when_old};
 use crate::git::repo::Repo;
 use crate::git::{diff, refs, worktree};
 use crate::model::name::Name;
@@ -130,10 +131,12 @@ pub fn switch_to(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<()> {
     let left = from.branch.as_ref().map_or(from.commit.as_str(), RefName::short);
     // In git's own words, which `git switch -` reads to find the way back.
     let moving = format!("checkout: moving from {left} to {}", branch.short());
-    let moved = git.call("symbolic-ref").args(["-m", &moving, "HEAD", branch]).run();
+    let call = git.call("symbolic-ref").args(["-m", &moving, "HEAD", branch]);
+    let moved = repo.record_change_in(git, []).and_then(|mut change| change.run(call));
     if let Err(error) = moved.and_then(|()| advance::write_files(git, &from.commit, tree)) {
+        remove_locks_of_killed(repo, branch, &repo.common_dir().join(branch.as_str()), &error);
         let (files, error) = advance::recover(repo, git, &from.commit, tree, error)?;
-        restore_head(git, from)?;
+        restore_head(repo, git, from)?;
         repo.update_ref(branch, None, Some(&from.commit), "apply withdrawn")?;
         return Err(if files == FilesAfter::Whole { as_it_was(error) } else { error });
     }
@@ -215,7 +218,7 @@ pub fn roll_back(repo: &Repo, fresh: &FreshBranch<'_>) -> Result<Rollback> {
         advance::restore(repo, git, &to.commit, landed)?;
         git.call("read-tree").args(["--reset", to.commit.as_str()]).run()?;
     }
-    restore_head(git, to)?;
+    restore_head(repo, git, to)?;
     if let Some(tip) = repo.read_ref(branch)? {
         repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
     }
@@ -344,9 +347,34 @@ fn recover_elsewhere(repo: &Repo, fresh: &FreshBranch<'_>, undoing: bool) -> Res
     Ok(Interrupted::NotBegun)
 }
 
+/// Removes the locks that a `git commit` left if it was killed on the fresh branch: `error` is its.
+pub fn remove_locks_of_commit(repo: &Repo, branch: &RefName, error: &Error) {
+    // HEAD moved to the branch just before.
+    remove_locks_of_killed(repo, branch, &repo.git_dir().join("HEAD"), error);
+}
+
+/// Removes the locks that a git of ours left, if `error` says that it was killed. It began when this
+/// file of a ref was written.
+fn remove_locks_of_killed(repo: &Repo, branch: &RefName, written: &Path, error: &Error) {
+    let since = fs::symlink_metadata(written).and_then(|meta| meta.modified());
+    if let (Cause::Interrupted, Ok(since)) = (&error.cause, since) {
+        for lock in locks_since(repo, branch, since) {
+            // A git of somebody else holds one for milliseconds.
+            remove_when_old(&lock, ABANDONED);
+        }
+    }
+}
+
 /// Removes the locks that a landing killed after `since` left: those of its branch, its checkout
 /// and `packed-refs`. To be called once for each landing: later locks are another process's.
 pub fn remove_locks(repo: &Repo, branch: &RefName, since: SystemTime) {
+    for lock in locks_since(repo, branch, since) {
+        let _ = fs::remove_file(lock);
+    }
+}
+
+/// The locks of a landing's branch, its checkout and `packed-refs` that were made after `since`.
+fn locks_since(repo: &Repo, branch: &RefName, since: SystemTime) -> Vec<PathBuf> {
     let mut locks = vec![
         repo.common_dir().join(format!("{branch}.lock")),
         repo.common_dir().join("packed-refs.lock"),
@@ -354,16 +382,16 @@ pub fn remove_locks(repo: &Repo, branch: &RefName, since: SystemTime) {
     // `index`, `HEAD`, and what `git commit` tidies up: `AUTO_MERGE` and the like.
     let listing = fs::read_dir(repo.git_dir()).into_iter().flatten().flatten().map(|e| e.path());
     locks.extend(listing.filter(|path| path.extension().is_some_and(|e| e == "lock")));
-    for lock in locks {
-        if fs::metadata(&lock).and_then(|m| m.modified()).is_ok_and(|modified| modified >= since) {
-            let _ = fs::remove_file(lock);
-        }
-    }
+    locks.retain(|lock| {
+        fs::metadata(lock).and_then(|m| m.modified()).is_ok_and(|modified| modified >= since)
+    });
+    locks
 }
 
-fn restore_head(git: &Git, to: &Position) -> Result<()> {
-    match &to.branch {
-        Some(name) => git.call("symbolic-ref").args(["-m", "git-frites: back", "HEAD", name]).run(),
-        None => git.call("update-ref").args(["--no-deref", "HEAD", to.commit.as_str()]).run(),
-    }
+fn restore_head(repo: &Repo, git: &Git, to: &Position) -> Result<()> {
+    let call = match &to.branch {
+        Some(name) => git.call("symbolic-ref").args(["-m", "git-frites: back", "HEAD", name]),
+        None => git.call("update-ref").args(["--no-deref", "HEAD", to.commit.as_str()]),
+    };
+    repo.record_change_in(git, [])?.run(call)
 }

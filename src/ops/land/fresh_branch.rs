@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::git::cli::Git;
 use crate::git::commit::{self, CommitMessage, CommitRequest};
-use crate::git::landing::fresh_branch::{self, Position, Rollback};
+use crate::git::landing::fresh_branch::{self, FreshBranch, Position, Rollback};
 use crate::git::landing::writer;
 use crate::git::merge::Conflicts;
 use crate::git::refs::{self, Move};
@@ -101,7 +101,7 @@ pub fn land(
         Some(publish(session, &plan, &intent, &message)?)
     } else {
         session.store.begin_landing(&intent)?;
-        end_landing(session, switch_and_commit(session, &intent, &message))?
+        end_landing(session, &branch, switch_and_commit(session, &intent, &message))?
     };
     record_landing(&session.store, &intent, commit.as_ref())?;
     Ok(LandedBranch { plan, branch, from: from.commit, commit, conflicts: None })
@@ -112,8 +112,12 @@ fn refuse_overwrite_in_checkout(session: &Session, from: &Position, tree: &Oid) 
     refuse_overwrite(session, session.repo.need_work_tree()?, &from.commit, tree, hint)
 }
 
-/// Removes the intent of a landing. An error of the landing itself is the one to report.
-fn end_landing<T>(session: &Session, landed: Result<T>) -> Result<T> {
+/// Removes the intent of a landing. An error of the landing itself is the one to report; if it left the
+/// checkout on the fresh branch, the intent stays for the next command, which takes the landing back.
+fn end_landing<T>(session: &Session, branch: &RefName, landed: Result<T>) -> Result<T> {
+    if landed.is_err() && session.repo.head_branch().as_ref() == Some(branch) {
+        return landed;
+    }
     let ended = session.store.end_landing();
     let landed = landed?;
     ended?;
@@ -246,11 +250,17 @@ fn switch_and_commit(
     }
     match commit_staged(session, &git, intent, message) {
         Ok(commit) => Ok(Some(commit)),
-        Err(error) => Err(match fresh_branch::roll_back(repo, &fresh) {
+        Err(error) => Err(match take_back(session, &error, &fresh) {
             Ok(found) => with_rollback(error, &intent.tree, &found),
             Err(why) => error.hint(format!("your checkout could not be put back: {}", why.message)),
         }),
     }
+}
+
+/// Goes back to where the checkout was before a commit that failed.
+fn take_back(session: &Session, error: &Error, fresh: &FreshBranch<'_>) -> Result<Rollback> {
+    fresh_branch::remove_locks_of_commit(&session.repo, fresh.branch, error);
+    fresh_branch::roll_back(&session.repo, fresh)
 }
 
 fn commit_staged(
@@ -318,7 +328,8 @@ fn land_conflicts(
     };
     store.note_conflicts(run, candidate, &left)?;
     store.begin_landing(&intent)?;
-    let done = end_landing(session, switch_and_leave(session, &intent, &conflicts, &message));
+    let done = switch_and_leave(session, &intent, &conflicts, &message);
+    let done = end_landing(session, &branch, done);
     if let Err(error) = done {
         // The first error is the one to report; conflicts that are not there are forgotten anyway.
         let _ = store.forget_conflicts(run, candidate);
