@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Child, Stdio};
 
+use crate::common::processes::kill_git;
 use crate::common::{Answer, World, make_executable, poll, write};
 
 /// Runs one command in `n` worktrees, where `$BAD` leaves a trace in `$HOME/canary`; gives what was said.
@@ -720,6 +721,46 @@ fn broken_configuration_is_named_and_capture_goes_on() {
     assert!(world.repo.join(".git/refs/frites/1/c1").exists());
     // git itself refuses from here on.
     world.frites(["status"]).expect(128);
+}
+
+#[test]
+fn configuration_that_could_not_be_read_once_is_compared_again() {
+    crate::common::in_the_open_world();
+    for (script, refuses) in [
+        ("", None),
+        ("git config frites.oracle.test true;", Some("config 'frites.oracle.test' was set")),
+        ("echo 'ui.notify = \"off\"' > .frites.toml;", None),
+    ] {
+        let mut world = world();
+        kill_git(&mut world, "--show-scope", ":");
+        fs::remove_file(world.home().join("kills")).unwrap();
+        let frites = |args: &[&str]| world.run(&world.repo, "git-frites", args);
+        let attempt = format!("echo 1 >>README; {script} touch \"$HOME/kills\"");
+        let answer = frites(&["spawn", "-n", "1", "--", "sh", "-euc", &attempt]).expect(0);
+        assert!(answer.stderr.contains("the configuration cannot be read"), "{}", answer.stderr);
+        frites(&["judge", "--test", "true"])
+            .refuses(128, "the configuration of git-frites changed");
+        fs::remove_file(world.home().join("kills")).unwrap();
+        let judged = frites(&["judge", "--test", "true"]);
+        match refuses {
+            None => {
+                judged.expect(0);
+                assert!(!world.repo.join(".frites/untrusted.json").exists());
+            }
+            Some(words) => drop(judged.refuses(128, words)),
+        }
+    }
+}
+
+#[test]
+fn judging_that_could_not_read_the_configuration_first_has_compared_nothing() {
+    let mut world = World::new();
+    world.attempts(&["echo 1 >>README"]);
+    kill_git(&mut world, "--show-scope", ":");
+    let judge = || world.run(&world.repo, "git-frites", ["judge", "--test", "true"]);
+    judge().refuses(128, "the configuration cannot be read");
+    fs::remove_file(world.home().join("kills")).unwrap();
+    judge().expect(0);
 }
 
 /// Starts a run whose attempt plants something, says so by `$HOME/ready`, and ends when `$HOME/go` is there.

@@ -28,10 +28,16 @@ impl Difference {
         match self.fact.kind {
             FactKind::OwnFile => true,
             FactKind::Config => {
-                self.fact.name.starts_with("frites.") || self.fact.name == UNREADABLE
+                self.fact.name.starts_with("frites.")
+                    || self.fact.name == UNREADABLE && !self.is_readable_again()
             }
             _ => false,
         }
+    }
+
+    /// True if a part can be read again: what it holds was compared, too.
+    pub fn is_readable_again(&self) -> bool {
+        self.fact.name == UNREADABLE && self.digest.is_none()
     }
 
     /// True if the change may alter the outcome of commands that use git. Hooks do not: they run
@@ -71,8 +77,11 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
         }
         // A fact that cannot be read is not gone; and a configuration that cannot be read breaks
         // everything else.
-        let place = if fact.kind == FactKind::Config { "" } else { &fact.place };
-        let unseen = !after.0.contains_key(fact) && broken(fact.kind, place);
+        let unseen = !after.0.contains_key(fact)
+            && match fact.is_configuration() {
+                true => broken(FactKind::Config, ""),
+                false => broken(fact.kind, &fact.place),
+            };
         let consequence = fact.name == UNREADABLE
             && fact.kind != FactKind::Config
             && broken(FactKind::Config, "");
@@ -102,7 +111,7 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
 
 /// Lists the differences in the facts of [`crate::integrity::fingerprint::configuration`].
 pub fn compare_configuration(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
-    compare_only(before, after, |fact| matches!(fact.kind, FactKind::Config | FactKind::OwnFile))
+    compare_only(before, after, Fact::is_configuration)
 }
 
 /// Lists the differences in the facts of [`crate::integrity::fingerprint::decisive`], without

@@ -56,6 +56,11 @@ impl Fact {
         Fact { kind, place: place.to_owned(), name: name.to_owned() }
     }
 
+    /// True if the fact is part of [`super::fingerprint::configuration`].
+    pub fn is_configuration(&self) -> bool {
+        matches!(self.kind, FactKind::Config | FactKind::OwnFile)
+    }
+
     /// True if the fact is part of [`super::fingerprint::decisive`].
     pub fn is_decisive(&self) -> bool {
         match self.kind {

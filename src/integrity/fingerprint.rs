@@ -151,10 +151,19 @@ pub fn configuration(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
         if home.is_none_or(|home| home.git_dir != checkout.git_dir) && file.is_file() {
             files.push((place.clone(), file));
         }
-        if let Some(digest) =
-            checkout.root.as_ref().and_then(|root| file_digest(&root.join(config::FILE)))
-        {
-            found.put(FactKind::OwnFile, &place, config::FILE, digest, None);
+        let own_file = checkout.root.as_ref().map(|root| root.join(config::FILE));
+        if let Some(file) = own_file.filter(|file| file.is_file()) {
+            match regular::read(&file) {
+                Ok(_) => {
+                    let digest = file_digest(&file).unwrap_or_default();
+                    found.put(FactKind::OwnFile, &place, config::FILE, digest, None);
+                }
+                Err(error) => {
+                    let why = format!("{}: {}", file.display(), crate::error::describe(&error));
+                    let Fact { kind, place, name } = unreadable_configuration();
+                    found.put(kind, &place, &name, why.clone(), Some(why));
+                }
+            }
         }
     }
     files.extend(
@@ -195,10 +204,29 @@ pub fn stamps(repo: &Repo, scope: &Scope<'_>) -> FileStamps {
 }
 
 impl Fingerprint {
-    /// Replaces the facts of [`decisive`] by those of `now`.
+    /// Replaces the facts of [`decisive`] by those of `now`. A configuration that cannot be read now
+    /// stays what it was, because it is compared again.
     pub fn replace_decisive(&mut self, now: Fingerprint) {
-        self.0.retain(|fact, _| !fact.is_decisive());
-        self.0.extend(now.0);
+        let is_readable = now.has_readable_configuration();
+        self.0.retain(|fact, _| match fact.is_configuration() && fact.name != UNREADABLE {
+            true => !is_readable,
+            false => !fact.is_decisive(),
+        });
+        for (fact, value) in now.0 {
+            self.0.entry(fact).or_insert(value);
+        }
+    }
+
+    /// True if the configuration that decides for git-frites itself could be read.
+    pub fn has_readable_configuration(&self) -> bool {
+        !self.0.contains_key(&unreadable_configuration())
+    }
+
+    /// The facts of [`configuration`] alone, without that of a failure.
+    pub fn of_configuration(&self) -> Fingerprint {
+        let kept = self.0.iter();
+        let kept = kept.filter(|(fact, _)| fact.is_configuration() && fact.name != UNREADABLE);
+        Fingerprint(kept.map(|(fact, value)| (fact.clone(), value.clone())).collect())
     }
 
     /// A fact's digest; none without that fact.
@@ -394,6 +422,11 @@ impl Fingerprint {
             }
         }
     }
+}
+
+/// The fact that the configuration that decides for git-frites itself could not be read.
+pub(super) fn unreadable_configuration() -> Fact {
+    Fact::new(FactKind::Config, "", UNREADABLE)
 }
 
 /// A checkout that is no candidate's.

@@ -56,7 +56,8 @@ pub struct Suspect {
     /// The thing's digest when the commands had ended; none if the thing was gone. As long as this
     /// digest is found, the planted value is still there.
     pub digest: Option<String>,
-    /// The setting's value before, which our calls go on using.
+    /// The setting's value before, which our calls go on using; of a configuration that could not be
+    /// read all of it, to be compared again.
     pub before: Option<String>,
     /// True if the thing may configure git-frites itself: then `judge` waits for a person.
     #[serde(rename = "configures_us")]
@@ -100,9 +101,21 @@ pub fn add(store: &Store, new: Vec<Suspect>) -> Result<()> {
         }
         planted.push(suspect);
     }
+    write(store, planted)
+}
+
+fn write(store: &Store, planted: Vec<Suspect>) -> Result<()> {
     let bytes = serde_json::to_vec(&QuarantineFile { version: FORMAT, planted })
         .map_err(|e| Error::internal(format!("a record cannot be written as JSON: {e}")))?;
     atomic::write(&file(store), &bytes)
+}
+
+/// Takes the change of one thing out.
+pub fn forget(store: &Store, fact: &Fact) -> Result<()> {
+    let _lock = store.lock_repository()?;
+    let mut planted = suspects(store);
+    planted.retain(|suspect| suspect.fact != *fact);
+    if planted.is_empty() { remove(&file(store)) } else { write(store, planted) }
 }
 
 /// Accepts all changes.

@@ -6,7 +6,7 @@ use crate::integrity::diff::{self, Difference};
 use crate::integrity::fact::FactKind;
 use crate::integrity::quarantine::{self, Suspect};
 use crate::integrity::watch::MOST_REPORTED;
-use crate::integrity::{IntegrityContext, baseline, fingerprint, overrides};
+use crate::integrity::{IntegrityContext, baseline, fingerprint, overrides, watch};
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::store::events::Event;
@@ -50,6 +50,7 @@ pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
 /// `run` is the one to be judged; without it a run is to be made, whose setup the configuration
 /// names.
 pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result<()> {
+    watch::compare_again(context)?;
     let mut suspects = quarantine::suspects(context.store);
     suspects.retain(|suspect| suspect.affects_own_config);
     if let Some(first) = suspects.first() {

@@ -14,7 +14,9 @@ use crate::integrity::baseline::{self, BaselineDir};
 use crate::integrity::config_snapshot::{self, ConfigSnapshot};
 use crate::integrity::diff::{self, Difference};
 use crate::integrity::fact::{Fact, FactKind};
-use crate::integrity::fingerprint::{self, FileStamps, Fingerprint, WatchedWorktree};
+use crate::integrity::fingerprint::{
+    self, FileStamps, Fingerprint, WatchedWorktree, unreadable_configuration,
+};
 use crate::integrity::quarantine::{self, Moment, Suspect};
 use crate::integrity::surroundings::SurroundingsWatch;
 use crate::integrity::watched_commands::WatchedCommands;
@@ -65,6 +67,12 @@ pub fn begin(
 ) -> Result<IntegrityWatch> {
     let stamps = context.with_scope(&[], |scope| fingerprint::stamps(context.repo(), scope));
     let before = fingerprint_of(context, run, commands, None);
+    if !before.has_readable_configuration() {
+        return Err(Error::fatal(
+            "the configuration cannot be read, so no change of it would be seen",
+        )
+        .hint("try again; `git config --list` and .frites.toml may say why"));
+    }
     let dir = BaselineDir::create(context.store, &run.run)?;
     dir.save(&before, commands)?;
     let snapshot = config_snapshot::take(context.repo(), dir.path())?;
@@ -311,9 +319,28 @@ fn report_and_store(
         differences: list,
     };
     context.store.record_event(&moment.run, &event)?;
-    let suspects = differences.iter().filter(|d| may_be_planted(&d.fact));
+    let suspects = differences.iter().filter(|d| may_be_planted(&d.fact) && !d.is_readable_again());
     let suspects = suspects.map(|d| suspect(d, moment, before)).collect();
     quarantine::add(context.store, suspects)
+}
+
+/// Compares a configuration again that could not be read when commands had ended: only what it
+/// holds now can tell whether it was changed.
+pub(super) fn compare_again(context: IntegrityContext<'_>) -> Result<()> {
+    let unread = unreadable_configuration();
+    let suspects = quarantine::suspects(context.store);
+    let Some(unread) = suspects.into_iter().find(|suspect| suspect.fact == unread) else {
+        return Ok(());
+    };
+    let before = unread.before.as_deref().and_then(|text| Fingerprint::from_json(text.as_bytes()));
+    let Some(before) = before else { return Ok(()) };
+    let now = context.with_scope(&[], |scope| fingerprint::configuration(context.repo(), scope));
+    if !now.has_readable_configuration() {
+        return Ok(());
+    }
+    let differences = diff::compare_configuration(&before, &now);
+    report_and_store(context, &unread.moment, &before, &differences)?;
+    quarantine::forget(context.store, &unread.fact)
 }
 
 /// True for facts that decide which programs run, or which results count.
@@ -335,12 +362,17 @@ fn may_be_planted(fact: &Fact) -> bool {
 fn suspect(difference: &Difference, moment: &Moment, before: &Fingerprint) -> Suspect {
     let fact = &difference.fact;
     let is_program = fact.kind == FactKind::Config && names_a_program(&fact.name);
+    let earlier = match *fact == unreadable_configuration() {
+        true => String::from_utf8(before.of_configuration().to_json()).ok(),
+        false if is_program => before.effective(fact),
+        false => None,
+    };
     Suspect {
         moment: moment.clone(),
         fact: fact.clone(),
         words: difference.words.clone(),
         digest: difference.digest.clone(),
-        before: if is_program { before.effective(fact) } else { None },
+        before: earlier,
         affects_own_config: difference.affects_own_config(),
     }
 }
