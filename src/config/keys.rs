@@ -129,7 +129,7 @@ keys! {
     ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "How the candidates that passed are ranked.";
     ORACLE_WARM: WarmMode = "oracle.warm", Is("'base'"), "Whether confined candidates are first judged over the base's build outputs, or never.";
     SANDBOX_MODE: SandboxMode = "sandbox.mode", Is("'auto'"), "How setup, build, lint and test commands are confined: in a sealed world of their own where the system allows it, else by Landlock, else not at all (auto); in one of the first two ways (required); in a sealed world only (sealed); by Landlock only (landlock); or never (off).";
-    SANDBOX_HOME: SandboxHome = "sandbox.home", Is("'user'"), "The home directory of commands that Landlock confines: the user's, which they cannot write to (user), or an empty one that is thrown away (private). A sealed world always throws away what is written there.";
+    SANDBOX_HOME: SandboxHome = "sandbox.home", Is("'user'"), "The home directory of commands that Landlock confines, which is thrown away: with links to all that lies in the user's, which they cannot write to (user), or an empty one (private). A sealed world always throws away what is written there.";
     SANDBOX_NETWORK: Network = "sandbox.network", Is("true"), "Whether commands in a sealed world can use the network; without it they have the loopback device alone.";
     SANDBOX_WRITE: Vec<String> = "sandbox.write", Is("[]"), "Paths outside that confined commands can write to, in a sealed world sockets too; ~ is the home directory.";
     SANDBOX_HIDE: Option<Vec<String>> = "sandbox.hide", Unset("keys and tokens", "['~/.ssh', '~/.gnupg']"), "Paths that commands in a sealed world cannot see, in place of the usual ones, which git-frites-sandbox(7) lists; ~ is the home directory.";

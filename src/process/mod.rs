@@ -142,7 +142,9 @@ fn expression(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<
         confinement: job.confinement,
     };
     let arguments = arguments.words()?.into_iter().chain(job.argv.iter().cloned());
-    let environment = environment_in(job.dir, job.policy.environment(job.hide, &job.env));
+    let confined = job.confinement.map(Confinement::variables).unwrap_or_default();
+    let set = [confined, &job.env].concat();
+    let environment = environment_in(job.dir, job.policy.environment(job.hide, &set));
     Ok(duct::cmd(myself(), arguments)
         .dir(job.dir)
         .full_env(environment)

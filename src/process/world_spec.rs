@@ -38,9 +38,10 @@ pub struct Restriction {
     /// The directory for temporary files.
     #[serde(with = "paths")]
     pub temporary: PathBuf,
-    /// The home directory, if it is another than the user's.
-    #[serde(with = "paths")]
-    pub home: Option<PathBuf>,
+    /// The variables that lead programs to directories that they can write to. The supervisor has them
+    /// already, and needs no description of them.
+    #[serde(skip)]
+    pub variables: Vec<(String, OsString)>,
     /// The maximum address space of each process, in bytes.
     pub memory: Option<u64>,
 }
@@ -56,6 +57,14 @@ impl Confinement {
             }
         };
         Ok([verb.to_owned(), text.map_err(io::Error::other)?])
+    }
+
+    /// The variables of the commands in it that differ from those outside.
+    pub fn variables(&self) -> &[(String, OsString)] {
+        match self {
+            Confinement::Sealed(_) => &[],
+            Confinement::Landlock(restriction) => &restriction.variables,
+        }
     }
 }
 

@@ -44,10 +44,6 @@ const SHARED: [&str; 9] = [
     "/proc/self",
 ];
 
-/// The variables that lead programs past HOME.
-const BESIDE_HOME: [&str; 4] =
-    ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
-
 /// The life of the process until it becomes the command. `arguments` are those after the verb. The
 /// descriptor that the first one names is closed without a message if all went well.
 pub fn main(arguments: &[OsString]) -> ExitCode {
@@ -58,8 +54,8 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
         return ExitCode::from(2);
     }
     let message = match prepare(spec) {
-        Ok(restriction) => {
-            let error = command(&restriction, program, rest).exec();
+        Ok(()) => {
+            let error = Command::new(program).args(rest).exec();
             let short_of_resources = is_short_of_resources(&error);
             WorldMessage::NotStarted { reason: describe(&error), short_of_resources }
         }
@@ -69,7 +65,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn prepare(spec: &OsString) -> Result<Restriction, Refusal> {
+fn prepare(spec: &OsString) -> Result<(), Refusal> {
     let text = spec.to_string_lossy();
     let restriction: Restriction =
         serde_json::from_str(&text).map_err(io::Error::from).step("reading the description")?;
@@ -81,20 +77,7 @@ fn prepare(spec: &OsString) -> Result<Restriction, Refusal> {
     }
     restrict(&restriction.writable).map_err(io::Error::other).step("restricting writes")?;
     // With others, root could type into any terminal.
-    capabilities::give_up().step("dropping capabilities")?;
-    Ok(restriction)
-}
-
-fn command(restriction: &Restriction, program: &OsString, rest: &[OsString]) -> Command {
-    let mut command = Command::new(program);
-    command.args(rest).env("TMPDIR", &restriction.temporary);
-    if let Some(home) = &restriction.home {
-        command.env("HOME", home);
-        for name in BESIDE_HOME {
-            command.env_remove(name);
-        }
-    }
-    command
+    capabilities::give_up().step("dropping capabilities")
 }
 
 /// Restricts this thread and its children to writing below these paths. Gives the version of

@@ -21,6 +21,7 @@ pub mod init;
 pub mod landlock;
 #[cfg(target_os = "linux")]
 pub mod launcher;
+pub mod linked_home;
 #[cfg(target_os = "linux")]
 mod loopback;
 #[cfg(target_os = "linux")]

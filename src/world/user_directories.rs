@@ -25,17 +25,17 @@ pub struct UserDirectory {
     pub option: Option<&'static str>,
     /// The place of the directory below the home directory without the variable.
     pub default: &'static str,
-    /// True if the tool can fetch or make again all that is in it: an empty one does as well. False if
-    /// programs, settings or logins are among it.
+    /// True if the tool writes to it in ordinary use, and can make again all that is in it: an empty one
+    /// does as well. False if it is mostly read, or if programs, settings or logins are among it.
     pub is_cache: bool,
 }
 
-/// A directory with more than copies in it.
+/// A directory that no empty one can stand for.
 const fn kept(variable: &'static str, default: &'static str) -> UserDirectory {
     UserDirectory { variable, option: None, default, is_cache: false }
 }
 
-/// A directory with copies only.
+/// A cache.
 const fn cache(variable: &'static str, default: &'static str) -> UserDirectory {
     UserDirectory { variable, option: None, default, is_cache: true }
 }
@@ -56,13 +56,13 @@ pub const USER_DIRECTORIES: &[UserDirectory] = &[
     cache("SCCACHE_DIR", ".cache/sccache"),
     // Go
     kept("GOPATH", "go"),
-    cache("GOMODCACHE", "go/pkg/mod"),
+    kept("GOMODCACHE", "go/pkg/mod"),
     cache("GOCACHE", ".cache/go-build"),
     // Java
     kept("GRADLE_USER_HOME", ".gradle"),
     UserDirectory { option: Some(MAVEN_REPOSITORY), ..cache("MAVEN_OPTS", ".m2/repository") },
     UserDirectory { option: Some(MAVEN_REPOSITORY), ..cache("MAVEN_ARGS", ".m2/repository") },
-    cache("COURSIER_CACHE", ".cache/coursier/v1"),
+    kept("COURSIER_CACHE", ".cache/coursier/v1"),
     // JavaScript
     cache("npm_config_cache", ".npm"),
     cache("NPM_CONFIG_CACHE", ".npm"),
@@ -70,12 +70,12 @@ pub const USER_DIRECTORIES: &[UserDirectory] = &[
     cache("NPM_CONFIG_STORE_DIR", ".local/share/pnpm/store"),
     kept("PNPM_HOME", ".local/share/pnpm"),
     cache("YARN_CACHE_FOLDER", ".cache/yarn"),
-    cache("YARN_GLOBAL_FOLDER", ".yarn/berry"),
+    kept("YARN_GLOBAL_FOLDER", ".yarn/berry"),
     kept("BUN_INSTALL", ".bun"),
     cache("BUN_INSTALL_CACHE_DIR", ".bun/install/cache"),
-    cache("DENO_DIR", ".cache/deno"),
+    kept("DENO_DIR", ".cache/deno"),
     kept("NVM_DIR", ".nvm"),
-    cache("PLAYWRIGHT_BROWSERS_PATH", ".cache/ms-playwright"),
+    kept("PLAYWRIGHT_BROWSERS_PATH", ".cache/ms-playwright"),
     // Python
     cache("PIP_CACHE_DIR", ".cache/pip"),
     kept("PYTHONUSERBASE", ".local"),
@@ -85,8 +85,8 @@ pub const USER_DIRECTORIES: &[UserDirectory] = &[
     kept("UV_TOOL_DIR", ".local/share/uv/tools"),
     cache("POETRY_CACHE_DIR", ".cache/pypoetry"),
     cache("PIPENV_CACHE_DIR", ".cache/pipenv"),
-    cache("PRE_COMMIT_HOME", ".cache/pre-commit"),
-    cache("HF_HOME", ".cache/huggingface"),
+    kept("PRE_COMMIT_HOME", ".cache/pre-commit"),
+    kept("HF_HOME", ".cache/huggingface"),
     // Ruby
     kept("GEM_HOME", ".gem"),
     kept("BUNDLE_USER_HOME", ".bundle"),
@@ -97,7 +97,7 @@ pub const USER_DIRECTORIES: &[UserDirectory] = &[
     cache("COMPOSER_CACHE_DIR", ".cache/composer"),
     // .NET
     kept("DOTNET_CLI_HOME", ".dotnet"),
-    cache("NUGET_PACKAGES", ".nuget/packages"),
+    kept("NUGET_PACKAGES", ".nuget/packages"),
     // Elixir
     kept("MIX_HOME", ".mix"),
     kept("HEX_HOME", ".hex"),
@@ -110,7 +110,7 @@ pub const USER_DIRECTORIES: &[UserDirectory] = &[
     kept("CONAN_HOME", ".conan2"),
     cache("ZIG_GLOBAL_CACHE_DIR", ".cache/zig"),
     // Dart, Julia and Swift
-    cache("PUB_CACHE", ".pub-cache"),
+    kept("PUB_CACHE", ".pub-cache"),
     kept("JULIA_DEPOT_PATH", ".julia"),
     // Managers of several tools
     kept("ASDF_DATA_DIR", ".asdf"),
@@ -136,7 +136,6 @@ impl UserDirectory {
         paths.filter(|path| path.is_absolute()).collect()
     }
 
-    #[expect(dead_code, reason = "for commands that Landlock confines")]
     /// The value of the variable that leads the tool to `dir`. Options in the variable of the
     /// environment stay: of two that name the directory, the last one counts.
     pub fn leading_to(&self, dir: &Path) -> OsString {

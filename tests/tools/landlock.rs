@@ -16,7 +16,10 @@ trials! {
     writes_reach_the_checkout_and_directories_that_are_thrown_away: [LANDLOCK];
     a_private_home_is_empty_and_thrown_away: [LANDLOCK];
     processes_outside_get_no_signal: [LANDLOCK_SIGNALS];
-    a_terminal_and_shared_memory_can_be_made: [LANDLOCK, TERMINAL];
+    a_terminal_can_be_made: [LANDLOCK, TERMINAL];
+    shared_memory_is_refused_unless_it_is_opened: [LANDLOCK];
+    home_shows_what_the_user_has_and_takes_writes_that_are_thrown_away: [LANDLOCK];
+    caches_lead_to_directories_that_are_thrown_away: [LANDLOCK];
     a_command_that_cannot_start_is_told_as_such: [LANDLOCK];
     a_pass_is_kept_for_later_commands_of_the_same_world: [LANDLOCK];
     what_landlock_cannot_enforce_is_named: [LANDLOCK];
@@ -38,12 +41,13 @@ fn writes_reach_the_checkout_and_directories_that_are_thrown_away() {
     let world = restricted();
     world.attempts(&["echo changed > README", "echo more >> src/lib.txt"]);
     let before = user_files(&world);
-    let repo = world.repo.display();
+    let (repo, home) = (world.repo.display(), world.home());
+    let home = home.display();
     let script = format!(
         r#"
         refused() {{ ! "$@" 2>/dev/null || echo "$*" >> ~/shared/escaped; }}
         write() {{ echo x > "$1"; }}
-        for file in '{repo}/README' '{repo}/.frites/worktrees/1/c1/README' ~/.gitconfig; do
+        for file in '{repo}/README' '{repo}/.frites/worktrees/1/c1/README' '{home}/.gitconfig'; do
             refused write "$file"
             refused rm -f "$file"
             refused truncate -s 0 "$file"
@@ -51,7 +55,7 @@ fn writes_reach_the_checkout_and_directories_that_are_thrown_away() {
             refused ln "$file" taken
             refused mv README "$file"
         done
-        for dir in '{repo}' '{repo}/.frites' '{repo}/.git' ~ "${{PWD%/*}}" /tmp /etc; do
+        for dir in '{repo}' '{repo}/.frites' '{repo}/.git' '{home}' "${{PWD%/*}}" /tmp /etc /dev/shm; do
             refused write "$dir/dropped-by-a-test"
             refused mkdir "$dir/dropped-by-a-test"
         done
@@ -89,7 +93,7 @@ fn a_private_home_is_empty_and_thrown_away() {
     world.attempts(&["echo changed > README"]);
     let shared = world.home().join("shared");
     let script = format!(
-        "test -z \"$(ls -A ~)\"; test -z \"${{XDG_CACHE_HOME-}}\"; echo x > ~/.dropped\n\
+        "test -z \"$(ls -A ~)\"; test \"$XDG_CACHE_HOME\" = ~/.cache; echo x > ~/.dropped\n\
          echo \"$HOME\" >> '{}/homes'",
         shared.display()
     );
@@ -111,20 +115,82 @@ fn processes_outside_get_no_signal() {
     world.assert_clean();
 }
 
-/// Shared memory is open where nothing of the user's lies in it, which the tests' repositories may do.
-fn a_terminal_and_shared_memory_can_be_made() {
-    let mut world = restricted();
-    let disk = tempfile::tempdir_in("/var/tmp").unwrap();
-    let repo = disk.path().join("repo");
-    world.git(["clone", "-q", ".", repo.to_str().unwrap()]);
-    world.set_env("HOME", disk.path());
-    world.set_env("XDG_CACHE_HOME", disk.path().join("cache"));
-    world.set_env("FRITES_SANDBOX_WRITE", "");
-    world.frites_in(&repo, ["spawn", "-c", "a", "--", "sh", "-c", "echo 1 > README"]).expect(0);
+fn a_terminal_can_be_made() {
+    let world = restricted();
+    world.attempts(&["echo changed > README"]);
     let script = "script -qec 'test -t 1 && stty -echo' /dev/null >/dev/null
-        echo x > /dev/shm/frites-test-$$; rm /dev/shm/frites-test-$$
         echo 1000 > /proc/self/oom_score_adj";
-    world.frites_in(&repo, ["judge", "--test", script]).expect(0);
+    world.frites(["judge", "--test", script]).expect(0);
+}
+
+/// What a candidate left there, the next would find.
+fn shared_memory_is_refused_unless_it_is_opened() {
+    let mut world = restricted();
+    world.attempts(&["echo changed > README"]);
+    let name = format!("/dev/shm/frites-test-{}", std::process::id());
+    let script = format!("! echo x > {name}");
+    world.frites(["judge", "--test", &script]).expect(0);
+    assert!(!Path::new(&name).exists());
+    world.set_env("FRITES_SANDBOX_WRITE", "/dev/shm");
+    let script = format!("echo x > {name}; rm {name}");
+    world.frites(["judge", "--test", &script]).expect(0);
+}
+
+fn home_shows_what_the_user_has_and_takes_writes_that_are_thrown_away() {
+    let world = restricted();
+    let home = world.home();
+    fs::create_dir_all(home.join(".config/tool")).unwrap();
+    fs::write(home.join(".config/tool/settings"), "mine").unwrap();
+    fs::write(home.join(".profile"), "mine").unwrap();
+    world.attempts(&["echo changed > README"]);
+    let before = user_files(&world);
+    let script = "set -e; grep -q mine ~/.profile ~/.config/tool/settings; grep -q . ~/.gitconfig
+        test ! -e ~/.new; echo x > ~/.new; mkdir -p ~/.config/other ~/.local/state/x
+        ! echo x > ~/.profile; ! echo x > ~/.config/tool/settings; ! echo x > ~/.config/tool/more
+        rm ~/.profile; echo own > ~/.profile";
+    world.frites(["judge", "--test", script]).expect(0);
+    assert_untouched(&world, &before);
+    world.assert_clean();
+}
+
+fn caches_lead_to_directories_that_are_thrown_away() {
+    let mut world = restricted();
+    let home = world.home();
+    let elsewhere = home.join("elsewhere");
+    let artifact = "org/thing/1.0/thing.pom";
+    for file in [".m2/repository/".to_owned() + artifact, ".gradle/gradle.properties".to_owned()] {
+        fs::create_dir_all(home.join(&file).parent().unwrap()).unwrap();
+        fs::write(home.join(file), "mine").unwrap();
+    }
+    for dir in [".npm/_cacache", "cache/pip", ".gradle/caches/modules-2", "elsewhere/go-build"] {
+        fs::create_dir_all(home.join(dir)).unwrap();
+        fs::write(home.join(dir).join("kept"), "mine").unwrap();
+    }
+    world.set_env("GOCACHE", elsewhere.join("go-build"));
+    world.attempts(&["echo changed > README"]);
+    let before = user_files(&world);
+    let script = format!(
+        r#"set -e
+        for dir in "$GOCACHE" ~/.npm "$XDG_CACHE_HOME/pip"; do
+            case $dir in "$HOME"/*) test -z "$(ls -A "$dir")"; echo x > "$dir/written" ;; *) exit 7 ;; esac
+        done
+        repository=$HOME/.m2/repository
+        grep -q mine "$repository/{artifact}"; ! echo x > "$repository/{artifact}"
+        mkdir "$repository/org/thing/1.1"; mkdir "$repository/com"
+        grep -q mine ~/.gradle/gradle.properties "$GRADLE_RO_DEP_CACHE/modules-2/kept"
+        test ! -e ~/.gradle/caches/modules-2; mkdir ~/.gradle/caches/modules-2
+        "#
+    );
+    world.frites(["judge", "--test", &script]).expect(0);
+    assert_untouched(&world, &before);
+    // What is opened stays the user's.
+    world.set_env("FRITES_SANDBOX_WRITE", home.join(".npm"));
+    world
+        .frites(["judge", "--test", "grep -q mine ~/.npm/_cacache/kept; echo x > ~/.npm/y"])
+        .expect(0);
+    assert!(home.join(".npm/y").exists());
+    fs::remove_dir_all(home.join("cache/pip")).unwrap();
+    world.assert_clean();
 }
 
 fn a_command_that_cannot_start_is_told_as_such() {
@@ -189,7 +255,8 @@ fn directories_of_killed_judges_are_removed_and_no_others() {
 /// `git frites judge` in this mode where the system allows no further user namespace. `before` are the
 /// words before it. The test passes where nothing can be written to HOME.
 fn judged_without_namespaces(world: &World, before: &str, mode: &str) -> Answer {
-    let judge = format!("{before} git frites judge --json --no-cache --test '! touch ~/escaped'");
+    let test = format!("! touch {}/escaped", world.home().display());
+    let judge = format!("{before} git frites judge --json --no-cache --test '{test}'");
     without_namespaces(world, &format!("FRITES_SANDBOX_MODE={mode} exec {judge}"))
 }
 
@@ -212,7 +279,8 @@ fn landlock_takes_the_place_of_namespaces_that_are_refused() {
 fn a_run_that_landlock_confines_is_judged_in_parts_wherever_landlock_can_be_had() {
     let world = restricted();
     world.attempts(&["echo changed > README"]);
-    world.frites(["judge", "--open", "--test", "! touch ~/escaped", "1"]).expect(0);
+    let test = format!("! touch {}/escaped", world.home().display());
+    world.frites(["judge", "--open", "--test", &test, "1"]).expect(0);
     let share = format!("python3 -c '{WITHOUT_LANDLOCK}' git frites judge --shard 1/1 1");
     world.sh(&world.repo, &share).refuses(
         128,

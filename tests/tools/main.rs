@@ -15,6 +15,7 @@ mod hooks;
 mod killed;
 mod landlock;
 mod landlock_copies;
+mod landlock_tools;
 mod live_view;
 mod manual;
 mod odd_paths;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
     trials.extend(hooks::trials());
     trials.extend(killed::trials());
     trials.extend(landlock::trials());
+    trials.extend(landlock_tools::trials());
     trials.extend(landlock_copies::trials());
     trials.extend(live_view::trials());
     trials.extend(manual::trials());

@@ -248,7 +248,7 @@ public class ValueTest {
 }
 ";
 
-const JAVA: [(&str, &str); 2] = [
+pub const JAVA: [(&str, &str); 2] = [
     (
         "src/main/java/tiny/Value.java",
         "package tiny;\n\npublic class Value {\n    public static int get() {\n        return 1;\n    }\n}\n",
@@ -256,7 +256,7 @@ const JAVA: [(&str, &str); 2] = [
     ("src/test/java/tiny/ValueTest.java", JUNIT_TEST),
 ];
 
-const JAVA_ATTEMPTS: [&str; 2] = [
+pub const JAVA_ATTEMPTS: [&str; 2] = [
     "sed -i.bak 's/return 1/return -1/' src/main/java/tiny/Value.java; rm src/main/java/tiny/*.bak",
     "sed -i.bak 's/return 1/return 7/' src/main/java/tiny/Value.java; rm src/main/java/tiny/*.bak",
 ];
@@ -269,7 +269,7 @@ const JAVA_TOLD: Told<'static> = Told {
 };
 
 /// The versions are those of Debian's packages.
-const POM: &str = "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">
+pub const POM: &str = "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">
 <modelVersion>4.0.0</modelVersion> <groupId>example</groupId> <artifactId>tiny</artifactId> <version>1</version>
 <properties>
   <maven.compiler.source>8</maven.compiler.source> <maven.compiler.target>8</maven.compiler.target>

@@ -1,5 +1,5 @@
 //! The choice of the worlds that oracle commands run in.
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::config::keys;
 use crate::config::value::{ByteSize, LayerKind, Network, SandboxHome, SandboxMode};
@@ -155,14 +155,9 @@ pub fn checkouts<'a>(
 }
 
 /// The restrictions of commands that Landlock confines; none if others run.
-pub fn restrictions(session: &Session, options: &OracleOptions) -> Result<Option<Restrictions>> {
+pub fn restrictions(session: &Session, options: &OracleOptions) -> Option<Restrictions> {
     let (WorldKind::Landlock, Some(sandbox)) = (options.world, &options.sandbox) else {
-        return Ok(None);
+        return None;
     };
-    let repo = &session.repo;
-    let user_home = std::env::var_os("HOME").map(PathBuf::from);
-    let own = [repo.common_dir().to_owned(), pool::home(repo)?];
-    let protected: Vec<PathBuf> =
-        own.into_iter().chain(session.home.clone()).chain(user_home).collect();
-    Ok(Some(Restrictions::new(session.home.as_deref(), &protected, sandbox)))
+    Some(Restrictions::new(session.home.as_deref(), sandbox))
 }

@@ -65,7 +65,7 @@ pub const KEYS_AND_TOKENS: [&str; 17] = [
 pub const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// The directory of POSIX semaphores and shared memory.
-pub const SHARED_MEMORY: &str = "/dev/shm";
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Sockets of the machine's services and of users' terminals: a read-only mount does not keep anybody from
 /// connecting.
@@ -125,7 +125,8 @@ pub fn of(
     });
     // A world has one in any case, and outside it may be a link. On a tmpfs of its own, what commands
     // write there would not be measured.
-    let temporary = distinct(temporary.chain([SHARED_MEMORY.into()]));
+    let mut temporary = distinct(temporary.filter(|path| path != Path::new(SHARED_MEMORY)));
+    temporary.push(SHARED_MEMORY.into());
     let hide = options.hide.iter();
     let mut hidden: Vec<PathBuf> =
         hide.filter_map(|path| expand(path, user_home.as_deref(), Some(&checkout))).collect();

@@ -143,7 +143,7 @@ impl<'a> OracleRunner<'a> {
         cache: Option<Cache>,
     ) -> Result<OracleRunner<'a>> {
         let layered = worlds::checkouts(session, &options, base, &seeds)?;
-        let restrictions = worlds::restrictions(session, &options)?;
+        let restrictions = worlds::restrictions(session, &options);
         let pool = CheckoutPool::open(&session.repo, &session.store)?
             .with_seeds(session.home.as_deref(), seeds);
         let outcomes = match &cache {

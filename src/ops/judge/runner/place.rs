@@ -10,7 +10,7 @@ use crate::model::path::TreePath;
 use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::log_end;
-use crate::oracle::restricted::PrivateDirectories;
+use crate::oracle::restricted::Restrictions;
 use crate::oracle::run::{self as oracle_run, ExecContext, OracleEnd};
 use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
@@ -75,8 +75,7 @@ impl OracleRunner<'_> {
             None => {
                 let files = &checkout.checkout.files;
                 let dir = &files.worktree.path;
-                let own = self.restrictions.as_ref().map(|_| PrivateDirectories::make());
-                let own = own.transpose()?;
+                let own = self.restrictions.as_ref().map(Restrictions::directories).transpose()?;
                 let confinement = |_| {
                     let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
                     Some(Confinement::Landlock(restrictions.of(dir, own)))
@@ -162,10 +161,10 @@ impl OracleRunner<'_> {
         let dir = &worktree.path;
         let run = || {
             let Some(tree) = layered.copy_into(worktree, commit)? else { return Ok(None) };
-            let own = PrivateDirectories::make()?;
+            let own = self.restrictions.as_ref().map(Restrictions::directories).transpose()?;
             let confinement = |_| {
-                let restrictions = self.restrictions.as_ref()?;
-                Some(Confinement::Landlock(restrictions.of(dir, &own)))
+                let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
+                Some(Confinement::Landlock(restrictions.of(dir, own)))
             };
             let place = JudgedPlace { dir, written: dir, confinement: &confinement };
             let mut end = self.execute(&place, report, cancel, &|| tree.changed(repo))?;

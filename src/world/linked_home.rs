@@ -1,0 +1,179 @@
+//! A home directory of their own for commands that Landlock confines. It consists of links to what lies
+//! in the user's, which can be read; caches are directories of its own, which can be written to.
+//!
+//! A sealed world lays an overlay over the user's directory instead. Landlock cannot mount.
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, DirEntry};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::fs::tree::nearest_real;
+use crate::world::user_directories::{USER_DIRECTORIES, UserDirectory, user_home};
+
+/// The directory of Gradle, and the variable that moves it. No variable moves its caches alone.
+const GRADLE: (&str, &str) = ("GRADLE_USER_HOME", ".gradle");
+
+/// The directories of Gradle that every build locks or writes to.
+const WRITTEN_BY_GRADLE: [&str; 6] =
+    ["caches", "daemon", "native", "notifications", ".tmp", "workers"];
+
+/// The variable by which Gradle finds downloads that it only reads.
+const READ_BY_GRADLE: &str = "GRADLE_RO_DEP_CACHE";
+
+/// The distributions that Gradle's wrapper has downloaded: each lies three directories deep, beside a lock.
+const WRAPPER: (&str, usize) = ("wrapper", 3);
+
+/// The ending of the names of locks that programs open to write.
+const LOCK: &str = "lck";
+
+/// The local repository of Maven, which adds files to every directory that it reads.
+const MAVEN: &str = ".m2/repository";
+
+/// Deeper than any directory of such a repository.
+const ALL: usize = 64;
+
+/// The most directories that are made for what is linked below the first level: it takes time for each
+/// tree, whether it needs them or not.
+const MOST_DIRECTORIES: usize = 5_000;
+
+/// A directory of the private home that is no link.
+struct OwnDirectory {
+    /// The user's directory in its place.
+    of_user: PathBuf,
+    /// The number of levels below it on which directories are no links, either; none if it is empty.
+    linked: Option<usize>,
+}
+
+/// The directories of a private home that are no links.
+struct OwnDirectories<'a> {
+    home: &'a Path,
+    /// False if the home directory shows nothing of the user's: programs make what they need.
+    is_linked: bool,
+    all: BTreeMap<PathBuf, OwnDirectory>,
+    /// The number of directories that may still be made for deeper levels.
+    left: Cell<usize>,
+    variables: Vec<(String, OsString)>,
+}
+
+/// Makes the empty directory `home` a home directory of its own, and gives the variables that lead programs
+/// there. Without `is_linked` it shows nothing of the user's. A cache that has an `open` path in it stays
+/// the user's: commands can write there.
+///
+/// Fails if a directory or link cannot be made. What cannot be read of the user's is left out.
+pub fn make(home: &Path, is_linked: bool, open: &[PathBuf]) -> io::Result<Vec<(String, OsString)>> {
+    let of_user = user_home().unwrap_or_default();
+    if open.iter().any(|path| of_user.starts_with(path)) {
+        return Ok(Vec::new());
+    }
+    let variables = vec![("HOME".to_owned(), home.into())];
+    let left = Cell::new(MOST_DIRECTORIES);
+    let mut own = OwnDirectories { home, is_linked, all: BTreeMap::new(), left, variables };
+    for known in USER_DIRECTORIES {
+        own.add_known(known, &of_user, open)?;
+    }
+    if is_linked {
+        own.add_gradle(&of_user, open)?;
+        own.link(&of_user, home, 0)?;
+        for (at, OwnDirectory { of_user, linked }) in &own.all {
+            if let Some(levels) = linked {
+                own.link(of_user, at, *levels)?;
+            }
+        }
+    }
+    Ok(own.variables)
+}
+
+impl OwnDirectories<'_> {
+    /// Adds a directory in which most programs write: a cache, or one in which programs make others.
+    fn add_known(
+        &mut self,
+        known: &UserDirectory,
+        home_of_user: &Path,
+        open: &[PathBuf],
+    ) -> io::Result<()> {
+        let is_shared = known.variable.starts_with("XDG_");
+        let named = known.named().into_iter().next().map(|path| nearest_real(&path));
+        let of_user = named.clone().unwrap_or_else(|| home_of_user.join(known.default));
+        let is_open = |path: &PathBuf| {
+            of_user.starts_with(path) || (known.is_cache && path.starts_with(&of_user))
+        };
+        if !(is_shared || known.is_cache) || open.iter().any(is_open) {
+            return Ok(());
+        }
+        let linked = match known.default {
+            MAVEN => Some(ALL),
+            _ => is_shared.then_some(0),
+        };
+        let at = self.home.join(known.default);
+        if named.is_some() {
+            self.variables.push((known.variable.to_owned(), known.leading_to(&at)));
+        }
+        // Two variables can move one directory: the one that is set counts.
+        if named.is_none() && self.all.contains_key(&at) {
+            return Ok(());
+        }
+        self.add(at, OwnDirectory { of_user, linked })
+    }
+
+    fn add_gradle(&mut self, home_of_user: &Path, open: &[PathBuf]) -> io::Result<()> {
+        let (variable, default) = GRADLE;
+        let known = USER_DIRECTORIES.iter().find(|known| known.variable == variable);
+        let named = known.and_then(|known| known.named().into_iter().next());
+        let of_user = named.map_or_else(|| home_of_user.join(default), |path| nearest_real(&path));
+        if open.iter().any(|path| of_user.starts_with(path) || path.starts_with(&of_user)) {
+            return Ok(());
+        }
+        let at = self.home.join(default);
+        if std::env::var_os(variable).is_some() {
+            self.variables.push((variable.to_owned(), at.clone().into()));
+        }
+        if of_user.join("caches/modules-2").is_dir() {
+            self.variables.push((READ_BY_GRADLE.to_owned(), of_user.join("caches").into()));
+        }
+        for name in WRITTEN_BY_GRADLE {
+            let empty = OwnDirectory { of_user: of_user.join(name), linked: None };
+            self.add(at.join(name), empty)?;
+        }
+        let (wrapper, levels) = WRAPPER;
+        let linked = OwnDirectory { of_user: of_user.join(wrapper), linked: Some(levels) };
+        self.add(at.join(wrapper), linked)?;
+        self.add(at, OwnDirectory { of_user, linked: Some(0) })
+    }
+
+    fn add(&mut self, at: PathBuf, directory: OwnDirectory) -> io::Result<()> {
+        if self.is_linked {
+            fs::create_dir_all(&at)?;
+            self.all.insert(at, directory);
+        }
+        Ok(())
+    }
+
+    /// Links all that lies in one of the user's directories, but what the private home has of its own. On
+    /// so many levels, directories are directories here, too.
+    fn link(&self, from: &Path, to: &Path, levels: usize) -> io::Result<()> {
+        for entry in fs::read_dir(from).into_iter().flatten().flatten() {
+            let (source, at) = (entry.path(), to.join(entry.file_name()));
+            if self.all.contains_key(&at) || source.extension().is_some_and(|end| end == LOCK) {
+                continue;
+            }
+            if at.is_dir() {
+                // It has a directory of its own deeper down.
+                self.link(&source, &at, levels)?;
+            } else if levels > 0 && self.left.get() > 0 && is_directory(&entry) {
+                self.left.set(self.left.get() - 1);
+                fs::create_dir(&at)?;
+                self.link(&source, &at, levels - 1)?;
+            } else {
+                symlink(&source, &at)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_directory(entry: &DirEntry) -> bool {
+    entry.file_type().is_ok_and(|kind| kind.is_dir())
+}
