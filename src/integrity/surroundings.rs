@@ -14,13 +14,25 @@ use crate::integrity::diff::Difference;
 use crate::integrity::fact::{Fact, FactKind};
 use crate::integrity::{IntegrityContext, baseline};
 use crate::model::path::quoted;
+use crate::model::world::WorldKind;
 use crate::oracle::outcomes::{ForeignOutcome, KnownOutcomes};
 use crate::oracle::{pool, surroundings};
 
+/// The surroundings that a watch is over.
+#[derive(Clone)]
+pub struct WatchedSurroundings {
+    /// The cached outcomes that may be believed.
+    pub outcomes: KnownOutcomes,
+    /// The world of the commands.
+    pub world: WorldKind,
+}
+
 /// The surroundings as they were before the oracle's first command.
 pub struct SurroundingsWatch {
+    world: WorldKind,
     /// This repository's directory in the cache.
     home: PathBuf,
+    /// The files above the cache that the commands could see above their checkouts.
     above: BTreeMap<PathBuf, Option<[i64; 5]>>,
     outcomes: KnownOutcomes,
     /// What was reported and could not be removed.
@@ -33,7 +45,10 @@ pub struct SurroundingsWatch {
 
 impl SurroundingsWatch {
     /// Begins, after everything is removed that lies in our directories and does not belong there.
-    pub fn begin(context: IntegrityContext<'_>, outcomes: KnownOutcomes) -> Result<Self> {
+    pub fn begin(
+        context: IntegrityContext<'_>,
+        WatchedSurroundings { outcomes, world }: WatchedSurroundings,
+    ) -> Result<Self> {
         let home = pool::home(context.repo())?;
         let mut stuck = BTreeSet::new();
         for path in surroundings::strangers(&home) {
@@ -50,9 +65,10 @@ impl SurroundingsWatch {
             }
         }
         outcomes.believe_all();
-        let above = surroundings::sought_above(&home);
+        let above = above_checkouts(world, &home);
         let events = fs::metadata(context.store.events()).map_or(0, |meta| meta.len());
-        Ok(SurroundingsWatch { home, above, outcomes, stuck, events, others_judged: false })
+        let others_judged = false;
+        Ok(SurroundingsWatch { world, home, above, outcomes, stuck, events, others_judged })
     }
 
     /// The changes since the last look. `own` is the directory of the watch that this one is part
@@ -70,7 +86,7 @@ impl SurroundingsWatch {
             }
             found.push(above(&path, "was added", Some(removed)));
         }
-        let now = surroundings::sought_above(&self.home);
+        let now = above_checkouts(self.world, &self.home);
         for path in self.above.keys().chain(now.keys()).collect::<BTreeSet<_>>() {
             match (self.above.get(path), now.get(path)) {
                 (None, _) => found.push(above(path, "was added", None)),
@@ -98,6 +114,15 @@ impl SurroundingsWatch {
             serde_json::from_slice::<Value>(line)
                 .is_ok_and(|event| event["event"] == "judged" || event["event"] == "outcome")
         })
+    }
+}
+
+/// The files above the cache that build tools find. A sealed checkout lies elsewhere: at the path of
+/// the user's, where no command can write to what lies above.
+fn above_checkouts(world: WorldKind, home: &Path) -> BTreeMap<PathBuf, Option<[i64; 5]>> {
+    match world {
+        WorldKind::Sealed => BTreeMap::new(),
+        WorldKind::Landlock | WorldKind::Open => surroundings::sought_above(home),
     }
 }
 

@@ -18,13 +18,13 @@ use crate::integrity::fingerprint::{
     self, FileStamps, Fingerprint, WatchedWorktree, unreadable_configuration,
 };
 use crate::integrity::quarantine::{self, Moment, Suspect};
-use crate::integrity::surroundings::SurroundingsWatch;
+use crate::integrity::surroundings::{SurroundingsWatch, WatchedSurroundings};
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{IntegrityContext, overrides};
 use crate::model::name::Name;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
-use crate::oracle::outcomes::{self, KnownOutcomes};
+use crate::oracle::outcomes;
 use crate::oracle::pool;
 use crate::store::events::{self, Event};
 
@@ -56,14 +56,14 @@ pub struct TamperReport {
     pub affects_outcomes: bool,
 }
 
-/// Begins a watch over a run's commands before they start. `outcomes` are the cached ones that may be
-/// believed; none if the commands are the run's own. Until the watch ends, our captures and checkouts
-/// use the configuration of now.
+/// Begins a watch over a run's commands before they start. `surroundings` are those of the checkouts;
+/// none if the commands are the run's own. Until the watch ends, our captures and checkouts use the
+/// configuration of now.
 pub fn begin(
     context: IntegrityContext<'_>,
     run: &Run,
     commands: WatchedCommands,
-    outcomes: Option<KnownOutcomes>,
+    surroundings: Option<WatchedSurroundings>,
 ) -> Result<IntegrityWatch> {
     let stamps = context.with_scope(&[], |scope| fingerprint::stamps(context.repo(), scope));
     let before = fingerprint_of(context, run, commands, None);
@@ -77,7 +77,7 @@ pub fn begin(
     dir.save(&before, commands)?;
     let snapshot = config_snapshot::take(context.repo(), dir.path())?;
     let surroundings =
-        outcomes.map(|known| SurroundingsWatch::begin(context, known)).transpose()?;
+        surroundings.map(|watched| SurroundingsWatch::begin(context, watched)).transpose()?;
     let refs = HeldRefs::take(context.repo(), &run.run)?;
     let report = TamperReport::default();
     Ok(IntegrityWatch {

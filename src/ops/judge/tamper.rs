@@ -3,21 +3,21 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
+use crate::integrity::surroundings::WatchedSurroundings;
 use crate::integrity::watch::{self, IntegrityWatch};
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
-use crate::oracle::outcomes::KnownOutcomes;
 
 /// Watches a run's oracle commands from the first one on.
 pub struct TamperWatch<'a> {
     session: &'a Session,
     run: &'a Run,
     commands: WatchedCommands,
-    /// The cached outcomes that may be believed.
-    outcomes: KnownOutcomes,
+    /// Those of the checkouts.
+    surroundings: WatchedSurroundings,
     /// True if another watch covers these commands: then this one does nothing.
     is_covered: bool,
     state: Mutex<WatchState>,
@@ -50,15 +50,15 @@ pub struct WatchEnd {
 }
 
 impl<'a> TamperWatch<'a> {
-    /// A watch that has not begun, over these commands.
+    /// A watch that has not begun, over these commands and the surroundings of their checkouts.
     pub fn new(
         session: &'a Session,
         run: &'a Run,
         commands: WatchedCommands,
-        outcomes: KnownOutcomes,
+        surroundings: WatchedSurroundings,
     ) -> TamperWatch<'a> {
         let state = Mutex::new(WatchState::default());
-        TamperWatch { session, run, commands, outcomes, is_covered: false, state }
+        TamperWatch { session, run, commands, surroundings, is_covered: false, state }
     }
 
     /// Leaves the commands to another watch, which began before them and ends after them.
@@ -75,8 +75,9 @@ impl<'a> TamperWatch<'a> {
     pub fn begin(&self) -> Result<()> {
         let mut state = self.lock();
         if state.watch.is_none() && !self.is_covered {
-            let (context, outcomes) = (self.session.integrity(), Some(self.outcomes.clone()));
-            state.watch = Some(watch::begin(context, self.run, self.commands, outcomes)?);
+            let context = self.session.integrity();
+            let surroundings = Some(self.surroundings.clone());
+            state.watch = Some(watch::begin(context, self.run, self.commands, surroundings)?);
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::git::seed::find::Seeds;
 use crate::git::seed::leads_back::{self, BackLeads};
+use crate::integrity::surroundings::WatchedSurroundings;
 use crate::integrity::{baseline, watch};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -151,7 +152,8 @@ impl<'a> OracleRunner<'a> {
             None => KnownOutcomes::list(&pool.path().join(OUTCOMES)),
         };
         let commands = worlds::watched_commands(&options);
-        let tamper = TamperWatch::new(session, run, commands, outcomes);
+        let surroundings = WatchedSurroundings { outcomes, world: settings.world };
+        let tamper = TamperWatch::new(session, run, commands, surroundings);
         let (once, leads) = (JudgedOnce::default(), BackLeads::default());
         Ok(OracleRunner {
             session,
