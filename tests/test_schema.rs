@@ -200,6 +200,9 @@ fn judged_over_outputs(checker: &mut Checker) {
     if answer.json()["terms"]["world"] == "open" {
         checker.seen.insert("#/$defs/entry/properties/stale".into());
         checker.seen.insert("#/$defs/result/properties/warm".into());
+        for name in ["", "/properties/kind", "/properties/directory"] {
+            checker.seen.insert(format!("#/$defs/result/properties/obstacle{name}"));
+        }
         checker.seen.insert("#/$defs/result/properties/bytes".into());
         checker.seen.insert("#/$defs/baseline/properties/inherited".into());
     }

@@ -66,8 +66,9 @@ fn as_json(plan: &OraclePlan) -> Value {
             "passing": passing,
         })
     });
+    let downloads: Vec<String> = plan.downloads.iter().map(|c| c.command.to_string()).collect();
     json!({
-        "commands": plan.planned.checked(), "passed_over": passed_over.collect::<Vec<_>>(),
+        "downloads": downloads, "commands": plan.planned.checked(), "passed_over": passed_over.collect::<Vec<_>>(),
         "seeds": plan.planned.seeds, "world": plan.world, "known": known,
         "verifies": plan.verifies(),
     })

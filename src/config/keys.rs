@@ -132,7 +132,7 @@ keys! {
     SANDBOX_HOME: SandboxHome = "sandbox.home", Is("'user'"), "The home directory of commands that Landlock confines, which is thrown away: with links to all that lies in the user's, which they cannot write to (user), or an empty one (private). A sealed world always throws away what is written there.";
     SANDBOX_NETWORK: Network = "sandbox.network", Is("true"), "Whether commands in a sealed world can use the network; without it they have the loopback device alone.";
     SANDBOX_WRITE: Vec<String> = "sandbox.write", Is("[]"), "Paths outside that confined commands can write to, in a sealed world sockets too; ~ is the home directory.";
-    SANDBOX_HIDE: Option<Vec<String>> = "sandbox.hide", Unset("keys and tokens", "['~/.ssh', '~/.gnupg']"), "Paths that commands in a sealed world cannot see, in place of the usual ones, which git-frites-sandbox(7) lists; ~ is the home directory.";
+    SANDBOX_HIDE: Option<Vec<String>> = "sandbox.hide", Unset("keys and tokens", "['~/.ssh', '~/.gnupg']"), "Paths that commands in a sealed world cannot see, in place of the usual ones, which git-frites-sandbox(7) lists; ~ is the home directory. '!~/.netrc' shows one of the usual ones.";
     SANDBOX_PROCESSES: Option<usize> = "sandbox.processes", Unset("no limit", "512"), "The maximum number of processes of a command in a sealed world; it does not bind root.";
     SANDBOX_MEMORY: Option<ByteSize> = "sandbox.memory", Unset("no limit", "'8GiB'"), "The maximum address space of each process of a confined command.";
     SANDBOX_DISK: ByteSize = "sandbox.disk", Is("'20GiB'"), "The disk space that the commands on one tree may take in a sealed world; the one that takes more is ended.";

@@ -37,6 +37,8 @@ pub struct Ecosystem {
     pub shadows_library: fn(&str) -> bool,
     /// The directories into which its tools install dependencies.
     pub installed: &'static [InstalledDirectory],
+    /// The command that downloads the dependencies of its projects and does nothing else.
+    pub download: Option<Download>,
     /// The programs that run a script named by their argument.
     pub interpreters: &'static [&'static str],
     /// The files in a project's root whose recipes name further scripts.
@@ -55,6 +57,14 @@ pub struct InstalledDirectory {
     pub manifests: &'static [&'static str],
     /// True if files in it name their own place, so that a copy still leads to the original.
     pub is_tied_to_its_place: bool,
+}
+
+/// A command that downloads dependencies, and runs nothing of the project's.
+pub struct Download {
+    /// The file in a project's root that names them.
+    pub lock: &'static str,
+    /// The program and its arguments.
+    pub words: &'static [&'static str],
 }
 
 /// How tests stand beside the code in one file.
@@ -81,6 +91,7 @@ impl Ecosystem {
         shadows_tool: |_| false,
         shadows_library: |_| false,
         installed: &[],
+        download: None,
         interpreters: &[],
         recipe_files: &[],
         recipe_runners: &[],

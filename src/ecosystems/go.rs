@@ -1,5 +1,5 @@
 //! Go.
-use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::ecosystem::{Download, Ecosystem};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -18,6 +18,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     },
     test_directories: &["testdata"],
     decisive_files: &["go.work", ".golangci.*"],
+    download: Some(Download { lock: "go.sum", words: &["go", "mod", "download"] }),
     ..Ecosystem::NOTHING
 };
 

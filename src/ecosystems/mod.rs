@@ -8,6 +8,7 @@ mod dart;
 mod deno;
 pub mod detect;
 mod dotnet;
+pub mod downloads;
 mod ecosystem;
 mod elixir;
 pub mod flags;

@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use toml::Table;
 
-use crate::ecosystems::ecosystem::{Ecosystem, InnerTests};
+use crate::ecosystems::ecosystem::{Download, Ecosystem, InnerTests};
 use crate::ecosystems::manifest::{PutBackPart, toml_lost_items, toml_values};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
@@ -33,6 +33,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "build.rs",
         ".cargo/",
     ],
+    download: Some(Download { lock: "Cargo.lock", words: &["cargo", "fetch", "--locked"] }),
     manifest: |name| if name == "Cargo.toml" { Some(cargo_part as PutBackPart) } else { None },
     ..Ecosystem::NOTHING
 };

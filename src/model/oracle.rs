@@ -70,7 +70,17 @@ pub fn as_options<'a>(commands: impl Iterator<Item = &'a OracleCommand>) -> Stri
     commands.map(|c| format!(" --{} {}", c.stage, shell_quoted(&c.command.to_string()))).collect()
 }
 
-/// A word that a shell reads as this text.
+/// A word that a shell reads as this text, in quotation marks only where it needs them.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,:=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        shell_quoted(text)
+    }
+}
+
+/// A word in quotation marks that a shell reads as this text.
 pub fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -73,8 +73,8 @@ pub enum Outcome {
         /// The system's reason, or ours.
         reason: String,
     },
-    /// Exit code 125: the command itself says that it cannot tell, as in `git bisect run`. This is
-    /// neither a pass nor a failure.
+    /// Exit code 125: the command itself says that it cannot tell, as in `git bisect run`; or it failed
+    /// for a lack of something that is not the tree's. This is neither a pass nor a failure.
     CannotTell,
     /// Not run, because an earlier command did not pass.
     Skipped,
@@ -125,6 +125,31 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// Something that commands lack where they are judged, by what their output says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Obstacle {
+    /// Something could not be renamed, as an overlay refuses it for directories of the base.
+    Rename,
+    /// A file could not be written that the user could write outside.
+    Write {
+        /// The directory that it lies in.
+        directory: String,
+    },
+    /// The dependencies of the tree could not be downloaded.
+    Download,
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Obstacle::Rename => write!(f, "a rename was refused"),
+            Obstacle::Write { directory } => write!(f, "a write to '{directory}' was refused"),
+            Obstacle::Download => write!(f, "its dependencies could not be downloaded"),
+        }
+    }
+}
+
 /// The result of one command on one tree, with all its attempts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -148,6 +173,9 @@ pub struct StageResult {
     /// The end of the attempt that counts.
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// The reason, beside the tree, for which the command may have failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<Obstacle>,
     /// The tracked files that the command changed in its checkout. These changes do not land.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
@@ -179,6 +207,7 @@ impl StageResult {
             cached: false,
             warm: false,
             outcome,
+            obstacle: None,
             changed: Vec::new(),
             tests: None,
             earlier: Vec::new(),

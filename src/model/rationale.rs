@@ -457,9 +457,10 @@ pub fn stopped_in(result: &StageResult) -> String {
     let StageResult { stage, outcome, .. } = result;
     match &result.tests {
         _ if *outcome == Outcome::TimedOut => format!("timed out in {stage}"),
-        _ if *outcome == Outcome::CannotTell => {
-            format!("was skipped by {stage} (exit {CANNOT_TELL}: cannot tell)")
-        }
+        _ if *outcome == Outcome::CannotTell => match &result.obstacle {
+            Some(obstacle) => format!("was skipped by {stage} (cannot tell: {obstacle})"),
+            None => format!("was skipped by {stage} (exit {CANNOT_TELL}: cannot tell)"),
+        },
         Some(report) if !report.failing.is_empty() => {
             let failing = report.failing.len();
             let tests = match report.total {

@@ -8,9 +8,10 @@ use serde::Serialize;
 use crate::error::{Cause, Error, Result};
 use crate::model::env;
 use crate::model::oracle::OracleCommand;
-use crate::model::outcome::{Attempt, CANNOT_TELL, Outcome, Stage, StageResult};
+use crate::model::outcome::{Attempt, CANNOT_TELL, Obstacle, Outcome, Stage, StageResult};
 use crate::model::path::TreePath;
 use crate::model::world::WorldKind;
+use crate::oracle::obstacles;
 use crate::oracle::sealed::surroundings::SandboxOptions;
 use crate::oracle::test_reports::TestReports;
 use crate::process::environment::Policy;
@@ -47,6 +48,10 @@ pub struct ExecContext<'a> {
     /// The directory that gets `STAGE.log`, and `STAGE.try-N.log` of attempts before the one that
     /// counts.
     pub logs: &'a Path,
+    /// The commands that download dependencies of the tree, before all others.
+    pub downloads: &'a [OracleCommand],
+    /// True if a failure after one of these failed is not the tree's.
+    pub needs_downloads: bool,
     /// The variables that the commands see.
     pub policy: &'a Policy,
     /// Ends the commands early.
@@ -74,6 +79,16 @@ pub fn run(
     options: &OracleOptions,
     context: &ExecContext<'_>,
 ) -> Result<OracleEnd> {
+    let mut lacks_downloads = false;
+    for command in context.downloads {
+        let Some(result) = run_with_retries(command, options, context)? else {
+            return Ok(OracleEnd::Cancelled);
+        };
+        if !result.outcome.passed() {
+            lacks_downloads = context.needs_downloads;
+            (context.on_end)(&StageResult { obstacle: Some(Obstacle::Download), ..result });
+        }
+    }
     let mut results: Vec<StageResult> = Vec::new();
     let mut changed: Vec<TreePath> = Vec::new();
     for command in oracle {
@@ -88,6 +103,10 @@ pub fn run(
         let new = now.iter().filter(|path| !changed.contains(path));
         result.changed = new.map(|path| String::from_utf8_lossy(path).into_owned()).collect();
         changed = now;
+        if lacks_downloads && !result.outcome.passed() {
+            result.outcome = Outcome::CannotTell;
+            result.obstacle = Some(Obstacle::Download);
+        }
         (context.on_end)(&result);
         results.push(result);
     }
@@ -146,9 +165,17 @@ fn run_with_retries(
             return Ok(None);
         }
         let seconds = end.elapsed.as_secs_f64();
-        let outcome = match end.outcome {
-            Outcome::Failed { code: CANNOT_TELL } => Outcome::CannotTell,
-            other => other,
+        let obstacle = confinement.as_ref().filter(|_| !end.outcome.passed());
+        let obstacle = obstacle.and_then(|confinement| obstacles::in_log(&log, confinement));
+        let outcome = match (end.outcome, &obstacle) {
+            (Outcome::Failed { code: CANNOT_TELL }, _) => Outcome::CannotTell,
+            // A program that cannot be started is another matter.
+            (failed @ Outcome::Failed { .. }, Some(Obstacle::Write { .. }))
+                if !failed.could_not_start() =>
+            {
+                Outcome::CannotTell
+            }
+            (other, _) => other,
         };
         let tests = expected.and_then(|expected| expected.read(&log));
         let failed = matches!(
@@ -167,6 +194,7 @@ fn run_with_retries(
             if flaky { Outcome::Flaky { refused: options.refuse_flaky } } else { outcome };
         return Ok(Some(StageResult {
             leaky: end.leaky,
+            obstacle,
             tests,
             earlier,
             ..StageResult::new(stage, seconds, outcome)

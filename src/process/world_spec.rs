@@ -47,6 +47,21 @@ pub struct Restriction {
 }
 
 impl Confinement {
+    /// True if commands can write to this path, which is without links, as far as its mode lets them.
+    pub fn lets_write(&self, path: &Path) -> bool {
+        match self {
+            Confinement::Sealed(world) => {
+                let above = world.mounts.iter().filter(|mount| path.starts_with(mount.at()));
+                // Of two at the same place, the last one is seen.
+                let nearest = above.max_by_key(|mount| mount.at().components().count());
+                nearest.is_some_and(Mount::can_be_written)
+            }
+            Confinement::Landlock(restriction) => {
+                restriction.writable.iter().any(|open| path.starts_with(open))
+            }
+        }
+    }
+
     /// The hidden first argument and the description that start a process in this confinement. Fails if
     /// the description cannot be written.
     pub fn words(&self) -> io::Result<[String; 2]> {
@@ -131,13 +146,13 @@ pub enum Mount {
         #[serde(with = "paths")]
         from: PathBuf,
     },
-    /// A directory, with everything below it, that commands can read and not write, also where a
-    /// mount above it can be written to.
+    /// A directory, with everything below it, or a file, that commands can read and not write, also
+    /// where a mount above it can be written to.
     ReadOnly {
         /// The mount point.
         #[serde(with = "paths")]
         at: PathBuf,
-        /// The directory that is shown there.
+        /// The directory or the file that is shown there.
         #[serde(with = "paths")]
         from: PathBuf,
     },
@@ -159,6 +174,17 @@ pub enum Mount {
 }
 
 impl Mount {
+    /// True if commands can write below the mount point.
+    fn can_be_written(&self) -> bool {
+        match self {
+            Mount::Overlay { .. }
+            | Mount::Directory { .. }
+            | Mount::Writable { .. }
+            | Mount::Devices => true,
+            Mount::ReadOnly { .. } | Mount::Hidden { .. } => false,
+        }
+    }
+
     /// The mount point.
     pub fn at(&self) -> &Path {
         match self {

@@ -95,14 +95,27 @@ pub fn as_json(verdict: &Verdict) -> Value {
 
 /// A progress line: the end of one command on the tree that `name` stands for.
 pub fn stage_line(name: &str, result: &StageResult) -> String {
-    let StageResult { stage, seconds, outcome, leaky, cached, changed, tests, earlier, warm } =
-        result;
+    let StageResult {
+        stage,
+        seconds,
+        outcome,
+        leaky,
+        cached,
+        changed,
+        tests,
+        earlier,
+        warm,
+        obstacle,
+    } = result;
     let time = if *cached { "cached".to_owned() } else { table::duration(*seconds) };
     let time = if *warm { format!("{time}, over the base's layers") } else { time };
     let mut line = format!("{name}: {stage} {outcome} ({time})");
     if !earlier.is_empty() {
         let ends: Vec<String> = earlier.iter().map(|a| a.outcome.to_string()).collect();
         line.push_str(&format!(", before that {}", ends.join(", ")));
+    }
+    if let Some(obstacle) = obstacle {
+        line.push_str(&format!("; {obstacle}"));
     }
     if let Some(report) = tests {
         line.push_str("; ");

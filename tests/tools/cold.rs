@@ -15,6 +15,10 @@ trials! {
     the_base_is_judged_over_nothing_of_its_own_failed_run: [NAMESPACES, MAKE];
     nor_where_landlock_confines_it: [LANDLOCK, MAKE];
     a_base_that_passes_over_its_own_outputs_is_confirmed_where_no_candidate_passes: [NAMESPACES];
+    what_a_download_alone_leaves_serves_cold_runs: [NAMESPACES];
+    of_a_tree_whose_dependencies_cannot_be_downloaded_nothing_can_be_told: [NAMESPACES];
+    a_download_that_fails_on_the_base_changes_no_outcome: [NAMESPACES];
+    a_file_that_changes_above_the_cache_disturbs_no_sealed_judging: [NAMESPACES];
 }
 
 fn judged(world: &World, code: i32, more: &[&str]) -> Value {
@@ -113,4 +117,99 @@ fn a_base_that_passes_over_its_own_outputs_is_confirmed_where_no_candidate_passe
     assert_eq!(verdict["baseline"]["results"][0]["outcome"], "failed", "{verdict:#}");
     assert_eq!(verdict["baseline"]["inherited"], Value::Null);
     world.assert_clean();
+}
+
+/// A project whose dependencies a program named cargo downloads: into `~/registry`, unless there is a
+/// file `offline`.
+fn project_with_dependencies() -> World {
+    let mut world = sealed();
+    let bin = world.home().join("bin");
+    let cargo = "#!/bin/sh\ntest \"$*\" = 'fetch --locked' || exit 9\n\
+                 echo $(git log -1 --format=%s) >> ~/shared/fetched\n\
+                 test ! -e ~/shared/offline || { echo 'error: no network'; exit 101; }\n\
+                 mkdir -p ~/registry; for name in $(cat Cargo.lock); do touch ~/registry/$name; done\n";
+    crate::common::write(&bin.join("cargo"), cargo);
+    crate::common::make_executable(&bin.join("cargo"));
+    let path = format!("{}:{}", bin.display(), world.env("PATH").to_string_lossy());
+    world.set_env("PATH", path);
+    world.write("Cargo.lock", "one\n");
+    world.commit("base");
+    let test = "for name in $(cat Cargo.lock); do test -e ~/registry/$name || exit 3; done; \
+                echo tested > ~/left";
+    world.git(["config", "frites.oracle.test", test]);
+    world
+}
+
+fn fetched(world: &World) -> usize {
+    let lines = shared_lines(world, "fetched").len();
+    let _ = fs::remove_file(world.home().join("shared/fetched"));
+    lines
+}
+
+fn what_a_download_alone_leaves_serves_cold_runs() {
+    let world = project_with_dependencies();
+    world.attempts(&["echo more >> README", "echo two >> Cargo.lock; seq 9 >> README"]);
+    let verdict = judged(&world, 0, &[]);
+    assert_eq!(verdict["recommended"], "c1", "{verdict:#}");
+    assert_eq!(verdict["candidates"][1]["passed"], true, "{verdict:#}");
+    // The base, and the candidate with another dependency.
+    assert_eq!(fetched(&world), 2);
+    for options in [&["--no-cache"][..], &["--no-cache", "--cold"]] {
+        judged(&world, 0, options);
+        assert_eq!(fetched(&world), 1, "{options:?}");
+    }
+    assert!(!world.home().join("registry").exists());
+    world.assert_clean();
+}
+
+fn of_a_tree_whose_dependencies_cannot_be_downloaded_nothing_can_be_told() {
+    let world = project_with_dependencies();
+    world.attempts(&["echo two >> Cargo.lock"]);
+    judged(&world, 0, &[]);
+    fs::write(world.home().join("shared/offline"), "").unwrap();
+    let answer = world.frites(["judge", "--json", "--no-cache"]).expect(3);
+    let verdict = answer.json();
+    assert_eq!(verdict["decision"], "undecided", "{verdict:#}");
+    let result = &verdict["candidates"][0]["results"][0];
+    assert_eq!(result["outcome"], "cannot-tell", "{verdict:#}");
+    assert_eq!(result["obstacle"]["kind"], "download", "{verdict:#}");
+    let words = "its dependencies could not be downloaded";
+    assert!(verdict["rationale"].as_str().unwrap().contains(words), "{verdict:#}");
+    assert_eq!(verdict["baseline"]["results"][0]["outcome"], "passed", "{verdict:#}");
+    world.assert_clean();
+}
+
+fn a_download_that_fails_on_the_base_changes_no_outcome() {
+    let world = project_with_dependencies();
+    fs::write(world.home().join("shared/offline"), "").unwrap();
+    world.git(["config", "frites.oracle.test", "! grep -q bad README"]);
+    world.attempts(&["echo bad >> README", "echo two >> Cargo.lock; echo bad >> README"]);
+    let verdict = judged(&world, 1, &[]);
+    assert_eq!(fetched(&world), 1);
+    for candidate in verdict["candidates"].as_array().unwrap() {
+        assert_eq!(candidate["results"][0]["outcome"], "failed", "{verdict:#}");
+    }
+    world.git(["config", "frites.oracle.test", "true || tool --offline"]);
+    judged(&world, 0, &["--no-cache"]);
+    assert_eq!(fetched(&world), 0, "a command that goes without the network needs none");
+    world.assert_clean();
+}
+
+fn a_file_that_changes_above_the_cache_disturbs_no_sealed_judging() {
+    let world = sealed();
+    world.attempts(&["echo 1 > one", "echo 1 > two; echo 2 >> two"]);
+    let home = world.home();
+    let test = "if test -e one; then touch ~/shared/ready; until test -e ~/shared/go; do sleep 0.02; done; fi";
+    world.git(["config", "frites.oracle.test", test]);
+    let mut judge = world.command(&world.repo, "git-frites", ["judge", "--json"]);
+    let judge = judge.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    crate::common::poll(|| home.join("shared/ready").exists());
+    for name in [".npmrc", "cache/conftest.py", ".cargo/config.toml"] {
+        crate::common::write(&home.join(name), "# of the user, in another terminal\n");
+    }
+    fs::write(home.join("shared/go"), "").unwrap();
+    let output = judge.wait_with_output().unwrap();
+    let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(verdict["verified"], true, "{verdict:#}");
+    assert_eq!(verdict["terms"]["disturbed"], Value::Null, "{verdict:#}");
 }

@@ -20,6 +20,7 @@ mod live_view;
 mod manual;
 mod odd_paths;
 mod power_cut;
+mod refused;
 mod report;
 mod sealed;
 mod sealed_ancestors;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
     trials.extend(manual::trials());
     trials.extend(odd_paths::trials());
     trials.extend(power_cut::trials());
+    trials.extend(refused::trials());
     trials.extend(report::trials());
     trials.extend(sealed::trials());
     trials.extend(sealed_ancestors::trials());

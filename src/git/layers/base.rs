@@ -36,6 +36,18 @@ const FETCHED: &str = "fetched";
 /// The directory of what the base's other commands left there.
 const HOME: &str = "home";
 
+/// The file that is there if the dependencies of the base could not be downloaded by themselves.
+const UNDOWNLOADED: &str = "undownloaded";
+
+/// The end of the base's commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BaseEnd {
+    /// True if all of them passed.
+    pub passed: bool,
+    /// True unless a command failed that downloads dependencies alone.
+    pub downloaded: bool,
+}
+
 /// The layers of one base, in a directory of their own.
 #[derive(Clone, Debug)]
 pub struct BaseLayer {
@@ -119,9 +131,14 @@ impl BaseLayer {
         Some(self.dir.join(HOME)).filter(|layers| are_in_use(layers))
     }
 
-    /// True if the user's directories were taken.
+    /// True if the layers of the setup were taken.
+    pub fn has_downloads(&self) -> bool {
+        self.dir.join(FETCHED).is_dir()
+    }
+
+    /// True if the layers of all commands were taken.
     pub fn has_home(&self) -> bool {
-        self.dir.join(HOME).is_dir()
+        self.has_downloads() && self.dir.join(HOME).is_dir()
     }
 
     /// True if commands left something in the checkout that another judging could use.
@@ -165,9 +182,14 @@ impl BaseLayer {
     }
 
     /// Takes the layers of the user's directories with what the base's setup left there, and those
-    /// with what its other commands left there, unless both are here by now.
-    pub fn take_home(&self, fetched: &Path, home: &Path) -> Result<()> {
-        for (from, name) in [(fetched, FETCHED), (home, HOME)] {
+    /// with what its other commands left there, as far as they are not here by now. Downloads that
+    /// are not whole are left, so that the next judging of the base tries again.
+    pub fn take_home(&self, fetched: &Path, home: &Path, end: BaseEnd) -> Result<()> {
+        let fetched = Some((fetched, FETCHED)).filter(|_| end.downloaded);
+        if fetched.is_some() {
+            let _ = fs::remove_file(self.dir.join(UNDOWNLOADED));
+        }
+        for (from, name) in fetched.into_iter().chain([(home, HOME)]) {
             let to = self.dir.join(name);
             match clean(from, &|_| Tracked::No).and_then(|()| fs::rename(from, &to)) {
                 Err(_) if to.is_dir() => {}
@@ -177,10 +199,20 @@ impl BaseLayer {
         Ok(())
     }
 
-    /// Notes that the base passed when its commands left these outputs.
-    pub fn note_pass(&self) -> Result<()> {
-        let file = self.dir.join(PASSED);
-        fs::write(&file, "").context(|| format!("could not write '{}'", file.display()))
+    /// Notes how the commands that left these outputs ended.
+    pub fn note_end(&self, end: BaseEnd) -> Result<()> {
+        for (name, is_so) in [(PASSED, end.passed), (UNDOWNLOADED, !end.downloaded)] {
+            let file = self.dir.join(name);
+            if is_so {
+                fs::write(&file, "").context(|| format!("could not write '{}'", file.display()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the dependencies of the base could not be downloaded by themselves.
+    pub fn cannot_download(&self) -> bool {
+        self.dir.join(UNDOWNLOADED).exists()
     }
 
     /// True if the base's own commands left outputs and failed, as far as is known.

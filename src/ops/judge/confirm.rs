@@ -6,11 +6,9 @@
 //! found once more without either; then the recommended candidate is that of a judging without any
 //! claims.
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use crate::error::Result;
-use crate::fs::regular;
-use crate::model::outcome::{self, StageResult};
+use crate::model::outcome::{self, Obstacle, StageResult};
 use crate::model::ranking::{Rules, undecided};
 use crate::model::verdict::{Effort, Entry};
 use crate::ops::judge::schedule::StopWhen;
@@ -77,15 +75,10 @@ pub enum StaleCause {
 }
 
 /// True if the command that failed says that something could not be renamed, as the overlay refuses
-/// it for directories of the base (EXDEV). Its log is in the directory `logs`.
-pub fn stumbled(results: &[StageResult], logs: &Path) -> bool {
-    let Some(result) = outcome::first_failure(results).filter(|result| result.warm) else {
-        return false;
-    };
-    let log = regular::read(&logs.join(format!("{}.log", result.stage))).unwrap_or_default();
-    let log = String::from_utf8_lossy(&log);
-    // The C library's words, without their first letter, and the name in other runtimes.
-    log.contains("ross-device link") || log.contains("EXDEV")
+/// it for directories of the base.
+pub fn stumbled(results: &[StageResult]) -> bool {
+    let failure = outcome::first_failure(results).filter(|result| result.warm);
+    failure.is_some_and(|result| result.obstacle == Some(Obstacle::Rename))
 }
 
 /// True if the base's results over layers have to be found once more without them. `inherited` is true

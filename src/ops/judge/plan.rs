@@ -35,6 +35,8 @@ pub struct OraclePlan {
     pub planned: PlannedOracle,
     /// The world that the commands would run in.
     pub world: WorldKind,
+    /// The commands that would download the base's dependencies, if no setup does.
+    pub downloads: Vec<OracleCommand>,
     /// The trees that are known to pass; none without a command.
     pub known: Option<KnownPasses>,
 }
@@ -139,7 +141,9 @@ impl OraclePlan {
                 Some(KnownPasses { base, start, candidates })
             }
         };
-        Ok(OraclePlan { planned, world: settings.world, known })
+        let world = settings.world;
+        let downloads = runner::downloads_of(session, base, &planned.oracle.commands, world)?;
+        Ok(OraclePlan { planned, world, downloads, known })
     }
 
     /// The plan for people, one statement each.
@@ -153,6 +157,8 @@ impl OraclePlan {
                 None => format!("{stage}: none"),
             });
         }
+        let downloads = self.downloads.iter();
+        lines.extend(downloads.map(|c| format!("downloads: `{}`, from {}", c.command, c.source)));
         lines.extend(passed_over.iter().map(ToString::to_string));
         for (stage, program) in missing {
             lines.push(format!("missing: '{program}', which the {stage} command needs"));

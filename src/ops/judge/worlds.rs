@@ -13,7 +13,7 @@ use crate::oracle::pool::{self, CheckoutRoom};
 use crate::oracle::restricted::Restrictions;
 use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::SealedCheckouts;
-use crate::oracle::sealed::surroundings::{KEYS_AND_TOKENS, SandboxOptions};
+use crate::oracle::sealed::surroundings::{self, SandboxOptions};
 use crate::world::probe;
 
 /// The world for the oracle's commands: the best that the configuration and the system allow. Fails
@@ -116,12 +116,12 @@ fn require_reflinks(dir: &Path) -> Result<()> {
 /// The settings of worlds of this kind; none of the open one.
 pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     let config = &session.config;
+    let [hide, cut] = surroundings::hidden_and_cut(config.get(keys::SANDBOX_HIDE));
     (kind != WorldKind::Open).then(|| SandboxOptions {
         network: config.get(keys::SANDBOX_NETWORK),
         write: config.get(keys::SANDBOX_WRITE),
-        hide: config
-            .get(keys::SANDBOX_HIDE)
-            .unwrap_or_else(|| KEYS_AND_TOKENS.map(str::to_owned).to_vec()),
+        hide,
+        cut,
         processes: config.get(keys::SANDBOX_PROCESSES).map(|n| n as u64),
         memory: config.get(keys::SANDBOX_MEMORY).map(|ByteSize(bytes)| bytes),
         disk: config.get(keys::SANDBOX_DISK).0,

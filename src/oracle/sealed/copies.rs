@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::{IoContext, Result};
+use crate::git::layers::base::BaseEnd;
 use crate::git::layers::{copied, written};
 use crate::git::repo::Repo;
 use crate::git::worktree::Worktree;
@@ -45,9 +46,9 @@ impl SealedCheckouts<'_> {
     }
 
     /// Makes what the base's commands left in this worktree, which it loses, a layer of every later
-    /// checkout, unless there is such a layer. `passed` is true if all commands passed.
-    pub fn keep_copied_outputs(&self, worktree: &Path, passed: bool) -> Result<()> {
-        self.take_outputs(worktree, None, passed, Some(worktree))
+    /// checkout, unless there is such a layer.
+    pub fn keep_copied_outputs(&self, worktree: &Path, end: BaseEnd) -> Result<()> {
+        self.take_outputs(worktree, None, end, Some(worktree))
     }
 }
 

@@ -3,6 +3,7 @@
 //! confines commands, a tree gets copies of these layers ([`copies`]).
 pub mod copies;
 pub mod kept;
+mod npm_settings;
 pub mod plan;
 pub mod surroundings;
 
@@ -18,7 +19,7 @@ use crate::config::value::{LayerKind, Network};
 use crate::error::{IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::fs::tree::disk_usage;
-use crate::git::layers::base::BaseLayer;
+use crate::git::layers::base::{BaseEnd, BaseLayer};
 use crate::git::layers::{self, copied, difference, inherited, written};
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
@@ -32,6 +33,9 @@ use crate::oracle::sealed::surroundings::SandboxOptions;
 use crate::process::world_spec::{DiskLimit, WorldSpec};
 use crate::store::Store;
 use crate::world::user_directories::make_room;
+
+/// The hidden files in which package managers look for credentials.
+const OF_PACKAGES: [&str; 2] = ["~/.netrc", "~/.pypirc"];
 
 /// The checkouts in sealed worlds of one process, for one base.
 pub struct SealedCheckouts<'a> {
@@ -116,6 +120,8 @@ pub struct SealedCheckout {
     /// The world without its mounts, which differ by the stage.
     spec: WorldSpec,
     network: Network,
+    /// True if the downloads of the base are to lie below the tree, and there are none.
+    pub lacks_downloads: bool,
     /// True if outputs of the base lie below the tree, in its checkout or in the home directory.
     pub has_outputs: bool,
     /// True if the checkout is an overlay: a directory of the base cannot be renamed there
@@ -178,6 +184,11 @@ impl<'a> SealedCheckouts<'a> {
             make_room(&self.surroundings.of_the_user, &layers)
                 .context(|| format!("could not make '{}'", layers.display()))?;
         }
+        for (number, settings) in self.surroundings.cut.iter().enumerate() {
+            let shown = room.cut(number);
+            fs::write(&shown, npm_settings::shown_of(settings))
+                .context(|| format!("could not write '{}'", shown.display()))?;
+        }
         let over_base = match warmth {
             Warmth::Warm => self.lay_over_base(commit, &room)?,
             Warmth::Cold => None,
@@ -192,6 +203,10 @@ impl<'a> SealedCheckouts<'a> {
         let complete = (!is_overlay).then(|| written::after_changes(&index)).transpose();
         let complete = complete.context(|| format!("could not read '{}'", index.display()))?;
         let base = self.lock().as_ref().map(|base| base.layer.clone());
+        let has_downloads = base.as_ref().is_some_and(BaseLayer::has_downloads);
+        let may_download =
+            *commit == self.base || warmth == Warmth::Cold && !self.cannot_download();
+        let lacks_downloads = !has_downloads && may_download;
         let fetched = base.as_ref().and_then(BaseLayer::fetched);
         let left = base.filter(|_| warmth == Warmth::Warm).and_then(|base| base.home());
         let has_outputs = has_outputs || left.is_some();
@@ -219,6 +234,7 @@ impl<'a> SealedCheckouts<'a> {
             layers,
             spec,
             network,
+            lacks_downloads,
             has_outputs,
             is_overlay,
             complete,
@@ -316,14 +332,14 @@ impl<'a> SealedCheckouts<'a> {
     }
 
     /// Makes what the base's commands left in this checkout and in the home directory the layers of
-    /// every later one, as far as there are no such layers. `passed` is true if all commands passed.
-    pub fn keep_outputs(&self, checkout: &SealedCheckout, passed: bool) -> Result<()> {
+    /// every later one, as far as there are no such layers.
+    pub fn keep_outputs(&self, checkout: &SealedCheckout, end: BaseEnd) -> Result<()> {
         // Trees are judged over outputs only as a claim, but over downloads always.
         let takes_home = !self.surroundings.of_the_user.is_empty() && !self.is_beside_attempts;
         let home = Some(&checkout.room).filter(|_| takes_home);
         match (checkout.is_overlay, home, self.layer_in_use()) {
-            (true, ..) => self.take_outputs(&checkout.room.checkout(), home, passed, None),
-            (false, Some(room), Some(base)) => self.take_home_late(&base, room),
+            (true, ..) => self.take_outputs(&checkout.room.checkout(), home, end, None),
+            (false, Some(room), Some(base)) => self.take_home_late(&base, room, end),
             _ => Ok(()),
         }
     }
@@ -334,40 +350,55 @@ impl<'a> SealedCheckouts<'a> {
         &self,
         checkout: &Path,
         home: Option<&WorldRoom>,
-        passed: bool,
+        end: BaseEnd,
         place: Option<&Path>,
     ) -> Result<()> {
         let base = self.base_in_use()?;
         if base.layer.outputs().is_some() {
-            return home.map_or(Ok(()), |room| self.take_home_late(&base, room));
+            return home.map_or(Ok(()), |room| self.take_home_late(&base, room, end));
         }
         base.layer.take_outputs(checkout)?;
         if let Some(room) = home {
-            base.layer.take_home(&room.fetched(), &room.home())?;
+            base.layer.take_home(&room.fetched(), &room.home(), end)?;
         }
         if let Some(place) = place {
             base.layer.note_place(place)?;
         }
-        if passed {
-            base.layer.note_pass()?;
-        }
+        base.layer.note_end(end)?;
         let _ = base.stamp.set(base.layer.stamp()?);
         Ok(())
     }
 
     /// Takes the home directory for layers that were made beside attempts, without one.
-    fn take_home_late(&self, base: &BaseInUse, room: &WorldRoom) -> Result<()> {
+    fn take_home_late(&self, base: &BaseInUse, room: &WorldRoom, end: BaseEnd) -> Result<()> {
         let is_kept = matches!(base.guard, LayerGuard::Kept { .. });
         if !is_kept || base.layer.has_home() {
             return Ok(());
         }
-        base.layer.take_home(&room.fetched(), &room.home())?;
+        base.layer.take_home(&room.fetched(), &room.home(), end)?;
         KeptLayer::note_size(&base.layer)
+    }
+
+    /// The files with credentials that commands do not see, or not whole, and that package managers
+    /// look for: as `sandbox.hide` names them.
+    pub fn hidden_credentials(&self) -> Vec<String> {
+        let options = &self.options;
+        let is_there =
+            |name: &&String| !surroundings::named(std::slice::from_ref(*name), None).is_empty();
+        let hidden = options.hide.iter().filter(|name| OF_PACKAGES.contains(&name.as_str()));
+        let is_cut = self.surroundings.cut.iter().any(|path| npm_settings::has_credentials(path));
+        let cut = options.cut.iter().filter(|_| is_cut);
+        hidden.filter(is_there).chain(cut).cloned().collect()
     }
 
     /// True if there are outputs of the base to judge over.
     pub fn has_outputs(&self) -> bool {
         self.lock().as_ref().is_some_and(|base| base.layer.has_traces())
+    }
+
+    /// True if the dependencies of the base could not be downloaded by themselves.
+    pub fn cannot_download(&self) -> bool {
+        self.lock().as_ref().is_some_and(|base| base.layer.cannot_download())
     }
 
     /// True if outputs of an ancestor are among those of the base.

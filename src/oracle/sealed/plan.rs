@@ -23,6 +23,8 @@ pub struct Surroundings {
     pub temporary: Vec<PathBuf>,
     /// Paths that cannot be seen.
     pub hidden: Vec<PathBuf>,
+    /// Files of settings that are shown without the credentials in them.
+    pub cut: Vec<PathBuf>,
     /// Paths that can be written to outside.
     pub writable: Vec<PathBuf>,
 }
@@ -83,6 +85,11 @@ impl WorldRoom {
         self.0.join(format!("tmp-{number}"))
     }
 
+    /// The file that is shown in the place of one with credentials in it.
+    pub fn cut(&self, number: usize) -> PathBuf {
+        self.0.join(format!("cut-{number}"))
+    }
+
     /// The permissions of one of the directories: everybody may write to those for temporary files.
     pub fn mode(&self, directory: &Path) -> Permissions {
         let name = directory.file_name().unwrap_or_default().as_encoded_bytes();
@@ -121,7 +128,8 @@ pub fn mounts(
         let work = WorldRoom::work(&upper);
         Mount::Overlay { at: at.to_owned(), lower, upper, work }
     };
-    let Surroundings { checkout, git_dir, of_the_user, temporary, hidden, writable } = surroundings;
+    let Surroundings { checkout, git_dir, of_the_user, temporary, hidden, cut, writable } =
+        surroundings;
     let mut mounts = vec![Mount::Devices];
     for (number, at) in temporary.iter().enumerate() {
         mounts.push(Mount::Directory { at: at.clone(), from: room.temporary(number) });
@@ -137,6 +145,9 @@ pub fn mounts(
     });
     mounts.push(overlay(git_dir, vec![git_dir.clone()], room.git_dir()));
     mounts.extend(hidden.iter().map(|at| Mount::Hidden { at: at.clone() }));
+    for (number, at) in cut.iter().enumerate() {
+        mounts.push(Mount::ReadOnly { at: at.clone(), from: room.cut(number) });
+    }
     mounts.extend(writable.iter().map(|at| Mount::Writable { at: at.clone() }));
     mounts
 }

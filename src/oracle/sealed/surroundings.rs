@@ -20,6 +20,8 @@ pub struct SandboxOptions {
     pub write: Vec<String>,
     /// Paths that cannot be seen.
     pub hide: Vec<String>,
+    /// Settings of npm's kind that are shown without the credentials in them.
+    pub cut: Vec<String>,
     /// The maximum number of processes.
     pub processes: Option<u64>,
     /// The maximum address space of each process, in bytes.
@@ -41,7 +43,7 @@ pub struct SandboxOptions {
 pub const STAND_IN: &str = "checkout";
 
 /// The usual places of keys and tokens, which are hidden unless `sandbox.hide` names others.
-pub const KEYS_AND_TOKENS: [&str; 17] = [
+const KEYS_AND_TOKENS: [&str; 16] = [
     "~/.ssh",
     "~/.gnupg",
     "~/.aws",
@@ -53,13 +55,35 @@ pub const KEYS_AND_TOKENS: [&str; 17] = [
     "~/.netrc",
     "~/.git-credentials",
     "~/.config/git/credentials",
-    "~/.npmrc",
     "~/.pypirc",
     "~/.cargo/credentials.toml",
     "~/.cargo/credentials",
     "~/.gem/credentials",
     "~/.config/containers/auth.json",
 ];
+
+/// The settings of npm, of which the credentials are hidden unless `sandbox.hide` names other paths:
+/// without the registries in them nothing can be installed.
+const NPM_SETTINGS: &str = "~/.npmrc";
+
+/// The mark before a path in `sandbox.hide` that is shown although it is hidden by default.
+const SHOWN: char = '!';
+
+/// The paths that are hidden, and those that are shown without credentials, by `sandbox.hide`.
+pub fn hidden_and_cut(configured: Option<Vec<String>>) -> [Vec<String>; 2] {
+    let configured = configured.unwrap_or_else(|| vec![SHOWN.to_string()]);
+    let shows = |path: &str| configured.iter().any(|entry| entry.strip_prefix(SHOWN) == Some(path));
+    let not_shown = |paths: &[&str]| -> Vec<String> {
+        paths.iter().filter(|path| !shows(path)).map(|path| (*path).to_owned()).collect()
+    };
+    if !configured.is_empty() && configured.iter().all(|entry| entry.starts_with(SHOWN)) {
+        return [not_shown(&KEYS_AND_TOKENS), not_shown(&[NPM_SETTINGS])];
+    }
+    let named: Vec<&str> = configured.iter().map(String::as_str).collect();
+    let mut hidden = not_shown(&named);
+    hidden.retain(|entry| !entry.starts_with(SHOWN));
+    [hidden, Vec::new()]
+}
 
 /// The directories for temporary files that programs use without being told.
 pub const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -143,7 +167,9 @@ pub fn of(
             .filter(|path| path.exists() && !checkout.starts_with(path)),
     );
     let writable = named(&options.write, Some(&checkout));
-    Ok(Surroundings { checkout, git_dir, of_the_user, temporary, hidden, writable })
+    let mut cut = named(&options.cut, Some(&checkout));
+    cut.retain(|path| path.is_file() && !checkout.starts_with(path));
+    Ok(Surroundings { checkout, git_dir, of_the_user, temporary, hidden, cut, writable })
 }
 
 /// The configured paths that exist, without links. A relative path begins at the user's checkout.

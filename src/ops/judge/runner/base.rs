@@ -25,7 +25,7 @@ impl OracleRunner<'_> {
         let report = self.report_of_base();
         let results = &base.baseline.results;
         let passed = outcome::all_passed(results);
-        let said = stumbled(results, &report.logs.directory());
+        let said = stumbled(results);
         let inherited = base.baseline.inherited;
         if !must_confirm_base(results, inherited, said, entries) {
             return Ok(());

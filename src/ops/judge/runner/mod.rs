@@ -7,8 +7,12 @@ pub mod commit;
 mod place;
 mod run_all;
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::ecosystems::downloads;
 use crate::error::Result;
 use crate::git::seed::find::Seeds;
 use crate::git::seed::leads_back::{self, BackLeads};
@@ -47,6 +51,12 @@ pub struct OracleRunner<'a> {
     layered: Option<SealedCheckouts<'a>>,
     /// The restrictions of the commands, if Landlock confines them.
     restrictions: Option<Restrictions>,
+    /// The commands that download the base's dependencies, if no setup does.
+    downloads: Vec<OracleCommand>,
+    /// Set once the base's dependencies could not be downloaded by themselves.
+    base_lacks_downloads: AtomicBool,
+    /// The directories of which was said that a write there was refused, and other things said once.
+    told: Mutex<BTreeSet<String>>,
     /// True if candidates may be judged over the base's outputs.
     may_be_warm: bool,
     /// A digest of the seeds; none when a commit is judged on its own.
@@ -154,6 +164,7 @@ impl<'a> OracleRunner<'a> {
         let commands = worlds::watched_commands(&options);
         let surroundings = WatchedSurroundings { outcomes, world: settings.world };
         let tamper = TamperWatch::new(session, run, commands, surroundings);
+        let downloads = downloads_of(session, base, oracle, settings.world)?;
         let (once, leads) = (JudgedOnce::default(), BackLeads::default());
         Ok(OracleRunner {
             session,
@@ -164,6 +175,9 @@ impl<'a> OracleRunner<'a> {
             pool,
             layered,
             restrictions,
+            downloads,
+            base_lacks_downloads: AtomicBool::default(),
+            told: Mutex::default(),
             may_be_warm: false,
             seeds: None,
             cache,
@@ -241,6 +255,20 @@ fn back_leads(
         return Ok(BackLeads::default());
     }
     leads_back::find(&session.repo, seeds, commit)
+}
+
+/// The commands that download a base's dependencies in this world, beside these that judge it.
+pub(super) fn downloads_of(
+    session: &Session,
+    base: &Oid,
+    oracle: &[OracleCommand],
+    world: WorldKind,
+) -> Result<Vec<OracleCommand>> {
+    match world {
+        WorldKind::Sealed => downloads::of_base(&session.repo, base, oracle),
+        // No place is kept for them there.
+        WorldKind::Landlock | WorldKind::Open => Ok(Vec::new()),
+    }
 }
 
 /// The options of the commands under these settings.

@@ -1,11 +1,17 @@
 //! The places in which the commands of one tree run: the candidate's worktree, a clean checkout, a
 //! sealed world.
 use std::path::Path;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
+use crate::config::keys;
+use crate::ecosystems::downloads;
 use crate::error::{Cause, Error, Result};
+use crate::git::layers::base::BaseEnd;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::outcome::{self, Outcome, Stage, StageResult};
+use crate::model::oracle::{OracleCommand, shell_word};
+use crate::model::outcome::{self, Obstacle, Outcome, Stage, StageResult};
 use crate::model::path::TreePath;
 use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
@@ -25,6 +31,22 @@ struct JudgedPlace<'p> {
     written: &'p Path,
     /// The confinement of each stage's command.
     confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
+    /// The commands that download what the tree needs and the place lacks.
+    downloads: Vec<OracleCommand>,
+    /// True if a failure after one of these failed is not the tree's.
+    needs_downloads: bool,
+}
+
+impl<'p> JudgedPlace<'p> {
+    /// A place in which all commands but those of the setup find their dependencies themselves.
+    fn new(
+        dir: &'p Path,
+        written: &'p Path,
+        confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
+    ) -> JudgedPlace<'p> {
+        let (downloads, needs_downloads) = (Vec::new(), false);
+        JudgedPlace { dir, written, confinement, downloads, needs_downloads }
+    }
 }
 
 impl OracleRunner<'_> {
@@ -38,7 +60,7 @@ impl OracleRunner<'_> {
         if !dir.is_dir() {
             return Ok(self.not_started(report, "its worktree is gone"));
         }
-        let place = JudgedPlace { dir: &dir, written: &dir, confinement: &|_| None };
+        let place = JudgedPlace::new(&dir, &dir, &|_| None);
         self.execute(&place, report, cancel, &|| Ok(Vec::new()))
     }
 
@@ -80,7 +102,7 @@ impl OracleRunner<'_> {
                     let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
                     Some(Confinement::Landlock(restrictions.of(dir, own)))
                 };
-                let place = JudgedPlace { dir, written: dir, confinement: &confinement };
+                let place = JudgedPlace::new(dir, dir, &confinement);
                 self.execute(&place, report, cancel, &|| files.changed())
             }
         });
@@ -123,8 +145,12 @@ impl OracleRunner<'_> {
         }
         let written = checkout.written();
         let confinement = |stage| Some(Confinement::Sealed(checkout.world(stage)));
-        let place =
-            JudgedPlace { dir: checkout.dir(), written: &written, confinement: &confinement };
+        let is_base = *commit == self.run.base;
+        let place = JudgedPlace {
+            downloads: self.missing_downloads(checkout, commit)?,
+            needs_downloads: !is_base,
+            ..JudgedPlace::new(checkout.dir(), &written, &confinement)
+        };
         let repo = &self.session.repo;
         let mut end = self.execute(&place, report, cancel, &|| checkout.changed(repo))?;
         if let OracleEnd::Finished(results) = &mut end {
@@ -134,15 +160,71 @@ impl OracleRunner<'_> {
                 result.warm = checkout.has_outputs || may_be_refused;
             }
             let passed = outcome::all_passed(results);
+            let downloaded = !self.base_lacks_downloads.load(Ordering::Relaxed);
             // Without outputs the candidates take longer, and nothing else differs.
-            if *commit == self.run.base
+            if is_base
                 && let Some(sealed) = &self.layered
-                && let Err(error) = sealed.keep_outputs(checkout, passed)
+                && let Err(error) = sealed.keep_outputs(checkout, BaseEnd { passed, downloaded })
             {
                 tracing::debug!(error = error.message, "the base's outputs are not kept");
             }
         }
         Ok(end)
+    }
+
+    /// The commands that download what a tree needs and its world lacks: all there are if the base's
+    /// downloads are not there, or else those of other dependencies than the base's.
+    fn missing_downloads(
+        &self,
+        checkout: &SealedCheckout,
+        commit: &Oid,
+    ) -> Result<Vec<OracleCommand>> {
+        if self.downloads.is_empty() || checkout.lacks_downloads {
+            return Ok(self.downloads.clone());
+        }
+        if self.layered.as_ref().is_some_and(SealedCheckouts::cannot_download) {
+            return Ok(Vec::new());
+        }
+        let repo = &self.session.repo;
+        let trees = [&self.run.base, commit].map(|commit| repo.commit(commit));
+        let [base, own] = trees;
+        downloads::that_differ(repo, &self.downloads, [&base?.tree, &own?.tree])
+    }
+
+    /// Says once for each directory how commands can write there, if a write to it was refused.
+    fn tell_way_out(&self, result: &StageResult) {
+        let Some(Obstacle::Write { directory }) = &result.obstacle else { return };
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.insert(directory.clone()) {
+            let who = match self.settings.world {
+                WorldKind::Landlock => "Landlock",
+                WorldKind::Sealed | WorldKind::Open => "the sealed world",
+            };
+            let name = keys::SANDBOX_WRITE.name;
+            self.session.ui.hint(format!(
+                "{who} refused a write to {directory}: `git config --add frites.{name} {}`",
+                shell_word(directory)
+            ));
+        }
+    }
+
+    /// Says once, after a setup that failed, which credentials it did not see.
+    fn tell_hidden_credentials(&self, result: &StageResult) {
+        let sealed = self.layered.as_ref().filter(|_| self.settings.world == WorldKind::Sealed);
+        let Some(sealed) = sealed.filter(|_| result.stage == Stage::Setup) else { return };
+        let hidden = sealed.hidden_credentials();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = hidden.first()
+            && told.insert("credentials".to_owned())
+        {
+            let name = keys::SANDBOX_HIDE.name;
+            self.session.ui.hint(format!(
+                "commands do not see the credentials in {}: to show a file whole, `git config \
+                 --add frites.{name} {}`",
+                hidden.join(", "),
+                shell_word(&format!("!{first}"))
+            ));
+        }
     }
 
     /// Runs the oracle on one commit over copies of the base's outputs. None if its tree cannot stand
@@ -166,16 +248,16 @@ impl OracleRunner<'_> {
                 let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
                 Some(Confinement::Landlock(restrictions.of(dir, own)))
             };
-            let place = JudgedPlace { dir, written: dir, confinement: &confinement };
+            let place = JudgedPlace::new(dir, dir, &confinement);
             let mut end = self.execute(&place, report, cancel, &|| tree.changed(repo))?;
             if let OracleEnd::Finished(results) = &mut end {
                 for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
                     result.warm = tree.has_outputs;
                 }
-                let passed = outcome::all_passed(results);
+                let end = BaseEnd { passed: outcome::all_passed(results), downloaded: true };
                 // Without outputs the candidates take longer, and nothing else differs.
                 if *commit == self.run.base
-                    && let Err(error) = layered.keep_copied_outputs(dir, passed)
+                    && let Err(error) = layered.keep_copied_outputs(dir, end)
                 {
                     tracing::debug!(error = error.message, "the base's outputs are not kept");
                 }
@@ -218,12 +300,30 @@ impl OracleRunner<'_> {
             let line = comparison::stage_line(&report.name, result);
             match result.outcome.passed() {
                 true => self.session.ui.note(line),
-                false => log_end::note(self.session, &line, &report.logs.log(result.stage)),
+                false => {
+                    log_end::note(self.session, &line, &report.logs.log(result.stage));
+                    self.tell_way_out(result);
+                    self.tell_hidden_credentials(result);
+                    let lacks_downloads = result.obstacle == Some(Obstacle::Download);
+                    if lacks_downloads && !place.needs_downloads {
+                        self.base_lacks_downloads.store(true, Ordering::Relaxed);
+                    }
+                }
             }
         };
-        let JudgedPlace { dir, written, confinement } = *place;
-        let context =
-            ExecContext { dir, written, confinement, logs, policy, cancel, changed, on_end };
+        let JudgedPlace { dir, written, confinement, downloads, needs_downloads } = place;
+        let context = ExecContext {
+            dir,
+            written,
+            confinement,
+            logs,
+            downloads,
+            needs_downloads: *needs_downloads,
+            policy,
+            cancel,
+            changed,
+            on_end,
+        };
         oracle_run::run(self.oracle, &self.options, &context).map_err(|e| match e.cause {
             Cause::EndUnknown => e.context(&report.name),
             _ => e,

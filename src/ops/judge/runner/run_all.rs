@@ -14,7 +14,6 @@ use crate::ops::progress::{self, Board, WorkKind};
 use crate::oracle::cache::Cache;
 use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
-use crate::store::logs::BASE_TESTS;
 
 impl OracleRunner<'_> {
     /// Runs the oracle for the entries without results, up to `jobs` at a time, and fills their
@@ -98,7 +97,6 @@ impl OracleRunner<'_> {
     /// depends on, and on those that the overlay has let fail.
     fn confirm(&self, entries: &mut [Entry], jobs: usize) -> Result<Effort> {
         let has_outputs = self.has_outputs();
-        // Before the logs are those of the confirmation.
         let causes: StaleCauses =
             entries.iter().map(|entry| (entry.index, self.cause(entry, has_outputs))).collect();
         let rules = Rules::from_settings(self.settings);
@@ -129,11 +127,8 @@ impl OracleRunner<'_> {
         if self.settings.world != WorldKind::Sealed {
             return StaleCause::Outputs;
         }
-        let logs = self.session.store.candidate_dir(&self.run.run, &entry.candidate);
         let second = entry.base_tests.as_ref().map(|second| second.results.as_slice());
-        if stumbled(&entry.results, &logs)
-            || stumbled(second.unwrap_or_default(), &logs.join(BASE_TESTS))
-        {
+        if stumbled(&entry.results) || stumbled(second.unwrap_or_default()) {
             return StaleCause::Rename;
         }
         if has_outputs { StaleCause::Outputs } else { StaleCause::Overlay }

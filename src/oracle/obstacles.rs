@@ -1,0 +1,179 @@
+//! The one reader of logs for what the confinement of a command refused it.
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
+
+use crate::fs::regular;
+use crate::fs::tree::nearest_real;
+use crate::model::outcome::Obstacle;
+use crate::model::plain;
+use crate::process::world_spec::Confinement;
+
+/// The words for EXDEV: those of the C library without their first letter, and the name.
+const RENAME: [&str; 2] = ["ross-device link", "EXDEV"];
+
+/// The words for EROFS, the one error of a write to what a sealed world leaves read-only; in small
+/// letters.
+const READ_ONLY: [&str; 2] = ["read-only file system", "erofs"];
+
+/// The words for EACCES, the one error of a write that Landlock refuses; in small letters.
+const DENIED: [&str; 3] = ["permission denied", "eacces", "accessdenied"];
+
+/// The number of lines before such words in which the path can stand.
+const LINES_BEFORE: usize = 5;
+
+/// Places in which no directory can be opened: those of the kernel.
+const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// The one of them with files of users.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// The obstacle that the log of a command that failed speaks of. Its words prove nothing: code under
+/// test can print them.
+pub(super) fn in_log(log: &Path, confinement: &Confinement) -> Option<Obstacle> {
+    let text = regular::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    if let Some(path) = refused_write(&text, confinement) {
+        let directory = if path.is_dir() { &path } else { path.parent()? };
+        return Some(Obstacle::Write { directory: directory.to_string_lossy().into_owned() });
+    }
+    let is_rename = RENAME.iter().any(|words| text.contains(words));
+    is_rename.then_some(Obstacle::Rename)
+}
+
+/// The first path that a log calls refused, if it was the confinement that refused to write to it.
+fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
+    let words: &[&str] = match confinement {
+        Confinement::Sealed(_) => &READ_ONLY,
+        Confinement::Landlock(_) => &DENIED,
+    };
+    let mut before: VecDeque<&str> = VecDeque::new();
+    for line in log.lines().filter(|line| !line.trim().is_empty()) {
+        let small = line.to_lowercase();
+        if words.iter().any(|words| small.contains(words)) {
+            let lines = [line].into_iter().chain(before.iter().rev().copied());
+            let mut paths = lines.flat_map(|line| absolute_paths(&plain::line(line)));
+            if let Some(path) = paths.find_map(|path| withheld(&path, confinement)) {
+                return Some(path);
+            }
+        }
+        before.push_back(line);
+        if before.len() > LINES_BEFORE {
+            before.pop_front();
+        }
+    }
+    None
+}
+
+/// The path without links, if the user can write there, and the commands cannot. Of a path that does
+/// not exist, that is asked of its directory: what a test has no right to outside either is refused by
+/// nobody of ours.
+fn withheld(path: &Path, confinement: &Confinement) -> Option<PathBuf> {
+    let real = nearest_real(path);
+    let there = if path.exists() { &real } else { real.parent()? };
+    let is_of_the_kernel = OF_THE_KERNEL.iter().any(|place| real.starts_with(place));
+    let can_be_opened = !is_of_the_kernel || real.starts_with(SHARED_MEMORY);
+    let is_withheld = can_be_opened
+        && there.exists()
+        && !confinement.lets_write(&real)
+        && rustix::fs::access(there, Access::WRITE_OK).is_ok();
+    is_withheld.then_some(real)
+}
+
+/// The absolute paths in a line, each up to the quotation mark that belongs to the one before it, or
+/// else up to a character that mostly ends a path.
+fn absolute_paths(line: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut rest = line;
+    let mut before = ' ';
+    while let Some(at) = rest.find('/') {
+        before = rest[..at].chars().next_back().unwrap_or(before);
+        let text = &rest[at..];
+        let begins = before.is_whitespace() || "'\"`‘“([=:".contains(before);
+        if !begins || text.starts_with("//") {
+            let skipped = text.find(|c| c != '/').unwrap_or(text.len());
+            (rest, before) = (&text[skipped..], '/');
+            continue;
+        }
+        let quote = match before {
+            '\'' | '"' | '`' => Some(before),
+            '‘' => Some('’'),
+            '“' => Some('”'),
+            _ => None,
+        };
+        let quoted = quote.and_then(|quote| text.find(quote));
+        let end =
+            quoted.or_else(|| text.find(|c: char| c.is_whitespace() || "'\"`’”:,;)]".contains(c)));
+        let (path, after) = text.split_at(end.unwrap_or(text.len()));
+        found.push(PathBuf::from(path));
+        rest = after;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::world_spec::{Mount, Restriction, WorldSpec};
+
+    #[test]
+    fn paths_are_found_in_the_messages_of_many_tools() {
+        for (line, expected) in [
+            ("touch: cannot touch '/opt/a b/x': Read-only file system", vec!["/opt/a b/x"]),
+            ("touch: cannot touch ‘/opt/x’: Read-only file system", vec!["/opt/x"]),
+            ("sh: 1: cannot create /opt/x: Read-only file system", vec!["/opt/x"]),
+            ("OSError: [Errno 30] Read-only file system: '/opt/x'", vec!["/opt/x"]),
+            ("open /opt/x: read-only file system", vec!["/opt/x"]),
+            ("java.io.FileNotFoundException: /opt/x (Permission denied)", vec!["/opt/x"]),
+            ("npm error EROFS: read-only file system, mkdir '/opt/x'", vec!["/opt/x"]),
+            ("could not open --out=/opt/x, in src/lib/x", vec!["/opt/x"]),
+            ("get https://example.com/x: /a and (/b)", vec!["/a", "/b"]),
+            ("no path / at all", vec!["/"]),
+        ] {
+            let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(absolute_paths(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn only_a_write_that_the_user_could_do_outside_was_refused_by_the_confinement() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = nearest_real(dir.path());
+        for name in ["open", "closed"] {
+            std::fs::create_dir(root.join(name)).expect("made");
+        }
+        let open = root.join("open");
+        let spec = WorldSpec {
+            mounts: vec![Mount::Writable { at: open.clone() }],
+            ..WorldSpec::default()
+        };
+        let sealed = Confinement::Sealed(spec);
+        let restriction = Restriction { writable: vec![open], ..Restriction::default() };
+        let landlock = Confinement::Landlock(restriction);
+        let closed = root.join("closed");
+        let read_only = |path: &Path| format!("touch: '{}': Read-only file system", path.display());
+        let denied = |path: &Path| format!("touch: '{}': Permission denied", path.display());
+        let cargo = format!(
+            "error: failed to open: `{}/x`\n\nCaused by:\n  Read-only file system (os error 30)\n",
+            closed.display()
+        );
+        let new = closed.join("new");
+        for (log, confinement, expected) in [
+            (read_only(&new), &sealed, Some(&new)),
+            (read_only(&closed), &sealed, Some(&closed)),
+            (cargo, &sealed, Some(&closed.join("x"))),
+            (denied(&new), &landlock, Some(&new)),
+            // A mode or an owner refuses a write with EACCES, in sealed worlds as outside.
+            (denied(&new), &sealed, None),
+            (read_only(&new), &landlock, None),
+            (read_only(&root.join("open/new")), &sealed, None),
+            (denied(&root.join("open/new")), &landlock, None),
+            (read_only(&root.join("missing/new")), &sealed, None),
+            (read_only(Path::new("/proc/sys/kernel/x")), &sealed, None),
+            ("Read-only file system".to_owned(), &sealed, None),
+        ] {
+            assert_eq!(refused_write(&log, confinement).as_ref(), expected, "{log}");
+        }
+    }
+}
