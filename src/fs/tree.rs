@@ -81,3 +81,17 @@ pub fn free_space(path: &Path) -> Result<u64> {
 pub fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_and_last_write_are_those_of_files_at_any_depth() {
+        let dir = tempfile::tempdir().expect("a directory");
+        walk::tests::nested(dir.path(), 20_000);
+        assert!(disk_usage(dir.path()) >= 8192);
+        assert!(last_written(dir.path()).is_some());
+        delete_tree(&dir.path().join("d")).expect("deleted");
+    }
+}

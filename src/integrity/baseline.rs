@@ -1,6 +1,7 @@
 //! Baselines: the fingerprint from before commands that run an attempt's code, in
 //! `watches/RUN.XXXXXX/` until their changes are reported. Other processes read it, and so does the
 //! process that finds the commands interrupted.
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,14 @@ pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
     }
     found.sort();
     found
+}
+
+/// Those of the runs of [`Store::run_activities`] in which commands can run, in any process, or have
+/// outlived it: work on them is under way or was killed, or they are watched. Usually there is none.
+pub fn runs_at_work(store: &Store, runs: &[(Name, bool)]) -> BTreeSet<Name> {
+    let watched: BTreeSet<Name> = all(store).into_iter().map(|(run, _)| run).collect();
+    let at_work = runs.iter().filter(|(run, is_active)| *is_active || watched.contains(run));
+    at_work.map(|(run, _)| run.clone()).collect()
 }
 
 /// True if another process judges now, whose watch is not the one at `own`.

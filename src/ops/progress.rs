@@ -1,5 +1,5 @@
 //! The progress of a run's candidates, for the changing rows on a terminal and for `status`.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
-use crate::integrity::baseline;
 use crate::model::board::{Row, Standing, remaining};
 use crate::model::candidate::State;
 use crate::model::name::Name;
@@ -15,7 +14,6 @@ use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::process::progress::{self, Running};
-use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::logs::{AGENT, BASE_TESTS};
 use crate::ui::progress::{View, whole_seconds};
@@ -28,14 +26,6 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
 /// The time between two looks, as a multiple of the time that one takes: at most 5 % of one processor.
 const REST: u32 = 20;
-
-/// Those of the runs of [`Store::run_activities`] in which commands can run, in any process, or have
-/// outlived it: work on them is under way or was killed, or they are watched. Usually there is none.
-pub fn runs_at_work(store: &Store, runs: &[(Name, bool)]) -> BTreeSet<Name> {
-    let watched: BTreeSet<Name> = baseline::all(store).into_iter().map(|(run, _)| run).collect();
-    let at_work = runs.iter().filter(|(run, is_active)| *is_active || watched.contains(run));
-    at_work.map(|(run, _)| run.clone()).collect()
-}
 
 /// The command that currently runs for a candidate, in any process; none if nothing runs.
 pub fn running(candidate: CandidateRef<'_>) -> Option<Running> {

@@ -13,6 +13,7 @@ use crate::commands::status::shown::{Member, ShownRun, conflicts};
 use crate::commands::values;
 use crate::complete;
 use crate::error::{Result, exit};
+use crate::integrity::baseline;
 use crate::model::address::Address;
 use crate::model::board::Row;
 use crate::model::candidate::{Candidate, State};
@@ -234,7 +235,7 @@ fn read_all(session: &ReadSession, runs: Vec<(Run, Option<Name>)>) -> Result<Vec
 }
 
 fn show_all(session: &ReadSession, runs: &[ShownRun]) -> Result<String> {
-    let at_work = progress::runs_at_work(&session.store, &session.store.run_activities()?);
+    let at_work = baseline::runs_at_work(&session.store, &session.store.run_activities()?);
     let show = |one: &ShownRun| show(session, one, at_work.contains(&one.run.run));
     let parts: Vec<String> = runs.iter().map(show).collect::<Result<_>>()?;
     Ok(parts.join("\n"))
