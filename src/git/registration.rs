@@ -14,7 +14,7 @@ use crate::error::{IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::OURS;
 use crate::git::repo::Repo;
-use crate::git::worktree::{Head, INITIALIZING, Worktree, require_readable_entries};
+use crate::git::worktree::{Head, INITIALIZING, Worktree, link_to, require_readable_entries};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
@@ -90,10 +90,7 @@ fn write_entry(repo: &Repo, new: &NewWorktree, at: &Oid) -> Result<Worktree> {
         fs::write(stage.join("logs/HEAD"), log)?;
         let admin = place(&stage, &repo.common_dir().join("worktrees"), &new.path)?;
         fs::create_dir(&new.path)?;
-        let mut link = b"gitdir: ".to_vec();
-        link.extend_from_slice(tree::path_bytes(&admin));
-        link.push(b'\n');
-        fs::write(&dot_git, link)?;
+        fs::write(&dot_git, link_to(&admin))?;
         fs::remove_file(admin.join("locked"))?;
         Ok(admin)
     };

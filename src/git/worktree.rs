@@ -16,7 +16,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
 use crate::fs::regular;
 use crate::fs::trash::Bin;
-use crate::fs::tree::{delete_tree, is_real_directory};
+use crate::fs::tree::{delete_tree, is_real_directory, path_bytes};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::{ScratchIndex, entry_at, open_index};
 use crate::git::overrides::Overrides;
@@ -197,6 +197,11 @@ pub fn named_by(worktree: &Path) -> Option<PathBuf> {
     let text = regular::read(&worktree.join(".git")).ok()?;
     let named = text.strip_prefix(b"gitdir: ")?.trim_ascii_end();
     Some(PathBuf::from(std::ffi::OsString::from_vec(named.to_vec())))
+}
+
+/// The content of the `.git` file of a worktree with this administrative entry.
+pub fn link_to(admin: &Path) -> Vec<u8> {
+    [b"gitdir: ", path_bytes(admin), b"\n"].concat()
 }
 
 /// All administrative entries, whole or damaged, sorted.

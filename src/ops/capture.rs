@@ -114,7 +114,7 @@ impl Session {
         let Some(own) = own_git(candidate) else { return Ok(None) };
         let special = self.take_over(candidate, &own)?;
         if !own.is_fork() && candidate.record()?.state != State::Running {
-            delete_room(candidate)?;
+            self.leave_own_git(candidate, &own)?;
         }
         Ok(special)
     }
@@ -125,7 +125,21 @@ impl Session {
         if let Some(line) = self.take_over(candidate, &own)? {
             self.ui.warn(format!("{candidate}: {line}"));
         }
-        if own.is_fork() { Ok(()) } else { delete_room(candidate) }
+        if own.is_fork() { Ok(()) } else { self.leave_own_git(candidate, &own) }
+    }
+
+    /// Deletes the git directory of guarded commands that have ended, unless something in it could not
+    /// be read. The worktree's git finds the repository again.
+    fn leave_own_git(&self, candidate: CandidateRef<'_>, own: &OwnGitDir) -> Result<()> {
+        let worktree = candidate.worktree();
+        if let Some(admin) = worktree::admin_of(&self.repo, &worktree)? {
+            own.leave(&worktree, &admin)?;
+        }
+        let room = candidate.own_git();
+        if own_dir::unread(&room).is_some() {
+            return Ok(());
+        }
+        tree::delete_tree(&room).context(|| format!("could not delete '{}'", room.display()))
     }
 
     fn take_over(&self, candidate: CandidateRef<'_>, own: &OwnGitDir) -> Result<Option<String>> {
@@ -431,15 +445,6 @@ impl Session {
 fn own_git(candidate: CandidateRef<'_>) -> Option<OwnGitDir> {
     OwnGitDir::at(&candidate.own_git(), &candidate.worktree())
 }
-
-fn delete_room(candidate: CandidateRef<'_>) -> Result<()> {
-    let room = candidate.own_git();
-    if own_dir::unread(&room).is_some() {
-        return Ok(());
-    }
-    tree::delete_tree(&room).context(|| format!("could not delete '{}'", room.display()))
-}
-
 /// The message of a capture, with the user's words. Lost records are rebuilt from its trailers.
 fn message(
     run: &Run,

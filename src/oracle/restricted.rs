@@ -54,6 +54,11 @@ impl Restrictions {
         Restrictions { open, links_home: !options.private_home, memory: options.memory }
     }
 
+    /// The restrictions of an attempt, whose commands can write to the `open` paths, too.
+    pub fn of_attempt(open: Vec<PathBuf>) -> Restrictions {
+        Restrictions { open, links_home: true, memory: None }
+    }
+
     /// Makes directories of their own for commands.
     pub fn directories(&self) -> Result<PrivateDirectories> {
         let mut own = PrivateDirectories::make()?;

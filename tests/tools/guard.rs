@@ -39,7 +39,7 @@ fn guarded() -> World {
 }
 
 /// The repository's files that no attempt may change, with their contents.
-fn of_the_user(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
+pub fn of_the_user(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
     let ours = [".frites", ".git/objects", ".git/worktrees", ".git/logs"];
     let refs = [".git/refs/frites", ".git/refs/heads/frites"];
     let state = [".git/frites-changing-refs", ".git/frites-packed"];

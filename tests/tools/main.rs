@@ -16,6 +16,7 @@ mod killed;
 mod landlock;
 mod landlock_copies;
 mod landlock_tools;
+mod landlocked_attempts;
 mod live_view;
 mod manual;
 mod odd_paths;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
     trials.extend(killed::trials());
     trials.extend(landlock::trials());
     trials.extend(landlock_tools::trials());
+    trials.extend(landlocked_attempts::trials());
     trials.extend(landlock_copies::trials());
     trials.extend(live_view::trials());
     trials.extend(manual::trials());

@@ -12,16 +12,13 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::{self, path_bytes};
 use crate::fs::{atomic, regular};
 use crate::git::own_dir::mark::{MARK, is_fork};
-use crate::git::own_dir::{BRANCH, OwnGitDir, files};
+use crate::git::own_dir::{ALTERNATES, BRANCH, OwnGitDir, files};
 use crate::git::repo::{Repo, digest};
 use crate::git::worktree::Worktree;
 use crate::model::refname::RefName;
 
 /// The directory in which a fork's git directory is put together.
 const STAGE: &str = ".git-frites-new";
-
-/// The list of further object directories in a git directory.
-const ALTERNATES: &str = "objects/info/alternates";
 
 /// The files of a fork's git directory that belong to the state of a worktree, beside those whose
 /// names end in `HEAD`.

@@ -10,6 +10,7 @@ pub mod fork;
 pub mod mark;
 mod objects;
 mod own_refs;
+mod stand_in;
 
 use std::fs;
 use std::io;
@@ -27,6 +28,9 @@ pub(super) use own_refs::saved;
 
 /// The directory of git-lfs in a git directory.
 const STORE_OF_LFS: &str = "lfs";
+
+/// The list of further object directories in a git directory.
+const ALTERNATES: &str = "objects/info/alternates";
 
 /// The place of the repository's objects in an own git directory.
 const SHARED_OBJECTS: &str = "frites-objects";
@@ -107,6 +111,11 @@ impl OwnGitDir {
         OwnGitDir { room: room.to_owned(), dir, entry, is_fork: false }
     }
 
+    /// The directory itself.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// True if it stays as long as its worktree.
     pub fn is_fork(&self) -> bool {
         self.is_fork
@@ -164,7 +173,7 @@ impl OwnGitDir {
         for name in ["objects/info", "objects/pack", "refs/heads", "refs/tags", SHARED_OBJECTS] {
             fs::create_dir_all(dir.join(name))?;
         }
-        fs::write(dir.join("objects/info/alternates"), format!("../{SHARED_OBJECTS}\n"))?;
+        fs::write(dir.join(ALTERNATES), format!("../{SHARED_OBJECTS}\n"))?;
         for name in COPIED_FILES {
             match regular::read(&common.join(name)) {
                 Ok(bytes) => fs::write(dir.join(name), bytes)?,

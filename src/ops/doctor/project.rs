@@ -6,6 +6,7 @@ use crate::ops::doctor::machine::{reflinks, scratch_in};
 use crate::ops::judge::plan::{PlannedOracle, start_at_head};
 use crate::ops::judge::{modules, worlds};
 use crate::ops::session::Session;
+use crate::ops::spawn::guard;
 use crate::oracle::sealed::kept;
 use crate::oracle::{OracleFlags, pool};
 
@@ -23,6 +24,7 @@ pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
                 .advise("let sandbox.mode be auto: `git config frites.sandbox.mode auto`"),
         ),
     }
+    checkup.findings.push(guard_of_attempts(session));
     commands(session, &mut checkup)?;
     let limit = session.config.get(keys::LIMITS_LAYERS).0;
     let used = kept::disk_usage(&pool::home(&session.repo)?.join(pool::LAYERS));
@@ -37,6 +39,17 @@ pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
         ),
     });
     Ok(checkup)
+}
+
+/// Whether commands of candidates would be guarded.
+fn guard_of_attempts(session: &Session) -> Finding {
+    match guard::choose(session) {
+        Ok(Some(guard)) => Finding::good("guard", guard.in_words()),
+        Ok(None) => Finding::missing("guard", "attempts would run with your permissions")
+            .advise("git-frites-sandbox(7), ATTEMPTS, says where they can be guarded"),
+        Err(error) => Finding::broken("guard", error.message)
+            .advise("let spawn.guard be auto: `git config frites.spawn.guard auto`"),
+    }
 }
 
 /// The commands that would judge, and the seeds of the checkouts.

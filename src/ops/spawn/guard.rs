@@ -14,7 +14,9 @@ use crate::git::own_dir::mark::is_fork;
 use crate::git::worktree;
 use crate::ops::mirror;
 use crate::ops::session::Session;
+use crate::ops::spawn::landlocked;
 use crate::oracle::pool;
+use crate::oracle::restricted::PrivateDirectories;
 use crate::oracle::sealed::surroundings::{TEMPORARY, named};
 use crate::process::world_spec::{Confinement, Mount, WorldSpec};
 use crate::store::candidate::CandidateRef;
@@ -36,8 +38,17 @@ const OF_THE_USER: [&str; 6] = [
 pub struct Guard {
     /// Paths that every command can write to.
     writable: Vec<PathBuf>,
-    /// True if no command can write to git-frites' cache: `spawn.write` does not open it.
+    /// True if no command can change anything in git-frites' cache: `spawn.write` does not open it.
     pub protects_cache: bool,
+    /// True if Landlock confines the commands: no world can be made.
+    is_landlocked: bool,
+}
+
+/// The confinement of a guarded command.
+pub struct GuardedWorld {
+    pub confinement: Confinement,
+    /// Directories that go with the command.
+    _own: Option<PrivateDirectories>,
 }
 
 /// The guard for candidates' commands; none if they run with the user's permissions, by the
@@ -48,53 +59,80 @@ pub fn choose(session: &Session) -> Result<Option<Guard>> {
     if mode == GuardMode::Off {
         return Ok(None);
     }
-    match refusal(session)? {
-        None => {
+    match confining(session) {
+        Ok(is_landlocked) => {
             // What does not exist yet cannot be protected, and an attempt could make it.
             let cache = cache_of_all(session)?;
             if let Some(cache) = &cache {
                 fs::create_dir_all(cache)
                     .context(|| format!("could not make '{}'", cache.display()))?;
             }
-            let writable = writable(session);
+            let writable = if is_landlocked { opened(session) } else { writable(session) };
             let protects_cache = cache.is_some_and(|cache| {
                 let cache = nearest_real(&cache);
-                !writable.iter().any(|path| path.starts_with(&cache))
+                // Landlock does not restrict modes, times and attributes of files.
+                !is_landlocked && !writable.iter().any(|path| path.starts_with(&cache))
             });
-            Ok(Some(Guard { writable, protects_cache }))
+            Ok(Some(Guard { writable, protects_cache, is_landlocked }))
         }
-        Some(reason) if mode == GuardMode::Auto => {
+        Err(reason) if mode == GuardMode::Auto => {
             let line = format!("attempts run unguarded, with your permissions: {reason}");
             TOLD.call_once(|| session.ui.note(line));
             Ok(None)
         }
-        Some(reason) => Err(Error::fatal(format!("attempts cannot be guarded: {reason}"))
+        Err(reason) => Err(Error::fatal(format!("attempts cannot be guarded: {reason}"))
             .hint("see git-frites-sandbox(7), or run them unguarded: set `spawn.guard` to auto")),
     }
 }
 
-/// The reason why no command of a candidate can be guarded here.
-fn refusal(session: &Session) -> Result<Option<String>> {
+/// The confinement that guards commands of candidates here: true if it is that of Landlock. Fails with the
+/// reason why there is none.
+fn confining(session: &Session) -> std::result::Result<bool, String> {
+    static TOLD: Once = Once::new();
     if session.config.get(keys::LIMITS_NESTING) > 1 {
         let reason = "limits.nesting lets them spawn runs, which write to the repository";
-        return Ok(Some(reason.to_owned()));
+        return Err(reason.to_owned());
     }
     let home = variable("HOME").map(|home| nearest_real(&home));
     if let Some(home) = home.filter(|home| protected(session).is_ok_and(|all| all.contains(home))) {
-        return Ok(Some(format!("HOME is a checkout ('{}')", home.display())));
+        return Err(format!("HOME is a checkout ('{}')", home.display()));
     }
-    Ok(probe::guard_refusal().map(|reason| format!("no world can be made here ({reason})")))
+    let Some(reason) = probe::guard_refusal() else { return Ok(false) };
+    let reason = format!("no world can be made here ({reason})");
+    match probe::landlock() {
+        Ok(_) => {
+            let line = format!("attempts are confined by Landlock alone: {reason}");
+            TOLD.call_once(|| session.ui.note(line));
+            Ok(true)
+        }
+        Err(other) => Err(format!("{reason}, and Landlock cannot be used ({other})")),
+    }
 }
 
 impl Guard {
+    /// The words for the confinement.
+    pub fn in_words(&self) -> &'static str {
+        match self.is_landlocked {
+            true => "attempts are confined by Landlock alone",
+            false => "attempts are guarded",
+        }
+    }
+
     /// The world for commands in a candidate's worktree, with a git directory of its own. What they
     /// do there is brought back when the candidate is captured.
-    pub fn world(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<Confinement> {
+    pub fn world(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<GuardedWorld> {
+        if self.is_landlocked {
+            let (confinement, own) =
+                landlocked::confinement(session, candidate, self.writable.clone())?;
+            return Ok(GuardedWorld { confinement, _own: Some(own) });
+        }
+        let confinement = Confinement::Sealed(self.sealed(session, candidate)?);
+        Ok(GuardedWorld { confinement, _own: None })
+    }
+
+    fn sealed(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<WorldSpec> {
         let dir = candidate.worktree();
-        let admin = worktree::admin_of(&session.repo, &dir)?.ok_or_else(|| {
-            Error::fatal(format!("git does not know '{}' as a worktree any more", dir.display()))
-                .hint(format!("repair it: `git worktree repair {}`", dir.display()))
-        })?;
+        let admin = admin_of(session, &dir)?;
         let common = session.repo.common_dir();
         let mut mounts = vec![Mount::Devices];
         // What lies below a mount that replaces a directory needs a mount of its own.
@@ -115,20 +153,32 @@ impl Guard {
             .collect();
         let writable = writable.into_iter().chain([dir.as_path()]);
         mounts.extend(needed(&replaced, writable, protected.iter().map(PathBuf::as_path)));
-        let world = WorldSpec { dir, mounts, network: true, ..WorldSpec::default() };
-        Ok(Confinement::Sealed(world))
+        Ok(WorldSpec { dir, mounts, network: true, ..WorldSpec::default() })
     }
+}
+
+/// The administrative entry of a worktree. Fails if git does not know it.
+pub(super) fn admin_of(session: &Session, dir: &Path) -> Result<PathBuf> {
+    worktree::admin_of(&session.repo, dir)?.ok_or_else(|| {
+        Error::fatal(format!("git does not know '{}' as a worktree any more", dir.display()))
+            .hint(format!("repair it: `git worktree repair {}`", dir.display()))
+    })
 }
 
 /// The paths that every guarded command can write to: directories of the user's, those for
 /// temporary files, and `spawn.write`.
 fn writable(session: &Session) -> Vec<PathBuf> {
-    let opened = named(&session.config.get(keys::SPAWN_WRITE), session.home.as_deref());
+    let opened = opened(session);
     let of_the_user = OF_THE_USER.iter().filter_map(|name| variable(name));
     let temporary = TEMPORARY.iter().map(PathBuf::from).chain([std::env::temp_dir()]);
     let all = of_the_user.chain(temporary).map(|path| nearest_real(&path)).chain(opened);
     // A mount at `/` would open everything.
     all.filter(|path| path.exists() && path.parent().is_some()).collect()
+}
+
+/// The paths that the configuration opens for guarded commands.
+fn opened(session: &Session) -> Vec<PathBuf> {
+    named(&session.config.get(keys::SPAWN_WRITE), session.home.as_deref())
 }
 
 /// The paths that no command can write to, wherever they are: checkouts of the repository, and the

@@ -6,6 +6,7 @@ pub mod checkpoint;
 pub mod command;
 pub mod cost_limit;
 pub mod guard;
+mod landlocked;
 pub mod later;
 pub mod limits;
 pub mod on_node;

@@ -135,7 +135,7 @@ impl OneAttempt<'_> {
             stdin: (prompt.is_some() && command.stdin).then_some(prompt_file.as_path()),
             log: &log,
             limits: terms.limits,
-            confinement: world.as_ref(),
+            confinement: world.as_ref().map(|world| &world.confinement),
         };
         let clock = Instant::now();
         let end = self.run_locked(&job)?;

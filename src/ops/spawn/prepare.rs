@@ -141,7 +141,13 @@ impl Preparation {
             let world =
                 self.guard.as_ref().map(|guard| guard.world(session, candidate)).transpose()?;
             let log = candidate.log("setup");
-            prepared.failure = run_setup(session, setup, &dir, &log, world.as_ref())?;
+            prepared.failure = run_setup(
+                session,
+                setup,
+                &dir,
+                &log,
+                world.as_ref().map(|world| &world.confinement),
+            )?;
             session.end_guard(candidate)?;
             let git = session.repo.git().work_tree(&dir).index(&candidate.index());
             let left = find::changes_by_setup(&git)?;

@@ -1,0 +1,34 @@
+//! The guard of attempts where no world can be made: Landlock confines their commands.
+use std::path::PathBuf;
+
+use crate::error::Result;
+use crate::fs::tree::nearest_real;
+use crate::git::own_dir::OwnGitDir;
+use crate::git::own_dir::mark::is_fork;
+use crate::ops::session::Session;
+use crate::ops::spawn::guard;
+use crate::oracle::restricted::{PrivateDirectories, Restrictions};
+use crate::process::world_spec::Confinement;
+use crate::store::candidate::CandidateRef;
+
+/// The confinement of a candidate's command. `open` are the paths that it can write to beside its worktree,
+/// its git directory and directories that go with it.
+///
+/// The worktree's git finds the repository again when the candidate is captured.
+pub(super) fn confinement(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    open: Vec<PathBuf>,
+) -> Result<(Confinement, PrivateDirectories)> {
+    let restrictions = Restrictions::of_attempt(open);
+    let own = restrictions.directories()?;
+    let dir = candidate.worktree();
+    let mut restriction = restrictions.of(&nearest_real(&dir), &own);
+    if !is_fork(&dir) {
+        let admin = guard::admin_of(session, &dir)?;
+        let git = OwnGitDir::make(&session.repo, &admin, &candidate.own_git())?;
+        git.enter(session.repo.common_dir(), &dir)?;
+        restriction.writable.push(git.dir().to_owned());
+    }
+    Ok((Confinement::Landlock(restriction), own))
+}
