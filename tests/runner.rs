@@ -61,6 +61,7 @@ mod test_recycle;
 mod test_removal;
 mod test_repair;
 mod test_report;
+mod test_reported_failures;
 mod test_retention;
 mod test_run;
 mod test_schema;

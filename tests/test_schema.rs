@@ -141,6 +141,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     judged_with_a_seed_that_leads_back(&mut checker);
     judged_over_outputs(&mut checker);
     only_built(&mut checker);
+    judged_by_reports(&mut checker);
     landed(&mut checker, &world);
     renamed_on_both_sides(&mut checker);
     spawned_again_and_failed(&mut checker, &world);
@@ -314,6 +315,16 @@ fn only_built(checker: &mut Checker) {
     world.commit("recipes");
     world.attempts(&["echo x > x"]);
     checker.answer("judge", 3, world.frites(["judge", "--json"]));
+}
+
+/// A test command whose exit code is lost, trusted and not.
+fn judged_by_reports(checker: &mut Checker) {
+    let world = World::new();
+    world.attempts(&["echo x > x"]);
+    let judge = ["judge", "--json", "--test", "echo '=== 1 failed in 0.10s ==='"];
+    checker.answer("judge", 3, world.frites(judge));
+    world.git(["config", "frites.oracle.trust-exit", "true"]);
+    checker.answer("judge", 0, world.frites(judge));
 }
 
 /// Landings: staged, committed, merged, in conflict, undone.

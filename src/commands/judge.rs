@@ -148,7 +148,8 @@ fn render_parts(
     } else if entries().all(|e| e.results.is_empty()) {
         exit::UNVERIFIED
     } else if !entries().any(Entry::passed) {
-        if entries().any(Entry::skipped) { exit::UNVERIFIED } else { exit::NO }
+        let is_open = |e: &Entry| e.skipped() || e.reported_failures();
+        if entries().any(is_open) { exit::UNVERIFIED } else { exit::NO }
     } else if !entries().any(Entry::verified)
         || parts.iter().any(|part| !part.judging.settings.allow_verification())
     {

@@ -52,6 +52,8 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
             (DecisionKind::NoOracle, Some(*first))
         }
         Some(first) if !missing.is_empty() => (DecisionKind::Undecided, Some(*first)),
+        // It is ranked before every other that did not pass.
+        Some(first) if first.reported_failures() => (DecisionKind::ReportedFailures, Some(*first)),
         // One that was skipped may be right.
         Some(first) if passing.is_empty() && usable.iter().any(|e| e.skipped()) => {
             (DecisionKind::Undecided, Some(*first))
@@ -145,7 +147,9 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
         (false, false) if b.not_run() && !a.not_run() => {
             return "it was run, the other was not".into();
         }
-        (false, false) if a.skipped() && !b.skipped() => {
+        (false, false)
+            if (a.reported_failures(), a.skipped()) != (b.reported_failures(), b.skipped()) =>
+        {
             return format!(
                 "it {}, the other {}",
                 rationale::failed_at(a),
@@ -415,6 +419,51 @@ mod tests {
     }
 
     #[test]
+    fn a_candidate_whose_tests_report_failures_is_behind_all_that_passed_and_before_all_that_failed()
+     {
+        const REPORTED: [Outcome; 3] =
+            [Outcome::Passed, Outcome::Passed, Outcome::ReportedFailures { failed: 2 }];
+        const SKIPPED: [Outcome; 3] = [Outcome::Passed, Outcome::CannotTell, Outcome::Skipped];
+        let reported = entry("r", 1, 1, 1, &REPORTED);
+        let failed = entry("f", 2, 1, 1, &FAIL_TEST);
+        let skipped = entry("s", 3, 1, 1, &SKIPPED);
+        let own = BaseTestsResult { results: failed.results.clone(), ..BaseTestsResult::default() };
+        let own = Entry { base_tests: Some(own), ..entry("o", 4, 9, 1, &PASS) };
+        let passed = entry("p", 5, 90, 1, &PASS);
+        let all = [failed, skipped, reported, own, passed];
+        let of = |entries: &[Entry]| {
+            let decision = decide(entries, None, Rules::default());
+            let ranking: Vec<&str> = decision.ranking.iter().map(Name::as_str).collect();
+            (decision.decision, ranking.concat(), decision.rationale)
+        };
+        let (kind, ranking, _) = of(&all);
+        assert_eq!((kind, ranking.as_str()), (DecisionKind::Judge, "porsf"));
+        assert_eq!(of(&all[..4]).0, DecisionKind::OwnTests);
+        let (kind, ranking, why) = of(&all[..3]);
+        assert_eq!((kind, ranking.as_str()), (DecisionKind::ReportedFailures, "rsf"));
+        assert!(!kind.verified());
+        assert_eq!(
+            why,
+            "none of 3 passed; r came closest: it failed test (exit 0 although 2 tests failed), with \
+             1 line in 1 file; is the exit code lost in a pipe?"
+        );
+        assert_eq!(
+            steps(&all[..3], Rules::default())[0],
+            "r before s: it failed test (exit 0 although 2 tests failed), the other was skipped by \
+             lint (exit 125: cannot tell)"
+        );
+        let (kind, _, why) = of(&all[2..3]);
+        assert_eq!(kind, DecisionKind::ReportedFailures);
+        assert!(
+            why.starts_with("r is the one usable candidate, and it failed test (exit 0"),
+            "{why}"
+        );
+        // One that was not run may pass.
+        let open = entry("n", 6, 100, 1, &[]);
+        assert_eq!(of(&[all[2].clone(), open]).0, DecisionKind::Undecided);
+    }
+
+    #[test]
     fn a_pass_without_any_test_is_not_verified_and_says_so() {
         let built = [Outcome::Passed, Outcome::Passed];
         let entries = [entry("c1", 1, 4, 1, &built), entry("c2", 2, 9, 1, &FAIL_BUILD[..2])];
@@ -666,6 +715,7 @@ mod tests {
             1 => Just(Outcome::Failed { code: 1 }),
             1 => Just(Outcome::TimedOut),
             1 => Just(Outcome::CannotTell),
+            1 => (1u64..9).prop_map(|failed| Outcome::ReportedFailures { failed }),
         ];
         prop::collection::vec(end, 3).prop_map(|mut ends| {
             if let Some(at) = ends.iter().position(|o| !o.passed()) {
@@ -724,6 +774,11 @@ mod tests {
                 prop_assert_eq!(expected.decision.verified(), best.verified());
             } else {
                 prop_assert!(!expected.decision.verified());
+                let is_reported = entries.iter().any(Entry::reported_failures);
+                prop_assert_eq!(
+                    expected.decision == DecisionKind::ReportedFailures,
+                    is_reported
+                );
             }
         }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::count::count;
 use crate::model::size::size;
 use crate::model::test_report::TestReport;
 
@@ -56,6 +57,12 @@ pub enum Outcome {
         /// The exit code.
         code: i32,
     },
+    /// Exit code 0, although the report file of the tests, or the last summary that their runner
+    /// printed, says that tests failed: the exit code was lost, as in a pipe.
+    ReportedFailures {
+        /// The number of tests that failed.
+        failed: u64,
+    },
     /// Killed at the time limit.
     TimedOut,
     /// Killed by a signal.
@@ -84,8 +91,8 @@ pub enum Outcome {
 pub const CANNOT_TELL: i32 = 125;
 
 impl Outcome {
-    /// True if the next command may run. Every end but an exit code of 0 stops the oracle: a
-    /// partial result is never a pass.
+    /// True if the next command may run. Every end but an exit code of 0 stops the oracle, and so
+    /// does one that the tests' report contradicts: a partial result is never a pass.
     pub fn passed(&self) -> bool {
         matches!(self, Outcome::Passed | Outcome::Flaky { refused: false })
     }
@@ -115,6 +122,9 @@ impl fmt::Display for Outcome {
             Outcome::Failed { code: 126 } => write!(f, "exit 126: not executable"),
             Outcome::Failed { code: 127 } => write!(f, "exit 127: command not found"),
             Outcome::Failed { code } => write!(f, "exit {code}"),
+            Outcome::ReportedFailures { failed } => {
+                write!(f, "exit 0 although {} failed", count(*failed, "test"))
+            }
             Outcome::TimedOut => write!(f, "timed out"),
             Outcome::Signalled { signal } => write!(f, "signal {signal}"),
             Outcome::WroteTooMuch { bytes } => write!(f, "wrote more than {}", size(*bytes)),
@@ -236,6 +246,11 @@ pub fn all_passed(results: &[StageResult]) -> bool {
 /// The first result that is not a pass.
 pub fn first_failure(results: &[StageResult]) -> Option<&StageResult> {
     results.iter().find(|r| !r.outcome.passed())
+}
+
+/// True if the first command that did not pass exited 0, and its report says that tests failed.
+pub fn reported_failures(results: &[StageResult]) -> bool {
+    first_failure(results).is_some_and(|r| matches!(r.outcome, Outcome::ReportedFailures { .. }))
 }
 
 /// True if the first command that did not pass says that it cannot tell.

@@ -153,6 +153,7 @@ enum End {
     Passed,
     Flaky,
     Failed,
+    ReportedFailures,
     CannotTell,
     Skipped,
 }
@@ -162,6 +163,7 @@ impl End {
         match outcome {
             Outcome::Passed => End::Passed,
             Outcome::Flaky { .. } => End::Flaky,
+            Outcome::ReportedFailures { .. } => End::ReportedFailures,
             Outcome::CannotTell => End::CannotTell,
             Outcome::Skipped => End::Skipped,
             _ => End::Failed,

@@ -94,8 +94,9 @@ impl Rules {
 }
 
 /// The usable candidates, best first. Those that passed: with the base's tests before only with
-/// their own, then clean before flaky. Then those of which a command cannot tell, and those that
-/// failed: the furthest first, then the fewest failing tests. Last those that were not run.
+/// their own, then clean before flaky. Then those whose tests report failures with an exit code of 0,
+/// those of which a command cannot tell, and those that failed: the furthest first, then the fewest
+/// failing tests. Last those that were not run.
 pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
     let by_size = Rules { rank: Rank::BlastRadius, ..rules };
@@ -107,9 +108,10 @@ pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
         }
         let failing = e.failing_tests().map_or(usize::MAX, <[String]>::len);
         let group = match () {
-            () if e.skipped() => 1,
-            () if e.not_run() => 3,
-            () => 2,
+            () if e.reported_failures() => 1,
+            () if e.skipped() => 2,
+            () if e.not_run() => 4,
+            () => 3,
         };
         (group, false, false, usize::MAX - reached(e), failing, by_size.rank_key(e, &counts))
     });

@@ -36,6 +36,7 @@ impl DecisionInputs<'_> {
             DecisionKind::OwnTests => self.own_tests(winner),
             DecisionKind::NoOracle => no_oracle(winner, self.usable.len()),
             DecisionKind::Undecided => self.undecided(winner),
+            DecisionKind::ReportedFailures => self.reported_failures(winner),
             DecisionKind::NearMiss => self.near_miss(winner),
             DecisionKind::Synthesis => self.synthesised(winner),
             DecisionKind::Single => single(winner),
@@ -280,6 +281,20 @@ impl DecisionInputs<'_> {
         )
     }
 
+    /// No candidate passed, and this one did by its exit codes.
+    fn reported_failures(&self, best: &Entry) -> String {
+        let lead = match self.usable.len() {
+            1 => format!("{} is the one usable candidate, and it", best.candidate),
+            usable => format!("none of {usable} passed; {} came closest: it", best.candidate),
+        };
+        format!(
+            "{lead} {}, with {}; is the exit code lost in a pipe?{}",
+            failed_at(best),
+            best.blast,
+            self.compared_with_the_base(best)
+        )
+    }
+
     fn near_miss(&self, closest: &Entry) -> String {
         let usable = self.usable.len();
         let subject = if usable == 1 {
@@ -456,6 +471,9 @@ pub fn failed_at(entry: &Entry) -> String {
 pub fn stopped_in(result: &StageResult) -> String {
     let StageResult { stage, outcome, .. } = result;
     match &result.tests {
+        _ if matches!(outcome, Outcome::ReportedFailures { .. }) => {
+            format!("failed {stage} ({outcome})")
+        }
         _ if *outcome == Outcome::TimedOut => format!("timed out in {stage}"),
         _ if *outcome == Outcome::CannotTell => match &result.obstacle {
             Some(obstacle) => format!("was skipped by {stage} (cannot tell: {obstacle})"),

@@ -1,7 +1,7 @@
 //! The results of single tests, as a test runner reported them.
 //!
-//! The code under test may write such a report. So it decides nothing but which near-miss is shown
-//! first, its size has a limit, and its names can do no harm.
+//! The code under test may write such a report. So it makes no tree pass, its size has a limit, and
+//! its names can do no harm.
 use serde::{Deserialize, Serialize};
 
 use crate::model::count::count;

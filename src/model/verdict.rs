@@ -30,6 +30,8 @@ pub enum DecisionKind {
     Synthesis,
     /// The best candidate passes only with its own tests or commands, not with the base's.
     OwnTests,
+    /// No candidate passed, and the best exited 0 although its tests' report tells of failures.
+    ReportedFailures,
     /// No candidate passed; the closest is shown.
     NearMiss,
     /// Only builds or lints were detected, and they passed: nothing tests the change.
@@ -52,6 +54,7 @@ impl DecisionKind {
             DecisionKind::Judge => "judge",
             DecisionKind::Synthesis => "synthesis",
             DecisionKind::OwnTests => "own-tests",
+            DecisionKind::ReportedFailures => "reported-failures",
             DecisionKind::NearMiss => "near-miss",
             DecisionKind::NoTests => "no-tests",
             DecisionKind::NoOracle => "no-oracle",
@@ -195,6 +198,12 @@ impl Entry {
     pub fn skipped(&self) -> bool {
         self.usable()
             && (outcome::cannot_tell(&self.results) || self.skipped_with_base_tests().is_some())
+    }
+
+    /// True if the candidate can win, and all its commands exited 0 up to one whose report says that
+    /// tests failed.
+    pub fn reported_failures(&self) -> bool {
+        self.usable() && outcome::reported_failures(&self.results)
     }
 
     /// The command that says of a candidate that passed that it cannot tell with the base's tests.
@@ -395,6 +404,9 @@ pub struct JudgeSettings {
     /// True if a pass after a failure counted as a failure.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refuse_flaky: bool,
+    /// True if an exit code of 0 counted, whatever the tests' report says.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trust_exit: bool,
     /// The JUnit file, or directory of such files, that tests write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub junit: Option<String>,

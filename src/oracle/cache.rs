@@ -414,6 +414,7 @@ mod tests {
             timeout: LIFETIME,
             retries: 0,
             refuse_flaky: false,
+            trust_exit: false,
             junit: None,
             world: WorldKind::Open,
             sandbox: None,

@@ -14,6 +14,7 @@ use crate::model::world::WorldKind;
 use crate::oracle::obstacles;
 use crate::oracle::sealed::surroundings::SandboxOptions;
 use crate::oracle::test_reports::TestReports;
+use crate::oracle::test_reports::ended::EndedTests;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::world_spec::Confinement;
@@ -28,6 +29,8 @@ pub struct OracleOptions {
     pub retries: u32,
     /// True if a pass after a failure counts as a failure.
     pub refuse_flaky: bool,
+    /// True if an exit code of 0 is a pass, whatever the tests' report says.
+    pub trust_exit: bool,
     /// The JUnit file, or directory of such files, that tests write: a path from the checkout's
     /// root.
     pub junit: Option<String>,
@@ -165,6 +168,8 @@ fn run_with_retries(
             return Ok(None);
         }
         let seconds = end.elapsed.as_secs_f64();
+        let EndedTests { report: tests, failed } =
+            expected.map(|expected| expected.read(&log)).unwrap_or_default();
         let obstacle = confinement.as_ref().filter(|_| !end.outcome.passed());
         let obstacle = obstacle.and_then(|confinement| obstacles::in_log(&log, confinement));
         let outcome = match (end.outcome, &obstacle) {
@@ -175,12 +180,17 @@ fn run_with_retries(
             {
                 Outcome::CannotTell
             }
+            (Outcome::Passed, _) if failed > 0 && !options.trust_exit => {
+                Outcome::ReportedFailures { failed }
+            }
             (other, _) => other,
         };
-        let tests = expected.and_then(|expected| expected.read(&log));
         let failed = matches!(
             outcome,
-            Outcome::Failed { .. } | Outcome::Signalled { .. } | Outcome::TimedOut
+            Outcome::Failed { .. }
+                | Outcome::ReportedFailures { .. }
+                | Outcome::Signalled { .. }
+                | Outcome::TimedOut
         );
         if failed && earlier.len() < options.retries as usize {
             earlier.push(Attempt { seconds, outcome });

@@ -202,6 +202,13 @@ pub fn hints(verdict: &Verdict) -> Vec<String> {
                  {run}/{name}`"
             ),
         ],
+        (DecisionKind::ReportedFailures, Some(name)) => vec![
+            format!("see what failed: `git frites output {run}/{name}`"),
+            "keep the exit code of the tests (`set -o pipefail`); or, where failures are known, \
+             trust it: `git config frites.oracle.trust-exit true`"
+                .to_owned(),
+            format!("to land it all the same: `git frites apply --allow-unverified {run}/{name}`"),
+        ],
         (DecisionKind::NearMiss, Some(name)) => vec![
             match near_miss_that_did_not_start(verdict, name) {
                 Some(hint) => hint,
@@ -290,7 +297,7 @@ pub struct ComparisonRow {
 pub fn mark(verdict: &Verdict, name: &Name) -> &'static str {
     match verdict.decision.decision {
         _ if verdict.decision.recommended.as_ref() != Some(name) => "",
-        DecisionKind::NearMiss => "~",
+        DecisionKind::NearMiss | DecisionKind::ReportedFailures => "~",
         _ => "*",
     }
 }
@@ -436,6 +443,9 @@ pub fn stop(result: &StageResult) -> (String, Tone) {
     let StageResult { stage, outcome, .. } = result;
     let end = match outcome {
         Outcome::CannotTell => return (format!("{stage} cannot tell"), Tone::Caution),
+        Outcome::ReportedFailures { failed } => {
+            return (format!("{stage} reports {failed} failed"), Tone::Caution);
+        }
         Outcome::CouldNotStart { .. } => "no start".into(),
         Outcome::Failed { code } => format!("exit {code}"),
         Outcome::Flaky { .. } => "flaky".into(),

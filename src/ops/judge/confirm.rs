@@ -199,6 +199,7 @@ mod tests {
             1 => any::<bool>().prop_map(|refused| Outcome::Flaky { refused }),
             1 => Just(Outcome::Failed { code: 1 }),
             1 => Just(Outcome::CannotTell),
+            1 => (1u64..9).prop_map(|failed| Outcome::ReportedFailures { failed }),
         ];
         [end.clone(), end].prop_map(|[first, second]| {
             let second = if first.passed() { second } else { Outcome::Skipped };

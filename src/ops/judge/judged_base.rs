@@ -4,7 +4,7 @@
 //! on no candidate either, which a person should know before every attempt has ended.
 use std::sync::Arc;
 
-use crate::model::outcome::{Stage, StageResult};
+use crate::model::outcome::{self, Outcome, Stage, StageResult};
 use crate::model::run::Run;
 use crate::model::verdict::Baseline;
 use crate::ops::session::Session;
@@ -34,8 +34,18 @@ pub enum BaseState {
     Judged(JudgedBase),
 }
 
-/// Says that a command cannot start on the base.
-pub(super) fn warn_if_not_started(session: &Session, run: &Run, results: &[StageResult]) {
+/// Says that a command cannot start on the base, or that it lets failures of tests pass.
+pub(super) fn warn_of_base(session: &Session, run: &Run, results: &[StageResult]) {
+    if let Some(result) = outcome::first_failure(results)
+        && let Outcome::ReportedFailures { .. } = result.outcome
+    {
+        let (ui, StageResult { stage, outcome, .. }) = (&session.ui, result);
+        ui.warn(format!("run {}: the {stage} command ends on the base with {outcome}", run.run));
+        ui.hint(
+            "keep the exit code of the tests (`set -o pipefail`); or, where failures are known, \
+             trust it: `git config frites.oracle.trust-exit true`",
+        );
+    }
     let found = results.iter().find_map(|r| Some((r, r.outcome.why_not_started()?)));
     let Some((result, why)) = found else { return };
     let (ui, stage) = (&session.ui, result.stage);

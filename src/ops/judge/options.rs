@@ -105,6 +105,7 @@ impl JudgeOptions {
             retries: self.retries.unwrap_or_else(|| config.get(keys::ORACLE_RETRIES)),
             world: WorldKind::default(),
             refuse_flaky: config.get(keys::ORACLE_FLAKY) == Flaky::Fail,
+            trust_exit: config.get(keys::ORACLE_TRUST_EXIT),
             junit: config.get(keys::ORACLE_JUNIT),
             renames: true,
             in_place: self.in_place,

@@ -42,8 +42,13 @@ impl Plan {
         self.world = Some(world);
         match first_failure(&results) {
             None => self.judge_with_base_tests(session, target, options),
-            Some(skipped) if skipped.outcome == Outcome::CannotTell => {
-                let reason = format!("merged with {name}, it {}", stopped_in(skipped));
+            Some(doubtful)
+                if matches!(
+                    doubtful.outcome,
+                    Outcome::CannotTell | Outcome::ReportedFailures { .. }
+                ) =>
+            {
+                let reason = format!("merged with {name}, it {}", stopped_in(doubtful));
                 self.accept_unverified(session, reason, &logs.directory(), options)
             }
             Some(failed) => Err(Error::no(format!(

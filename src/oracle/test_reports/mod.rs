@@ -2,8 +2,11 @@
 //! that build tools write by themselves, from a file that the runner is asked for, or from what the
 //! runner prints.
 //!
-//! The code under test can write all of these. So nothing of them decides whether a tree passes.
+//! The code under test can write all of these. So nothing of them makes a tree pass; but tests that
+//! failed contradict an exit code of 0.
 mod asked;
+mod closing;
+pub mod ended;
 mod junit;
 mod outputs;
 mod printed;
@@ -15,6 +18,7 @@ use crate::fs::regular;
 use crate::model::oracle::CommandLine;
 use crate::model::test_report::TestReport;
 use crate::oracle::test_reports::asked::AskedReport;
+use crate::oracle::test_reports::ended::EndedTests;
 use crate::oracle::test_reports::junit::{ExpectedReport, files_at};
 use crate::oracle::test_reports::outputs::OutputPlaces;
 use crate::process::environment::Policy;
@@ -84,29 +88,37 @@ impl TestReports {
 }
 
 impl ExpectedTests<'_> {
-    /// The results after the command has ended and left this log; none if nothing tells any. Names
-    /// have the paths of the checkout's files from its root: every checkout is at another place.
-    pub fn read(&self, log: &Path) -> Option<TestReport> {
-        let mut report = self.find(log)?;
-        report.cut_from_names(&format!("{}/", self.reports.dir.display()));
-        Some(report)
+    /// The results after the command has ended and left this log. Names have the paths of the
+    /// checkout's files from its root: every checkout is at another place.
+    pub fn read(&self, log: &Path) -> EndedTests {
+        let mut ended = self.find(log);
+        if let Some(report) = &mut ended.report {
+            report.cut_from_names(&format!("{}/", self.reports.dir.display()));
+        }
+        ended
     }
 
-    fn find(&self, log: &Path) -> Option<TestReport> {
-        let report = self.files.as_ref().and_then(ExpectedReport::read);
+    fn find(&self, log: &Path) -> EndedTests {
+        let files = self.files.as_ref().and_then(ExpectedReport::read);
         if let Some((name, _)) = &self.reports.configured {
-            return Some(report.unwrap_or_else(|| TestReport {
-                problem: Some(format!("the tests wrote no '{name}'")),
-                ..TestReport::default()
-            }));
+            return files.unwrap_or_else(|| EndedTests {
+                report: Some(TestReport {
+                    problem: Some(format!("the tests wrote no '{name}'")),
+                    ..TestReport::default()
+                }),
+                failed: 0,
+            });
         }
         if let Some(asked) = &self.reports.asked {
             asked.hide_in(log);
         }
         // A file that is damaged tells no more than the output.
-        report.filter(|report| report.problem.is_none() && report.total > 0).or_else(|| {
-            let text = regular::read_own(log).ok()?;
-            printed::read(&String::from_utf8_lossy(&text))
-        })
+        let is_whole = |report: &TestReport| report.problem.is_none() && report.total > 0;
+        if let Some(files) = files.filter(|files| files.report.as_ref().is_some_and(is_whole)) {
+            return files;
+        }
+        let Ok(text) = regular::read_own(log) else { return EndedTests::default() };
+        let text = String::from_utf8_lossy(&text);
+        EndedTests { report: printed::read(&text), failed: closing::failures(&text) }
     }
 }

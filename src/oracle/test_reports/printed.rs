@@ -9,7 +9,7 @@ use crate::model::plain;
 use crate::model::test_report::{LONGEST_NAME, TestEnd, TestReport};
 
 /// The longest line that is looked at, in bytes.
-const LONGEST_LINE: usize = 4096;
+pub(super) const LONGEST_LINE: usize = 4096;
 
 /// Reads what one runner printed; none if the summary of that runner is not there.
 type Reader = fn(&[String]) -> Option<TestReport>;
@@ -50,7 +50,7 @@ pub fn read(log: &str) -> Option<TestReport> {
 }
 
 /// The number before a word, such as 2 in `1 failed, 2 passed`.
-fn number_before(line: &str, words: &[&str]) -> u64 {
+pub(super) fn number_before(line: &str, words: &[&str]) -> u64 {
     let parts = line.split([' ', ',', ';', '|', '(', ')', '=']).filter(|part| !part.is_empty());
     let parts: Vec<&str> = parts.collect();
     let pairs = parts.windows(2).filter(|pair| words.contains(&pair[1]));
@@ -58,12 +58,12 @@ fn number_before(line: &str, words: &[&str]) -> u64 {
 }
 
 /// A number that can be added to as many others as a log holds.
-fn number(text: &str) -> Option<u64> {
+pub(super) fn number(text: &str) -> Option<u64> {
     text.parse::<u64>().ok().map(|number| number.min(1 << 32))
 }
 
 /// The number in a text such as `skipped=2`.
-fn number_after(line: &str, name: &str) -> u64 {
+pub(super) fn number_after(line: &str, name: &str) -> u64 {
     let rest = line.split_once(name).map_or("", |(_, rest)| rest);
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
     digits.and_then(number).unwrap_or_default()
@@ -136,22 +136,25 @@ fn nextest(lines: &[String]) -> Option<TestReport> {
 /// The words of pytest's last line, for tests.
 const PYTEST: [&str; 7] = ["failed", "passed", "skipped", "xfailed", "xpassed", "error", "errors"];
 
+/// The counts in pytest's last line: `1 failed, 3 passed`. None for any other line.
+pub(super) fn pytest_counts(line: &str) -> Option<&str> {
+    let (counts, time) = line.trim_matches(['=', ' ']).rsplit_once(" in ")?;
+    let seconds = time.split(' ').next()?.strip_suffix('s')?;
+    let is_count =
+        |part: &str| part.split_once(' ').is_some_and(|(number, _)| number.parse::<u64>().is_ok());
+    let is_summary = seconds.parse::<f64>().is_ok()
+        && counts.split(", ").all(is_count)
+        && number_before(counts, &PYTEST) > 0;
+    is_summary.then_some(counts)
+}
+
 fn pytest(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let mut is_there = false;
     for line in lines {
-        let summary = line.trim_matches(['=', ' ']);
-        let (counts, time) = summary.rsplit_once(" in ").unwrap_or_default();
-        let is_time = time.split(' ').next().is_some_and(|time| {
-            time.strip_suffix('s').is_some_and(|seconds| seconds.parse::<f64>().is_ok())
-        });
-        let words = counts.split(", ").all(|part| {
-            part.split_once(' ').is_some_and(|(number, _)| number.parse::<u64>().is_ok())
-        });
-        let total = number_before(counts, &PYTEST);
-        if is_time && words && total > 0 {
+        if let Some(counts) = pytest_counts(line) {
             is_there = true;
-            report.total += total;
+            report.total += number_before(counts, &PYTEST);
             report.skipped += number_before(counts, &["skipped"]);
         } else if let Some(test) =
             line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))
@@ -194,7 +197,7 @@ fn unittest(lines: &[String]) -> Option<TestReport> {
 }
 
 /// `go test`, also with `-v` or `-json`, and gotestsum. Without these nobody tells how many there are.
-fn go(lines: &[String]) -> Option<TestReport> {
+pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let is_verbose = lines.iter().any(|line| line.starts_with("=== RUN"));
     let done = lines.iter().rfind(|line| line.starts_with("DONE ") && line.contains(" in "));
@@ -409,16 +412,18 @@ fn mocha(lines: &[String]) -> Option<TestReport> {
     Some(report)
 }
 
+/// True for rspec's summary: `10 examples, 1 failure, 2 pending`.
+pub(super) fn is_rspec_summary(line: &str) -> bool {
+    let words: Vec<&str> = line.split(' ').collect();
+    matches!(
+        words[..],
+        [_, "examples," | "example,", _, "failures" | "failures," | "failure" | "failure,", ..]
+    )
+}
+
 fn rspec(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
-    let is_summary = |line: &&String| {
-        let words: Vec<&str> = line.split(' ').collect();
-        matches!(
-            words[..],
-            [_, "examples," | "example,", _, "failures" | "failures," | "failure" | "failure,", ..]
-        )
-    };
-    let summary = lines.iter().rfind(is_summary)?;
+    let summary = lines.iter().rfind(|line| is_rspec_summary(line))?;
     report.total = number_before(summary, &["examples", "example"]);
     report.skipped = number_before(summary, &["pending"]);
     for line in lines.iter().filter_map(|line| line.strip_prefix("rspec ")) {

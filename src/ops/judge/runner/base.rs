@@ -5,7 +5,7 @@ use crate::model::verdict::{Baseline, Entry};
 use crate::model::world::WorldKind;
 use crate::ops::judge::confirm::{must_confirm_base, stumbled};
 use crate::ops::judge::entry_outcome::commands_run;
-use crate::ops::judge::judged_base::{JudgedBase, warn_if_not_started};
+use crate::ops::judge::judged_base::{JudgedBase, warn_of_base};
 use crate::ops::judge::judged_once::TreeOutcome;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::oracle::cache::JudgedTree;
@@ -99,7 +99,7 @@ impl OracleRunner<'_> {
             report.logs.copy_from(&logs)?;
             self.note_all(&report, &results);
         }
-        warn_if_not_started(self.session, self.run, &results);
+        warn_of_base(self.session, self.run, &results);
         let layer = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use);
         // A failure may be a claim because of the overlay alone, and a pass only because of outputs.
         let over_outputs = outcome::all_passed(&results)

@@ -281,6 +281,7 @@ pub(super) fn options(
         timeout,
         retries: settings.retries,
         refuse_flaky: settings.refuse_flaky,
+        trust_exit: settings.trust_exit,
         junit: settings.junit.clone(),
         world: settings.world,
         sandbox: worlds::options(session, settings.world),

@@ -1,0 +1,302 @@
+//! The summary with which the output of a test command ends, and what it says of failures.
+//!
+//! A test may print the summary of another runner, whose tests fail on purpose: so did a script that
+//! expects them to. So nothing counts but the last lines of the whole output, which are those of the
+//! runner that ended last. Behind its summary only its own lines may stand.
+use crate::model::plain;
+use crate::oracle::test_reports::printed::{
+    LONGEST_LINE, go, is_rspec_summary, number, number_after, number_before, pytest_counts,
+};
+
+/// Reads the end of an output: the number of tests that failed, if a runner's summary says so. None
+/// if the output does not end with one of that runner.
+type Reader = fn(&[String]) -> Option<u64>;
+
+const RUNNERS: [Reader; 13] = [
+    libtest, nextest, pytest, unittest, go_test, gotestsum, prove, tap, node, jest, vitest, mocha,
+    rspec,
+];
+
+/// The number of tests that failed by the summary with which an output ends; 0 if it tells of none.
+pub fn failures(log: &str) -> u64 {
+    let shown = |line: &str| match line.len() {
+        0..=LONGEST_LINE => plain::line(line).trim_end().to_owned(),
+        _ => "no summary is as long as this line".to_owned(),
+    };
+    // Sub-makes print these behind everything.
+    let is_of_make =
+        |line: &String| line.starts_with("make") && line.contains(": Leaving directory");
+    let mut lines: Vec<String> = log.lines().map(shown).collect();
+    while lines.last().is_some_and(|line| line.is_empty() || is_of_make(line)) {
+        lines.pop();
+    }
+    RUNNERS.iter().find_map(|reader| reader(&lines)).unwrap_or_default()
+}
+
+/// The place of the last line, without those that a runner prints behind its summary.
+fn before(lines: &[String], is_behind: impl Fn(&str) -> bool) -> Option<usize> {
+    lines.iter().rposition(|line| !line.is_empty() && !is_behind(line))
+}
+
+/// True if a line begins with one of these.
+fn begins(line: &str, starts: &[&str]) -> bool {
+    starts.iter().any(|start| line.starts_with(start))
+}
+
+/// Rust's harness, by itself or behind cargo, which tells at last which targets failed.
+fn libtest(lines: &[String]) -> Option<u64> {
+    let cargo =
+        ["error: test failed, to rerun", "error: doctest failed, to rerun", "    `", "Caused by:"];
+    let is_of_cargo = |line: &str| {
+        begins(line, &cargo)
+            || line.starts_with("error: ") && line.ends_with(" failed:")
+            || line.starts_with("  process didn't exit successfully: ")
+    };
+    let last = before(lines, is_of_cargo)?;
+    lines[last].strip_prefix("test result: ")?;
+    let failed = |line: &String| {
+        line.starts_with("test result: FAILED").then(|| number_before(line, &["failed"]))
+    };
+    let told = lines[last + 1..].iter().any(|line| line.starts_with("error: "));
+    match failed(&lines[last]) {
+        None if !told => Some(0),
+        // Another target failed before this one.
+        _ => Some(lines.iter().filter_map(failed).sum::<u64>().max(1)),
+    }
+}
+
+fn nextest(lines: &[String]) -> Option<u64> {
+    // The tests that did not pass are listed again: `FAIL [   0.004s] tiny inner::bad`.
+    let is_behind = |line: &str| {
+        line == "error: test run failed"
+            || line.starts_with(' ') && line.contains("s] ") && !line.contains(" Summary [")
+    };
+    let summary = lines[before(lines, is_behind)?].trim_start().strip_prefix("Summary [")?;
+    Some(number_before(summary, &["failed", "timed"]))
+}
+
+fn pytest(lines: &[String]) -> Option<u64> {
+    pytest_counts(lines.last()?).map(|counts| number_before(counts, &["failed", "error", "errors"]))
+}
+
+fn unittest(lines: &[String]) -> Option<u64> {
+    let [.., ran, _, end] = lines else { return None };
+    let counts = end.strip_prefix("FAILED (")?.strip_suffix(')')?;
+    if !ran.starts_with("Ran ") || !ran.contains(" in ") {
+        return None;
+    }
+    let of_failures = |part: &str| {
+        let (kind, count) = part.split_once('=')?;
+        let is_failure = ["failures", "errors", "unexpected successes"].contains(&kind);
+        is_failure.then(|| number(count)).flatten()
+    };
+    Some(counts.split(", ").filter_map(of_failures).sum())
+}
+
+/// `go test`: the last of its packages, and `FAIL` if any of several failed.
+fn go_test(lines: &[String]) -> Option<u64> {
+    let is_package = |line: &String| begins(line, &["FAIL ", "ok ", "? "]);
+    let failed = match lines {
+        [.., last] if last.starts_with("FAIL ") && last.ends_with(['s', ']']) => true,
+        [.., package, last] => last == "FAIL" && is_package(package),
+        _ => false,
+    };
+    let names = || go(lines).map_or(0, |report| report.failing.len() as u64);
+    failed.then(|| names().max(1))
+}
+
+/// gotestsum, unless it ran tests again: then its number has those that passed at last.
+fn gotestsum(lines: &[String]) -> Option<u64> {
+    let done = lines.last()?.strip_prefix("DONE ").filter(|done| !done.contains(" runs,"))?;
+    Some(number_before(done, &["failure", "failures", "error", "errors"]))
+}
+
+fn prove(lines: &[String]) -> Option<u64> {
+    let is_failed = lines.last()? == "Result: FAIL";
+    let files = lines.iter().filter(|line| line.contains("(Wstat: "));
+    is_failed.then(|| files.map(|line| number_after(line, "Failed: ")).sum::<u64>().max(1))
+}
+
+/// The Test Anything Protocol, if its plan tells of exactly the tests that are there.
+fn tap(lines: &[String]) -> Option<u64> {
+    let is_test = |line: &&String| {
+        let rest = line.strip_prefix("not ").unwrap_or(line).strip_prefix("ok");
+        let name = rest.map(|rest| rest.trim_start_matches(' '));
+        name.is_some_and(|name| {
+            name.is_empty() || name.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        })
+    };
+    let last = lines.last()?;
+    if !is_test(&last) && !begins(last, &["1..", "# "]) {
+        return None;
+    }
+    let plan = |line: &String| line.strip_prefix("1..").and_then(number);
+    let mut plans = lines.iter().filter_map(plan);
+    let planned = plans.next().filter(|_| plans.next().is_none())?;
+    let tests: Vec<&String> = lines.iter().filter(is_test).collect();
+    let failed = |line: &&&String| {
+        let directive = line.split_once(" # ").unwrap_or_default().1.to_ascii_uppercase();
+        line.starts_with("not ok") && !begins(&directive, &["TODO", "SKIP"])
+    };
+    (tests.len() as u64 == planned).then(|| tests.iter().filter(failed).count() as u64)
+}
+
+/// The longer form of `node --test`. Behind its counts stand the tests that failed.
+fn node(lines: &[String]) -> Option<u64> {
+    let at = before(lines, |line| begins(line, &["✖ ", "test at ", "  "]))?;
+    lines[at].strip_prefix("ℹ ")?;
+    let counts = lines[..=at].iter().rev().map_while(|line| line.strip_prefix("ℹ "));
+    counts.filter_map(|line| number(line.strip_prefix("fail ")?)).next()
+}
+
+fn jest(lines: &[String]) -> Option<u64> {
+    let behind = ["Snapshots: ", "Time: ", "Ran all test suites"];
+    let at = before(lines, |line| begins(line, &behind))?;
+    let tests = lines[at].strip_prefix("Tests: ")?;
+    let files = at.checked_sub(1).and_then(|at| lines[at].strip_prefix("Test Suites: "));
+    let failed = |text: &str| number_before(text, &["failed"]);
+    Some(match failed(tests) {
+        0 => files.map_or(0, failed),
+        failed => failed,
+    })
+}
+
+fn vitest(lines: &[String]) -> Option<u64> {
+    let behind = ["Start at ", "Duration ", "Errors ", "Type Errors "];
+    let at = before(lines, |line| begins(line.trim_start(), &behind))?;
+    let tests = lines[at].trim_start().strip_prefix("Tests ")?;
+    let files = lines[at.checked_sub(1)?].trim_start().strip_prefix("Test Files ")?;
+    let failed = |text: &str| number_before(text, &["failed"]);
+    Some(if failed(tests) > 0 { failed(tests) } else { failed(files) })
+}
+
+/// Behind the number of those that failed mocha prints each of them, indented.
+fn mocha(lines: &[String]) -> Option<u64> {
+    let failing = |line: &String| number(line.strip_prefix("  ")?.strip_suffix(" failing")?);
+    let at = lines.iter().rposition(|line| failing(line).is_some())?;
+    let is_mocha = |line: &String| {
+        line.starts_with("  ") && (line.contains(" passing (") || line.ends_with(" pending"))
+    };
+    let is_below = |line: &String| line.is_empty() || line.starts_with("  ");
+    let is_whole = is_mocha(&lines[at.checked_sub(1)?]) && lines[at + 1..].iter().all(is_below);
+    is_whole.then(|| failing(&lines[at])).flatten()
+}
+
+fn rspec(lines: &[String]) -> Option<u64> {
+    let behind = ["Failed examples:", "rspec ", "Randomized with seed "];
+    let summary = &lines[before(lines, |line| begins(line, &behind))?];
+    let words = ["failure", "failures", "error", "errors"];
+    is_rspec_summary(summary).then(|| number_before(summary, &words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_at_the_end_tells_how_many_tests_failed() {
+        let ends = [
+            (
+                2,
+                "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n\nerror: test failed, to rerun pass `--lib`\n",
+            ),
+            (
+                1,
+                "test result: FAILED. 1 passed; 1 failed; 0 ignored\n\n   Doc-tests x\n\ntest result: ok. 0 passed; 0 failed\n\nerror: 1 target failed:\n    `--lib`\n",
+            ),
+            (
+                0,
+                "test result: FAILED. 0 passed; 1 failed; 0 ignored\n\ntest result: ok. 3 passed; 0 failed; 0 ignored\n",
+            ),
+            (
+                1,
+                "     Summary [   0.005s] 3 tests run: 2 passed, 1 failed, 1 skipped\n        FAIL [   0.004s] (2/3) tiny inner::bad\nerror: test run failed\n",
+            ),
+            (
+                0,
+                "     Summary [   0.005s] 3 tests run: 3 passed (1 flaky), 0 skipped\n   FLAKY 2/3 [   0.004s] tiny a\n",
+            ),
+            (2, "FAILED t.py::a - x\n=== 1 failed, 3 passed, 1 xfailed, 1 error in 0.20s ===\n"),
+            (0, "=== 3 passed, 1 xfailed, 2 rerun in 0.20s ===\n"),
+            (
+                3,
+                "Ran 4 tests in 0.001s\n\nFAILED (failures=1, errors=1, expected failures=7, unexpected successes=1)\n",
+            ),
+            (0, "Ran 4 tests in 0.001s\n\nOK (expected failures=1)\n"),
+            (
+                2,
+                "--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\nFAIL\tx/a\t0.002s\nok  \tx/b\t0.001s\nFAIL\n",
+            ),
+            (1, "# x/a\na.go:1: no\nFAIL\tx/a [build failed]\nFAIL\n"),
+            (1, "--- FAIL: TestA (0.00s)\nFAIL\nexit status 1\nFAIL\tx/a\t0.002s\n"),
+            (1, "DONE 5 tests, 1 skipped, 1 failure in 0.213s\n"),
+            (0, "DONE 2 runs, 6 tests, 1 failure in 0.213s\n"),
+            (
+                2,
+                "t/a.t (Wstat: 512 (exited 2) Tests: 4 Failed: 2)\n  Failed tests:  2, 4\nFiles=1, Tests=4,  0 wallclock secs\nResult: FAIL\n",
+            ),
+            (
+                1,
+                "TAP version 13\nok 1 - a\nnot ok 2 - b\nnot ok 3 - c # TODO some day\n    not ok 1 - inner\nok 4 - d\n1..4\n# fail 1\n",
+            ),
+            (0, "not ok 1 - b\n1..2\n"),
+            (
+                1,
+                "ℹ tests 7\nℹ fail 1\nℹ duration_ms 5\n\n✖ failing tests:\n\ntest at a.test.js:2:23\n✖ b c (1.2ms)\n  Error\n",
+            ),
+            (
+                1,
+                "Test Suites: 1 failed, 1 total\nTests:       1 failed, 4 passed, 5 total\nSnapshots:   0 total\nTime:        1 s\nRan all test suites.\n",
+            ),
+            (1, "Test Suites: 1 failed, 1 total\nTests:       0 total\nTime:        1 s\n"),
+            (
+                1,
+                " Test Files  1 failed (1)\n      Tests  1 failed | 4 passed (5)\n   Start at  10:00\n   Duration  1s\n",
+            ),
+            (1, " Test Files  1 failed (1)\n      Tests  no tests\n   Duration  1s\n"),
+            (2, "  4 passing (5ms)\n  2 failing\n\n  1) suite\n       adds:\n     Error\n"),
+            (
+                1,
+                "10 examples, 1 failure, 2 pending\n\nFailed examples:\n\nrspec ./spec/a_spec.rb:3 # Foo adds\n\nRandomized with seed 7\n",
+            ),
+        ];
+        for (failed, log) in ends {
+            assert_eq!(failures(log), failed, "{log}");
+            let in_make = format!(
+                "make[1]: Entering directory '/x'\n{log}\nmake[1]: Leaving directory '/x'\n"
+            );
+            assert_eq!(failures(&in_make), failed, "{in_make}");
+            // Of a test, or of a script that expects it.
+            for outer in [
+                "as expected",
+                "== 1 passed in 0.10s ==",
+                "ok  \tx/b\t0.001s",
+                "test result: ok. 1 passed; 0 failed",
+            ] {
+                assert_eq!(failures(&format!("{log}{outer}\n")), 0, "{log}{outer}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_that_only_look_like_the_end_of_a_summary_tell_nothing() {
+        let logs = [
+            "",
+            "FAIL\n",
+            "test 1\nFAIL\n",
+            "FAILED (failures=1)\n",
+            "I failed 3 times in 5 s\n",
+            "  2 failing\n",
+            "not ok\n",
+            "1 failed in the end\n",
+            "error: test failed, to rerun pass `--lib`\n",
+            "DONE 1 failure\nbye\n",
+            "FAIL: 2\n",
+        ];
+        for log in logs {
+            assert_eq!(failures(log), 0, "{log}");
+        }
+        let long = format!("=== 1 failed in 0.2s ===\n{}\n", "x".repeat(LONGEST_LINE + 1));
+        assert_eq!(failures(&long), 0);
+    }
+}
