@@ -4,6 +4,7 @@
 mod architecture;
 mod common;
 mod test_add;
+mod test_agent_state;
 mod test_agents;
 mod test_apply;
 mod test_archive;

@@ -401,6 +401,86 @@ fn a_limit_is_told_by_the_end_of_the_output_of_an_attempt_that_made_nothing() {
     assert_eq!(states(&world), vec![("failed".to_owned(), None); 2]);
 }
 
+fn faults(world: &World) -> Vec<Option<String>> {
+    let status = world.frites(["status", "--json", "1"]).expect(0).json();
+    let candidates = status["runs"][0]["candidates"].as_array().unwrap().clone();
+    candidates.iter().map(|c| c["fault"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn an_agent_whose_environment_is_at_fault_is_named_at_once_and_not_started_again() {
+    let no_login = r#"echo '{"type":"result","is_error":true,"result":"Not logged in · Please run /login"}'; exit 1"#;
+    let no_root = "echo '--dangerously-skip-permissions cannot be used with root/sudo privileges' >&2; exit 1";
+    let no_auth = "echo 'Please set an Auth method in your settings.json'; exit 41";
+    let no_trust = "echo 'Not inside a trusted directory and --skip-git-repo-check was not specified.'; exit 1";
+    for (agent, script, fault, words, remedy) in [
+        (
+            "claude",
+            no_login,
+            "not-logged-in",
+            "is not logged in",
+            "start `claude` and type `/login`",
+        ),
+        ("claude", no_root, "refuses-root", "refuses to run as root", "be an ordinary user"),
+        ("gemini", no_auth, "not-logged-in", "is not logged in", "start `gemini`"),
+        (
+            "codex",
+            no_trust,
+            "distrusts",
+            "does not trust its directory",
+            "give its command `--skip-git",
+        ),
+    ] {
+        let world = world_of_started(&[(agent, script)]);
+        let twice = format!("{agent}=2");
+        let spawn = ["spawn", "-j", "1", "--agent", &twice, "-p", "x"];
+        let said = world.frites(spawn).expect(4).stderr;
+        assert_eq!(started(&world), [agent]);
+        assert_eq!(states(&world), vec![("limited".to_owned(), None); 2]);
+        assert_eq!(faults(&world), vec![Some(fault.to_owned()); 2]);
+        for told in [
+            format!("1/{agent}-1: limited (the agent {words}) in "),
+            format!("1/{agent}-2: not started: the agent '{agent}' {words}"),
+            format!("the agent '{agent}' {words}: {remedy}"),
+            "then `git frites run --resume 1` starts 2 candidates again".to_owned(),
+        ] {
+            assert!(said.contains(&told), "{told}: {said}");
+        }
+        let judged = world.frites(["judge", "1", "--test", "true"]).expect(4).stdout;
+        let judged = String::from_utf8(judged).unwrap();
+        assert!(judged.contains(&format!("the agent of {agent}-1 {words}")), "{judged}");
+        set_agent(&world, agent, WORKS);
+        let resume = ["run", "--resume", "1", "--test", "true", "--synthesis", "off"];
+        world.frites(resume).expect(0);
+        assert_eq!(faults(&world), [None, None]);
+        world.assert_clean();
+    }
+}
+
+const WAITS: &str = r#"echo '{"type":"error","message":"Reconnecting... waiting for network (Connection failed)"}'"#;
+
+#[test]
+fn an_agent_that_says_for_ever_that_it_waits_for_the_network_is_ended() {
+    let waits = format!("echo half >>README; while {WAITS}; do sleep 0.05; done");
+    let world = world_of_started(&[("codex", &waits)]);
+    let spawn = ["spawn", "-j", "1", "--agent", "codex=2", "--idle-timeout", "1s", "-p", "x"];
+    let said = world.frites(spawn).expect(4).stderr;
+    assert_eq!(started(&world), ["codex"]);
+    assert_eq!(faults(&world), vec![Some("no-network".to_owned()); 2]);
+    assert!(said.contains("1/codex-1 waits for the network; after 1"), "{said}");
+    assert!(said.contains("1/codex-2: not started: the agent 'codex' has no network"), "{said}");
+    assert_eq!(captured(&world, "1/codex-1", "README").lines().last(), Some("half"));
+    // One that works between such lines goes on, and so does one that is no built-in agent.
+    let works = format!("for i in 1 2 3 4 5 6; do {WAITS}; sleep 0.3; echo $i; done; {WORKS}");
+    let world = world_of_started(&[("codex", &works), ("mine", &waits)]);
+    world.git(["config", "frites.agents.mine.command", "mine"]);
+    world.frites(["spawn", "--agent", "codex", "--idle-timeout", "1s", "-p", "x"]).expect(0);
+    assert_eq!(states(&world), [("succeeded".to_owned(), None)]);
+    world.frites(["spawn", "--agent", "mine", "--timeout", "2s", "-p", "x"]).expect(4);
+    let status = world.frites(["status", "--json", "2"]).expect(0).json();
+    assert_eq!(status["runs"][0]["candidates"][0]["state"], "timed-out");
+}
+
 #[test]
 fn config_shows_what_a_builtin_agent_is_given() {
     let world = World::new();

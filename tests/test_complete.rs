@@ -28,6 +28,7 @@ const CLAUDE: &[&str] = &[
     "agents.claude.framing",
     "agents.claude.limit",
     "agents.claude.usage",
+    "agents.claude.state",
 ];
 
 #[test]

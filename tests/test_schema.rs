@@ -171,6 +171,11 @@ fn limited(checker: &mut Checker) {
     checker.answer("spawn", 4, world.frites(spawn));
     checker.answer("status", 0, world.frites(["status", "--json"]));
     checker.answer("judge", 4, world.frites(["judge", "--json", "--test", "true"]));
+    let command = "sh -c 'echo Not inside a trusted directory; exit 1'";
+    world.git(["config", "frites.agents.codex.command", command]);
+    checker.answer("spawn", 4, world.frites(["spawn", "--json", "--agent", "codex", "-p", "x"]));
+    checker.answer("status", 0, world.frites(["status", "--json"]));
+    checker.answer("judge", 4, world.frites(["judge", "--json", "--test", "true"]));
     let killed = ["spawn", "--json", "-n", "1", "--", "sh", "-c", "kill -9 $$"];
     checker.answer("spawn", 4, world.frites(killed));
     checker.answer("judge", 4, world.frites(["judge", "--json", "--test", "true"]));

@@ -8,6 +8,7 @@ use crate::complete;
 use crate::error::{Error, Result};
 use crate::fs::regular;
 use crate::model::address::Address;
+use crate::ops::agent_state;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::{CandidateCommand, CommandContext};
 use crate::process;
@@ -58,7 +59,10 @@ pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
         depth: None,
     };
     let argv = context.argv(&command);
-    let error = process::replace(&argv, &dir, &session.policy, &context.variables());
+    let mut variables = context.variables();
+    // So that `claude --resume` goes on with the attempt's conversation.
+    variables.extend(agent_state::prepare_again(session, candidate)?);
+    let error = process::replace(&argv, &dir, &session.policy, &variables);
     let program = command[0].to_string_lossy().into_owned();
     Err(Error::fatal(format!("'{program}' cannot be started: {error}"))
         .hint("a command after -- is a program and its arguments"))

@@ -27,16 +27,20 @@ pub mod task;
 pub mod usage;
 mod values;
 
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
 use serde_json::Value;
 
+use crate::agents;
 use crate::config::keys;
 use crate::config::value::NotifyMode;
 use crate::error::{Error, Result};
 use crate::git::repo::Repo;
+use crate::model::agent_stop::AgentFault;
 use crate::model::candidate::State;
 use crate::model::count::count;
+use crate::model::name::Name;
 use crate::model::repair::can_be_repaired;
 use crate::model::run::Run;
 use crate::model::verdict::{DecisionKind, Entry, Verdict};
@@ -130,15 +134,29 @@ fn print_verdict(
     Ok(())
 }
 
-/// The hint about the candidates of a run whose agents are at their limits; none if there are none.
-fn limited_hint(session: &Session, run: &Run) -> Option<String> {
-    let records = session.store.candidates(run).filter_map(|candidate| candidate.record().ok());
-    let limited = records.filter(|record| record.state == State::Limited).count();
-    let run = &run.run;
-    (limited > 0).then(|| {
-        let candidates = count(limited, "candidate");
-        format!("when the limit of the agent is over, `git frites run --resume {run}` starts {candidates} again")
-    })
+/// The hints about the candidates of a run whose agents could not go on: one for each reason.
+fn limited_hints(session: &Session, run: &Run) -> Vec<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for candidate in session.store.candidates(run) {
+        let Ok(record) = candidate.record() else { continue };
+        if record.state == State::Limited {
+            let agent = run.agents.get(candidate.name).and_then(|a| a.agent.as_ref());
+            *counts.entry(way_out(agent, record.fault)).or_default() += 1;
+        }
+    }
+    let resume = format!("`git frites run --resume {}` starts", run.run);
+    let hint =
+        |(way_out, limited)| format!("{way_out} {resume} {} again", count(limited, "candidate"));
+    counts.into_iter().map(hint).collect()
+}
+
+/// What has to happen before an agent can go on.
+fn way_out(agent: Option<&Name>, fault: Option<AgentFault>) -> String {
+    let (Some(agent), Some(fault)) = (agent, fault) else {
+        return "when the limit of the agent is over,".to_owned();
+    };
+    let remedy = agents::remedy(agent, fault).unwrap_or("change that");
+    format!("the agent '{agent}' {fault}: {remedy}; then")
 }
 
 /// The decision, for a notification.

@@ -10,7 +10,7 @@ use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned, tell_la
 use crate::commands::judge_args::SharedJudgeArgs;
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
 use crate::commands::{
-    hints, junit, limited_hint, next_steps, preflight, print_verdict, require_jobs_within_limit,
+    hints, junit, limited_hints, next_steps, preflight, print_verdict, require_jobs_within_limit,
     resume_hint, values,
 };
 use crate::complete;
@@ -323,7 +323,7 @@ fn conclude(
         document
     });
     let mut hints = if merged.is_none() { next_steps(session, &verdict) } else { Vec::new() };
-    hints.extend(limited_hint(session, run));
+    hints.extend(limited_hints(session, run));
     print_verdict(session, &verdict, document, args.quiet, &hints)?;
     hooks::tell_verdict(session, &run.run, comparison::as_json(&verdict));
     junit::write(session, &verdict, args.junit.as_deref())?;

@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
 use crate::commands::spawn_args::{self, SharedSpawnArgs};
-use crate::commands::{limited_hint, notify, resume_hint, values};
+use crate::commands::{limited_hints, notify, resume_hint, values};
 use crate::complete;
 use crate::config::keys;
 use crate::error::{Error, ErrorKind, IoContext, Result, exit};
@@ -355,7 +355,7 @@ fn conclude(
     go_on: &str,
 ) -> u8 {
     let ui = &session.ui;
-    let limited = limited_hint(session, run);
+    let limited = limited_hints(session, run);
     let others = run.candidates.len() > in_round;
     let run = &run.run;
     let count = report.results.iter().filter(|captured| captured.usable()).count();
@@ -367,7 +367,7 @@ fn conclude(
             false => "no candidate is usable",
         });
     }
-    if let Some(hint) = limited {
+    for hint in limited {
         ui.hint(hint);
     }
     if interrupt::signal().is_some() {

@@ -8,7 +8,7 @@ use toml::Value;
 use crate::config::value::{
     AgentInput, Argv, ByteSize, EnvMode, Flaky, GuardMode, Interval, IsolateMode, LayerKind,
     MergeStrategy, Network, NotifyMode, SandboxHome, SandboxMode, Setting, SpawnWarm,
-    SynthesisMode, Tie, WarmMode,
+    StateVariables, SynthesisMode, Tie, WarmMode,
 };
 use crate::model::agent_output::UsageFormat;
 use crate::model::base_tests::BaseTests;
@@ -167,6 +167,7 @@ keys! {
     AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Texts that are put before the prompt, one per candidate; they are reused in turn.";
     AGENT_LIMIT: Option<Vec<String>> = "agents.*.limit", Unset("those of the built-in agent of this name", "['out of credit']"), "What the agent prints in its last 20 lines when its account may do no more for a while; * matches anything, and capitals do not matter. Such a candidate is limited, if its command failed or changed nothing, and no other of that agent is started in the run.";
     AGENT_USAGE: Option<UsageFormat> = "agents.*.usage", Unset("that of the built-in agent of this name", "'claude'"), "How the agent's JSON output tells the tokens and the dollars that it used: as one of these agents does, by JSON pointers into the last object that has any of them, or not at all (off).";
+    AGENT_STATE: Option<StateVariables> = "agents.*.state", Unset("those of the built-in agent of this name", "'MYAGENT_HOME'"), "The variables by which the agent finds its state: each attempt gets a directory of its own for each of them, which stays with the run. The name of a built-in agent stands for that agent's variables, logins and settings; off leaves the state where it is.";
     HOOKS_CANDIDATE_ENDED: Option<Argv> = "hooks.candidate-ended", Unset("nothing runs", "['./ended']"), "The command that runs when a candidate's command has ended and its result is captured. Hooks are read from git's configuration and from variables, never from .frites.toml, and run without a shell.";
     HOOKS_VERDICT: Option<Argv> = "hooks.verdict", Unset("nothing runs", "['notify-send', 'There is a verdict']"), "The command that runs when a run has a verdict.";
     HOOKS_LANDED: Option<Argv> = "hooks.landed", Unset("nothing runs", "['./landed']"), "The command that runs when a candidate has landed.";

@@ -331,6 +331,28 @@ impl Setting for UsageFormat {
     }
 }
 
+/// The names of variables that name directories for an agent's state; or one word: `off`, or the name of
+/// a built-in agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateVariables(pub Vec<String>);
+
+impl Setting for StateVariables {
+    const TAKES: &'static str = "off, the name of a built-in agent, or names of variables: an array of strings, or a string with commas";
+    const LIST: bool = true;
+
+    fn read(value: &Value) -> Option<Self> {
+        let words = match value.as_str() {
+            Some(text) => text.split(',').map(|word| word.trim().to_owned()).collect(),
+            None => Vec::read(value)?,
+        };
+        let is_name = |word: &String| {
+            let begins_well = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+            begins_well && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        };
+        (!words.is_empty() && words.iter().all(is_name)).then_some(StateVariables(words))
+    }
+}
+
 /// An interval; none for `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval(pub Option<Duration>);

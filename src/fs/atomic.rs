@@ -1,8 +1,9 @@
 //! Atomic writes: a reader sees the old bytes or the new ones, also after a crash.
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,6 +44,20 @@ pub fn write_all(directory: &Path, files: &[(&OsStr, &[u8])]) -> Result<()> {
         file.persist(directory.join(name)).map_err(|e| e.error).context(|| failed(name))?;
     }
     File::open(directory).and_then(|f| f.sync_all()).context(|| failed(first))
+}
+
+/// Replaces a file of the user's with other bytes, as [`write`] does. The new file has the mode of the
+/// old one and, where that can be, its owner.
+pub fn replace(path: &Path, bytes: &[u8], old: &Metadata) -> io::Result<()> {
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut file = NamedTempFile::with_prefix_in(PREFIX, directory)?;
+    file.write_all(bytes)?;
+    // Only root can give a file away.
+    let _ = std::os::unix::fs::fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
+    file.as_file().set_permissions(old.permissions())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|e| e.error)?;
+    File::open(directory)?.sync_all()
 }
 
 /// Removes the temporary files that killed processes left in a directory.

@@ -39,6 +39,11 @@ pub fn read_own_in(directory: impl AsFd, name: &Path) -> io::Result<Vec<u8>> {
     read_all(open_with_metadata(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW)?)
 }
 
+/// Opens a file of our own in an open directory, to be read.
+pub fn open_own_in(directory: impl AsFd, name: &Path) -> io::Result<File> {
+    open_in(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW)
+}
+
 /// Opens a file of our own to be written, and makes it if there is none. Its content stays. With
 /// `append`, every write goes to its end.
 pub fn open_own_to_write(path: &Path, append: bool) -> io::Result<File> {
@@ -132,6 +137,15 @@ fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
     }
     if length >= TOO_LONG || bytes.len() as u64 >= TOO_LONG {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long"));
+    }
+    Ok(bytes)
+}
+
+/// Reads an open file to its end, which is an error where it has more bytes than `most`.
+pub fn read_at_most(file: File, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if file.take(most + 1).read_to_end(&mut bytes)? as u64 > most {
+        return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(bytes)
 }

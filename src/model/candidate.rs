@@ -3,6 +3,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::agent_stop::AgentFault;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -26,7 +27,8 @@ pub enum State {
     TimedOut,
     /// The candidate's command was ended from outside.
     Cancelled,
-    /// The candidate's agent came to the limit of its account, or was at it already.
+    /// The candidate's agent could not go on, or was not started because of that: it is at the limit
+    /// of its account, or its environment is at fault.
     Limited,
 }
 
@@ -70,12 +72,15 @@ impl State {
         exit_code: Option<i32>,
         signal: Option<i32>,
         resets: Option<&str>,
+        fault: Option<AgentFault>,
     ) -> Option<String> {
         match self {
             State::Failed => exit_code
                 .map(|code| format!("exit {code}"))
                 .or_else(|| signal.map(|signal| format!("signal {signal}"))),
-            State::Limited => resets.map(|time| format!("resets {time}")),
+            State::Limited => fault
+                .map(|fault| format!("the agent {fault}"))
+                .or_else(|| resets.map(|time| format!("resets {time}"))),
             _ => None,
         }
     }
@@ -183,6 +188,9 @@ pub struct Candidate {
     /// The time at which the agent's limit is over, as the agent told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets: Option<String>,
+    /// The fault of the environment because of which the agent could not go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<AgentFault>,
     /// True if the command left processes behind, which were ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaky: bool,
@@ -234,6 +242,7 @@ impl Candidate {
             signal: None,
             reason: None,
             resets: None,
+            fault: None,
             leaky: false,
             again: false,
             guarded: false,
@@ -280,10 +289,19 @@ impl Candidate {
         self.ended?.duration_since(self.started?).try_into().ok()
     }
 
+    /// The reason why the agent of this name could not go on, if the candidate is `limited`.
+    pub fn why_limited(&self, agent: &Name) -> String {
+        match self.fault {
+            Some(fault) => format!("the agent '{agent}' {fault}"),
+            None => format!("the agent '{agent}' is at its limit"),
+        }
+    }
+
     /// The state with its cause, for people: `failed (exit 3)`. A candidate whose command has not
     /// started is `waiting`, and one that waits until somebody starts it is `not started`.
     pub fn state_in_words(&self) -> String {
-        let cause = self.state.cause(self.exit_code, self.signal, self.resets.as_deref());
+        let resets = self.resets.as_deref();
+        let cause = self.state.cause(self.exit_code, self.signal, resets, self.fault);
         let has_reason = matches!(self.state, State::Failed | State::TimedOut | State::Cancelled);
         match cause.or_else(|| self.reason.clone().filter(|_| has_reason)) {
             _ if self.state == State::Running && self.started.is_none() => "waiting".to_owned(),

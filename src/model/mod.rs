@@ -1,6 +1,7 @@
 //! The words of DESIGN.md §1 as plain types and pure functions: no files, no git, no printing.
 pub mod address;
 pub mod agent_output;
+pub mod agent_stop;
 pub mod agreement;
 pub mod base_tests;
 pub mod blast;
@@ -13,7 +14,6 @@ pub mod decision;
 pub mod env;
 pub mod error_line;
 pub mod flag;
-pub mod limit;
 pub mod machine;
 pub mod name;
 pub mod nearest;

@@ -112,7 +112,7 @@ impl DecisionInputs<'_> {
             (State::Failed, _) => "its command failed".into(),
             (State::TimedOut, _) => "its command timed out".into(),
             (State::Cancelled, _) => "its command was interrupted".into(),
-            (State::Limited, _) => "its agent is at its limit".into(),
+            (State::Limited, _) => synthesis.why_limited(),
             (State::Running, _) => "its command still runs".into(),
             _ if blast.files == 0 => "it changed nothing".into(),
             _ if synthesis.not_run() => "it was not run".into(),
@@ -436,9 +436,10 @@ fn no_usable(entries: &[Entry]) -> String {
             State::TimedOut => format!("{} timed out", e.candidate),
             State::Cancelled if e.not_started => format!("{} was not started", e.candidate),
             State::Cancelled => format!("{} was cancelled", e.candidate),
-            State::Limited => {
-                e.with_cause(&format!("{} is at the limit of its agent", e.candidate))
-            }
+            State::Limited => match e.fault {
+                Some(fault) => format!("the agent of {} {fault}", e.candidate),
+                None => e.with_cause(&format!("{} is at the limit of its agent", e.candidate)),
+            },
         })
         .collect();
     format!("no usable candidate: {}", why.join(", "))

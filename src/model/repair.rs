@@ -106,7 +106,7 @@ pub fn bad_end(state: State) -> Option<&'static str> {
         State::TimedOut => Some("its own command timed out"),
         State::Empty => Some("its own command changed nothing"),
         State::Cancelled => Some("its own command was interrupted"),
-        State::Limited => Some("its agent is at its limit"),
+        State::Limited => Some("its agent could not go on"),
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::agent_stop::AgentFault;
 use crate::model::base_tests::{BaseTests, BaseTestsResult};
 use crate::model::blast::Blast;
 use crate::model::candidate::State;
@@ -95,6 +96,9 @@ pub struct Entry {
     /// The time at which the limit of the candidate's agent is over, as the agent told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets: Option<String>,
+    /// The fault of the environment because of which the candidate's agent could not go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<AgentFault>,
     /// True if the candidate's command waits until somebody starts it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_started: bool,
@@ -157,6 +161,7 @@ impl Entry {
             exit_code: None,
             signal: None,
             resets: None,
+            fault: None,
             not_started: false,
             iteration: None,
             tree: None,
@@ -177,9 +182,18 @@ impl Entry {
 
     /// Text about the candidate with the cause of its state in brackets, if that is known.
     pub fn with_cause(&self, words: &str) -> String {
-        match self.state.cause(self.exit_code, self.signal, self.resets.as_deref()) {
+        let resets = self.resets.as_deref();
+        match self.state.cause(self.exit_code, self.signal, resets, self.fault) {
             Some(cause) => format!("{words} ({cause})"),
             None => words.to_owned(),
+        }
+    }
+
+    /// The reason why a candidate that is `limited` did not end.
+    pub fn why_limited(&self) -> String {
+        match self.fault {
+            Some(fault) => format!("its agent {fault}"),
+            None => self.with_cause("its agent is at its limit"),
         }
     }
 

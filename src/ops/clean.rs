@@ -16,6 +16,7 @@ use crate::model::oid::Oid;
 use crate::model::path::quoted;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
+use crate::ops::agent_state;
 use crate::ops::capture::{CAPTURED_AT_ONCE, Captured};
 use crate::ops::hooks;
 use crate::ops::session::Session;
@@ -206,6 +207,7 @@ fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -
     let _ = std::fs::remove_dir(candidate.worktree_root().join(candidate.run.run.as_str()));
     let _ = std::fs::remove_file(candidate.index());
     let _ = tree::delete_tree(&candidate.own_git());
+    agent_state::settle(session, *candidate);
     let mut record = candidate.record()?;
     let first_time = !record.cleaned || bytes.is_some_and(|bytes| bytes > 0);
     if forget {

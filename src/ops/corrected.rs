@@ -40,6 +40,7 @@ pub fn open(
         record.state = State::Open;
         (record.exit_code, record.signal) = (None, None);
         (record.reason, record.resets) = (None, None);
+        record.fault = None;
     })?;
     // The capture tells other clones.
     session.capture(candidate).map(Some)

@@ -95,6 +95,16 @@ impl CandidateRef<'_> {
         self.directory().join("own")
     }
 
+    /// The directory in which its agents keep their state.
+    pub fn agent_state(self) -> PathBuf {
+        self.directory().join("agent")
+    }
+
+    /// The record of what lies in [`CandidateRef::agent_state`].
+    pub fn agent_record(self) -> PathBuf {
+        self.directory().join("agent.toml")
+    }
+
     /// An empty file that was written when all files of the base were in the worktree. It is there
     /// only if worktrees are recycled.
     pub fn filled(self) -> PathBuf {

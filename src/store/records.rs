@@ -236,6 +236,7 @@ pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::agent_stop::AgentFault;
     use crate::model::base_tests::BaseTestsResult;
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
@@ -364,6 +365,7 @@ mod tests {
                     exit_code: Some(code),
                     signal: Some(code),
                     resets: problem.clone(),
+                    fault: problem.as_ref().map(|_| AgentFault::NoNetwork),
                     not_started: code < 0,
                     iteration: Some(index),
                     judged_tree: tree,

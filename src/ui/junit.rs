@@ -70,7 +70,7 @@ fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Ca
             State::TimedOut => "its command took too long".to_owned(),
             State::Cancelled if entry.not_started => "its command was not started".to_owned(),
             State::Cancelled => "its command was interrupted".to_owned(),
-            State::Limited => entry.with_cause("its agent is at its limit"),
+            State::Limited => entry.why_limited(),
         });
         let end = CaseEnd::NotStarted(why.clone(), why);
         return vec![Case { name: "attempt".into(), seconds: 0.0, end }];

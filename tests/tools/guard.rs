@@ -29,6 +29,7 @@ trials! {
     a_commit_that_cannot_be_read_is_named_and_kept: [NAMESPACES];
     a_program_can_make_a_sandbox_of_its_own: [NAMESPACES];
     no_attempt_mounts_cgroups_anew_or_fills_memory: [NAMESPACES];
+    an_agent_writes_its_own_state_and_no_other_and_no_judge_sees_it: [NAMESPACES];
 }
 
 /// A world whose candidates' commands are guarded.
@@ -500,5 +501,42 @@ fn a_commit_that_cannot_be_read_is_named_and_kept() {
     limited(&world, ["clean", "--discard", "1"]).expect(0);
     assert!(!world.repo.join(".frites/runs/1/wrong/own").exists());
     world.git(["fsck", "--strict"]);
+    world.assert_clean();
+}
+
+fn an_agent_writes_its_own_state_and_no_other_and_no_judge_sees_it() {
+    let mut world = guarded();
+    let script = r#"
+        case $FRITES_CANDIDATE in mine-1) sibling=mine-2;; *) sibling=mine-1; esac
+        refuses() { if (eval "$1") 2>>refusals; then echo "$1" >> written; fi; }
+        refuses 'echo x > $MINE_HOME/../../../$sibling/agent/MINE_HOME/x'
+        refuses 'echo x > $MINE_HOME/../../agent.toml'
+        refuses 'mv $MINE_HOME/../../agent $MINE_HOME/../../moved'
+        echo mine > $MINE_HOME/old; mv $MINE_HOME/old $MINE_HOME/new; echo 1 >> README"#;
+    let bin = world.home().join("agent");
+    crate::common::write(&bin, format!("#!/bin/sh\ncat > /dev/null\n{script}\n"));
+    crate::common::make_executable(&bin);
+    world.git(["config", "frites.agents.mine.command", bin.to_str().unwrap()]);
+    world.git(["config", "frites.agents.mine.state", "MINE_HOME"]);
+    let bare = world.home().join("bare.git");
+    world.git(["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
+    for name in ["command", "state"] {
+        let key = format!("frites.agents.mine.{name}");
+        let value = world.git(["config", &key]);
+        world.git_in(&bare, ["config", &key, &value]);
+    }
+    world.set_env("FRITES_SANDBOX_MODE", "sealed");
+    for (dir, root) in [(&world.repo, world.repo.clone()), (&bare, bare.clone())] {
+        world.frites_in(dir, ["spawn", "--agent", "mine=2", "-p", "x"]).expect(0);
+        for candidate in ["mine-1", "mine-2"] {
+            let state = root.join(format!(".frites/runs/1/{candidate}/agent/MINE_HOME"));
+            assert_eq!(fs::read_to_string(state.join("new")).unwrap(), "mine\n");
+            let tree = format!("refs/frites/1/{candidate}");
+            let files = world.git_in(dir, ["ls-tree", "--name-only", &tree]);
+            assert!(files.contains("refusals") && !files.contains("written"), "{files}");
+            let test = format!("test ! -e '{}'", state.display());
+            world.frites_in(dir, ["judge", "-q", "1", "--test", &test]).expect(0);
+        }
+    }
     world.assert_clean();
 }

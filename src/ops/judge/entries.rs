@@ -70,12 +70,13 @@ fn entry_of(
 ) -> Result<(Entry, Vec<ChangedFile>)> {
     let repo = &session.repo;
     let tree = captured.capture.as_ref().map(|c| c.tree);
-    let Candidate { candidate, index, state, exit_code, signal, resets, usage, .. } =
+    let Candidate { candidate, index, state, exit_code, signal, resets, fault, usage, .. } =
         &captured.candidate;
     let mut entry = Entry {
         exit_code: *exit_code,
         signal: *signal,
         resets: resets.clone(),
+        fault: *fault,
         not_started: captured.candidate.was_never_started(),
         iteration: captured.capture.as_ref().map(|c| c.iteration),
         tree,

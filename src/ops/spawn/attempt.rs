@@ -13,13 +13,13 @@ use crate::ops::capture::{self, Captured};
 use crate::ops::hooks;
 use crate::ops::progress::{self, Board, Ending, WorkKind};
 use crate::ops::session::Session;
-use crate::ops::spawn::agent_limits::AgentLimits;
 use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit::{self, CostLimit};
 use crate::ops::spawn::guard;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::one_attempt::{AttemptTerms, OneAttempt};
+use crate::ops::spawn::stopped_agents::StoppedAgents;
 use crate::process::interrupt::Cancel;
 use crate::process::{self, Limits};
 use crate::store::candidate::CandidateRef;
@@ -70,7 +70,7 @@ pub fn run_attempts(
         limits: options.limits,
         keep: options.keep,
         guard,
-        at_limit: AgentLimits::default(),
+        stopped: StoppedAgents::default(),
         cost_limit: CostLimit::default(),
     };
     let board = Board::new(WorkKind::Attempts, options.jobs);

@@ -151,7 +151,10 @@ impl Guard {
             .chain([nearest_real(&root), common.to_owned()])
             .filter(|path| path.exists() && *path != dir && !writable.contains(&path.as_path()))
             .collect();
-        let writable = writable.into_iter().chain([dir.as_path()]);
+        let state = candidate.agent_state();
+        let state = fs::symlink_metadata(&state).is_ok_and(|meta| meta.is_dir()).then_some(state);
+        let state = state.map(|state| nearest_real(&state));
+        let writable = writable.into_iter().chain([dir.as_path()]).chain(state.as_deref());
         mounts.extend(needed(&replaced, writable, protected.iter().map(PathBuf::as_path)));
         Ok(WorldSpec { dir, mounts, network: true, ..WorldSpec::default() })
     }

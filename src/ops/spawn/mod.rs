@@ -1,6 +1,5 @@
 //! Makes a run: all of its worktrees and branches, or none.
 pub mod add;
-pub mod agent_limits;
 pub mod attempt;
 pub mod checkpoint;
 pub mod command;
@@ -15,7 +14,9 @@ pub mod prepare;
 pub mod put_back;
 pub mod recover;
 pub mod resume;
+mod stopped_agents;
 pub mod synthesis;
+mod waiting;
 mod warm;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,26 +1,27 @@
 //! Runs the command of one candidate in its worktree, and captures the result.
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::agents;
 use crate::error::{Cause, Error, Result};
 use crate::fs::{atomic, tree};
 use crate::git::capture::omitted::Omissions;
 use crate::git::worktree::{self, WorktreeLock};
+use crate::model::agent_stop::AgentStop;
 use crate::model::candidate::{Candidate, State};
 use crate::model::env;
-use crate::model::limit::AgentLimit;
 use crate::model::name::Name;
 use crate::model::outcome::Outcome;
 use crate::model::usage::{RoundUsage, Usage};
 use crate::ops::capture::Captured;
 use crate::ops::session::Session;
-use crate::ops::spawn::agent_limits::AgentLimits;
 use crate::ops::spawn::command::{CandidateCommand, CommandContext};
 use crate::ops::spawn::cost_limit::CostLimit;
 use crate::ops::spawn::guard::Guard;
 use crate::ops::spawn::limits;
-use crate::ops::{clean, log_end};
+use crate::ops::spawn::stopped_agents::StoppedAgents;
+use crate::ops::spawn::waiting;
+use crate::ops::{agent_state, clean, log_end};
 use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
@@ -34,8 +35,8 @@ pub(super) struct AttemptTerms {
     /// True if a candidate whose command changed nothing keeps its worktree.
     pub keep: bool,
     pub guard: Option<Guard>,
-    /// The agents that came to their limits meanwhile.
-    pub at_limit: AgentLimits,
+    /// The agents that cannot go on, as they told meanwhile.
+    pub stopped: StoppedAgents,
     pub cost_limit: CostLimit,
 }
 
@@ -51,8 +52,8 @@ pub(super) struct OneAttempt<'a> {
 struct RanCommand {
     end: Result<End>,
     seconds: f64,
-    /// The limit that its agent came to.
-    told: Option<AgentLimit>,
+    /// The reason why its agent cannot go on.
+    told: Option<AgentStop>,
     /// What its agent used.
     usage: Option<Usage>,
 }
@@ -64,7 +65,7 @@ impl OneAttempt<'_> {
         if candidate.record()?.state == State::Failed {
             return session.stored(candidate); // its setup failed
         }
-        if let Some(refused) = terms.at_limit.refuse(session, candidate, self.agent())? {
+        if let Some(refused) = terms.stopped.refuse(session, candidate, self.agent())? {
             return Ok(refused);
         }
         if let Some(refused) = terms.cost_limit.refuse(session, candidate)? {
@@ -105,7 +106,7 @@ impl OneAttempt<'_> {
             record.signal = None;
             record.reason = None;
             record.leaky = false;
-            record.resets = None;
+            (record.resets, record.fault) = (None, None);
         })
     }
 
@@ -123,13 +124,21 @@ impl OneAttempt<'_> {
             prompt_file: &prompt_file,
             depth: Some(limits::depth(session)?),
         };
+        let mut variables = context.variables();
+        match agent_state::prepare(session, candidate, self.agent()) {
+            Ok(state) => variables.extend(state),
+            // Only this candidate fails: its own attempt may have spoilt its state.
+            Err(error) => {
+                return Ok(RanCommand { end: Err(error), seconds: 0.0, told: None, usage: None });
+            }
+        }
         let world =
             terms.guard.as_ref().map(|guard| guard.world(session, candidate)).transpose()?;
         let job = Job {
             argv: &context.argv(&command.argv),
             dir: &dir,
             policy: &session.policy,
-            env: context.variables(),
+            env: variables,
             // If git-frites runs in another candidate's command, its variables are not this candidate's.
             hide: &env::ALL,
             stdin: (prompt.is_some() && command.stdin).then_some(prompt_file.as_path()),
@@ -140,11 +149,12 @@ impl OneAttempt<'_> {
         let clock = Instant::now();
         let end = self.run_locked(&job)?;
         let seconds = clock.elapsed().as_secs_f64();
+        agent_state::settle(session, candidate);
         self.heal_after(&end)?;
         let is_run = end.as_ref().is_ok_and(|end| !end.outcome.could_not_start());
         let agent = self.agent();
         let usage = agent.filter(|_| is_run).and_then(|agent| usage_told(session, agent, &log));
-        Ok(RanCommand { end, seconds, told: AgentLimits::told(session, agent, &log), usage })
+        Ok(RanCommand { end, seconds, told: StoppedAgents::told(session, agent, &log), usage })
     }
 
     /// Runs a job while git removes the worktree for nobody.
@@ -152,7 +162,14 @@ impl OneAttempt<'_> {
         let admin = worktree::admin_of(&self.session.repo, job.dir)?;
         let reason = format!("the command of {} runs here", self.candidate);
         let _lock = admin.map(|admin| WorktreeLock::new(admin, &reason)).transpose()?;
-        Ok(process::run(job))
+        let patterns = self.agent().map(|agent| agents::stop_patterns(&self.session.config, agent));
+        let tell = |patience: Duration| {
+            let patience = table::duration(patience.as_secs_f64());
+            let line =
+                format!("{} waits for the network; after {patience} it is ended", self.candidate);
+            self.session.ui.note(line);
+        };
+        Ok(waiting::run(job, &patterns.unwrap_or_default(), &tell))
     }
 
     /// Removes the locks that a git left because it was ended: nobody could commit in the worktree.
@@ -184,7 +201,7 @@ impl OneAttempt<'_> {
                 record.reason = silence(self.terms.limits, ran.seconds);
             }
             if let (Some(told), State::Failed | State::TimedOut) = (&ran.told, record.state) {
-                self.terms.at_limit.mark(self.agent(), record, told);
+                self.terms.stopped.mark(self.agent(), record, told);
             }
         })?;
         Ok(())
@@ -205,7 +222,7 @@ impl OneAttempt<'_> {
         // Some agents exit 0 all the same.
         if let (Some(told), State::Empty) = (&ran.told, captured.candidate.state) {
             captured.candidate =
-                candidate.update(|record| terms.at_limit.mark(self.agent(), record, told))?;
+                candidate.update(|record| terms.stopped.mark(self.agent(), record, told))?;
         }
         if captured.candidate.state == State::Succeeded
             && captured.changes.is_empty()

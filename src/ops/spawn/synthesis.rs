@@ -16,13 +16,13 @@ use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Run, Synthesis};
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::session::Session;
-use crate::ops::spawn::agent_limits;
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::{self, Preparation};
 use crate::ops::spawn::resume::add_worktrees;
+use crate::ops::spawn::stopped_agents;
 use crate::process::Limits;
 use crate::process::interrupt;
 use crate::store::candidate::CandidateRef;
@@ -71,10 +71,11 @@ pub fn maker(
     let of_best = run.agents.get(best).map(|a| Assignment { framing: None, ..a.clone() });
     if let Some(assignment) = configured_agent(session)?.or(of_best) {
         return match &assignment.agent {
-            Some(agent) if agent_limits::is_limited(session, run, agent)? => {
-                nobody(&format!("the agent '{agent}' is at its limit"))
-            }
-            _ => Ok(SynthesisMaker::Assigned(assignment)),
+            Some(agent) => match stopped_agents::why_stopped(session, run, agent)? {
+                Some(why) => nobody(&why),
+                None => Ok(SynthesisMaker::Assigned(assignment)),
+            },
+            None => Ok(SynthesisMaker::Assigned(assignment)),
         };
     }
     if run.prompt.is_none() {

@@ -1,0 +1,322 @@
+//! The agents that are built in, each described once: how it is started, what it prints when it cannot go on,
+//! where it tells its usage, and where it keeps its state.
+use crate::model::agent_stop::AgentFault;
+
+/// A coding agent as git-frites knows it.
+pub struct BuiltInAgent {
+    /// The name for `--agent`.
+    pub name: &'static str,
+    /// Program and options that run it non-interactively, from `--help` of the version named beside
+    /// it; `git config frites.agents.NAME.command` replaces them.
+    pub command: &'static [&'static str],
+    /// What it prints when its account may do no more for a while, as reported in its issue tracker.
+    pub limit: &'static [&'static str],
+    /// What it prints when its environment keeps it from working.
+    pub faults: &'static [FaultWording],
+    /// The format in which this command line tells its usage; none if it tells none.
+    pub usage: Option<&'static str>,
+    /// Where it keeps its state; empty if no variable moves it.
+    pub state: &'static [StateDirectory],
+}
+
+/// What an agent prints at one fault of its environment.
+pub struct FaultWording {
+    /// The fault.
+    pub fault: AgentFault,
+    /// Patterns as those of a limit.
+    pub words: &'static [&'static str],
+    /// What a person can do about it.
+    pub remedy: &'static str,
+}
+
+/// A directory in which an agent keeps its state.
+pub struct StateDirectory {
+    /// The variable that names the directory.
+    pub variable: &'static str,
+    /// The directory while the variable is not set, below HOME; empty for HOME itself.
+    pub default: &'static str,
+    /// The agent's own directory in it, if the variable is for all programs: the others find there
+    /// what is the user's.
+    pub own: Option<&'static str>,
+    /// The files that an attempt gets copies of.
+    pub files: &'static [StateFile],
+}
+
+/// A file of the user's that an attempt gets a copy of, or a directory with such files.
+pub struct StateFile {
+    /// Its path below the directory.
+    pub path: &'static str,
+    /// What it is for.
+    pub kind: StateFileKind,
+}
+
+/// What a file of an agent's state is for.
+pub enum StateFileKind {
+    /// It is a login. The values of these JSON keys are tokens, which the agent refreshes.
+    Login { tokens: &'static [&'static str] },
+    /// It is a setting: what the agent runs or obeys.
+    Setting,
+    /// A setting that lies in HOME itself while the variable is not set.
+    SettingInHome,
+}
+
+impl StateFile {
+    /// The names of the tokens in it; none if it is no login.
+    pub fn tokens(&self) -> Option<&'static [&'static str]> {
+        match self.kind {
+            StateFileKind::Login { tokens } => Some(tokens),
+            StateFileKind::Setting | StateFileKind::SettingInHome => None,
+        }
+    }
+}
+
+const fn login(path: &'static str, tokens: &'static [&'static str]) -> StateFile {
+    StateFile { path, kind: StateFileKind::Login { tokens } }
+}
+
+const fn setting(path: &'static str) -> StateFile {
+    StateFile { path, kind: StateFileKind::Setting }
+}
+
+/// The remedy for a missing network.
+const CONNECT: &str = "connect this machine to the network";
+
+/// The names of tokens in the files of OAuth libraries in JavaScript.
+const CAMEL_CASE: &[&str] = &["accessToken", "refreshToken", "expiresAt"];
+
+/// All of them, in the order in which they are listed.
+pub static BUILT_IN: [BuiltInAgent; 5] = [CLAUDE, CODEX, GEMINI, AIDER, OPENCODE];
+
+/// Claude Code 2.1.197.
+const CLAUDE: BuiltInAgent = BuiltInAgent {
+    name: "claude",
+    command: &["claude", "-p", "--permission-mode", "bypassPermissions", "--output-format", "json"],
+    // anthropics/claude-code 9046, 54698, 74079, 80062.
+    limit: &["usage limit reached", "you've hit your*limit", "credit balance is too low"],
+    faults: &[
+        FaultWording {
+            fault: AgentFault::NotLoggedIn,
+            words: &["please run /login", "invalid api key"],
+            remedy: "start `claude` and type `/login`, or set ANTHROPIC_API_KEY",
+        },
+        FaultWording {
+            fault: AgentFault::RefusesRoot,
+            words: &["cannot be used with root/sudo privileges"],
+            remedy: "be an ordinary user, or set IS_SANDBOX=1 on a machine that is a sandbox itself",
+        },
+        FaultWording {
+            fault: AgentFault::NoNetwork,
+            words: &["unable to connect to api"],
+            remedy: CONNECT,
+        },
+    ],
+    usage: Some("claude"),
+    state: if cfg!(target_os = "macos") {
+        // The name of its login in the keychain is made from this directory.
+        &[]
+    } else {
+        &[StateDirectory {
+            variable: "CLAUDE_CONFIG_DIR",
+            default: ".claude",
+            own: None,
+            files: &[
+                login(".credentials.json", CAMEL_CASE),
+                // Account, onboarding, MCP servers and what it knows of projects.
+                StateFile { path: ".claude.json", kind: StateFileKind::SettingInHome },
+                setting("settings.json"),
+                setting("settings.local.json"),
+                setting("CLAUDE.md"),
+                setting("rules"),
+                setting("agents"),
+                setting("commands"),
+                setting("skills"),
+                setting("hooks"),
+                setting("output-styles"),
+                // The plugins themselves are read where these lists say that they are.
+                setting("plugins/installed_plugins.json"),
+                setting("plugins/known_marketplaces.json"),
+            ],
+        }]
+    },
+};
+
+/// Codex 0.169.0: `-` reads the prompt from standard input.
+const CODEX: BuiltInAgent = BuiltInAgent {
+    name: "codex",
+    command: &["codex", "exec", "--json", "--skip-git-repo-check", "-s", "workspace-write", "-"],
+    // openai/codex 3124, 3899, 26668; its JSON says usage_limit_reached.
+    limit: &["you've hit your usage limit", "usage_limit_reached", "insufficient_quota"],
+    faults: &[
+        // openai/codex 6191, 7362, 8703.
+        FaultWording {
+            fault: AgentFault::NotLoggedIn,
+            words: &[
+                "unexpected status 401 unauthorized",
+                "last status: 401 unauthorized",
+                "access token could not be refreshed",
+            ],
+            remedy: "type `codex login`, or set CODEX_API_KEY",
+        },
+        FaultWording {
+            fault: AgentFault::Distrusts,
+            words: &["not inside a trusted directory"],
+            remedy: "give its command `--skip-git-repo-check`",
+        },
+        FaultWording {
+            fault: AgentFault::NoNetwork,
+            words: &["waiting for network"],
+            remedy: CONNECT,
+        },
+    ],
+    usage: Some("codex"),
+    state: &[StateDirectory {
+        variable: "CODEX_HOME",
+        default: ".codex",
+        own: None,
+        files: &[
+            login("auth.json", &["id_token", "access_token", "refresh_token", "last_refresh"]),
+            login(".credentials.json", &["access_token", "refresh_token", "expires_at"]),
+            login(".env", &[]),
+            setting("config.toml"),
+            setting("AGENTS.md"),
+            setting("AGENTS.override.md"),
+            setting("hooks.json"),
+            setting("agents"),
+            setting("prompts"),
+            setting("rules"),
+            setting("skills"),
+        ],
+    }],
+};
+
+/// Gemini CLI 0.61.0: an empty `-p` makes it read standard input and exit when it is done.
+const GEMINI: BuiltInAgent = BuiltInAgent {
+    name: "gemini",
+    command: &[
+        "gemini",
+        "--output-format",
+        "stream-json",
+        "--approval-mode",
+        "yolo",
+        "--skip-trust",
+        "-p",
+        "",
+    ],
+    // google-gemini/gemini-cli 1088, 6962, 15576, 18050.
+    limit: &["you have exhausted your", "you exceeded your current quota", "resource_exhausted"],
+    faults: &[
+        FaultWording {
+            fault: AgentFault::NotLoggedIn,
+            words: &["please set an auth method", "opening authentication page in your browser"],
+            remedy: "start `gemini` and choose a login, or set GEMINI_API_KEY",
+        },
+        FaultWording {
+            fault: AgentFault::Distrusts,
+            words: &["not running in a trusted directory"],
+            remedy: "give its command `--skip-trust`",
+        },
+        FaultWording {
+            fault: AgentFault::NoNetwork,
+            words: &["fetch failed sending request"],
+            remedy: CONNECT,
+        },
+    ],
+    usage: Some("gemini"),
+    state: &[StateDirectory {
+        variable: "GEMINI_CLI_HOME",
+        default: "",
+        own: None,
+        files: &[
+            login(
+                ".gemini/oauth_creds.json",
+                &["access_token", "refresh_token", "id_token", "expiry_date"],
+            ),
+            login(".gemini/mcp-oauth-tokens.json", CAMEL_CASE),
+            // Encrypted: nobody sees what in it is a token.
+            login(".gemini/gemini-credentials.json", &[]),
+            login(".gemini/.env", &[]),
+            login(".env", &[]),
+            setting(".gemini/google_accounts.json"),
+            setting(".gemini/settings.json"),
+            setting(".gemini/trustedFolders.json"),
+            setting(".gemini/GEMINI.md"),
+            setting(".gemini/agents"),
+            setting(".gemini/commands"),
+            setting(".gemini/extensions"),
+            setting(".gemini/policies"),
+            setting(".gemini/skills"),
+        ],
+    }],
+};
+
+/// Aider 0.86.2 does not read a prompt from standard input, and commits by default. Its state is in
+/// the worktree.
+const AIDER: BuiltInAgent = BuiltInAgent {
+    name: "aider",
+    command: &[
+        "aider",
+        "--message-file",
+        "{prompt_file}",
+        "--yes-always",
+        "--no-auto-commits",
+        "--no-dirty-commits",
+        "--no-gitignore",
+        "--no-pretty",
+        "--no-detect-urls",
+        "--no-check-update",
+    ],
+    // Aider-AI/aider 1263, 1686; it tries again by itself before it gives up.
+    limit: &["litellm.ratelimiterror", "you exceeded your current quota", "insufficient_quota"],
+    faults: &[FaultWording {
+        fault: AgentFault::NotLoggedIn,
+        words: &["litellm.authenticationerror", "no api keys were provided"],
+        remedy: "set the key of its model's provider, such as ANTHROPIC_API_KEY",
+    }],
+    usage: None,
+    state: &[],
+};
+
+/// OpenCode 1.18.33.
+const OPENCODE: BuiltInAgent = BuiltInAgent {
+    name: "opencode",
+    command: &["opencode", "run", "--format", "json", "--auto"],
+    // anomalyco/opencode 13005, 42452, 47239, 47747.
+    limit: &["usage limit has been reached", "rate limit exceeded", "freeusagelimiterror"],
+    faults: &[FaultWording {
+        fault: AgentFault::NotLoggedIn,
+        words: &["\"name\":\"providerautherror\"", "\"statuscode\":401"],
+        remedy: "type `opencode auth login`",
+    }],
+    usage: Some("opencode"),
+    // It has no other variables for all of its state.
+    state: &[
+        StateDirectory {
+            variable: "XDG_CONFIG_HOME",
+            default: ".config",
+            own: Some("opencode"),
+            files: &[setting("opencode")],
+        },
+        StateDirectory {
+            variable: "XDG_DATA_HOME",
+            default: ".local/share",
+            own: Some("opencode"),
+            files: &[
+                // An entry of the type `wellknown` names a server whose configuration is obeyed.
+                login("opencode/auth.json", &["access", "refresh", "expires"]),
+                login("opencode/mcp-auth.json", CAMEL_CASE),
+            ],
+        },
+        StateDirectory {
+            variable: "XDG_STATE_HOME",
+            default: ".local/state",
+            own: Some("opencode"),
+            files: &[setting("opencode/model.json")],
+        },
+        StateDirectory {
+            variable: "XDG_CACHE_HOME",
+            default: ".cache",
+            own: Some("opencode"),
+            files: &[setting("opencode/models.json")],
+        },
+    ],
+};

@@ -1,0 +1,95 @@
+//! Copies of a user's settings for one attempt.
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::fs::regular;
+
+/// The most that is copied for one attempt: settings are small, and what is larger is no setting.
+const MOST_BYTES: u64 = 64 << 20;
+const MOST_FILES: u32 = 10_000;
+
+/// The deepest directory that is copied: links can lead round and round.
+const DEEPEST: usize = 16;
+
+/// The most entries of a directory of all programs that get links.
+const MOST_LINKS: usize = 10_000;
+
+/// Directories that programs fill by themselves.
+const LEFT_OUT: [&str; 2] = [".git", "node_modules"];
+
+/// What may still be copied, and what could not be.
+pub(super) struct Copies {
+    bytes: u64,
+    files: u32,
+    /// What is not copied, although it is there.
+    pub left_out: Vec<PathBuf>,
+}
+
+impl Default for Copies {
+    fn default() -> Copies {
+        Copies { bytes: MOST_BYTES, files: MOST_FILES, left_out: Vec::new() }
+    }
+}
+
+impl Copies {
+    /// Copies a file, or the regular files of a directory. Links count as what they lead to, because
+    /// many people link their settings from elsewhere.
+    pub fn copy(&mut self, from: &Path, to: &Path) {
+        match self.copy_one(from, to, DEEPEST) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => self.left_out.push(from.to_owned()),
+        }
+    }
+
+    fn copy_one(&mut self, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
+        let meta = fs::metadata(from)?;
+        if meta.is_dir() {
+            return self.copy_directory(from, to, depth);
+        }
+        if !meta.is_file() {
+            return Ok(());
+        }
+        let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
+        self.bytes = self.bytes.checked_sub(meta.len()).ok_or_else(too_large)?;
+        self.files = self.files.checked_sub(1).ok_or_else(too_large)?;
+        let bytes = regular::read(from)?;
+        if let Some(above) = to.parent() {
+            fs::create_dir_all(above)?;
+        }
+        let mut file = regular::create_own(to)?;
+        file.set_permissions(fs::Permissions::from_mode(meta.permissions().mode() & 0o700))?;
+        file.write_all(&bytes)
+    }
+
+    fn copy_directory(&mut self, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
+        if depth == 0 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        for entry in fs::read_dir(from)? {
+            let name = entry?.file_name();
+            if LEFT_OUT.iter().any(|left_out| name == *left_out) {
+                continue;
+            }
+            match self.copy_one(&from.join(&name), &to.join(&name), depth - 1) {
+                // A link that leads nowhere.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                copied => copied?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Links what lies in a directory of the user's from another one, except what has this name.
+pub(super) fn link_others(of_user: &Path, except: &str, directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(of_user).into_iter().flatten().flatten().take(MOST_LINKS) {
+        let name = entry.file_name();
+        if name != except {
+            std::os::unix::fs::symlink(of_user.join(&name), directory.join(&name))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! The copy of a user's login that an attempt's agent has, and the way back of what the agent refreshed.
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::agents::{self, StateVariable};
+use crate::fs::directory::{self, DIRECTORY};
+use crate::fs::{atomic, regular};
+use crate::ops::agent_state::users::UsersState;
+
+/// The largest file that is taken for a login.
+const LARGEST: u64 = 1 << 20;
+
+/// The longest token.
+const LONGEST_TOKEN: usize = 64 << 10;
+
+/// A copy of a login, in a state directory.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct CopiedLogin {
+    /// The variable of the state directory.
+    variable: String,
+    /// The path of the copy in it.
+    path: String,
+    /// The digest of the user's file when it was copied.
+    digest: String,
+}
+
+/// What became of the user's login.
+pub(super) enum Settled {
+    /// It is as it was.
+    Kept,
+    /// This file has new tokens.
+    GivenBack(PathBuf),
+}
+
+/// The user's logins for one state directory, with their bytes.
+pub(super) fn of_user(variable: &StateVariable, users: &UsersState) -> Vec<(CopiedLogin, Vec<u8>)> {
+    let Some(known) = variable.known else { return Vec::new() };
+    let logins = users.logins(known).filter_map(|(file, path)| {
+        let bytes = regular::read_at_most(regular::open(&file).ok()?, LARGEST).ok()?;
+        let (variable, path) = (variable.name.clone(), path.to_owned());
+        Some((CopiedLogin { variable, path, digest: digest(&bytes) }, bytes))
+    });
+    logins.collect()
+}
+
+impl CopiedLogin {
+    /// The path of the copy.
+    pub fn in_state(&self, root: &Path) -> PathBuf {
+        root.join(&self.variable).join(&self.path)
+    }
+
+    /// Writes the copy. No link that an attempt left there leads it elsewhere.
+    pub fn write(&self, root: &Path, bytes: &[u8]) -> io::Result<()> {
+        let (above, name) = self.open_above(root)?;
+        let mut file = regular::create_own_in(&above, name)?;
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        file.write_all(bytes)
+    }
+
+    /// Removes the copy; gives back what was refreshed in it.
+    pub fn settle(&self, root: &Path, users: &UsersState) -> io::Result<Settled> {
+        let (above, name) = match self.open_above(root) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Settled::Kept),
+            opened => opened?,
+        };
+        let opened = regular::open_own_in(&above, name);
+        let bytes = opened.and_then(|file| regular::read_at_most(file, LARGEST));
+        match rustix::fs::unlinkat(&above, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(e) => return Err(e.into()),
+        }
+        match bytes {
+            Ok(bytes) if digest(&bytes) != self.digest => self.give_back(&bytes, users),
+            // The agent has logged out, or the file is none that an agent writes.
+            _ => Ok(Settled::Kept),
+        }
+    }
+
+    fn open_above(&self, root: &Path) -> io::Result<(OwnedFd, &Path)> {
+        let root = rustix::fs::open(root, DIRECTORY, Mode::empty())?;
+        let state = directory::open_or_make(&root, self.variable.as_str())?;
+        let path = Path::new(&self.path);
+        let mut above = state;
+        for name in path.parent().into_iter().flatten() {
+            above = directory::open_or_make(&above, name)?;
+        }
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        Ok((above, Path::new(name)))
+    }
+
+    /// Gives the user's file the tokens in these bytes, if it is still as it was when it was copied.
+    fn give_back(&self, bytes: &[u8], users: &UsersState) -> io::Result<Settled> {
+        let Some((state, tokens)) = agents::tokens(&self.variable, &self.path) else {
+            return Ok(Settled::Kept);
+        };
+        let mut files = users.logins(state).filter(|(_, path)| *path == self.path);
+        let Some((file, _)) = files.next() else { return Ok(Settled::Kept) };
+        let real = file.canonicalize()?;
+        let directory = File::open(real.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
+        // Whoever holds the lock gives back another login. Nobody waits: an attempt could hold it.
+        if directory.try_lock().is_err() {
+            return Ok(Settled::Kept);
+        }
+        let (before, meta) = regular::read_with_metadata(&real)?;
+        if digest(&before) != self.digest {
+            return Ok(Settled::Kept);
+        }
+        let Some(after) = with_tokens(&before, bytes, tokens) else { return Ok(Settled::Kept) };
+        atomic::replace(&real, &after, &meta)?;
+        Ok(Settled::GivenBack(file))
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The user's login with the tokens of another one in place of its own; none if that changes nothing, or
+/// if one of them is no JSON. Nothing else comes from the other: what an attempt writes there could
+/// name a server that is asked for configuration.
+fn with_tokens(users: &[u8], other: &[u8], tokens: &[&str]) -> Option<Vec<u8>> {
+    let mut login: Value = serde_json::from_slice(users).ok()?;
+    let other: Value = serde_json::from_slice(other).ok()?;
+    let before = login.clone();
+    take_tokens(&mut login, &other, tokens);
+    (login != before).then(|| serde_json::to_vec_pretty(&login).ok())?
+}
+
+fn take_tokens(login: &mut Value, other: &Value, tokens: &[&str]) {
+    match (login, other) {
+        (Value::Object(login), Value::Object(other)) => {
+            for (key, value) in login {
+                match other.get(key) {
+                    Some(new) if tokens.contains(&key.as_str()) && is_token(value, new) => {
+                        *value = new.clone();
+                    }
+                    Some(new) => take_tokens(value, new, tokens),
+                    None => {}
+                }
+            }
+        }
+        (Value::Array(login), Value::Array(other)) if login.len() == other.len() => {
+            for (value, new) in login.iter_mut().zip(other) {
+                take_tokens(value, new, tokens);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// True if both values are tokens, or times, of one kind. An empty one is that of an agent that was
+/// logged out.
+fn is_token(old: &Value, new: &Value) -> bool {
+    match (old, new) {
+        (Value::String(_), Value::String(new)) => {
+            let is_printed = |byte: u8| byte.is_ascii_graphic();
+            !new.is_empty() && new.len() <= LONGEST_TOKEN && new.bytes().all(is_printed)
+        }
+        (Value::Number(_), Value::Number(new)) => new.as_f64().is_some_and(|new| new > 0.0),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKENS: &[&str] = &["access", "refresh", "expires"];
+
+    fn taken(users: &str, other: &str) -> Option<Value> {
+        let bytes = with_tokens(users.as_bytes(), other.as_bytes(), TOKENS)?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    #[test]
+    fn only_the_values_of_tokens_come_back() {
+        let users = r#"{"a":{"type":"oauth","access":"1","refresh":"2","expires":3,"url":"mine"}}"#;
+        let other = r#"{"a":{"type":"wellknown","access":"9","refresh":"8","expires":7,"url":"theirs","key":"LD_PRELOAD"},
+            "https://evil":{"type":"wellknown","key":"PATH","token":"x"}}"#;
+        let expected = serde_json::json!({
+            "a": {"type": "oauth", "access": "9", "refresh": "8", "expires": 7, "url": "mine"}
+        });
+        assert_eq!(taken(users, other), Some(expected));
+    }
+
+    #[test]
+    fn what_is_no_token_changes_nothing() {
+        let users = r#"{"a":{"access":"1","expires":3},"access":{"key":"mine"}}"#;
+        for other in [
+            "",
+            "[]",
+            "no JSON",
+            users,
+            r#"{"a":{"access":null,"expires":"soon"},"access":"x"}"#,
+            r#"{"a":{"access":"","expires":0}}"#,
+            r#"{"a":{"access":"x\ny"}}"#,
+            r#"{"a":{"access":{"key":"x"}}}"#,
+            r#"{"access":{"key":"theirs"}}"#,
+        ] {
+            assert_eq!(taken(users, other), None, "{other}");
+        }
+        assert_eq!(taken("no JSON", r#"{"access":"x"}"#), None);
+    }
+}

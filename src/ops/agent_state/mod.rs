@@ -1,0 +1,170 @@
+//! The directories in which the agents of an attempt keep their state: the attempt's own, so that an agent
+//! writes nothing of the user's. They begin with copies of the user's settings, have a copy of the user's
+//! login while a command runs, and stay with the run.
+mod copies;
+mod login;
+mod users;
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::agents::{self, StateVariable};
+use crate::error::{Error, IoContext, Result};
+use crate::fs::tree::delete_tree;
+use crate::fs::{atomic, regular};
+use crate::model::FORMAT;
+use crate::model::name::Name;
+use crate::ops::agent_state::copies::Copies;
+use crate::ops::agent_state::login::{CopiedLogin, Settled};
+use crate::ops::agent_state::users::UsersState;
+use crate::ops::session::Session;
+use crate::store::candidate::CandidateRef;
+
+/// `agent.toml`: what git-frites knows of the state directories. No guarded command can write to it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct AgentStateRecord {
+    /// The record's format.
+    version: u32,
+    /// The agents that have state directories, in the order of their first commands.
+    agents: Vec<Name>,
+    /// The logins that lie in the state directories now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    logins: Vec<CopiedLogin>,
+}
+
+/// Makes the state directories of an agent for its next command, with the user's login as it is now.
+/// Gives the variables that name them: none without an agent, or if no variable moves its state.
+pub fn prepare(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    agent: Option<&Name>,
+) -> Result<Vec<(String, OsString)>> {
+    let Some(agent) = agent else { return Ok(Vec::new()) };
+    let variables = agents::state(&session.config, agent);
+    if variables.is_empty() {
+        return Ok(Vec::new());
+    }
+    settle(session, candidate);
+    let root = candidate.agent_state();
+    let failed = || format!("could not make the state directory of the agent '{agent}'");
+    make_private(&root).context(failed)?;
+    let users = UsersState::of(session);
+    let mut copies = Copies::default();
+    for variable in &variables {
+        begin(&root, variable, &users, &mut copies).context(failed)?;
+    }
+    for path in copies.left_out {
+        let path = path.display();
+        session.ui.warn(format!("{candidate}: its agent '{agent}' runs without '{path}': it cannot be copied, or is too large"));
+    }
+    let logins: Vec<(CopiedLogin, Vec<u8>)> =
+        variables.iter().flat_map(|variable| login::of_user(variable, &users)).collect();
+    // Before a login lies there: whoever goes on after a kill removes it.
+    let mut record = read(candidate);
+    if !record.agents.contains(agent) {
+        record.agents.push(agent.clone());
+    }
+    record.logins = logins.iter().map(|(login, _)| login.clone()).collect();
+    save(candidate, &record)?;
+    for (login, bytes) in &logins {
+        login.write(&root, bytes).context(failed)?;
+    }
+    let at = |variable: StateVariable| (variable.name.clone(), root.join(variable.name).into());
+    Ok(variables.into_iter().map(at).collect())
+}
+
+/// Prepares the state directories that a candidate has, for a person who goes on in its worktree. Gives
+/// their variables.
+pub fn prepare_again(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+) -> Result<Vec<(String, OsString)>> {
+    let agents = read(candidate).agents;
+    let mut variables = Vec::new();
+    for agent in &agents {
+        variables.extend(prepare(session, candidate, Some(agent))?);
+    }
+    Ok(variables)
+}
+
+/// Takes the logins out of a candidate's state directories. Where an agent has refreshed one, and the
+/// user's is still the one that was copied, the user's gets the new tokens. What cannot be done is a
+/// warning.
+pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
+    let mut record = read(candidate);
+    if record.logins.is_empty() {
+        return;
+    }
+    let users = UsersState::of(session);
+    for login in std::mem::take(&mut record.logins) {
+        match login.settle(&candidate.agent_state(), &users) {
+            Ok(Settled::Kept) => {}
+            Ok(Settled::GivenBack(file)) => {
+                let file = file.display();
+                session
+                    .ui
+                    .note(format!("{candidate}: its agent has refreshed the login in '{file}'"));
+            }
+            Err(e) => {
+                let path = login.in_state(&candidate.agent_state());
+                let error = Error::io(format!("could not take '{}' away", path.display()), e);
+                session.ui.warn(format!("{candidate}: {}", error.message));
+            }
+        }
+    }
+    if let Err(error) = save(candidate, &record) {
+        session.ui.warn(error.message);
+    }
+}
+
+/// Makes the directory of one variable, unless it is there: with the user's settings, and where it is
+/// for all programs with links to what is the user's.
+fn begin(
+    root: &Path,
+    variable: &StateVariable,
+    users: &UsersState,
+    copies: &mut Copies,
+) -> io::Result<()> {
+    let directory = root.join(&variable.name);
+    if fs::symlink_metadata(&directory).is_ok_and(|meta| meta.is_dir()) {
+        return Ok(());
+    }
+    // Half a directory must not look like one.
+    let new = root.join(".new");
+    delete_tree(&new)?;
+    make_private(&new)?;
+    if let Some(known) = variable.known {
+        for (from, path) in users.settings(known) {
+            copies.copy(&from, &new.join(path));
+        }
+        if let (Some(own), Some(of_user)) = (known.own, users.directory(known)) {
+            copies::link_others(&of_user, own, &new)?;
+        }
+    }
+    delete_tree(&directory)?;
+    fs::rename(new, directory)
+}
+
+/// Makes a directory that only this user can enter, unless it is there.
+fn make_private(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).recursive(true).create(directory)
+}
+
+/// The record; an empty one if there is none, or if it is damaged: an unguarded command can write to it.
+fn read(candidate: CandidateRef<'_>) -> AgentStateRecord {
+    let text = regular::read_text(&candidate.agent_record()).ok();
+    let record = text.and_then(|text| toml::from_str(&text).ok());
+    record.unwrap_or(AgentStateRecord { version: FORMAT, agents: Vec::new(), logins: Vec::new() })
+}
+
+fn save(candidate: CandidateRef<'_>, record: &AgentStateRecord) -> Result<()> {
+    let text = toml::to_string(record)
+        .map_err(|e| Error::internal(format!("could not write a record: {e}")))?;
+    atomic::write(&candidate.agent_record(), text.as_bytes())
+}

@@ -1,0 +1,79 @@
+//! The agents of a run that told that they cannot go on, because of their account or their environment: no
+//! further command of theirs is started.
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use crate::agents;
+use crate::error::Result;
+use crate::model::agent_stop::AgentStop;
+use crate::model::candidate::{Candidate, State};
+use crate::model::name::Name;
+use crate::model::run::Run;
+use crate::ops::capture::Captured;
+use crate::ops::session::Session;
+use crate::process::{last_lines, last_words};
+use crate::store::candidate::CandidateRef;
+
+/// The last lines of an agent's output in which the reason is sought: what it wrote before is its work.
+const LINES: usize = 20;
+
+/// What agents have told since the commands of a run began.
+#[derive(Default)]
+pub struct StoppedAgents(Mutex<BTreeMap<Name, AgentStop>>);
+
+impl StoppedAgents {
+    /// The reason why an agent cannot go on, if it told one at the end of its output. Nothing is
+    /// remembered.
+    pub fn told(session: &Session, agent: Option<&Name>, log: &Path) -> Option<AgentStop> {
+        let patterns = agents::stop_patterns(&session.config, agent?);
+        patterns.find(&last_words(log, LINES)).or_else(|| patterns.find(&last_lines(log, LINES)))
+    }
+
+    /// Marks a candidate whose agent cannot go on, so that no other of that agent is started.
+    pub fn mark(&self, agent: Option<&Name>, record: &mut Candidate, told: &AgentStop) {
+        set_limited(record, told);
+        if let Some(agent) = agent {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(agent.clone()).or_insert_with(|| told.clone());
+        }
+    }
+
+    /// Marks a candidate that is not to be started, because its agent cannot go on; none if it can be
+    /// started.
+    pub fn refuse(
+        &self,
+        session: &Session,
+        candidate: CandidateRef<'_>,
+        agent: Option<&Name>,
+    ) -> Result<Option<Captured>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((agent, told)) = agent.and_then(|agent| all.get_key_value(agent)) else {
+            return Ok(None);
+        };
+        let record = candidate.update(|record| set_limited(record, told))?;
+        let why = record.why_limited(agent);
+        session.ui.note(format!("{candidate}: not started: {why}"));
+        session.stored(candidate).map(Some)
+    }
+}
+
+fn set_limited(record: &mut Candidate, told: &AgentStop) {
+    record.state = State::Limited;
+    record.reason = Some(told.line.clone());
+    record.resets.clone_from(&told.resets);
+    record.fault = told.fault;
+}
+
+/// The reason why an agent could not go on in a run, in words; none if it was started again since, or
+/// never stopped.
+pub fn why_stopped(session: &Session, run: &Run, agent: &Name) -> Result<Option<String>> {
+    for candidate in session.store.candidates(run) {
+        let assigned = run.agents.get(candidate.name).and_then(|a| a.agent.as_ref());
+        let record = candidate.record()?;
+        if assigned == Some(agent) && record.state == State::Limited {
+            return Ok(Some(record.why_limited(agent)));
+        }
+    }
+    Ok(None)
+}

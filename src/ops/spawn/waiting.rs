@@ -1,0 +1,119 @@
+//! Ends the command of an agent that waits for the network without an end. It says so again and again,
+//! so that no limit on silence ends it.
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+use crate::model::agent_stop::StopPatterns;
+use crate::model::outcome::Outcome;
+use crate::process::interrupt::{self, Cancel};
+use crate::process::{self, End, Follower, Job};
+
+/// How long an agent may wait where no idle limit is given: a network that is gone for a moment comes back.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The longest time between two looks at the output.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The longest line that is read: what is longer says more than that the agent waits.
+const LONGEST: usize = 64 << 10;
+
+/// Runs a job to its end. Output by which an agent says that it waits for the network counts as silence:
+/// after the job's idle limit, or two minutes, the command is ended, as if it had timed out. `tell` is
+/// called once, when the agent begins to wait.
+pub(super) fn run(job: &Job<'_>, patterns: &StopPatterns, tell: &dyn Fn(Duration)) -> Result<End> {
+    if !patterns.can_wait() {
+        return process::run(job);
+    }
+    // The log of this command is another file than one that is there now.
+    let _ = std::fs::remove_file(job.log);
+    let cancel = Cancel::default();
+    let (ended, until) = channel();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            let end = process::run_until(job, &cancel);
+            drop(ended);
+            end
+        });
+        let patience = job.limits.idle.unwrap_or(PATIENCE);
+        let mut watch = WaitWatch { patterns, log: Follower::new(job.log), rest: Vec::new() };
+        let is_ended = watch.gives_up(patience, &until, tell);
+        if is_ended {
+            cancel.cancel();
+        }
+        let end = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let is_ours = is_ended && end.cancelled && interrupt::signal().is_none();
+        Ok(match is_ours {
+            true => End { outcome: Outcome::TimedOut, cancelled: false, ..end },
+            false => end,
+        })
+    })
+}
+
+/// The output of an agent, as it is read while the agent runs.
+struct WaitWatch<'a> {
+    patterns: &'a StopPatterns,
+    log: Follower,
+    /// The beginning of a line that is not whole yet.
+    rest: Vec<u8>,
+}
+
+/// What the output since the last look says.
+enum Said {
+    Nothing,
+    Waits,
+    Works,
+}
+
+impl WaitWatch<'_> {
+    /// Looks at the output until the command has ended, or until the agent has waited for so long; true
+    /// then.
+    fn gives_up(
+        &mut self,
+        patience: Duration,
+        until: &Receiver<()>,
+        tell: &dyn Fn(Duration),
+    ) -> bool {
+        let look = LOOK.min(patience / 4);
+        let mut waits: Option<Duration> = None;
+        let mut is_told = false;
+        loop {
+            let before = Instant::now();
+            if until.recv_timeout(look) != Err(RecvTimeoutError::Timeout) {
+                return false;
+            }
+            match self.look() {
+                Said::Nothing => {}
+                Said::Works => waits = None,
+                Said::Waits => waits = waits.or(Some(Duration::ZERO)),
+            }
+            let Some(waited) = &mut waits else { continue };
+            if !std::mem::replace(&mut is_told, true) {
+                tell(patience);
+            }
+            // While git-frites stands still, so does the command.
+            *waited += before.elapsed().min(2 * look);
+            if *waited >= patience {
+                return true;
+            }
+        }
+    }
+
+    fn look(&mut self) -> Said {
+        // A log that cannot be read says nothing about the agent.
+        let Ok(new) = self.log.read() else { return Said::Works };
+        self.rest.extend(new);
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
+            return if self.rest.len() > LONGEST { Said::Works } else { Said::Nothing };
+        };
+        let rest = self.rest.split_off(end + 1);
+        let lines = std::mem::replace(&mut self.rest, rest);
+        let lines = String::from_utf8_lossy(&lines);
+        let said: Vec<&str> = lines.lines().filter(|line| !line.trim().is_empty()).collect();
+        match said.iter().all(|line| self.patterns.only_waits(line)) {
+            _ if said.is_empty() => Said::Nothing,
+            true => Said::Waits,
+            false => Said::Works,
+        }
+    }
+}

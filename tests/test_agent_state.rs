@@ -1,0 +1,325 @@
+//! The directories in which agents keep their state: one for each attempt. Stand-ins on PATH write there as the
+//! agents of these names do.
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::common::{World, files_below, make_executable, write};
+
+/// The login of Claude Code, with a token.
+fn login(token: &str) -> String {
+    format!(
+        r#"{{"claudeAiOauth":{{"accessToken":"{token}","refreshToken":"r","expiresAt":1,"scopes":["a"]}}}}"#
+    )
+}
+
+/// A world with a stand-in for each of these agents, which changes a file and then does as told.
+fn world_with(agents: &[(&str, &str)]) -> World {
+    let mut world = World::new();
+    let bin = world.home().join("bin");
+    let path = std::env::join_paths(
+        std::iter::once(bin.clone()).chain(std::env::split_paths(&world.env("PATH"))),
+    );
+    world.set_env("PATH", path.unwrap());
+    for (agent, script) in agents {
+        set_agent(&world, agent, script);
+    }
+    world
+}
+
+fn set_agent(world: &World, agent: &str, script: &str) {
+    let file = world.home().join("bin").join(agent);
+    write(&file, format!("#!/bin/sh\ncat > /dev/null\necho work >> README\n{script}\n"));
+    make_executable(&file);
+}
+
+/// Runs one attempt of an agent.
+fn attempt(world: &World, agent: &str) -> String {
+    world.frites(["spawn", "--agent", agent, "-p", "x"]).expect(0).stderr
+}
+
+/// The state directory of the first candidate of an agent in run 1.
+fn state(world: &World, agent: &str, variable: &str) -> PathBuf {
+    world.repo.join(format!(".frites/runs/1/{agent}-1/agent/{variable}"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path.as_ref()).unwrap_or_else(|e| panic!("{}: {e}", path.as_ref().display()))
+}
+
+fn in_home(world: &World, path: &str, text: &str) -> PathBuf {
+    let file = world.home().join(path);
+    write(&file, text);
+    file
+}
+
+#[test]
+fn each_attempt_of_an_agent_has_a_state_directory_that_stays_with_the_run() {
+    let keep =
+        r#"echo kept > "$CLAUDE_CONFIG_DIR/history"; cat "$CLAUDE_CONFIG_DIR/history" > seen"#;
+    let codex = r#"echo kept > "$CODEX_HOME/state.sqlite""#;
+    let gemini = r#"mkdir "$GEMINI_CLI_HOME/.gemini"; echo kept > "$GEMINI_CLI_HOME/.gemini/x""#;
+    let opencode = r#"for of in "$XDG_CONFIG_HOME" "$XDG_DATA_HOME" "$XDG_STATE_HOME" "$XDG_CACHE_HOME"
+        do mkdir "$of/opencode"; echo kept > "$of/opencode/x"; done"#;
+    let world = world_with(&[
+        ("claude", keep),
+        ("codex", codex),
+        ("gemini", gemini),
+        ("opencode", opencode),
+        ("aider", r#"test -z "$CLAUDE_CONFIG_DIR$CODEX_HOME$GEMINI_CLI_HOME""#),
+    ]);
+    let home = files_below(&world.home());
+    let agents = ["claude=2", "codex", "gemini", "opencode", "aider"];
+    let words = agents.iter().flat_map(|agent| ["--agent", agent]);
+    world.frites(["spawn", "-p", "x"].into_iter().chain(words)).expect(0);
+    for (agent, files) in [
+        ("claude", &["CLAUDE_CONFIG_DIR/history"][..]),
+        ("codex", &["CODEX_HOME/state.sqlite"]),
+        ("gemini", &["GEMINI_CLI_HOME/.gemini/x"]),
+        ("opencode", &["XDG_CONFIG_HOME/opencode/x", "XDG_DATA_HOME/opencode/x"]),
+        ("opencode", &["XDG_STATE_HOME/opencode/x", "XDG_CACHE_HOME/opencode/x"]),
+    ] {
+        for file in files {
+            assert_eq!(read(state(&world, agent, file)), "kept\n");
+        }
+        let directory = state(&world, agent, files[0].split('/').next().unwrap());
+        assert_eq!(directory.metadata().unwrap().mode() & 0o777, 0o700);
+    }
+    assert!(!world.repo.join(".frites/runs/1/aider-1/agent").exists());
+    let changed: Vec<PathBuf> = files_below(&world.home());
+    let in_repo = |path: &&PathBuf| path.starts_with(&world.repo);
+    assert_eq!(
+        changed.iter().filter(|path| !in_repo(path)).collect::<Vec<_>>(),
+        home.iter().filter(|path| !in_repo(path)).collect::<Vec<_>>(),
+        "nothing is written to HOME"
+    );
+    let names = world.git(["ls-tree", "-r", "--name-only", "refs/frites/1/claude-1"]);
+    assert!(names.contains("seen") && !names.contains("history"), "{names}");
+    // A later round goes on with it, and so does a person.
+    set_agent(&world, "claude", r#"echo again >> "$CLAUDE_CONFIG_DIR/history""#);
+    let again = ["spawn", "--again", "1/claude-1", "--agent", "claude", "-p", "more"];
+    world.frites(again).expect(0);
+    let show = ["exec", "1/claude-1", "--", "sh", "-c", "cat $CLAUDE_CONFIG_DIR/history"];
+    assert_eq!(world.frites(show).expect(0).out(), "kept\nagain\n");
+    assert_eq!(read(state(&world, "claude", "CLAUDE_CONFIG_DIR/history")), "kept\nagain\n");
+    // It goes with the records.
+    world.frites(["clean", "1"]).expect(0);
+    assert!(state(&world, "claude", "CLAUDE_CONFIG_DIR/history").exists());
+    world.frites(["clean", "1", "--forget"]).expect(0);
+    assert!(!world.repo.join(".frites/runs/1").exists());
+    world.assert_clean();
+}
+
+#[test]
+fn state_begins_with_copies_of_the_users_login_and_settings() {
+    let look = r#"cd "$CLAUDE_CONFIG_DIR"; cat .credentials.json .claude.json settings.json skills/a/SKILL.md >> "$OLDPWD/README"
+        stat -c %a .credentials.json hooks/hook >> "$OLDPWD/README"; test ! -e projects"#;
+    let mut world = world_with(&[("claude", look)]);
+    let home = world.home();
+    in_home(&world, ".claude/.credentials.json", "the login\n");
+    in_home(&world, ".claude/projects/p/1.jsonl", "a conversation\n");
+    in_home(&world, ".claude.json", "the account\n");
+    let dotfiles = in_home(&world, "dotfiles/settings.json", "settings\n");
+    symlink(&dotfiles, home.join(".claude/settings.json")).unwrap();
+    in_home(&world, "dotfiles/skill/SKILL.md", "a skill\n");
+    fs::create_dir_all(home.join(".claude/skills")).unwrap();
+    symlink(home.join("dotfiles/skill"), home.join(".claude/skills/a")).unwrap();
+    symlink("nowhere", home.join(".claude/skills/broken")).unwrap();
+    make_executable(&in_home(&world, ".claude/hooks/hook", "#!/bin/sh\n"));
+    let said = attempt(&world, "claude");
+    let made = world.git(["cat-file", "-p", "refs/frites/1/claude-1:README"]);
+    let seen = "the login\nthe account\nsettings\na skill\n600\n700";
+    assert!(made.ends_with(seen), "{made}");
+    assert!(!said.contains("warning"), "{said}");
+    // The login is there for the command alone.
+    let login = state(&world, "claude", "CLAUDE_CONFIG_DIR/.credentials.json");
+    assert!(!login.exists());
+    let show = ["exec", "1/claude-1", "--", "sh", "-c", "cat $CLAUDE_CONFIG_DIR/.credentials.json"];
+    assert_eq!(world.frites(show).expect(0).out(), "the login\n");
+    world.frites(["clean", "1"]).expect(0);
+    assert!(!login.exists());
+    // Where the user has the variable, its directory is the user's.
+    let other = home.join("other");
+    fs::create_dir(&other).unwrap();
+    for (file, text) in [
+        (".credentials.json", "login 2\n"),
+        (".claude.json", "account 2\n"),
+        ("settings.json", "2\n"),
+    ] {
+        write(&other.join(file), text);
+    }
+    world.set_env("CLAUDE_CONFIG_DIR", &other);
+    set_agent(
+        &world,
+        "claude",
+        r#"cat "$CLAUDE_CONFIG_DIR"/.c*.json "$CLAUDE_CONFIG_DIR/settings.json" > README"#,
+    );
+    attempt(&world, "claude");
+    let made = world.git(["cat-file", "-p", "refs/frites/2/claude-1:README"]);
+    assert_eq!(made, "account 2\nlogin 2\n2");
+}
+
+#[test]
+fn a_login_that_was_refreshed_goes_back_and_nothing_that_an_agent_obeys_does() {
+    let world = world_with(&[]);
+    let refresh = format!(
+        r#"cd "$CLAUDE_CONFIG_DIR"; echo '{}' > new; mv new .credentials.json
+        echo evil > settings.json; echo evil > CLAUDE.md; echo evil > hooks/hook; echo evil > .claude.json"#,
+        login("new").replace("[\"a\"]", "[\"evil\"],\"server\":\"evil\"")
+    );
+    set_agent(&world, "claude", &refresh);
+    let real = in_home(&world, "dotfiles/login", &login("old"));
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    let file = world.home().join(".claude/.credentials.json");
+    let settings = in_home(&world, ".claude/settings.json", "mine");
+    let hook = in_home(&world, ".claude/hooks/hook", "mine");
+    let account = in_home(&world, ".claude.json", "mine");
+    symlink(&real, &file).unwrap();
+    let said = attempt(&world, "claude");
+    assert!(said.contains("1/claude-1: its agent has refreshed the login in"), "{said}");
+    let got: serde_json::Value = serde_json::from_str(&read(&real)).unwrap();
+    let expected: serde_json::Value = serde_json::from_str(&login("new")).unwrap();
+    assert_eq!(got, expected);
+    assert!(file.is_symlink());
+    assert_eq!(real.metadata().unwrap().mode() & 0o777, 0o640);
+    for file in [settings, hook, account] {
+        assert_eq!(read(&file), "mine", "{}", file.display());
+    }
+    assert!(!world.home().join(".claude/CLAUDE.md").exists());
+    assert!(!state(&world, "claude", "CLAUDE_CONFIG_DIR/.credentials.json").exists());
+}
+
+#[test]
+fn a_login_stays_as_it_is_if_the_user_has_another_one_meanwhile_or_the_new_one_is_none() {
+    let new = login("new");
+    let write_new = format!(r#"echo '{new}' > "$CLAUDE_CONFIG_DIR/.credentials.json""#);
+    let users = format!(r#"echo '{}' > "$LOGIN"; {write_new}"#, login("by hand"));
+    let cases: [(&str, &str, &str); 6] = [
+        ("changed by the user", &users, "by hand"),
+        ("removed", r#"rm "$CLAUDE_CONFIG_DIR/.credentials.json""#, "old"),
+        ("no JSON", r#"echo text > "$CLAUDE_CONFIG_DIR/.credentials.json""#, "old"),
+        (
+            "a link",
+            &format!(
+                r#"cd "$CLAUDE_CONFIG_DIR"; echo '{new}' > other; ln -sf other .credentials.json"#
+            ),
+            "old",
+        ),
+        (
+            "a FIFO",
+            r#"cd "$CLAUDE_CONFIG_DIR"; rm .credentials.json; mkfifo .credentials.json"#,
+            "old",
+        ),
+        (
+            "too large",
+            r#"dd if=/dev/zero bs=1M count=2 2>&1 | tr '\0' ' ' >> "$CLAUDE_CONFIG_DIR/.credentials.json""#,
+            "old",
+        ),
+    ];
+    for (case, script, expected) in cases {
+        let mut world = world_with(&[("claude", script)]);
+        // `changed by the user` is done by the attempt itself, which must be able to.
+        world.set_env("FRITES_SPAWN_GUARD", "off");
+        let file = in_home(&world, ".claude/.credentials.json", &format!("{}\n", login("old")));
+        world.set_env("LOGIN", &file);
+        attempt(&world, "claude");
+        assert_eq!(read(&file), format!("{}\n", login(expected)), "{case}");
+    }
+}
+
+#[test]
+fn a_refreshed_login_goes_back_after_a_kill_too() {
+    let script = r#"cd "$CLAUDE_CONFIG_DIR"; sed s/old/new/ .credentials.json > new; mv new .credentials.json
+        kill -9 $(cat "$HOME/pid"); sleep 60"#;
+    let mut world = world_with(&[("claude", script)]);
+    world.set_env("FRITES_SPAWN_GUARD", "off");
+    let file = in_home(&world, ".claude/.credentials.json", &login("old"));
+    let spawn = r#"echo $$ > "$HOME/pid"; exec git-frites spawn --agent claude -p x"#;
+    assert_ne!(world.sh(&world.repo, spawn).code, 0);
+    assert_eq!(read(&file), login("old"));
+    set_agent(&world, "claude", "");
+    world.frites(["run", "--resume", "1", "--test", "true"]).expect(0);
+    assert!(read(&file).contains("\"new\""), "{}", read(&file));
+}
+
+#[test]
+fn no_link_of_an_attempt_leads_the_next_login_elsewhere() {
+    let script = r#"cd "$GEMINI_CLI_HOME"; rm -rf .gemini; ln -s "$HOME/else" .gemini"#;
+    let world = world_with(&[("gemini", script)]);
+    in_home(&world, ".gemini/oauth_creds.json", r#"{"access_token":"old"}"#);
+    let other = in_home(&world, "else/oauth_creds.json", "mine");
+    attempt(&world, "gemini");
+    let again = ["spawn", "--again", "1/gemini-1", "--agent", "gemini", "-p", "more"];
+    let said = world.frites(again).expect(4).stderr;
+    let why = "failed (could not make the state directory of the agent 'gemini'";
+    assert!(said.contains(why), "{said}");
+    assert_eq!(read(other), "mine");
+}
+
+#[test]
+fn the_directories_of_all_programs_lead_to_the_users_but_for_the_agents_own() {
+    let script = r#"git config --get user.pet >> README; cat "$XDG_DATA_HOME/opencode/auth.json" >> README
+        echo '{"a":{"type":"wellknown","access":"new","key":"PATH"},"https://evil":{"type":"wellknown"}}' > "$XDG_DATA_HOME/opencode/auth.json"
+        echo x > "$XDG_CACHE_HOME/opencode/mine"; ls "$XDG_CONFIG_HOME/opencode" >> README"#;
+    let mut world = world_with(&[("opencode", script)]);
+    for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+        world.unset_env(name);
+    }
+    world.unset_env("GIT_CONFIG_GLOBAL");
+    in_home(&world, ".config/git/config", "[user]\npet = cat\nname = n\nemail = e@x\n");
+    in_home(&world, ".config/opencode/opencode.json", "{}");
+    in_home(&world, ".config/opencode/node_modules/x/index.js", "");
+    let file = in_home(
+        &world,
+        ".local/share/opencode/auth.json",
+        r#"{"a":{"type":"oauth","access":"old"}}"#,
+    );
+    in_home(&world, ".cache/opencode/models.json", "{}");
+    attempt(&world, "opencode");
+    let made = world.git(["cat-file", "-p", "refs/frites/1/opencode-1:README"]);
+    assert!(
+        made.ends_with("cat\n{\"a\":{\"type\":\"oauth\",\"access\":\"old\"}}opencode.json"),
+        "{made}"
+    );
+    let got: serde_json::Value = serde_json::from_str(&read(&file)).unwrap();
+    assert_eq!(got, serde_json::json!({"a": {"type": "oauth", "access": "new"}}));
+    assert!(!world.home().join(".cache/opencode/mine").exists());
+}
+
+#[test]
+fn variables_of_other_agents_are_configured() {
+    let world = world_with(&[("mine", r#"env | grep -e ^MINE -e ^CLAUDE >> README; exit 0"#)]);
+    world.git(["config", "frites.agents.mine.command", "mine"]);
+    in_home(&world, ".claude/settings.json", "mine");
+    let readme =
+        |run: &str| world.git(["cat-file", "-p", &format!("refs/frites/{run}/mine-1:README")]);
+    let at = |run: &str, variable: &str| {
+        let directory = format!(".frites/runs/{run}/mine-1/agent/{variable}");
+        format!("{variable}={}", world.repo.join(directory).display())
+    };
+    attempt(&world, "mine");
+    assert!(readme("1").ends_with("work"), "{}", readme("1"));
+    world.git(["config", "frites.agents.mine.state", "MINE_HOME"]);
+    attempt(&world, "mine");
+    assert!(readme("2").ends_with(&at("2", "MINE_HOME")), "{}", readme("2"));
+    world.git(["config", "--add", "frites.agents.mine.state", "MINE_DATA"]);
+    attempt(&world, "mine");
+    assert!(
+        readme("3").contains(&at("3", "MINE_DATA")) && readme("3").contains(&at("3", "MINE_HOME"))
+    );
+    world.git(["config", "--unset-all", "frites.agents.mine.state"]);
+    world.git(["config", "frites.agents.mine.state", "claude"]);
+    attempt(&world, "mine");
+    assert!(readme("4").ends_with(&at("4", "CLAUDE_CONFIG_DIR")), "{}", readme("4"));
+    let settings = world.repo.join(".frites/runs/4/mine-1/agent/CLAUDE_CONFIG_DIR/settings.json");
+    assert_eq!(read(settings), "mine");
+    world.git(["config", "frites.agents.mine.state", "off"]);
+    attempt(&world, "mine");
+    assert!(readme("5").ends_with("work"));
+    world.git(["config", "frites.agents.mine.state", "../x"]);
+    world.frites(["diff"]).refuses(128, "'agents.mine.state' takes off");
+    assert_eq!(
+        World::new().frites(["config", "agents.codex.state"]).expect(0).out(),
+        "CODEX_HOME\n"
+    );
+}
