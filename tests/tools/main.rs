@@ -3,6 +3,7 @@
 //! libtest knows when it compiles which tests it ignores. libtest-mimic lets a test find it out when it runs.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+mod agents;
 mod cheats;
 mod cold;
 #[path = "../common/mod.rs"]
@@ -47,7 +48,8 @@ use std::process::ExitCode;
 use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
-    let mut trials = cheats::trials();
+    let mut trials = agents::trials();
+    trials.extend(cheats::trials());
     trials.extend(cold::trials());
     trials.extend(completion::trials());
     trials.extend(file_systems::trials());

@@ -35,9 +35,28 @@ macro_rules! runners {
 }
 pub const RUNNERS: &str = runners!();
 
+/// The directory of coding agents.
+macro_rules! agents {
+    () => {
+        concat!(env!("CARGO_MANIFEST_DIR"), "/target/agents/node_modules")
+    };
+}
+pub const AGENTS: &str = agents!();
+
+/// The probe for a coding agent, and where it belongs.
+macro_rules! agent {
+    ($name:literal) => {
+        concat!("HOME=$PWD '", agents!(), "/.bin/", $name, "' --version")
+    };
+}
+
 tools! {
     BASH_COMPLETION: "test -e /usr/share/bash-completion/bash_completion", "bash-completion is not installed";
     CARGO: "cargo --version", "cargo is not installed";
+    CLAUDE: agent!("claude"), "Claude Code is not in target/agents";
+    CODEX: agent!("codex"), "Codex is not in target/agents";
+    GEMINI: agent!("gemini"), "Gemini CLI is not in target/agents";
+    OPENCODE: agent!("opencode"), "OpenCode is not in target/agents";
     CC: "cc --version", "no C compiler is installed";
     CASE_SENSITIVE_DISK: ": > a && ! test -e A", "names that differ in case alone are one file on this disk";
     CHROMIUM: "chromium --headless --no-sandbox --disable-gpu --dump-dom about:blank | grep -q html", "Chromium is not installed, or does not start here";
