@@ -13,6 +13,7 @@ trials! {
     what_is_opened_can_be_written_to: [LANDLOCK, NAMESPACES];
     what_a_killed_git_frites_leaves_is_captured: [LANDLOCK, NAMESPACES];
     doctor_says_that_landlock_guards: [LANDLOCK, NAMESPACES];
+    an_agent_writes_its_own_state_and_no_other: [LANDLOCK, NAMESPACES];
 }
 
 /// A run of this shell script in a candidate, where the system allows no further user namespace.
@@ -166,4 +167,29 @@ fn doctor_says_that_landlock_guards() {
     assert!(guard(without).contains("attempts are confined by Landlock"));
     let with = world.frites(["doctor", "--json"]).expect(0).json();
     assert!(guard(with).contains("attempts are guarded"));
+}
+
+fn an_agent_writes_its_own_state_and_no_other() {
+    let mut world = guarded();
+    world.set_env("XDG_CONFIG_HOME", world.home().join(".config"));
+    let script = r#"#!/bin/sh
+        cat > /dev/null
+        refuses() { if (eval "$1") 2>>refusals; then echo "$1" >> written; fi; }
+        case $FRITES_CANDIDATE in opencode-1) sibling=opencode-2;; *) sibling=opencode-1; esac
+        refuses 'echo x > $XDG_DATA_HOME/../../../$sibling/agent/XDG_DATA_HOME/x'
+        refuses 'echo x > $XDG_DATA_HOME/../../agent.toml'
+        echo mine > $XDG_DATA_HOME/mine; echo mine > $XDG_CONFIG_HOME/mine; echo 1 >> README"#;
+    let program = world.home().join("agent");
+    crate::common::write(&program, script);
+    crate::common::make_executable(&program);
+    world.git(["config", "frites.agents.opencode.command", program.to_str().unwrap()]);
+    without_namespaces(&world, "git frites spawn --agent opencode=2 -p x").expect(0);
+    for name in ["opencode-1", "opencode-2"] {
+        let state = world.repo.join(format!(".frites/runs/1/{name}/agent"));
+        assert_eq!(fs::read_to_string(state.join("XDG_DATA_HOME/mine")).unwrap(), "mine\n");
+        assert_eq!(fs::read_to_string(state.join("XDG_CONFIG_HOME/mine")).unwrap(), "mine\n");
+        let files = world.git(["ls-tree", "--name-only", &format!("refs/frites/1/{name}")]);
+        assert!(files.contains("refusals") && !files.contains("written"), "{files}");
+    }
+    world.assert_clean();
 }

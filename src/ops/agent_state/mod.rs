@@ -9,13 +9,13 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::agents::{self, StateVariable};
 use crate::error::{Error, IoContext, Result};
-use crate::fs::tree::delete_tree;
+use crate::fs::tree::{delete_tree, nearest_real};
 use crate::fs::{atomic, regular};
 use crate::model::FORMAT;
 use crate::model::name::Name;
@@ -91,6 +91,20 @@ pub fn prepare_again(
         variables.extend(prepare(session, candidate, Some(agent))?);
     }
     Ok(variables)
+}
+
+/// The directory of a candidate's state directories, without links; none if there is none.
+pub fn directory(candidate: CandidateRef<'_>) -> Option<PathBuf> {
+    let root = candidate.agent_state();
+    let is_real = fs::symlink_metadata(&root).is_ok_and(|meta| meta.is_dir());
+    is_real.then(|| nearest_real(&root))
+}
+
+/// The variables that lead to a candidate's state directories.
+pub fn variables(session: &Session, candidate: CandidateRef<'_>) -> Vec<String> {
+    let agents = read(candidate).agents;
+    let variables = agents.iter().flat_map(|agent| agents::state(&session.config, agent));
+    variables.map(|variable| variable.name).collect()
 }
 
 /// Takes the logins out of a candidate's state directories. Where an agent has refreshed one, and the

@@ -12,6 +12,7 @@ use crate::fs::tree::nearest_real;
 use crate::git::own_dir::OwnGitDir;
 use crate::git::own_dir::mark::is_fork;
 use crate::git::worktree;
+use crate::ops::agent_state;
 use crate::ops::mirror;
 use crate::ops::session::Session;
 use crate::ops::spawn::landlocked;
@@ -151,9 +152,7 @@ impl Guard {
             .chain([nearest_real(&root), common.to_owned()])
             .filter(|path| path.exists() && *path != dir && !writable.contains(&path.as_path()))
             .collect();
-        let state = candidate.agent_state();
-        let state = fs::symlink_metadata(&state).is_ok_and(|meta| meta.is_dir()).then_some(state);
-        let state = state.map(|state| nearest_real(&state));
+        let state = agent_state::directory(candidate);
         let writable = writable.into_iter().chain([dir.as_path()]).chain(state.as_deref());
         mounts.extend(needed(&replaced, writable, protected.iter().map(PathBuf::as_path)));
         Ok(WorldSpec { dir, mounts, network: true, ..WorldSpec::default() })

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::fs::tree::nearest_real;
 use crate::git::own_dir::OwnGitDir;
 use crate::git::own_dir::mark::is_fork;
+use crate::ops::agent_state;
 use crate::ops::session::Session;
 use crate::ops::spawn::guard;
 use crate::oracle::restricted::{PrivateDirectories, Restrictions};
@@ -24,6 +25,9 @@ pub(super) fn confinement(
     let own = restrictions.directories()?;
     let dir = candidate.worktree();
     let mut restriction = restrictions.of(&nearest_real(&dir), &own);
+    restriction.writable.extend(agent_state::directory(candidate));
+    let of_agent = agent_state::variables(session, candidate);
+    restriction.variables.retain(|(name, _)| !of_agent.contains(name));
     if !is_fork(&dir) {
         let admin = guard::admin_of(session, &dir)?;
         let git = OwnGitDir::make(&session.repo, &admin, &candidate.own_git())?;
