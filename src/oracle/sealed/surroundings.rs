@@ -168,7 +168,7 @@ pub fn of(
     );
     let writable = named(&options.write, Some(&checkout));
     let mut cut = named(&options.cut, Some(&checkout));
-    cut.retain(|path| path.is_file() && !checkout.starts_with(path));
+    cut.retain(|path| path.is_file() && !path.starts_with(&checkout));
     Ok(Surroundings { checkout, git_dir, of_the_user, temporary, hidden, cut, writable })
 }
 

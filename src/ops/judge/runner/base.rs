@@ -75,7 +75,7 @@ impl OracleRunner<'_> {
         let found = self.once(warmth).get_or_judge(&tree, || {
             let judged = JudgedTree { tree, commit };
             let logs = report.logs.directory();
-            if let Some(results) = self.find_cached(&judged, &report, Warmth::Warm)? {
+            if let Some(results) = self.find_cached(&judged, &report, self.warmth())? {
                 return Ok(Some(TreeOutcome { results, logs }));
             }
             let end = self.run_on_commit(&commit, &report, cancel, warmth)?;

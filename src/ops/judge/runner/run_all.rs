@@ -83,8 +83,8 @@ impl OracleRunner<'_> {
         Ok((Effort { ran_base, ..effort }, base.map(|base| base.baseline)))
     }
 
-    /// The share of the base that candidates are judged over first.
-    fn warmth(&self) -> Warmth {
+    /// The share of the base that trees are judged over first.
+    pub(super) fn warmth(&self) -> Warmth {
         if self.may_be_warm { Warmth::Warm } else { Warmth::Cold }
     }
 
