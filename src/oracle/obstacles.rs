@@ -29,6 +29,9 @@ const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// The one of them with files of users.
 const SHARED_MEMORY: &str = "/dev/shm";
 
+/// The calls that make files there, and Python's names for them: nobody prints the path of such a file.
+const CALLS_ON_SHARED_MEMORY: [&str; 3] = ["shm_open", "sem_open", "SemLock"];
+
 /// The obstacle that the log of a command that failed speaks of. Its words prove nothing: code under
 /// test can print them.
 pub(super) fn in_log(log: &Path, confinement: &Confinement) -> Option<Obstacle> {
@@ -53,6 +56,12 @@ fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
         let small = line.to_lowercase();
         if words.iter().any(|words| small.contains(words)) {
             let lines = [line].into_iter().chain(before.iter().rev().copied());
+            let calls = CALLS_ON_SHARED_MEMORY;
+            if lines.clone().any(|line| calls.iter().any(|call| line.contains(call)))
+                && let Some(path) = withheld(Path::new(SHARED_MEMORY), confinement)
+            {
+                return Some(path);
+            }
             let mut paths = lines.flat_map(|line| absolute_paths(&plain::line(line)));
             if let Some(path) = paths.find_map(|path| withheld(&path, confinement)) {
                 return Some(path);
@@ -159,11 +168,17 @@ mod tests {
             closed.display()
         );
         let new = closed.join("new");
+        let python =
+            "File \"/usr/lib/python3/multiprocessing/synchronize.py\", line 57, in __init__
+            sl = self._semlock = _multiprocessing.SemLock(
+            PermissionError: [Errno 13] Permission denied";
+        let shared = Path::new(SHARED_MEMORY).is_dir().then(|| PathBuf::from(SHARED_MEMORY));
         for (log, confinement, expected) in [
             (read_only(&new), &sealed, Some(&new)),
             (read_only(&closed), &sealed, Some(&closed)),
             (cargo, &sealed, Some(&closed.join("x"))),
             (denied(&new), &landlock, Some(&new)),
+            (python.to_owned(), &landlock, shared.as_ref()),
             // A mode or an owner refuses a write with EACCES, in sealed worlds as outside.
             (denied(&new), &sealed, None),
             (read_only(&new), &landlock, None),

@@ -59,12 +59,12 @@ impl Restrictions {
         Restrictions { open, links_home: true, memory: None }
     }
 
-    /// Makes directories of their own for commands.
-    pub fn directories(&self) -> Result<PrivateDirectories> {
+    /// Makes directories of their own for commands in a checkout.
+    pub fn directories(&self, checkout: &Path) -> Result<PrivateDirectories> {
         let mut own = PrivateDirectories::make()?;
         let home = own.home();
         own.variables = make_private_directory(&home)
-            .and_then(|()| linked_home::make(&home, self.links_home, &self.open))
+            .and_then(|()| linked_home::make(&home, self.links_home, checkout, &self.open))
             .context(|| format!("could not make '{}'", home.display()))?;
         own.variables.extend(own.java_options());
         Ok(own)

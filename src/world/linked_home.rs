@@ -32,11 +32,14 @@ const LOCK: &str = "lck";
 /// The local repository of Maven, which adds files to every directory that it reads.
 const MAVEN: &str = ".m2/repository";
 
+/// The file of a project that is built with Maven.
+const PROJECT_OF_MAVEN: &str = "pom.xml";
+
 /// Deeper than any directory of such a repository.
 const ALL: usize = 64;
 
 /// The most directories that are made for what is linked below the first level: it takes time for each
-/// tree, whether it needs them or not.
+/// tree.
 const MOST_DIRECTORIES: usize = 5_000;
 
 /// A directory of the private home that is no link.
@@ -60,10 +63,15 @@ struct OwnDirectories<'a> {
 
 /// Makes the empty directory `home` a home directory of its own, and gives the variables that lead programs
 /// there. Without `is_linked` it shows nothing of the user's. A cache that has an `open` path in it stays
-/// the user's: commands can write there.
+/// the user's: commands can write there. Maven's repository can be added to where the `checkout` needs it.
 ///
 /// Fails if a directory or link cannot be made. What cannot be read of the user's is left out.
-pub fn make(home: &Path, is_linked: bool, open: &[PathBuf]) -> io::Result<Vec<(String, OsString)>> {
+pub fn make(
+    home: &Path,
+    is_linked: bool,
+    checkout: &Path,
+    open: &[PathBuf],
+) -> io::Result<Vec<(String, OsString)>> {
     let of_user = user_home().unwrap_or_default();
     if open.iter().any(|path| of_user.starts_with(path)) {
         return Ok(Vec::new());
@@ -71,7 +79,8 @@ pub fn make(home: &Path, is_linked: bool, open: &[PathBuf]) -> io::Result<Vec<(S
     let variables = vec![("HOME".to_owned(), home.into())];
     let left = Cell::new(MOST_DIRECTORIES);
     let mut own = OwnDirectories { home, is_linked, all: BTreeMap::new(), left, variables };
-    for known in USER_DIRECTORIES {
+    let uses_maven = checkout.join(PROJECT_OF_MAVEN).exists();
+    for known in USER_DIRECTORIES.iter().filter(|known| known.default != MAVEN || uses_maven) {
         own.add_known(known, &of_user, open)?;
     }
     if is_linked {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::common::World;
 use crate::common::processes::living;
-use crate::tool::{NAMESPACES, trials, without_namespaces};
+use crate::tool::{NAMESPACES, SECCOMP, WITHOUT_LANDLOCK, trials, without_namespaces};
 use crate::traces::files_below;
 
 trials! {
@@ -19,7 +19,7 @@ trials! {
     a_time_limit_and_an_interrupt_end_a_guarded_command: [NAMESPACES];
     what_a_killed_supervisor_or_git_frites_leaves_is_captured: [NAMESPACES];
     submodules_can_be_updated: [NAMESPACES];
-    the_configuration_opens_paths_or_requires_the_guard: [NAMESPACES];
+    the_configuration_opens_paths_or_requires_the_guard: [NAMESPACES, SECCOMP];
     a_bare_repository_and_a_worktree_root_elsewhere_are_guarded: [NAMESPACES];
     gc_of_the_user_does_not_disturb_a_guarded_attempt: [NAMESPACES];
     a_fork_is_guarded_and_needs_no_other_directory: [NAMESPACES];
@@ -302,7 +302,9 @@ fn the_configuration_opens_paths_or_requires_the_guard() {
     assert_eq!(fs::read_to_string(world.repo.join("src/opened")).unwrap(), "opened\n");
     let refused = |mode: &str| {
         let spawn = "git frites spawn -c a -- sh -c 'echo 1 > README; echo x > ~/repo/escaped'";
-        without_namespaces(&world, &format!("FRITES_SPAWN_GUARD={mode} exec {spawn}"))
+        let without_landlock = format!("python3 -c '{WITHOUT_LANDLOCK}'");
+        let script = format!("FRITES_SPAWN_GUARD={mode} exec {without_landlock} {spawn}");
+        without_namespaces(&world, &script)
     };
     refused("required").refuses(128, "attempts cannot be guarded: no world can be made here");
     assert!(!world.repo.join("escaped").exists());

@@ -167,6 +167,8 @@ fn caches_lead_to_directories_that_are_thrown_away() {
         fs::write(home.join(dir).join("kept"), "mine").unwrap();
     }
     world.set_env("GOCACHE", elsewhere.join("go-build"));
+    world.write("pom.xml", "<project/>");
+    world.commit("a project of Maven");
     world.attempts(&["echo changed > README"]);
     let before = user_files(&world);
     let script = format!(

@@ -12,6 +12,7 @@ trials! {
     pip_installs_a_local_package: [LANDLOCK, PYTHON];
     maven_tests_over_what_the_user_has_downloaded: [LANDLOCK, MAVEN];
     gradle_tests_with_the_users_settings: [LANDLOCK, GRADLE];
+    semaphores_of_python_name_the_directory_to_open: [LANDLOCK, PYTHON];
 }
 
 /// A world in which Landlock confines commands, with a project.
@@ -112,4 +113,19 @@ dependencies { testCompile files('/usr/share/java/junit4.jar', '/usr/share/java/
     let test = "! grep -q 'return 2' src/main/java/tiny/Value.java || exec gradle -q --no-daemon --offline test
         test -e README && ! grep -q 'return [^1]' src/main/java/tiny/Value.java";
     assert_right_wins(&world, JAVA_RIGHT, test);
+}
+
+fn semaphores_of_python_name_the_directory_to_open() {
+    let world = project(&[("lock.py", "import multiprocessing\nmultiprocessing.Lock()\n")]);
+    world.attempts(&["echo '# 1' >> lock.py"]);
+    let judge = ["judge", "--no-cache", "--test", "python3 lock.py"];
+    let answer = world.frites(judge);
+    assert!(
+        answer.stderr.contains("git config --add frites.sandbox.write /dev/shm"),
+        "{}",
+        answer.stderr
+    );
+    let mut world = world;
+    world.set_env("FRITES_SANDBOX_WRITE", "/dev/shm");
+    world.frites(judge).expect(0);
 }

@@ -147,7 +147,7 @@ fn what_a_killed_git_frites_leaves_is_captured() {
         ready.display()
     );
     without_namespaces(&world, &killed);
-    world.frites(["capture", "1"]);
+    world.frites(["capture", "1"]).expect(0);
     assert_eq!(world.git(["log", "--format=%s", "frites/run/1/a"]), "one\nbase");
     let worktree = world.worktree("1/a");
     let common =

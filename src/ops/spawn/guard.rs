@@ -122,24 +122,33 @@ impl Guard {
     /// The world for commands in a candidate's worktree, with a git directory of its own. What they
     /// do there is brought back when the candidate is captured.
     pub fn world(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<GuardedWorld> {
+        let dir = candidate.worktree();
+        let admin = worktree::admin_of(&session.repo, &dir)?.ok_or_else(|| {
+            Error::fatal(format!("git does not know '{}' as a worktree any more", dir.display()))
+                .hint(format!("repair it: `git worktree repair {}`", dir.display()))
+        })?;
         if self.is_landlocked {
-            let (confinement, own) =
-                landlocked::confinement(session, candidate, self.writable.clone())?;
+            let open = self.writable.clone();
+            let (confinement, own) = landlocked::confinement(session, candidate, &admin, open)?;
             return Ok(GuardedWorld { confinement, _own: Some(own) });
         }
-        let confinement = Confinement::Sealed(self.sealed(session, candidate)?);
+        let confinement = Confinement::Sealed(self.sealed(session, candidate, &admin)?);
         Ok(GuardedWorld { confinement, _own: None })
     }
 
-    fn sealed(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<WorldSpec> {
+    fn sealed(
+        &self,
+        session: &Session,
+        candidate: CandidateRef<'_>,
+        admin: &Path,
+    ) -> Result<WorldSpec> {
         let dir = candidate.worktree();
-        let admin = admin_of(session, &dir)?;
         let common = session.repo.common_dir();
         let mut mounts = vec![Mount::Devices];
         // What lies below a mount that replaces a directory needs a mount of its own.
         let mut replaced = vec![Path::new("/dev")];
         if !is_fork(&dir) {
-            let own = OwnGitDir::make(&session.repo, &admin, &candidate.own_git())?;
+            let own = OwnGitDir::make(&session.repo, admin, &candidate.own_git())?;
             mounts.extend(own.mounts(common)?);
             replaced.push(common);
         }
@@ -157,14 +166,6 @@ impl Guard {
         mounts.extend(needed(&replaced, writable, protected.iter().map(PathBuf::as_path)));
         Ok(WorldSpec { dir, mounts, network: true, ..WorldSpec::default() })
     }
-}
-
-/// The administrative entry of a worktree. Fails if git does not know it.
-pub(super) fn admin_of(session: &Session, dir: &Path) -> Result<PathBuf> {
-    worktree::admin_of(&session.repo, dir)?.ok_or_else(|| {
-        Error::fatal(format!("git does not know '{}' as a worktree any more", dir.display()))
-            .hint(format!("repair it: `git worktree repair {}`", dir.display()))
-    })
 }
 
 /// The paths that every guarded command can write to: directories of the user's, those for

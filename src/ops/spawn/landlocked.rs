@@ -1,5 +1,5 @@
 //! The guard of attempts where no world can be made: Landlock confines their commands.
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::fs::tree::nearest_real;
@@ -7,30 +7,29 @@ use crate::git::own_dir::OwnGitDir;
 use crate::git::own_dir::mark::is_fork;
 use crate::ops::agent_state;
 use crate::ops::session::Session;
-use crate::ops::spawn::guard;
 use crate::oracle::restricted::{PrivateDirectories, Restrictions};
 use crate::process::world_spec::Confinement;
 use crate::store::candidate::CandidateRef;
 
-/// The confinement of a candidate's command. `open` are the paths that it can write to beside its worktree,
-/// its git directory and directories that go with it.
+/// The confinement of a candidate's command. `admin` is the administrative entry of its worktree; `open` are
+/// the paths that it can write to beside the worktree, its git directory and directories that go with it.
 ///
 /// The worktree's git finds the repository again when the candidate is captured.
 pub(super) fn confinement(
     session: &Session,
     candidate: CandidateRef<'_>,
+    admin: &Path,
     open: Vec<PathBuf>,
 ) -> Result<(Confinement, PrivateDirectories)> {
     let restrictions = Restrictions::of_attempt(open);
-    let own = restrictions.directories()?;
     let dir = candidate.worktree();
+    let own = restrictions.directories(&dir)?;
     let mut restriction = restrictions.of(&nearest_real(&dir), &own);
     restriction.writable.extend(agent_state::directory(candidate));
     let of_agent = agent_state::variables(session, candidate);
     restriction.variables.retain(|(name, _)| !of_agent.contains(name));
     if !is_fork(&dir) {
-        let admin = guard::admin_of(session, &dir)?;
-        let git = OwnGitDir::make(&session.repo, &admin, &candidate.own_git())?;
+        let git = OwnGitDir::make(&session.repo, admin, &candidate.own_git())?;
         git.enter(session.repo.common_dir(), &dir)?;
         restriction.writable.push(git.dir().to_owned());
     }

@@ -16,7 +16,7 @@ use crate::model::path::TreePath;
 use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::log_end;
-use crate::oracle::restricted::Restrictions;
+use crate::oracle::restricted::PrivateDirectories;
 use crate::oracle::run::{self as oracle_run, ExecContext, OracleEnd};
 use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
@@ -97,7 +97,7 @@ impl OracleRunner<'_> {
             None => {
                 let files = &checkout.checkout.files;
                 let dir = &files.worktree.path;
-                let own = self.restrictions.as_ref().map(Restrictions::directories).transpose()?;
+                let own = self.directories(dir)?;
                 let confinement = |_| {
                     let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
                     Some(Confinement::Landlock(restrictions.of(dir, own)))
@@ -243,7 +243,7 @@ impl OracleRunner<'_> {
         let dir = &worktree.path;
         let run = || {
             let Some(tree) = layered.copy_into(worktree, commit)? else { return Ok(None) };
-            let own = self.restrictions.as_ref().map(Restrictions::directories).transpose()?;
+            let own = self.directories(dir)?;
             let confinement = |_| {
                 let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
                 Some(Confinement::Landlock(restrictions.of(dir, own)))
@@ -284,6 +284,11 @@ impl OracleRunner<'_> {
     pub(super) fn not_started(&self, report: &ReportTo, reason: &str) -> OracleEnd {
         self.session.ui.warn(format!("{}: {reason}", report.name));
         OracleEnd::Finished(oracle_run::not_started(self.oracle, reason))
+    }
+
+    /// Directories of their own for commands that Landlock confines; none if others run.
+    fn directories(&self, checkout: &Path) -> Result<Option<PrivateDirectories>> {
+        self.restrictions.as_ref().map(|all| all.directories(checkout)).transpose()
     }
 
     fn execute(
