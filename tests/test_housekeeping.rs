@@ -134,6 +134,61 @@ fn judged_commits_survive_a_collection_by_the_test_command() {
 }
 
 #[test]
+fn notes_of_landings_beside_a_collection_are_not_fatal_and_lose_no_object() {
+    let world = World::new();
+    world.judged("true", &["echo one > README"]);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let _ = world.run(&world.repo, "git", ["gc", "-q", "--prune=now"]);
+            }
+        });
+        let _stop = Stop(&over);
+        for _ in 0..rounds() {
+            // Staged: git itself can lose a commit that it makes meanwhile (`git help gc`, NOTES).
+            for _ in 0..4 {
+                world.frites(["apply"]).expect(0);
+                world.frites(["apply", "--undo"]).expect(0);
+            }
+            world.frites(["status"]).expect(0);
+        }
+    });
+    for name in world.git(["for-each-ref", "--format=%(refname)"]).lines() {
+        world.git(["-c", "core.commitGraph=false", "rev-list", "--objects", "--quiet", name]);
+    }
+}
+
+#[test]
+fn state_whose_commit_is_gone_heals() {
+    let world = World::new();
+    world.judged("true", &["echo one > README"]);
+    let state = || world.git(["for-each-ref", "--format=%(objectname)", "refs/frites/1/@state"]);
+    let lose = || {
+        let state = state();
+        let (directory, file) = state.split_at(2);
+        let objects = world.repo.join(".git/objects");
+        fs::remove_file(objects.join(directory).join(file)).unwrap();
+    };
+    // Read: nobody knows any more that it was discarded.
+    world.frites(["clean", "1/c1"]).expect(0);
+    lose();
+    fs::remove_file(world.repo.join(".frites/runs/1/c1/candidate.toml")).unwrap();
+    world.frites(["status"]).expect(0);
+    assert_eq!(state(), "");
+    world.assert_clean();
+    // Written: the new one stands alone.
+    world.frites(["apply"]).expect(0);
+    lose();
+    world.frites(["apply", "--undo"]).expect(0);
+    assert_eq!(
+        world.git(["log", "--format=%s", "refs/frites/1/@state/c1"]),
+        "frites: 1/c1 is undone\nbase"
+    );
+    world.assert_clean();
+}
+
+#[test]
 fn refs_of_a_killed_judge_are_removed() {
     let world = World::new();
     let run = world.attempts(&["echo one > README; echo one > src/lib.txt"]);

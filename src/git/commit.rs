@@ -10,6 +10,7 @@ use crate::git::index::write_without_files;
 use crate::git::repo::Repo;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 
 /// The message of a commit in the user's name.
 #[derive(Clone, Debug)]
@@ -138,6 +139,31 @@ pub fn commit_tree<'a>(
 ) -> Result<Oid> {
     let parents: Vec<&Oid> = parents.into_iter().collect();
     repo.store(|objects| objects.add_commit(tree, parents.iter().copied(), message))
+}
+
+/// Points a ref at a new commit of a tree by git-frites, also beside a collection of garbage: a ref is
+/// set only to objects that are all there. Refs reach the tree and the parents already.
+///
+/// An old commit of the ref that is gone is no parent: the ref is made anew.
+pub fn commit_to_ref(
+    repo: &Repo,
+    name: &RefName,
+    tree: &Oid,
+    parents: &[&Oid],
+    message: &str,
+    why: &str,
+) -> Result<()> {
+    repo.retry_during_gc(|| {
+        let mut old = repo.read_ref(name)?;
+        if let Some(gone) = old.filter(|old| !repo.is_commit(old)) {
+            // With its log, which git would call damaged.
+            repo.update_ref(name, None, Some(&gone), "its commit is gone")?;
+            old = None;
+        }
+        let parents: Vec<&Oid> = parents.iter().copied().chain(&old).collect();
+        let commit = commit_tree(repo, tree, parents.iter().copied(), message)?;
+        repo.set_ref_whole(name, &commit, old.as_ref(), &parents, why)
+    })
 }
 
 /// A commit of `tree` on `parent` by git-frites. It depends on nothing else: equal trees on equal

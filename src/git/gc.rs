@@ -88,10 +88,8 @@ impl Repo {
             }
             return Err(error);
         }
-        let whole = moves.iter().try_for_each(|WholeMove { new, known, .. }| {
-            self.pack_beside_housekeeping(new, known)?;
-            self.require_whole(new, known)
-        });
+        let whole =
+            moves.iter().try_for_each(|WholeMove { new, known, .. }| self.keep_whole(new, known));
         let Err(lost) = whole else { return Ok(()) };
         let lost = lost.context("objects vanished while they were stored");
         match self.move_back(moves, &format!("{why} undone: objects were pruned")) {
@@ -113,6 +111,13 @@ impl Repo {
             all = all.and(moved);
         }
         all
+    }
+
+    /// Keeps the objects of a commit that a ref reaches since a moment, beside a collection of garbage that
+    /// does not know the ref yet. Fails if one of them is gone.
+    pub fn keep_whole(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
+        self.pack_beside_housekeeping(new, known)?;
+        self.require_whole(new, known)
     }
 
     /// Fails if an object that `new` reaches and `known` do not is missing.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use crate::error::Result;
-use crate::git::commit::commit_tree;
+use crate::git::commit::commit_to_ref;
 use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::model::candidate::{Candidate, Landing};
@@ -54,17 +54,14 @@ impl Store {
             Trailer::Into.line(branch.short())
         );
         let name = refs::conflicts(run, candidate);
-        let old = self.repo.read_ref(&name)?;
-        let parents = [from].into_iter().chain(&old);
         let tree = self.repo.commit(from)?.tree;
-        let commit = commit_tree(&self.repo, &tree, parents, &message)?;
-        self.repo.update_ref(&name, Some(&commit), old.as_ref(), "apply")
+        commit_to_ref(&self.repo, &name, &tree, &[from], &message, "apply")
     }
 
     /// The conflicts of a candidate that were left, resolved or not; none if it has landed or was
     /// undone since.
     pub fn left_conflicts(&self, run: &Name, candidate: &Name) -> Result<Option<LeftConflicts>> {
-        let Some(tip) = self.repo.read_ref(&refs::conflicts(run, candidate))? else {
+        let Some(tip) = read_whole(&self.repo, &refs::conflicts(run, candidate))? else {
             return Ok(None);
         };
         let read = self.repo.commit(&tip)?;
@@ -105,11 +102,8 @@ impl Store {
             message.push_str(&format!("\n{}", Trailer::Into.line(branch.short())));
         }
         let name = refs::landing_state(&run.run, candidate);
-        let old = self.repo.read_ref(&name)?;
-        let parents = [&run.base].into_iter().chain(&old);
         let tree = self.repo.commit(&run.base)?.tree;
-        let commit = commit_tree(&self.repo, &tree, parents, &message)?;
-        self.repo.update_ref(&name, Some(&commit), old.as_ref(), &landing.to_string())
+        commit_to_ref(&self.repo, &name, &tree, &[&run.base], &message, &landing.to_string())
     }
 
     /// Records that a candidate is made again, if its state was recorded.
@@ -146,12 +140,27 @@ pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<
     Ok(())
 }
 
+/// The commit of a ref that notes something; none if there is no such ref. One whose commit is gone says
+/// nothing any more, and git itself collects no garbage beside it: the ref is removed.
+fn read_whole(repo: &Repo, name: &RefName) -> Result<Option<Oid>> {
+    let Some(noted) = repo.read_ref(name)? else { return Ok(None) };
+    // It may be on its way into a pack.
+    match repo.retry_during_gc(|| repo.commit(&noted)) {
+        Err(_) if !repo.is_commit(&noted) => {
+            // A command that only reads may not write here.
+            let _ = repo.update_ref(name, None, Some(&noted), "its commit is gone");
+            Ok(None)
+        }
+        read => read.map(|_| Some(noted)),
+    }
+}
+
 /// Completes the record of a candidate that no commit has landed from its ref.
 fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     if candidate.landing != Landing::Pending {
         return Ok(());
     }
-    let noted = repo.read_ref(&refs::landing_state(&candidate.run, &candidate.candidate))?;
+    let noted = read_whole(repo, &refs::landing_state(&candidate.run, &candidate.candidate))?;
     let Some(commit) = noted else { return Ok(()) };
     let read = repo.commit(&commit)?;
     let landing = match Trailer::Landing.find(&read.message) {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::cli::{Git, nul_separated};
-use crate::git::commit::{CommitMessage, commit_tree};
+use crate::git::commit::{CommitMessage, commit_to_ref};
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::landing::advance::{self, FilesAfter};
 use crate::git::landing::overwrite::PartialCheckout;
@@ -240,11 +240,10 @@ fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &RefName) -> Res
     let add = scratch.git().call("update-index");
     add.args(["-z", "--add", "--remove", "--replace", "--stdin"]).stdin(list).run()?;
     let tree = scratch.write_tree()?;
-    let earlier = repo.read_ref(keep)?;
-    let parents = [&at.commit].into_iter().chain(&earlier);
-    let commit = commit_tree(repo, &tree, parents, "frites: withdrawn")?;
-    repo.update_ref(keep, Some(&commit), earlier.as_ref(), "apply withdrawn")?;
-    Ok(commit)
+    let parents = [&at.commit];
+    commit_to_ref(repo, keep, &tree, &parents, "frites: withdrawn", "apply withdrawn")?;
+    let lost = || Error::damaged(format!("'{keep}' was removed meanwhile"));
+    repo.read_ref(keep)?.ok_or_else(lost)
 }
 
 /// The state of a landing whose process was killed.

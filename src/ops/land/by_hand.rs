@@ -5,7 +5,7 @@ use std::iter;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::git::commit::commit_tree;
+use crate::git::commit::commit_to_ref;
 use crate::git::reflog::{self, BranchInReflog};
 use crate::git::repo::Repo;
 use crate::git::{refs, worktree};
@@ -193,8 +193,5 @@ pub(super) fn keep_resolution(repo: &Repo, run: &Run, from: &Oid, tip: &Oid) -> 
             .hint("delete its branch yourself: `git branch -D`"));
     }
     let keep = refs::withdrawn(&run.run);
-    let earlier = repo.read_ref(&keep)?;
-    let parents = [tip].into_iter().chain(&earlier);
-    let commit = commit_tree(repo, &resolution.tree, parents, "frites: withdrawn")?;
-    repo.update_ref(&keep, Some(&commit), earlier.as_ref(), "apply withdrawn")
+    commit_to_ref(repo, &keep, &resolution.tree, &[tip], "frites: withdrawn", "apply withdrawn")
 }

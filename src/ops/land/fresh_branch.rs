@@ -222,7 +222,7 @@ fn publish(
     let repo = &session.repo;
     let request =
         CommitRequest { tree: &plan.tree, parent: &intent.from.commit, merged: None, message };
-    let commit = make_commit(session, &request)?;
+    let commit = make_commit(session, &plan.run, &request)?;
     let mark = refs::landing(&intent.run, &intent.candidate);
     let old = repo.read_ref(&mark)?;
     let moves = [
@@ -275,6 +275,8 @@ fn commit_staged(
         return Err(no_commit(state));
     }
     let commit = repo.read_ref(&intent.branch)?.ok_or_else(|| no_commit(state))?;
+    // A collection of garbage that listed the refs before may have deleted it.
+    repo.keep_whole(&commit, &[&intent.from.commit])?;
     require_tree(session, &intent.tree, &commit, state)?;
     Ok(commit)
 }

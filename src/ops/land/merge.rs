@@ -8,6 +8,7 @@ use crate::integrity::trust;
 use crate::model::candidate::Landing;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
+use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::ops::judge::keep::KeptCommits;
 use crate::ops::land::commit::make_commit;
@@ -93,15 +94,16 @@ fn merge_plan(
     let parent = if base == start { &root } else { &base };
     let landed = make_commit(
         session,
+        &plan.run,
         &CommitRequest { tree: &plan.judged.tree, parent, merged: None, message: &own },
     )?;
     let request = CommitRequest {
         tree: &plan.tree,
-        parent: &committed_state(session, target)?,
+        parent: &committed_state(session, &plan.run, target)?,
         merged: Some(&landed),
         message: &merge_message(plan, options, target, message),
     };
-    let commit = make_commit(session, &request)?;
+    let commit = make_commit(session, &plan.run, &request)?;
     let intent = MoveIntent {
         run: plan.run.run.clone(),
         candidate: plan.candidate.clone(),
@@ -179,7 +181,7 @@ fn merge_message(
 
 /// The first parent of a merge: the target's tip, or a new commit of the work that its candidate
 /// has not committed.
-pub fn committed_state(session: &Session, target: &ResolvedTarget) -> Result<Oid> {
+pub fn committed_state(session: &Session, run: &Run, target: &ResolvedTarget) -> Result<Oid> {
     let repo = &session.repo;
     let tree = repo.commit(target.state())?.tree;
     if repo.commit(&target.tip)?.tree == tree {
@@ -192,6 +194,7 @@ pub fn committed_state(session: &Session, target: &ResolvedTarget) -> Result<Oid
     };
     make_commit(
         session,
+        run,
         &CommitRequest { tree: &tree, parent: &target.tip, merged: None, message: &message },
     )
 }

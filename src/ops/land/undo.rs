@@ -21,7 +21,7 @@ pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
     interrupt::listen();
     let candidate = landed(session, selection)?;
     match candidate.landing {
-        Landing::Merged => revert(session, candidate),
+        Landing::Merged => revert(session, &selection.run, candidate),
         _ => delete_branch(session, &selection.run, candidate),
     }
 }

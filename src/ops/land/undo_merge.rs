@@ -7,7 +7,9 @@ use crate::model::candidate::{Candidate, Landing};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
+use crate::model::run::Run;
 use crate::model::trailer::Trailer;
+use crate::ops::judge::keep::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::merge::{committed_state, execute, refuse_overwrite_in};
 use crate::ops::land::record::record_move;
@@ -18,7 +20,8 @@ use crate::store::events::MoveDetails;
 use crate::store::intents::MoveIntent;
 
 /// Reverts the merge, as `git revert -m 1` does, but in memory: conflicts leave nothing half done.
-pub(super) fn revert(session: &Session, candidate: Candidate) -> Result<UndoneLanding> {
+pub(super) fn revert(session: &Session, run: &Run, candidate: Candidate) -> Result<UndoneLanding> {
+    let _kept = KeptCommits::new(session, run);
     let Session { repo, store, .. } = session;
     let address = candidate.address();
     let lost = || {
@@ -64,7 +67,7 @@ pub(super) fn revert(session: &Session, candidate: Candidate) -> Result<UndoneLa
             .hint(format!("look at `git log {}..{}`", merge.short(), branch.short())));
     }
     refuse_overwrite_in(session, &target, &tree, "move them away and undo again")?;
-    let (commit, iteration) = commit_revert(session, &candidate, &target, &merge, &tree)?;
+    let (commit, iteration) = commit_revert(session, run, &candidate, &target, &merge, &tree)?;
     let intent = MoveIntent {
         run: candidate.run.clone(),
         candidate: candidate.candidate.clone(),
@@ -89,6 +92,7 @@ pub(super) fn revert(session: &Session, candidate: Candidate) -> Result<UndoneLa
 /// iteration that had landed.
 fn commit_revert(
     session: &Session,
+    run: &Run,
     candidate: &Candidate,
     target: &ResolvedTarget,
     merge: &Oid,
@@ -121,9 +125,9 @@ fn commit_revert(
         // As `git revert`: the hooks that `--no-verify` skips are for the commits of people.
         verify: false,
     };
-    let parent = committed_state(session, target)?;
+    let parent = committed_state(session, run, target)?;
     let request = CommitRequest { tree, parent: &parent, merged: None, message: &message };
-    Ok((make_commit(session, &request)?, iteration))
+    Ok((make_commit(session, run, &request)?, iteration))
 }
 
 /// The branch as a target: a candidate's worktree, if the branch is a candidate's and that worktree
