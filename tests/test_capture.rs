@@ -890,3 +890,78 @@ fn lost_times_of_files_stop_no_capture() {
     assert_eq!(world.git(["show", "refs/frites/1/c1:new"]), "two");
     world.git(["rev-list", "--objects", "--quiet", "--glob=refs/frites"]);
 }
+
+/// How attempts' commands run: with the user's permissions, or guarded.
+const GUARDS: [&str; 2] = ["off", "required"];
+
+#[test]
+fn content_that_is_only_staged_in_a_split_index_is_kept() {
+    for guard in GUARDS {
+        for script in [
+            // In the index itself, and in the part that it shares.
+            "git update-index --split-index; echo staged > new; git add new",
+            "echo staged > new; git add new; git update-index --split-index",
+        ] {
+            let mut world = World::new();
+            world.set_env("FRITES_SPAWN_GUARD", guard);
+            let script = format!("{script}; rm new; echo more >> README");
+            world.spawn(["-n", "1", "--", "sh", "-euc", &script]);
+            world.frites(["clean", "1/c1"]).expect(0);
+            world.git(["gc", "-q", "--prune=now"]);
+            let staged = world.sh(&world.repo, "echo staged | git hash-object --stdin").expect(0);
+            let kept = world.git(["rev-list", "--objects", "refs/frites/1/c1"]);
+            assert!(kept.contains(staged.out().trim()), "{guard}: {script}");
+            assert_eq!(world.git(["show", "refs/frites/1/c1:README"]), "hello\nmore");
+            world.assert_clean();
+        }
+    }
+}
+
+#[test]
+fn staged_content_beside_a_lost_object_is_kept() {
+    let attempt = attempt(
+        "echo lost > lost; echo staged > new; git add lost new; rm lost new
+        id=$(git rev-parse :lost); rm $(git rev-parse --git-common-dir)/objects/${id%${id#??}}/${id#??}",
+    );
+    let staged = attempt.world.sh(&attempt.dir, "git rev-parse :new").expect(0).out();
+    attempt.world.frites(["capture", "1/c1"]).expect(0);
+    let kept = attempt.world.git(["rev-list", "--objects", "refs/frites/1/c1"]);
+    assert!(kept.contains(staged.trim()), "{kept}");
+}
+
+#[test]
+fn sparse_checkout_of_an_attempt_deletes_nothing_outside_of_its_cone() {
+    for guard in GUARDS {
+        for how in ["--no-sparse-index", "--sparse-index"] {
+            let mut world = World::new();
+            world.set_env("FRITES_SPAWN_GUARD", guard);
+            world.write("in/a", "a\n");
+            world.write("in/b", "b\n");
+            world.write("out/deep/c", "c\n");
+            world.write("out/d", "d\n");
+            world.commit("directories");
+            let script = format!(
+                "echo D > out/d; echo new > out/new; git add .; git commit -qm outside
+                git sparse-checkout set {how} in; test ! -e out; rm in/a; echo B > in/b"
+            );
+            world.spawn(["-n", "1", "--", "sh", "-euc", &script]);
+            let tree = "refs/frites/1/c1";
+            let names = world.git(["ls-tree", "-r", "--name-only", tree]);
+            assert_eq!(
+                names.lines().collect::<Vec<_>>(),
+                ["README", "in/b", "out/d", "out/deep/c", "out/new", "src/lib.txt"],
+                "{guard} {how}"
+            );
+            assert_eq!(world.git(["show", &format!("{tree}:out/d")]), "D");
+            // Nothing has changed since, and a file that is there counts as it is.
+            let again = world.frites(["capture", "1/c1"]).expect(0).out();
+            assert!(again.starts_with("1/c1@1\tunchanged"), "{again}");
+            let there = world.worktree("1/c1/out/d");
+            fs::create_dir_all(there.parent().unwrap()).unwrap();
+            fs::write(there, "again\n").unwrap();
+            world.frites(["capture", "1/c1"]).expect(0);
+            assert_eq!(world.git(["show", &format!("{tree}:out/d")]), "again");
+            assert_eq!(world.git(["show", &format!("{tree}:out/new")]), "new");
+        }
+    }
+}

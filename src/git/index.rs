@@ -36,6 +36,34 @@ pub(super) fn read_index(file: &Path) -> Result<gix::index::File> {
     Ok(gix::index::File::from_state(state, file))
 }
 
+/// The bytes of a split index as one whole index; none if these are no split index, or if the shared
+/// one is not in this directory.
+pub(super) fn joined(bytes: &[u8], directory: &Path) -> Option<Vec<u8>> {
+    let time = FileTime::zero();
+    let (state, _) = State::from_bytes(bytes, time, SHA1, one_thread()).ok()?;
+    let whole = dissolved(&directory.join("index"), bytes, time, state.link()?).ok()?;
+    encoded(&whole).ok()
+}
+
+/// An index file with these entries alone.
+fn encoded(index: &State) -> Result<Vec<u8>> {
+    let mut bytes = encoded_entries(index)?;
+    bytes.extend_from_slice(NO_CHECKSUM.as_slice());
+    Ok(bytes)
+}
+
+/// The bytes in place of a checksum, as with `index.skipHash`.
+const NO_CHECKSUM: gix::ObjectId = SHA1.null();
+
+/// The beginning of an index file, up to the last entry.
+fn encoded_entries(index: &State) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let only_entries = Options { extensions: Extensions::None, skip_hash: true };
+    let written = State::write_to(index, &mut bytes, only_entries);
+    written.map_err(|e| Error::internal(format!("the index cannot be made: {e}")))?;
+    Ok(bytes)
+}
+
 const SHA1: gix::hash::Kind = gix::hash::Kind::Sha1;
 
 /// For the extensions gix would start a thread, which takes longer than to read them.
@@ -75,13 +103,10 @@ pub(super) fn write_without_files(repo: &Repo, tree: &Oid, file: &Path) -> Resul
     for entry in index.entries_mut() {
         entry.flags |= Flags::EXTENDED | Flags::SKIP_WORKTREE;
     }
-    let mut bytes = Vec::new();
-    let only_entries = Options { extensions: Extensions::None, skip_hash: true };
-    State::write_to(&index, &mut bytes, only_entries).map_err(|e| failed(&e))?;
+    let mut bytes = encoded_entries(&index)?;
     let cache = cached_tree(&gix, id, b"").map_err(|e| failed(&e))?;
     cache.write_to(&mut bytes).map_err(|e| failed(&e))?;
-    // In place of a checksum, as with `index.skipHash`.
-    bytes.extend_from_slice(gix.object_hash().null().as_slice());
+    bytes.extend_from_slice(NO_CHECKSUM.as_slice());
     fs::write(file, bytes).context(|| format!("could not write '{}'", file.display()))
 }
 
@@ -155,6 +180,12 @@ impl ScratchIndex {
     /// Sets and removes entries.
     pub fn edit(&self, edits: IndexEdits) -> Result<()> {
         edits.apply(self.git.call("update-index"))
+    }
+
+    /// Gives it the entries of another index.
+    pub fn write(&self, index: &State) -> Result<()> {
+        fs::write(&self.file, encoded(index)?)
+            .context(|| "could not write a temporary index".into())
     }
 
     /// Stores the entries as a tree.

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
+use gix::index::Entry;
 use gix::index::entry::{Flags, Mode};
 
-use crate::error::Result;
+use crate::error::{Cause, Result};
 use crate::fs::regular;
-use crate::git::capture::private_index::{copy_index, remove_from_index, set_mode};
+use crate::git::capture::private_index::{remove_from_index, set_mode};
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::nul_separated;
 use crate::git::index::{IndexEdits, ScratchIndex, entry_at, open_index};
@@ -86,7 +87,7 @@ impl AttemptGit {
             while in_base.next_if(|other| *other < path).is_some() {}
             if entry.mode == Mode::COMMIT {
                 tracked.submodules.insert(TreePath::new(path), entry.id);
-            } else if in_base.peek() != Some(&path) {
+            } else if entry.mode != Mode::DIR && in_base.peek() != Some(&path) {
                 tracked.files.insert(TreePath::new(path));
             }
         }
@@ -127,6 +128,37 @@ impl AttemptGit {
             }
         }
         Ok(tracked)
+    }
+
+    /// The files that the attempt's sparse checkout leaves out of its worktree, with the modes and objects
+    /// that they have in its index.
+    pub fn left_out(&self, repo: &Repo) -> Result<BTreeMap<TreePath, (EntryMode, ObjectId)>> {
+        let mut found = BTreeMap::new();
+        let is_left_out = |entry: &Entry| entry.flags.contains(Flags::SKIP_WORKTREE);
+        let Some(own) = &self.index else { return Ok(found) };
+        if !own.entries().iter().any(is_left_out) {
+            return Ok(found);
+        }
+        // git knows the files of a directory that stands for all of its files, too.
+        let scratch = ScratchIndex::empty(&repo.git())?;
+        scratch.write(own)?;
+        let list = scratch.git().call("ls-files").args(["-z", "-t", "--stage"]).bytes()?;
+        let gix = repo.gix();
+        for record in nul_separated(&list) {
+            let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
+            let fields = String::from_utf8_lossy(&record[..tab]).into_owned();
+            let mut fields = fields.split(' ');
+            let (tag, mode, id) = (fields.next(), fields.next(), fields.next());
+            let mode = mode.and_then(EntryMode::parse);
+            let id = id.and_then(|id| ObjectId::from_hex(id.as_bytes()).ok());
+            if let (Some("S"), Some(mode), Some(id)) = (tag, mode, id)
+                && mode != EntryMode::Submodule
+                && gix.has_object(id)
+            {
+                found.insert(TreePath::new(&record[tab + 1..]), (mode, id));
+            }
+        }
+        Ok(found)
     }
 
     /// The edits that give entries of the private index the modes that they have in the attempt's
@@ -189,7 +221,7 @@ impl AttemptGit {
         source: &CaptureSource<'_>,
         captured: &gix::index::File,
     ) -> Result<Option<Oid>> {
-        let (Some(admin), Some(own)) = (&self.admin, &self.index) else { return Ok(None) };
+        let Some(own) = &self.index else { return Ok(None) };
         let base = repo.index_of(source.base)?;
         // Mostly the attempt staged nothing, or everything. During a merge there is no tree.
         if have_equal_files(own, &base)
@@ -198,12 +230,13 @@ impl AttemptGit {
         {
             return Ok(None);
         }
-        let is_unsaved = |entry: &gix::index::Entry| {
+        let is_unsaved = |entry: &Entry| {
             let path = entry.path(own);
             let is_in = |index: &gix::index::File| {
                 index.entry_by_path(path).is_some_and(|other| other.id == entry.id)
             };
             entry.mode != Mode::COMMIT
+                && entry.mode != Mode::DIR
                 && !entry.flags.contains(Flags::INTENT_TO_ADD)
                 && !is_in(captured)
                 && !is_in(&base)
@@ -214,11 +247,20 @@ impl AttemptGit {
             return Ok(None);
         }
         let scratch = ScratchIndex::empty(&repo.git())?;
-        copy_index(&admin.join("index"), scratch.file())?;
-        let tree = remove_from_index(scratch.git(), source.base, &source.seeds_in(own))
-            .and_then(|()| scratch.write_tree());
-        // A damaged index holds nothing that could be kept.
-        let Ok(tree) = tree else { return Ok(None) };
+        scratch.write(own)?;
+        remove_from_index(scratch.git(), source.base, &source.seeds_in(own))?;
+        let tree = match scratch.write_tree() {
+            Err(error) if error.cause == Cause::Damaged => {
+                remove_from_index(scratch.git(), source.base, &lost_files(repo, own))?;
+                scratch.write_tree()
+            }
+            other => other,
+        };
+        let tree = match tree {
+            // Then it holds nothing that could be kept.
+            Err(error) if error.cause == Cause::Damaged => return Ok(None),
+            other => other?,
+        };
         let commit = commit::neutral(repo, &tree, source.base, commit::STAGED)?;
         match source.previous {
             Some(previous) if repo.is_ancestor(&commit, &previous.commit)? => Ok(None),
@@ -227,9 +269,17 @@ impl AttemptGit {
     }
 }
 
+/// The files of an index whose objects are gone.
+fn lost_files(repo: &Repo, index: &gix::index::File) -> BTreeSet<TreePath> {
+    let gix = repo.gix();
+    let is_lost = |entry: &&Entry| entry.mode != Mode::COMMIT && !gix.has_object(entry.id);
+    let lost = index.entries().iter().filter(is_lost);
+    lost.map(|entry| TreePath::new(entry.path(index))).collect()
+}
+
 /// The files of one index that another one does not have.
 fn files_only_in(one: &gix::index::File, other: &gix::index::File) -> BTreeSet<TreePath> {
-    let lacks = |(at, entry): &(usize, &gix::index::Entry)| {
+    let lacks = |(at, entry): &(usize, &Entry)| {
         entry.mode != Mode::COMMIT && entry_at(other, *at, entry.path(one)).is_none()
     };
     let found = one.entries().iter().enumerate().filter(lacks);

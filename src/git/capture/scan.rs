@@ -32,6 +32,8 @@ pub(super) struct Scan {
     pub removed: BTreeSet<TreePath>,
     /// The submodules that are not checked out and whose commit differs from the index.
     submodules: BTreeMap<TreePath, ObjectId>,
+    /// The files that a sparse checkout leaves out of the worktree and that differ from the index.
+    left_out: BTreeMap<TreePath, (EntryMode, ObjectId)>,
     /// The paths that git cannot hold.
     pub omissions: Omissions,
 }
@@ -64,6 +66,7 @@ impl Scan {
                 scan.staged.remove(&path);
             }
         }
+        scan.keep_left_out(source, attempt.left_out(repo)?, private);
         Ok(scan.completed(source, tracked, private))
     }
 
@@ -87,11 +90,36 @@ impl Scan {
         for path in &listing.untracked {
             scan.add_untracked(source, path, &tracked);
         }
+        scan.keep_left_out(source, attempt.left_out(repo)?, Some(private));
         let scan = scan.completed(source, tracked, Some(private));
         let is_usual = scan.omissions.unholdable.is_empty()
             && scan.submodules.is_empty()
+            && scan.left_out.is_empty()
             && !scan.touches(attributes::FILE);
         Ok(is_usual.then_some(scan))
+    }
+
+    /// Keeps files that are not there only because the attempt made its checkout sparse: they are as its
+    /// index has them.
+    fn keep_left_out(
+        &mut self,
+        source: &CaptureSource<'_>,
+        left_out: BTreeMap<TreePath, (EntryMode, ObjectId)>,
+        private: Option<&gix::index::File>,
+    ) {
+        for (path, (mode, id)) in left_out {
+            if !is_absent(source.worktree, &path) {
+                continue;
+            }
+            self.staged.remove(&path);
+            let entry = private.and_then(|index| index.entry_by_path(path.as_bstr()));
+            let is_same = |entry: &gix::index::Entry| {
+                entry.id == id && format!("{:06o}", entry.mode.bits()) == mode.to_string()
+            };
+            if !entry.is_some_and(is_same) {
+                self.left_out.insert(path, (mode, id));
+            }
+        }
     }
 
     /// Adds what no listing of the worktree tells.
@@ -145,6 +173,9 @@ impl Scan {
         let mut edits = IndexEdits::default();
         for (path, id) in &self.submodules {
             edits.set(EntryMode::Submodule, id, path);
+        }
+        for (path, (mode, id)) in &self.left_out {
+            edits.set(mode, id, path);
         }
         edit_index(git, edits)
     }
@@ -206,6 +237,15 @@ impl Scan {
 /// True if a directory above a path is a link.
 fn is_beyond_link(worktree: &Path, path: &TreePath) -> bool {
     path.parents().any(|directory| directory.on_disk(worktree).is_symlink())
+}
+
+/// True if there is nothing at a path, and nothing but directories above it.
+fn is_absent(worktree: &Path, path: &TreePath) -> bool {
+    let is_directory = |directory: TreePath| {
+        let meta = fs::symlink_metadata(directory.on_disk(worktree));
+        meta.map_or(true, |meta| meta.is_dir())
+    };
+    fs::symlink_metadata(path.on_disk(worktree)).is_err() && path.parents().all(is_directory)
 }
 
 /// True if a path is an empty directory, and no directory above it is a link.

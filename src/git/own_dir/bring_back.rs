@@ -2,11 +2,12 @@
 //! the refs that it made.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
-use crate::git::index::read_index;
+use crate::git::index::{joined, read_index};
 use crate::git::own_dir::{BRANCH, OwnGitDir, files, fork, objects, own_refs};
 use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
@@ -108,11 +109,18 @@ impl OwnGitDir {
     /// Reads the files and refs that are there now.
     fn read(&self, branch: &RefName) -> Found {
         // The index before the objects that it lists: these are never removed.
-        let entry = match self.is_fork {
+        let mut entry = match self.is_fork {
             true => files::read(&self.entry, fork::is_of_the_fork),
             false if !files::is_directory(&self.dir.join("worktrees")) => BTreeMap::new(),
             false => files::read(&self.entry, files::is_of_the_repository),
         };
+        // The shared part of a split index stays behind: in a fork it is no part of a worktree's state.
+        if let Some(index) = entry.get_mut(Path::new("index"))
+            && let Some(whole) = joined(index, &self.entry)
+        {
+            *index = whole;
+            entry.retain(|path, _| !path.as_os_str().as_bytes().starts_with(b"sharedindex."));
+        }
         let refs = own_refs::read(&self.dir);
         let given = regular::read(&self.room.join("refs")).unwrap_or_default();
         let given = own_refs::parse_packed(&given);
