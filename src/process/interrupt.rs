@@ -59,15 +59,17 @@ pub fn requests() -> usize {
 }
 
 /// From now on SIGINT, SIGTERM and SIGHUP end the running commands, not git-frites itself, and
-/// SIGTSTP stops the commands with git-frites. SIGHUP and SIGTSTP stay ignored if they were ignored
-/// from the start.
+/// SIGTSTP stops the commands with git-frites. SIGINT, SIGHUP and SIGTSTP stay ignored if they were
+/// ignored from the start.
 pub fn listen() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        // `nohup` ignores SIGHUP, so that the command goes on when the terminal is gone.
+        // `nohup` ignores SIGHUP, so that the command goes on when the terminal is gone, and a shell
+        // without job control ignores SIGINT for what it starts with `&`.
         let ignored = IgnoredSignals::now();
-        let optional = [SIGHUP, SIGTSTP].into_iter().filter(|signal| !ignored.contain(*signal));
-        let wanted = [SIGINT, SIGTERM, SIGCONT].into_iter().chain(optional);
+        let optional = [SIGINT, SIGHUP, SIGTSTP];
+        let optional = optional.into_iter().filter(|signal| !ignored.contain(*signal));
+        let wanted = [SIGTERM, SIGCONT].into_iter().chain(optional);
         let Ok(mut signals) = Signals::new(wanted) else { return };
         std::thread::spawn(move || signals.forever().for_each(received));
     });

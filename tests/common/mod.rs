@@ -18,11 +18,15 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use processes::{StartedProcesses, reset_ignored_signals};
+
 /// The settings of the tests' own, by which commands are confined in no way.
 pub const OF_THE_TESTS: [&str; 2] = ["FRITES_SANDBOX_MODE", "FRITES_SPAWN_GUARD"];
 
 /// A home directory, and a repository in it at `repo`.
 pub struct World {
+    /// Ended before their files are deleted.
+    _processes: StartedProcesses,
     root: TempDir,
     kept: Option<TempDir>,
     /// The user's checkout.
@@ -175,7 +179,8 @@ impl World {
                 std::env::var_os(name).unwrap_or_else(|| real_home.join(directory).into()),
             ));
         }
-        World { root, kept: None, repo, env }
+        reset_ignored_signals();
+        World { _processes: StartedProcesses::of(&home), root, kept: None, repo, env }
     }
 
     /// The home directory.
