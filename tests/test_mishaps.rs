@@ -55,6 +55,49 @@ fn lost_worktree_or_branch_does_not_stop_judging_of_others() {
 }
 
 #[test]
+fn worktree_that_was_removed_by_hand_is_gone_and_has_not_changed_nothing() {
+    let world = World::new();
+    world.attempts(&["echo x > x", "echo y > y; echo y >> y", "echo z > z"]);
+    world.frites(["capture", "1/c2"]).expect(0);
+    for address in ["1/c1", "1/c2"] {
+        fs::remove_dir_all(world.worktree(address)).unwrap();
+    }
+    let status = world.frites(["status"]).expect(0).out();
+    let state = |address: &str| {
+        let row = status.lines().find(|line| line.contains(address)).unwrap();
+        row.split("  ").map(str::trim).find(|cell| cell.contains("gone")).map(str::to_owned)
+    };
+    let states = ["1/c1", "1/c2", "1/c3"].map(state);
+    assert_eq!(states, [Some("gone".to_owned()), Some("open, gone".to_owned()), None], "{status}");
+    let json = world.frites(["status", "--json"]).expect(0).json();
+    assert_eq!(json["runs"][0]["candidates"][0]["gone"], true);
+    assert_eq!(json["runs"][0]["candidates"][2]["gone"], false);
+
+    let lost = world.frites(["capture", "1/c1"]).expect(1);
+    assert_eq!(lost.out(), "1/c1\tgone\n");
+    assert!(lost.stderr.contains("is gone, and nothing of it was captured"), "{}", lost.stderr);
+    let kept = world.frites(["capture", "1/c2"]).expect(0).out();
+    assert!(kept.starts_with("1/c2@1\tgone; before that: "), "{kept}");
+    let path =
+        world.frites(["path", "1/c1"]).refuses(128, "1/c1 has no worktree any more: it is gone");
+    assert!(path.stderr.contains("nothing of it was captured"), "{}", path.stderr);
+    let path =
+        world.frites(["path", "1/c2"]).refuses(128, "1/c2 has no worktree any more: it is gone");
+    assert!(path.stderr.contains("`git frites diff 1/c2`"), "{}", path.stderr);
+
+    let judged = world.frites(["judge", "--test", "test -e y"]).expect(0);
+    assert!(!judged.out().contains("changed nothing"), "{}", judged.out());
+    assert!(judged.out().contains("tests: "), "{}", judged.out());
+    assert!(judged.stderr.contains("1/c2: its worktree is gone; its last capture counts: 1/c2@1"));
+    world.attempts(&["echo x > x"]);
+    fs::remove_dir_all(world.worktree("2/c1")).unwrap();
+    let judged = world.frites(["judge", "--test", "true"]).expect(4);
+    assert!(judged.out().contains("no usable candidate: the worktree of c1 is gone"));
+    world.frites(["clean", "--all"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
 fn run_with_deleted_records_is_still_judged() {
     let world = World::new();
     let script = "echo x > x; rm -rf ../../../runs";

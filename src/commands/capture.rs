@@ -6,6 +6,7 @@ use crate::commands::values;
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
+use crate::model::verdict::GONE;
 use crate::ops::capture::Captured;
 use crate::ops::corrected;
 use crate::ops::session::Session;
@@ -76,10 +77,10 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
             session.ui.hint(format!("judge it: `git frites judge {}`", run.run));
         }
         session.print_omissions(&captured);
-        failed |= captured.problem.is_some();
+        failed |= captured.problem.is_some() || captured.gone && captured.capture.is_none();
         if message.is_some() && !captured.fresh && captured.problem.is_none() {
             let why = match captured.capture {
-                Some(_) => "its worktree is gone",
+                Some(_) => GONE,
                 None => "there is nothing to capture",
             };
             session.ui.warn(format!("{candidate}: the message is not stored: {why}"));
@@ -116,7 +117,8 @@ fn answer(
         if quiet {
             return Ok(());
         }
-        return session.ui.answer(format!("{candidate}\tnothing to capture\n"));
+        let why = if captured.gone { "gone" } else { "nothing to capture" };
+        return session.ui.answer(format!("{candidate}\t{why}\n"));
     };
     let address = format!("{candidate}@{}", capture.iteration);
     if quiet {
@@ -125,6 +127,7 @@ fn answer(
     let how = match &captured.problem {
         Some(_) => "not captured; before that",
         None if captured.fresh => "captured",
+        None if captured.gone => "gone; before that",
         None => "unchanged",
     };
     session.ui.answer(format!("{address}\t{how}: {}\n", captured.blast))

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::commands::{one_candidate, values};
 use crate::complete;
-use crate::error::{Error, Result, exit};
+use crate::error::{Result, exit};
 use crate::model::address::Address;
 use crate::ops::session::ReadSession;
 use crate::store::select::Matching;
@@ -29,11 +29,7 @@ pub struct PathArgs {
 pub fn run(session: &ReadSession, args: &PathArgs) -> Result<u8> {
     let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
     let candidate = one_candidate(&session.store, &selection)?;
-    let path = candidate.worktree();
-    if !path.is_dir() {
-        return Err(Error::fatal(format!("{candidate} has no worktree any more"))
-            .hint(format!("its changes are kept: `git frites diff {candidate}`")));
-    }
+    let path = candidate.require_worktree()?;
     session.ui.answer([path.as_os_str().as_bytes(), b"\n"].concat())?;
     Ok(exit::OK)
 }

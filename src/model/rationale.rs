@@ -421,6 +421,7 @@ fn no_usable(entries: &[Entry]) -> String {
     let all: Vec<&Entry> = entries.iter().collect();
     let why: Vec<String> = in_spawn_order(&all)
         .map(|e| match e.state {
+            _ if e.is_gone() => format!("the worktree of {} is gone", e.candidate),
             _ if e.problem.is_some() => format!("{} could not be captured", e.candidate),
             State::Open | State::Succeeded if !e.dropped.is_empty() => {
                 format!("{} changed only protected paths", e.candidate)

@@ -151,6 +151,9 @@ pub struct Entry {
     pub usage: Option<UsageSum>,
 }
 
+/// The problem of a candidate whose worktree somebody removed by hand.
+pub const GONE: &str = "its worktree is gone";
+
 impl Entry {
     /// The entry of a candidate without a capture and without results.
     pub fn new(candidate: Name, index: u32, state: State) -> Entry {
@@ -195,6 +198,11 @@ impl Entry {
             Some(fault) => format!("its agent {fault}"),
             None => self.with_cause("its agent is at its limit"),
         }
+    }
+
+    /// True if its worktree was removed by hand before anything of it was captured.
+    pub fn is_gone(&self) -> bool {
+        self.problem.as_deref() == Some(GONE)
     }
 
     /// True if the candidate can win at all.

@@ -18,6 +18,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::model::trailer::{self, Trailer};
+use crate::model::verdict::GONE;
 use crate::ops::session::Session;
 use crate::process;
 use crate::store::candidate::CandidateRef;
@@ -40,6 +41,8 @@ pub struct Captured {
     pub changes: Vec<Change>,
     /// The size of these changes.
     pub blast: Blast,
+    /// True if somebody has removed the worktree by hand.
+    pub gone: bool,
     /// The parts of the worktree that the capture left out; empty without a worktree.
     pub omissions: Omissions,
     /// The reason why the worktree could not be captured; the other fields describe the last
@@ -307,6 +310,7 @@ impl Session {
             fresh: true,
             changes: patch.changes,
             blast,
+            gone: false,
             omissions,
             problem: None,
         })
@@ -423,13 +427,25 @@ impl Session {
             }
             None => Blast::default(),
         };
-        Ok(Captured { candidate, capture, fresh: false, changes, blast, omissions, problem: None })
+        let gone = self.store.candidate(run, &candidate.candidate).has_lost_worktree(&candidate);
+        let (fresh, problem) = (false, None);
+        Ok(Captured { candidate, capture, fresh, changes, blast, gone, omissions, problem })
     }
 
     /// Prints the parts that a capture left out, or the reason why there is no capture.
     pub fn print_omissions(&self, captured: &Captured) {
         if let Some(problem) = &captured.problem {
             self.ui.warn(problem);
+        }
+        if captured.gone && matches!(captured.candidate.state, State::Open | State::Succeeded) {
+            let address = captured.candidate.address();
+            self.ui.warn(match &captured.capture {
+                Some(last) => {
+                    let iteration = last.iteration;
+                    format!("{address}: {GONE}; its last capture counts: {address}@{iteration}")
+                }
+                None => format!("{address}: {GONE}, and nothing of it was captured"),
+            });
         }
         let is_serious = captured.omissions.loses_work() || captured.omissions.special.is_some();
         for line in captured.omissions.lines() {

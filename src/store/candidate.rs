@@ -146,8 +146,25 @@ impl CandidateRef<'_> {
             return Err(Error::fatal(format!("{self} was not started, so it has no worktree"))
                 .hint(format!("start it with `git frites run --resume {}`", self.run.run)));
         }
-        Err(Error::fatal(format!("{self} has no worktree any more"))
-            .hint(format!("start from what it was: `git frites spawn --from {self}`")))
+        let lost = self.has_lost_worktree(&self.record()?);
+        let how = if lost { ": it is gone, and no git-frites removed it" } else { "" };
+        let error = Error::fatal(format!("{self} has no worktree any more{how}"));
+        Err(match self.latest()? {
+            Some(_) => error
+                .hint(format!("its last capture is kept: `git frites diff {self}`"))
+                .hint(format!("start from what it was: `git frites spawn --from {self}`")),
+            None => error.hint(format!(
+                "nothing of it was captured; make another: `git frites spawn --add --run {}`",
+                self.run.run
+            )),
+        })
+    }
+
+    /// True if somebody else than git-frites has removed the worktree of this candidate, whose record this
+    /// is: what was there since its last capture is lost.
+    pub fn has_lost_worktree(self, record: &Candidate) -> bool {
+        let has_one = !record.cleaned && record.state != State::Running && !record.is_remaking();
+        has_one && !self.worktree().is_dir()
     }
 
     /// Waits for the candidate's lock, which protects its captures and its record.

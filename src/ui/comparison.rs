@@ -457,7 +457,9 @@ pub fn stop(result: &StageResult) -> (String, Tone) {
 /// Remarks on a candidate besides its outcome.
 fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    if entry.problem.is_some() {
+    if entry.is_gone() {
+        words.push("gone".into());
+    } else if entry.problem.is_some() {
         words.push("not captured".into());
     } else if !entry.usable() {
         words.push(match entry.state {

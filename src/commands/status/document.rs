@@ -40,6 +40,7 @@ pub fn run(session: &ReadSession, one: &ShownRun) -> Result<Value> {
             object["iterations"] = history_as_json(&session.repo, candidate)?;
         }
         object["kept"] = json!(record.kept);
+        object["gone"] = json!(member.gone);
         if let Some(usage) = UsageSum::of(&record.usage) {
             object["usage"] = json!(usage);
             object["usage"]["rounds"] = json!(record.usage);

@@ -245,7 +245,9 @@ fn members(session: &ReadSession, run: &Run) -> Result<Vec<Member>> {
     let read = |candidate: CandidateRef<'_>| {
         let newest = history::newest(&session.repo, candidate)?;
         let (capture, blast) = newest.unzip();
-        Ok(Member { record: candidate.record()?, capture, blast: blast.unwrap_or_default() })
+        let record = candidate.record()?;
+        let gone = candidate.has_lost_worktree(&record);
+        Ok(Member { record, capture, blast: blast.unwrap_or_default(), gone })
     };
     session.store.candidates(run).map(read).collect()
 }
@@ -284,12 +286,19 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
         let mut cells = vec![
             (mark.into(), if mark == "*" { Tone::Good } else { Tone::Plain }),
             (candidate.address(), Tone::Plain),
-            state(member, verdict.as_ref()),
+            state_or_gone(member, verdict.as_ref()),
             (member.capture.as_ref().map_or("-".into(), |c| c.iteration.to_string()), Tone::Plain),
             (member.blast.lines.to_string(), Tone::Plain),
             (member.blast.files.to_string(), Tone::Plain),
             (landing(session, run, candidate)?, Tone::Plain),
-            (if candidate.cleaned { "-".into() } else { table::size(candidate.bytes) }, Tone::Dim),
+            (
+                if candidate.cleaned || member.gone {
+                    "-".into()
+                } else {
+                    table::size(candidate.bytes)
+                },
+                Tone::Dim,
+            ),
         ];
         let sum = UsageSum::of(&candidate.usage);
         let cell = |words: fn(&UsageSum) -> String| {
@@ -323,6 +332,15 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
     let lines = texts(&at_work, ui.out);
     text.extend(lines.iter().map(|line| format!("{line}\n")));
     Ok(text)
+}
+
+/// The state of a candidate; of one whose worktree is gone what is known of its last capture, too.
+fn state_or_gone(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
+    match (member.gone, &member.capture) {
+        (false, _) => state(member, verdict),
+        (true, None) => ("gone".into(), Tone::Caution),
+        (true, Some(_)) => (format!("{}, gone", state(member, verdict).0), Tone::Caution),
+    }
 }
 
 /// The state of a candidate: how it was judged, if it was judged as it is, or else how its attempt

@@ -15,6 +15,8 @@ pub struct Member {
     pub capture: Option<Capture>,
     /// The size of its change.
     pub blast: Blast,
+    /// True if somebody has removed its worktree by hand.
+    pub gone: bool,
 }
 
 /// A run, with its records.

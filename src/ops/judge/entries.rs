@@ -13,7 +13,7 @@ use crate::git::mode::EntryMode;
 use crate::git::protect::{RestoredTree, protected};
 use crate::git::repo::Repo;
 use crate::model::agreement::{self, Edit};
-use crate::model::candidate::Candidate;
+use crate::model::candidate::{Candidate, State};
 use crate::model::flag::Flag;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -21,7 +21,7 @@ use crate::model::outcome::StageResult;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::model::usage::UsageSum;
-use crate::model::verdict::{Entry, JudgeSettings};
+use crate::model::verdict::{Entry, GONE, JudgeSettings};
 use crate::ops::capture::Captured;
 use crate::ops::judge::base_tests;
 use crate::ops::judge::changed_file::{ChangedFile, changed_file};
@@ -72,6 +72,9 @@ fn entry_of(
     let tree = captured.capture.as_ref().map(|c| c.tree);
     let Candidate { candidate, index, state, exit_code, signal, resets, fault, usage, .. } =
         &captured.candidate;
+    let is_lost = captured.gone
+        && captured.capture.is_none()
+        && matches!(state, State::Open | State::Succeeded);
     let mut entry = Entry {
         exit_code: *exit_code,
         signal: *signal,
@@ -81,7 +84,7 @@ fn entry_of(
         iteration: captured.capture.as_ref().map(|c| c.iteration),
         tree,
         blast: captured.blast,
-        problem: captured.problem.clone(),
+        problem: captured.problem.clone().or_else(|| is_lost.then(|| GONE.to_owned())),
         usage: UsageSum::of(usage),
         drew_on: run.synthesis.get(candidate).map(|s| s.drew_on.clone()).unwrap_or_default(),
         ..Entry::new(candidate.clone(), *index, *state)
