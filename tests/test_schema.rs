@@ -218,7 +218,7 @@ fn judged_over_outputs(checker: &mut Checker) {
     world.attempts(&["seq 9 >> a.src"]);
     let next = world.frites(["judge", "--json", "--test", "make -s test"]);
     checker.answer("judge", 0, next);
-    std::fs::create_dir(world.home().join("closed")).unwrap();
+    fs::create_dir(world.home().join("closed")).unwrap();
     world.set_env("FRITES_SANDBOX_HIDE", "~/closed");
     let refused = world.frites(["judge", "--json", "--test", "echo x > ~/closed/new"]);
     let code = if refused.json()["terms"]["world"] == "open" { 0 } else { 3 };
