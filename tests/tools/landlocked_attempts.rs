@@ -84,6 +84,7 @@ fn commands_write_to_their_worktree_and_to_nothing_of_the_users() {
 fn git_works_and_what_it_made_is_captured() {
     let world = guarded();
     world.git(["tag", "v1"]);
+    fs::create_dir(world.repo.join(".git/of-a-tool")).unwrap();
     let before = world.git(["for-each-ref", "refs/heads/main", "refs/tags"]);
     let script = r#"
         git config user.name Somebody
@@ -96,7 +97,8 @@ fn git_works_and_what_it_made_is_captured() {
         git checkout -q -; git merge -q own; git fsck --strict
         echo staged > staged; git add staged; git config core.fsmonitor "$PWD/planted"
     "#;
-    spawned(&world, "-q", script).expect(0);
+    let answer = spawned(&world, "", script).expect(0);
+    assert!(!answer.stderr.contains("warning"), "{}", answer.stderr);
     for name in ["a", "b"] {
         let worktree = world.worktree(&format!("1/{name}"));
         let branch = format!("frites/run/1/{name}");
