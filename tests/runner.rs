@@ -68,6 +68,7 @@ mod test_run;
 mod test_schema;
 mod test_seed;
 mod test_seed_leads_back;
+mod test_source;
 mod test_spawn;
 mod test_spread;
 mod test_spread_machines;

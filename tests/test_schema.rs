@@ -466,9 +466,10 @@ fn judged_in_every_way(checker: &mut Checker) {
     world.write("check.rs", "#[test]\nfn t() {}\n");
     world.commit("tests");
     world.attempts(&[
-        "printf 'bad b\\n' > results; printf '@skip\\ndef test_a(): pass\\n' > tests/a.py; echo x > x",
-        "printf 'bad a\\nbad b\\nbad c\\n' > results; echo x > tests/protected; echo > conftest.py",
+        "echo // >> check.rs; printf 'bad b\\n' > results; printf '@skip\\ndef test_a(): pass\\n' > tests/a.py; echo x > x",
+        "echo // >> check.rs; printf 'bad a\\nbad b\\nbad c\\n' > results; echo x > tests/protected; echo > conftest.py",
         "echo x > x; rm check.rs",
+        "echo // >> check.rs; echo x > tests/more.py",
     ]);
     let near = |test: &str, more: &[&str]| {
         world.frites(["judge", "--json", "--test", test].iter().chain(more))
@@ -480,7 +481,7 @@ fn judged_in_every_way(checker: &mut Checker) {
         echo \"</testcase><testcase name='later'><skipped/></testcase>\"; done < results; echo '</testsuite>'; } > report.xml";
     world.write(
         ".frites.toml",
-        "[oracle]\njunit = 'report.xml'\nflaky = 'fail'\nretries = 1\nprotect = ['tests/protected']\n",
+        "[oracle]\njunit = 'report.xml'\nflaky = 'fail'\nretries = 1\nprotect = ['tests/protected']\nsource = ['x.dat']\n",
     );
     checker.answer("judge", 1, near(&format!("{report}; ! grep -q bad results"), &[]));
     checker.answer("status", 0, world.frites(["status", "--json"]));

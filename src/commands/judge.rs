@@ -14,6 +14,7 @@ use crate::model::name::Name;
 use crate::model::part::{Part, PartAddress};
 use crate::model::partial::PartialVerdict;
 use crate::model::ranking::Rules;
+use crate::model::rationale::why_judged_twice;
 use crate::model::run::Run;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::verdict::{Entry, Verdict};
@@ -119,7 +120,10 @@ fn explain_base_tests(entry: &Entry, second: &BaseTestsResult) -> String {
     if let Some(problem) = &second.problem {
         return format!("{name} cannot be judged with the base's tests: {problem}");
     }
-    let mut changes = Vec::new();
+    if second.is_pending() {
+        return format!("{name} is judged without its added tests only if it would be recommended");
+    }
+    let mut changes: Vec<String> = why_judged_twice(second).into_iter().collect();
     if !second.put_back.is_empty() {
         changes.push(format!("put back as in the base: {}", second.put_back.join(", ")));
     }
@@ -127,6 +131,9 @@ fn explain_base_tests(entry: &Entry, second: &BaseTestsResult) -> String {
         changes.push(format!("taken out: {}", second.taken_out.join(", ")));
     }
     let end = match second.stopped_at() {
+        Some(failed) if let Some(path) = second.failed_beside() => {
+            format!("{} {}, with its source and {path} alone", failed.stage, failed.outcome)
+        }
         Some(failed) => format!("{} {}", failed.stage, failed.outcome),
         None if second.passed() => "passed".into(),
         None => "not run".into(),

@@ -5,7 +5,7 @@ use crate::commands::judge_args::JudgeArgs;
 use crate::error::{Result, exit};
 use crate::model::run::Run;
 use crate::ops::judge::plan::OraclePlan;
-use crate::ops::judge::{modules, unseeded};
+use crate::ops::judge::{self, modules, unseeded};
 use crate::ops::session::Session;
 use crate::oracle::{self, ResolvedOracle, programs};
 use crate::store::select::Matching;
@@ -91,5 +91,11 @@ pub fn explain_oracle(
     let flags = args.options().flags;
     let all = oracle::passed_over(&session.repo, &session.config, &flags, &run.base, oracle)?;
     all.iter().for_each(|passed_over| ui.note(passed_over.to_string()));
+    if judge::is_source_unknown(&session.repo, &run.base, &oracle.commands)? {
+        ui.note(
+            "the base shows no language that is known, so every other file counts as source: all \
+             but tests, hidden files, and files that decide what is run",
+        );
+    }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::model::outcome::Stage;
 /// Deno.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[deno],
+    lock_files: &["deno.lock"],
     manifest: |name| {
         if MANIFESTS.contains(&name) { Some(deno_part as PutBackPart) } else { None }
     },

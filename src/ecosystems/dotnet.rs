@@ -10,6 +10,10 @@ use crate::model::outcome::Stage;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[solution],
     extensions: &["cs", "fs", "vb"],
+    is_source_if_new: |file| file.has_its_language(),
+    other_extensions: &["cshtml", "razor", "xaml"],
+    project_files: &["global.json"],
+    lock_files: &["packages.lock.json"],
     comment: "//",
     test_marks: &["[Fact", "[Theory", "[Test", "<Fact", "<Test"],
     skip_marks: &["Skip =", "Skip=", "[Ignore", "[Explicit"],

@@ -2,6 +2,7 @@
 use std::ops::Range;
 
 use crate::ecosystems::manifest::PutBackPart;
+use crate::ecosystems::new_file::NewFile;
 use crate::ecosystems::project::Detector;
 use crate::ecosystems::recipe::Recipe;
 
@@ -12,6 +13,17 @@ pub struct Ecosystem {
     pub detectors: &'static [Detector],
     /// The extensions of its source files, without the dot; no two ecosystems share one.
     pub extensions: &'static [&'static str],
+    /// The extensions of further source files, each of a language by itself, in which nothing is
+    /// known to look like a test.
+    pub other_extensions: &'static [&'static str],
+    /// True if a source file that is added there can be nothing but source: its name takes the place
+    /// of no tool's, and no tool loads it for its name.
+    pub is_source_if_new: fn(&NewFile<'_>) -> bool,
+    /// The names of files that show that a directory is a project of this ecosystem, besides
+    /// manifests whose part is put back.
+    pub project_files: &'static [&'static str],
+    /// The files in which its tools lock the dependencies of a manifest.
+    pub lock_files: &'static [&'static str],
     /// The characters that begin a comment line in a source file.
     pub comment: &'static str,
     /// The text by which a source line starts a test.
@@ -22,6 +34,9 @@ pub struct Ecosystem {
     pub inner_tests: Option<InnerTests>,
     /// True if a file with this stem and this extension is a test by its name.
     pub is_test_file: fn(&str, &str) -> bool,
+    /// True if each test file runs in a process of its own, so that one that is added cannot change
+    /// how the others run. It is given the text of the base's `package.json`.
+    pub isolates_test_files: fn(&str) -> bool,
     /// Patterns (see [`matches`]) for directories that hold tests or their data.
     pub test_directories: &'static [&'static str],
     /// Patterns for files that decide what is run, whatever changes in them. One that ends in `/`
@@ -80,11 +95,16 @@ impl Ecosystem {
     pub const NOTHING: Ecosystem = Ecosystem {
         detectors: &[],
         extensions: &[],
+        other_extensions: &[],
+        is_source_if_new: |file| file.is_inside_known_code(),
+        project_files: &[],
+        lock_files: &[],
         comment: "",
         test_marks: &[],
         skip_marks: &[],
         inner_tests: None,
         is_test_file: |_, _| false,
+        isolates_test_files: |_| false,
         test_directories: &[],
         decisive_files: &[],
         manifest: |_| None,
@@ -130,12 +150,17 @@ impl Ecosystem {
     }
 }
 
-/// True if a name matches a pattern, in which one `*` stands for any characters.
-fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => name == pattern,
-        Some((start, end)) => name.strip_prefix(start).is_some_and(|rest| rest.ends_with(end)),
-    }
+/// True if a text matches a pattern, in which each `*` stands for any characters.
+pub fn matches(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return text == pattern };
+    let Some(text) = text.strip_prefix(start) else { return false };
+    let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    ends.into_iter().any(|at| matches(rest, &text[at..]))
+}
+
+/// True if a path leads through a directory of this name.
+pub fn is_in(path: &str, directory: &str) -> bool {
+    path.rsplit_once('/').is_some_and(|(top, _)| top.split('/').any(|part| part == directory))
 }
 
 /// The last part of a path.
@@ -148,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_is_a_name_or_has_one_star() {
+    fn a_star_in_a_pattern_stands_for_any_characters() {
         let cases = [
             ("Makefile", "Makefile", true),
             ("Makefile", "Makefile2", false),
@@ -157,6 +182,8 @@ mod tests {
             ("jest.config.*", "jest.config.ts", true),
             ("jest.config.*", "my.jest.config.ts", false),
             ("a*a", "a", false),
+            ("*.config.*", "my.jest.config.ts", true),
+            ("*.config.*", "config.ts", false),
         ];
         for (pattern, name, expected) in cases {
             assert_eq!(matches(pattern, name), expected, "{pattern} and {name}");

@@ -1,5 +1,5 @@
 //! Elixir: Mix.
-use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::ecosystem::{Ecosystem, is_in};
 use crate::ecosystems::manifest::{PutBackPart, all_but_sections};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
@@ -10,6 +10,9 @@ use crate::model::outcome::Stage;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[mix],
     extensions: &["ex", "exs"],
+    other_extensions: &["eex", "heex", "leex"],
+    is_source_if_new: |file| file.has_its_language(),
+    lock_files: &["mix.lock"],
     comment: "#",
     test_marks: &["test \"", "describe \"", "doctest "],
     skip_marks: &["@tag :skip", "@moduletag :skip", "@describetag :skip", "@tag skip:", "exclude:"],
@@ -17,6 +20,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         ECOSYSTEM.extensions.contains(&extension) && stem.ends_with("_test")
     },
     decisive_files: &[".credo.exs", ".formatter.exs"],
+    // Mix reads the settings of each environment, also of one that had none.
+    shadows_tool: |path| path.ends_with(".exs") && is_in(path, "config"),
     manifest: |name| if name == "mix.exs" { Some(mix_part as PutBackPart) } else { None },
     ..Ecosystem::NOTHING
 };

@@ -1,5 +1,6 @@
 //! Go.
 use crate::ecosystems::ecosystem::{Download, Ecosystem};
+use crate::ecosystems::manifest::{PutBackPart, line_hunks};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -9,6 +10,9 @@ use crate::model::outcome::Stage;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[go_module],
     extensions: &["go"],
+    is_source_if_new: |file| file.has_its_language(),
+    project_files: &["go.work"],
+    lock_files: &["go.sum"],
     comment: "//",
     test_marks: &["func Test", "func Benchmark", "func Fuzz", "func Example"],
     // A package's own TestMain decides whether its tests run at all.
@@ -17,7 +21,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         extension == "go" && (stem.ends_with("_test") || stem.ends_with("_tests"))
     },
     test_directories: &["testdata"],
-    decisive_files: &["go.work", ".golangci.*"],
+    decisive_files: &["go.work", ".golangci.*", "magefile.go"],
+    manifest: |name| if name == "go.mod" { Some(go_mod_part as PutBackPart) } else { None },
     download: Some(Download { lock: "go.sum", words: &["go", "mod", "download"] }),
     ..Ecosystem::NOTHING
 };
@@ -32,4 +37,10 @@ fn go_module(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
         command(Stage::Lint, &["go", "vet", "./..."], "go.mod"),
         command(Stage::Test, &["go", "test", "./..."], "go.mod"),
     ])
+}
+
+/// The lines that put other code in the place of a module, or choose the compiler.
+fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
+    let decides = |line: &&str| line.contains("=>") || line.trim_start().starts_with("toolchain");
+    line_hunks(base, own, |hunk| hunk.removed.iter().chain(hunk.added).any(decides))
 }

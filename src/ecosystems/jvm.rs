@@ -1,6 +1,6 @@
 //! Java, Kotlin, Groovy and Scala: Maven and Gradle, through their wrapper scripts if there are
 //! any.
-use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::ecosystem::{Ecosystem, file_name};
 use crate::ecosystems::manifest::all_but_sections;
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
@@ -11,6 +11,8 @@ use crate::model::outcome::Stage;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[maven, gradle],
     extensions: &["java", "kt", "kts", "groovy", "scala"],
+    project_files: &["build.sbt", "settings.gradle", "settings.gradle.kts"],
+    lock_files: &["gradle.lockfile"],
     comment: "//",
     test_marks: &["@Test", "@ParameterizedTest", "@RepeatedTest", "@Property"],
     skip_marks: &["@Disabled", "@Ignore", "Assumptions.", "assumeTrue("],
@@ -21,12 +23,18 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     },
     decisive_files: &[
         ".mvn/",
+        "build-logic/",
+        "buildSrc/",
         "gradle-wrapper.*",
         "gradle.properties",
         "gradlew",
         "mvnw",
         "testng.xml",
     ],
+    shadows_tool: |path| {
+        let is_script = path.ends_with(".gradle.kts") && file_name(path) != "build.gradle.kts";
+        is_script || (path.ends_with(".scala") && path.starts_with("project/"))
+    },
     manifest: |name| match name {
         "pom.xml" => Some(maven_part),
         "build.gradle" | "build.gradle.kts" => Some(gradle_part),

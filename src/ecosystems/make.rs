@@ -80,7 +80,21 @@ fn rules(makefile: &str) -> Vec<Recipe> {
                     }
                 }
             }
-            *line = line.replace("$$", "$");
+            *line = without_unknown_values(&line.replace("$$", "$"));
+        }
+    }
+    found
+}
+
+/// A line in which `$(NAME)` is `$NAME`, as a shell reads a variable.
+fn without_unknown_values(line: &str) -> String {
+    let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let mut parts = line.split("$(");
+    let mut found = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')').filter(|(name, _)| is_name(name)) {
+            Some((name, rest)) => found.extend(["${", name, "}", rest]),
+            None => found.extend(["$(", part]),
         }
     }
     found

@@ -3,10 +3,12 @@
 //! An [`Ecosystem`] says how its projects are built, linted and tested, how its tests look, and
 //! which of its files decide what is run. A new one is a new file with a `pub const ECOSYSTEM`, its
 //! `mod` line, and one line in [`ALL`].
+pub mod base_project;
 mod ci;
 mod dart;
 mod deno;
 pub mod detect;
+mod documents;
 mod dotnet;
 pub mod downloads;
 mod ecosystem;
@@ -16,9 +18,12 @@ mod go;
 mod javascript;
 mod just;
 mod jvm;
+mod languages;
 mod make;
 mod manifest;
 mod native;
+mod new_file;
+mod other_languages;
 mod perl;
 mod php;
 mod project;
@@ -58,6 +63,7 @@ const ALL: &[&Ecosystem] = &[
     &php::ECOSYSTEM,
     &dart::ECOSYSTEM,
     &shell::ECOSYSTEM,
+    &other_languages::ECOSYSTEM,
     &ci::ECOSYSTEM,
 ];
 
@@ -95,6 +101,9 @@ mod tests {
                 assert!(!ecosystem.comment.is_empty(), ".{extension} has comments");
                 assert!(!ecosystem.test_marks.is_empty(), ".{extension} has tests");
                 assert!(!ecosystem.skip_marks.is_empty(), ".{extension} can skip tests");
+            }
+            for extension in ecosystem.other_extensions {
+                assert!(owned.insert(extension), "two ecosystems have .{extension}");
             }
             assert!(!ecosystem.extensions.is_empty() || ecosystem.test_marks.is_empty());
         }

@@ -1,7 +1,7 @@
 //! C and C++: CMake, with presets or without, and Bazel.
 use serde_json::Value;
 
-use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::ecosystem::{Ecosystem, file_name};
 use crate::ecosystems::manifest::line_hunks;
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
@@ -11,7 +11,10 @@ use crate::model::outcome::Stage;
 /// C and C++, and the build tools that are theirs first of all.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[cmake_presets, bazel, plain_cmake],
-    extensions: &["c", "cc", "cpp", "cxx", "h", "hpp"],
+    extensions: &["c", "cc", "cpp", "cxx", "h", "hpp", "hh", "hxx", "inl", "ipp", "m", "mm", "cu"],
+    other_extensions: &["s", "S", "asm", "l", "y"],
+    is_source_if_new: |file| file.is_beside_its_language(),
+    project_files: &["MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel", "configure.ac", "meson.build"],
     comment: "//",
     test_marks: &["TEST(", "TEST_F(", "TEST_P(", "TEST_CASE(", "SCENARIO("],
     skip_marks: &["GTEST_SKIP", "DISABLED_", "SKIP("],
@@ -30,12 +33,23 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "CTestConfig.cmake",
         "CTestCustom.cmake",
     ],
+    shadows_library: |path| {
+        let header = file_name(path).strip_suffix(".h");
+        header.is_some_and(|name| STANDARD_HEADERS.contains(&name))
+    },
     manifest: |name| match name {
         "CMakeLists.txt" | "BUILD" | "BUILD.bazel" => Some(lines_about_tests),
         _ => None,
     },
     ..Ecosystem::NOTHING
 };
+
+/// The headers of C's library, in the place of which a compiler may find one of a project.
+const STANDARD_HEADERS: [&str; 20] = [
+    "assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "limits", "locale", "math",
+    "setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string",
+    "time",
+];
 
 const PRESETS: &str = "CMakePresets.json";
 

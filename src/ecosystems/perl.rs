@@ -1,5 +1,12 @@
-//! Perl: its interpreter.
+//! Perl: its interpreter, and its tests.
 use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Perl.
-pub const ECOSYSTEM: Ecosystem = Ecosystem { interpreters: &["perl"], ..Ecosystem::NOTHING };
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    other_extensions: &["pl", "pm", "t", "xs"],
+    is_test_file: |_, extension| extension == "t",
+    isolates_test_files: |_| true,
+    project_files: &["Makefile.PL", "Build.PL", "cpanfile", "dist.ini"],
+    interpreters: &["perl"],
+    ..Ecosystem::NOTHING
+};

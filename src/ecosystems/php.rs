@@ -1,5 +1,6 @@
 //! PHP: the scripts of composer.json, and PHPUnit.
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
+use crate::ecosystems::manifest::{PutBackPart, json_members};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -8,7 +9,21 @@ use crate::model::outcome::Stage;
 /// PHP.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[composer_json],
-    decisive_files: &PHPUNIT,
+    other_extensions: &["php", "phtml"],
+    lock_files: &["composer.lock"],
+    is_test_file: |stem, extension| extension == "php" && stem.ends_with("Test"),
+    test_directories: &["Tests"],
+    decisive_files: &[
+        ".php-cs-fixer*",
+        "ecs.php",
+        "phpunit.dist.xml",
+        "phpunit.xml",
+        "phpunit.xml.dist",
+        "rector.php",
+    ],
+    manifest: |name| {
+        if name == "composer.json" { Some(composer_part as PutBackPart) } else { None }
+    },
     installed: &VENDOR,
     ..Ecosystem::NOTHING
 };
@@ -42,4 +57,9 @@ fn composer_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
         found.push(command(Stage::Setup, &words, "composer.lock"));
     }
     Ok(found)
+}
+
+/// The scripts, the settings, and the code of tests and of other places.
+fn composer_part(base: Option<&str>, own: &str) -> Option<String> {
+    json_members(base, own, &["scripts", "config", "extra", "autoload-dev", "repositories"])
 }

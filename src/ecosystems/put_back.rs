@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::{Ecosystem, InnerTests};
+use crate::ecosystems::base_project::BaseProject;
+use crate::ecosystems::ecosystem::{Ecosystem, InnerTests, file_name};
+use crate::ecosystems::languages::is_hidden_or_installed;
 use crate::ecosystems::manifest::replaced;
 use crate::ecosystems::touched::{
     DecidingChange, TouchedPath, count_marks, deciding_change, has_fewer_tests, is_test_path_among,
     new_skip_mark, source_of,
 };
+use crate::error::Result;
 
 /// The thing to do with a changed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,23 +25,60 @@ pub enum PutBack {
     /// Put this text in its place: the attempt's, with the deciding part of the base.
     Part(String),
     /// Take a test out that was added, if anything is put back: it may need that, or repeat it.
-    AddedTest,
+    AddedTest {
+        /// True if it runs in one process with tests of the base, which it can then switch off.
+        shares_process: bool,
+    },
+    /// Put the base's file back, and judge the change beside the source by itself: it is no source,
+    /// so it may be data, or a setting that nobody knows.
+    Other,
     /// It decides, and cannot be put back by itself, for this reason.
     Inseparable(&'static str),
 }
 
-/// The thing to do with one changed path. `scripts` are the files that the oracle's commands run.
-pub fn put_back(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> PutBack {
-    put_back_among(ALL, touched, scripts)
+/// The thing to do with one changed path of an attempt on this base.
+pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutBack> {
+    let known = put_back_by_name(ALL, touched, &base.scripts);
+    let TouchedPath { path, before, .. } = touched;
+    match known {
+        PutBack::AddedTest { .. } => {
+            let shares_process = shares_process(path, base)?;
+            Ok(PutBack::AddedTest { shares_process })
+        }
+        PutBack::Keep if !is_about_dependencies(path) => {
+            let counts = base.is_source(path, before.is_none())? || base.is_document(path)?;
+            Ok(if counts { PutBack::Keep } else { PutBack::Other })
+        }
+        known => Ok(known),
+    }
+}
+
+/// True for a manifest and for a file in which its dependencies are locked.
+fn is_about_dependencies(path: &str) -> bool {
+    let name = file_name(path);
+    !is_hidden_or_installed(path)
+        && ALL.iter().any(|e| (e.manifest)(name).is_some() || e.lock_files.contains(&name))
+}
+
+/// True if an added test file may change how the base's tests run. Where source cannot be told from
+/// other files, only the names of test runners' own files say so.
+fn shares_process(path: &str, base: &BaseProject<'_>) -> Result<bool> {
+    if base.is_unknown()? {
+        return Ok(false);
+    }
+    let package = base.package_json()?;
+    let is_alone = source_of(ALL, path).is_some_and(|e| (e.isolates_test_files)(package));
+    Ok(!is_alone)
 }
 
 /// True if a file that an attempt adds decides which commands run, or keeps tests from running.
 pub fn decides_by_being_there(path: &str, text: &[u8], scripts: &BTreeSet<String>) -> bool {
     let touched = TouchedPath { path, before: None, after: Some(text), loses: false };
-    matches!(put_back(touched, scripts), PutBack::Deciding | PutBack::Part(_))
+    matches!(put_back_by_name(ALL, touched, scripts), PutBack::Deciding | PutBack::Part(_))
 }
 
-fn put_back_among(
+/// The thing to do with a changed path as far as its name and its text tell it.
+fn put_back_by_name(
     ecosystems: &[&Ecosystem],
     touched: TouchedPath<'_>,
     scripts: &BTreeSet<String>,
@@ -61,7 +101,7 @@ fn put_back_among(
             Some(_) => PutBack::Test,
             // Some tests decide which others run.
             None if skips => PutBack::Deciding,
-            None => PutBack::AddedTest,
+            None => PutBack::AddedTest { shares_process: false },
         };
     }
     let Some(source) = source else { return PutBack::Keep };
@@ -142,8 +182,10 @@ mod tests {
             after: after.map(str::as_bytes),
             loses: false,
         };
-        put_back(touched, &BTreeSet::from(["ci/check.sh".to_owned()]))
+        put_back_by_name(ALL, touched, &BTreeSet::from(["ci/check.sh".to_owned()]))
     }
+
+    const ADDED: PutBack = PutBack::AddedTest { shares_process: false };
 
     #[test]
     fn tests_and_deciding_files_are_put_back_and_the_rest_stays() {
@@ -162,7 +204,7 @@ mod tests {
             ("src/spec/parser.py", Some("a"), Some("b"), PutBack::Keep),
             ("src/snapshots/mod.rs", Some("a"), Some("b"), PutBack::Keep),
             ("src/expected.py", Some("a"), Some("b"), PutBack::Keep),
-            ("tests/new.py", None, Some("def test_a(): pass"), PutBack::AddedTest),
+            ("tests/new.py", None, Some("def test_a(): pass"), ADDED),
             ("tests/new.py", None, Some("os._exit(0)"), PutBack::Deciding),
             ("tests/__init__.py", None, Some("def load_tests(a, b, c):"), PutBack::Deciding),
             ("conftest.py", None, Some(""), PutBack::Deciding),

@@ -2,7 +2,7 @@
 use toml::Table;
 
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
-use crate::ecosystems::manifest::{PutBackPart, ini_sections, toml_values};
+use crate::ecosystems::manifest::{PutBackPart, ini_sections, line_hunks, toml_values};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::ecosystems::python_library::MODULES;
 use crate::error::Result;
@@ -14,6 +14,10 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[python_project],
     extensions: &["py"],
     installed: &[virtual_environment(".venv"), virtual_environment("venv")],
+    other_extensions: &["pxd", "pyi", "pyx"],
+    is_source_if_new: |file| file.is_in_package("__init__.py"),
+    project_files: &["Pipfile", "requirements.txt", "setup.py"],
+    lock_files: &["Pipfile.lock", "pdm.lock", "poetry.lock", "uv.lock"],
     comment: "#",
     test_marks: &["def test", "class Test"],
     skip_marks: &[
@@ -48,6 +52,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "conftest.py",
         "mypy.ini",
         "noxfile.py",
+        "setup.py",
         "pyrightconfig.json",
         "pytest.ini",
         "pytest.toml",
@@ -60,6 +65,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     manifest: |name| match name {
         "pyproject.toml" => Some(pyproject_part as PutBackPart),
         "setup.cfg" => Some(setup_cfg_part),
+        name if name.starts_with("requirements") && name.ends_with(".txt") => Some(list_part),
         _ => None,
     },
     shadows_tool,
@@ -291,6 +297,16 @@ fn pyproject_part(base: Option<&str>, own: &str) -> Option<String> {
         return Some(own.to_owned());
     }
     toml::to_string(&project).ok()
+}
+
+/// Every line of a list of requirements that does not name a package and its versions.
+fn list_part(base: Option<&str>, own: &str) -> Option<String> {
+    let names_package = |line: &&str| {
+        let line = line.trim();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || " .,;'\"()[]<>=!~*-_#".contains(c);
+        !line.starts_with(['-', '.']) && line.chars().all(is_plain)
+    };
+    line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(names_package))
 }
 
 /// Everything but what describes the package.

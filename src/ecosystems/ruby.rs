@@ -1,5 +1,6 @@
 //! Ruby: RSpec, and minitest or test-unit by Rake; through Bundler if there is a Gemfile.
 use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::manifest::{PutBackPart, line_hunks};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -9,6 +10,9 @@ use crate::model::outcome::Stage;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[ruby_project],
     extensions: &["rb"],
+    other_extensions: &["erb"],
+    project_files: &["Gemfile"],
+    lock_files: &["Gemfile.lock"],
     comment: "#",
     test_marks: &["it \"", "it '", "def test_", "describe ", "test \""],
     skip_marks: &["xit ", "xdescribe ", "pending ", "skip "],
@@ -16,7 +20,12 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         extension == "rb"
             && (stem.ends_with("_spec") || stem.ends_with("_test") || stem.starts_with("test_"))
     },
-    decisive_files: &["Rakefile"],
+    decisive_files: &["Guardfile", "Rakefile"],
+    shadows_tool: |path| path.ends_with("config/environments/test.rb"),
+    manifest: |name| {
+        let is_manifest = name == "Gemfile" || name.ends_with(".gemspec");
+        if is_manifest { Some(gems_part as PutBackPart) } else { None }
+    },
     interpreters: &["ruby"],
     ..Ecosystem::NOTHING
 };
@@ -48,4 +57,15 @@ fn ruby_project(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
         found.push(command(Stage::Setup, &words, "Gemfile.lock"));
     }
     Ok(found)
+}
+
+/// Everything but lines that name a gem and its versions: the rest is code that Bundler runs.
+fn gems_part(base: Option<&str>, own: &str) -> Option<String> {
+    let names_gem = |line: &&str| {
+        let line = line.trim();
+        let starts = ["gem \"", "gem '"].iter().any(|start| line.starts_with(start));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || " .,'\"()<>=~-_/".contains(c);
+        line.is_empty() || (starts || line.contains("dependency")) && line.chars().all(is_plain)
+    };
+    line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(names_gem))
 }

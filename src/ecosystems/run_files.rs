@@ -1,5 +1,5 @@
-//! The tracked files that commands run, followed through recipes and shell scripts.
-use std::collections::BTreeSet;
+//! The files that commands run, followed through recipes and shell scripts.
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
@@ -14,19 +14,32 @@ const PREFIXES: [&str; 14] = [
     "time", "timeout", "uv",
 ];
 
-/// A reader of the files of one tree: the text of a file; none if there is no such file.
-pub type ReadText<'a> = &'a dyn Fn(&str) -> Result<Option<String>>;
+/// The thing at a path of a tree.
+pub enum InTree {
+    /// A file, with its text.
+    File(String),
+    /// A directory.
+    Directory,
+    /// Nothing.
+    Nothing,
+}
 
-/// The tracked files that these shell commands run: those in the place of a program, after an
-/// interpreter, and after `.` or `source`, in the commands themselves, in the recipes that they
-/// name, and in the shell scripts among these files. A test file is none of them, and nothing in
-/// it counts: what it runs may be the code under test. For the same reason, a command whose output
-/// another one reads does not count.
-pub fn run_files(read: ReadText<'_>, commands: &[String]) -> Result<BTreeSet<String>> {
+/// A reader of the paths of one tree.
+pub type ReadPath<'a> = &'a dyn Fn(&str) -> Result<InTree>;
+
+/// The files that these shell commands run: those in the place of a program, after an interpreter,
+/// and after `.` or `source`, in the commands themselves, in the recipes that they name, and in the
+/// shell scripts among these files. A file that is not there is one of them, too: commands may run it
+/// as soon as somebody adds it. A name with `*` stands for all files of such names.
+///
+/// A test file is none of them, unless a command names it itself, and what it runs may be the code under test: of that only files count
+/// that are not there, and that it can do without. For the same reason, a command whose output another
+/// one reads does not count.
+pub fn run_files(read: ReadPath<'_>, commands: &[String]) -> Result<BTreeSet<String>> {
     let mut follow =
         Follow { read, books: books(read)?, done: BTreeSet::new(), found: BTreeSet::new() };
     for command in commands {
-        follow.text(command, &Place::default())?;
+        follow.text(command, &Place { is_command: true, ..Place::default() })?;
     }
     Ok(follow.found)
 }
@@ -37,11 +50,11 @@ struct Book {
     recipes: Vec<Recipe>,
 }
 
-fn books(read: ReadText<'_>) -> Result<Vec<Book>> {
+fn books(read: ReadPath<'_>) -> Result<Vec<Book>> {
     let mut found = Vec::new();
     for ecosystem in ALL.iter().filter(|ecosystem| !ecosystem.recipe_runners.is_empty()) {
         for file in ecosystem.recipe_files {
-            if let Some(text) = read(file)? {
+            if let InTree::File(text) = read(file)? {
                 let recipes = (ecosystem.recipes)(&text);
                 found.push(Book { runners: ecosystem.recipe_runners, recipes });
                 break;
@@ -56,10 +69,25 @@ fn books(read: ReadText<'_>) -> Result<Vec<Book>> {
 struct Place {
     directory: String,
     script: String,
+    /// The words of loops, by the variable that takes their values.
+    loops: BTreeMap<String, Vec<Word>>,
+    /// In a test file, the files that it looks for before it runs them.
+    optional: Option<BTreeSet<String>>,
+    /// True in the commands themselves, not in what they run.
+    is_command: bool,
+    /// True if the line goes on when one of its commands fails.
+    may_fail: bool,
+}
+
+impl Place {
+    /// True if a file counts that is missing here.
+    fn takes_missing(&self, path: &str) -> bool {
+        self.may_fail || self.optional.as_ref().is_none_or(|files| files.contains(path))
+    }
 }
 
 struct Follow<'a> {
-    read: ReadText<'a>,
+    read: ReadPath<'a>,
     books: Vec<Book>,
     /// The files and the recipes that were followed.
     done: BTreeSet<String>,
@@ -71,6 +99,7 @@ impl Follow<'_> {
     fn text(&mut self, text: &str, place: &Place) -> Result<()> {
         let mut place = place.clone();
         for line in joined_lines(text) {
+            place.may_fail = line.contains("||");
             for command in simple_commands(&line) {
                 self.command(&command, &mut place)?;
             }
@@ -87,6 +116,18 @@ impl Follow<'_> {
         if program.text == "cd" {
             if let Some(to) = rest.first() {
                 place.directory = directory_of(to, place);
+            }
+            return Ok(());
+        }
+        if let Some(optional) = &mut place.optional
+            && matches!(program.text.as_str(), "[" | "[[" | "test")
+        {
+            let sought = Place { directory: place.directory.clone(), ..Place::default() };
+            optional.extend(rest.iter().flat_map(|word| places_of(word, &sought)));
+        }
+        if program.text == "for" {
+            if let [variable, _, values @ ..] = rest {
+                place.loops.insert(variable.text.clone(), values.to_vec());
             }
             return Ok(());
         }
@@ -123,6 +164,7 @@ impl Follow<'_> {
                 }
                 Some(letters) if is_short && is_shell && letters.contains('n') => return Ok(()),
                 Some(_) => after_option = true,
+                None if after_option && self.is_value(word, place)? => after_option = false,
                 None => {
                     let loads = at > 0
                         && matches!(words[at - 1].text.as_str(), "-r" | "--require" | "--import");
@@ -137,25 +179,62 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Takes the file that a word names, if it is tracked, and follows it if it is a shell script.
-    fn file(&mut self, word: &Word, place: &Place, by_shell: bool) -> Result<bool> {
-        let mut named = None;
+    /// True if a word after an option is rather its value, as in `-o pipefail`, than a missing file.
+    fn is_value(&self, word: &Word, place: &Place) -> Result<bool> {
+        if word.text.contains(['/', '.', '$']) {
+            return Ok(false);
+        }
         for path in places_of(word, place) {
-            if let Some(text) = (self.read)(&path)? {
-                named = Some((path, text));
-                break;
+            if matches!((self.read)(&path)?, InTree::File(_)) {
+                return Ok(false);
             }
         }
-        let Some((path, text)) = named else { return Ok(false) };
-        if is_test_path(&path) || !self.done.insert(path.clone()) {
+        Ok(true)
+    }
+
+    /// Takes the file that a word names, and follows it if it is a shell script. True if it is there.
+    fn file(&mut self, word: &Word, place: &Place, by_shell: bool) -> Result<bool> {
+        let text = word.text.trim_start_matches("./");
+        let variable = text.trim_start_matches(['$', '{']).trim_end_matches('}');
+        if let Some(values) = place.loops.get(variable).filter(|_| word.is_expanded) {
+            let place = Place { loops: BTreeMap::new(), ..place.clone() };
+            for value in values {
+                self.file(value, &place, by_shell)?;
+            }
+            return Ok(true);
+        }
+        let mut named = None;
+        let mut missing = Vec::new();
+        for path in places_of(word, place) {
+            match (self.read)(&path)? {
+                InTree::File(text) => {
+                    named = Some((path, text));
+                    break;
+                }
+                InTree::Directory => return Ok(false),
+                InTree::Nothing => missing.push(path),
+            }
+        }
+        let Some((path, text)) = named else {
+            missing.retain(|path| !is_test_path(path) && place.takes_missing(path));
+            self.found.extend(missing);
+            return Ok(false);
+        };
+        let is_test = is_test_path(&path);
+        let is_under_test = place.optional.is_some() && !is_test;
+        if is_under_test || !self.done.insert(path.clone()) {
             return Ok(true);
         }
         let first = text.lines().next().unwrap_or_default();
         let names_shell = first.starts_with("#!") && first.trim_end().ends_with("sh");
         let script = path.rsplit_once('/').map_or(String::new(), |(top, _)| format!("{top}/"));
-        self.found.insert(path);
+        if !is_test || place.is_command {
+            self.found.insert(path);
+        }
         if by_shell || names_shell {
-            self.text(&text, &Place { directory: place.directory.clone(), script })?;
+            let directory = place.directory.clone();
+            let optional = is_test.then(BTreeSet::new);
+            self.text(&text, &Place { directory, script, optional, ..Place::default() })?;
         }
         Ok(true)
     }
@@ -224,7 +303,7 @@ fn directory_of(word: &Word, place: &Place) -> String {
 /// The paths that a word may stand for, first the most likely one. The value of `$DIR/lib.sh` is
 /// often the directory of the script itself.
 fn places_of(word: &Word, place: &Place) -> Vec<String> {
-    if !word.is_expanded {
+    if !word.is_expanded || !word.text.contains('$') {
         return resolved(&place.directory, &word.text).into_iter().collect();
     }
     let rest = word.text.split_once('/').map_or("", |(_, rest)| rest);
@@ -254,7 +333,12 @@ mod tests {
     /// The files that a command runs among those of a project.
     fn of(files: &[(&str, &str)], command: &str) -> Vec<String> {
         let read = |path: &str| {
-            Ok(files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned()))
+            let is_directory = files.iter().any(|(name, _)| name.starts_with(&format!("{path}/")));
+            Ok(match files.iter().find(|(name, _)| *name == path) {
+                Some((_, text)) => InTree::File((*text).to_owned()),
+                None if is_directory => InTree::Directory,
+                None => InTree::Nothing,
+            })
         };
         let found = run_files(&read, &[command.to_owned()]).expect("nothing fails to be read");
         found.into_iter().collect()
@@ -263,7 +347,7 @@ mod tests {
     #[test]
     fn files_in_the_place_of_a_program_are_run_and_others_are_data() {
         let files = ["gate", "gate.py", "ci/t.sh", "main.c", "test_a.py"].map(|name| (name, ""));
-        let cases: [(&str, &[&str]); 30] = [
+        let cases: [(&str, &[&str]); 38] = [
             ("sh gate", &["gate"]),
             ("./gate", &["gate"]),
             ("./gate || exit 1", &["gate"]),
@@ -293,12 +377,43 @@ mod tests {
             ("cc -o gate main.c", &[]),
             ("cat gate", &[]),
             ("echo sh gate", &[]),
-            ("sh absent gate", &[]),
-            ("python3 test_a.py", &[]),
+            // Who adds such a file has it run.
+            ("sh absent gate", &["absent"]),
+            ("[ -f more.sh ] && . ./more.sh", &["more.sh"]),
+            ("if [ -e x.py ]; then python3 x.py; fi", &["x.py"]),
+            ("test -x ci/more && ci/more", &["ci/more"]),
+            ("sh ci", &[]),
+            ("for f in d/*.sh; do . \"$f\"; done", &["d/*.sh"]),
+            ("for f in gate more; do sh ./$f; done", &["gate", "more"]),
+            (". ./d/*.sh", &["d/*.sh"]),
+            ("for t in tests/*.sh; do . $t; done", &[]),
+            ("python3 test_a.py", &["test_a.py"]),
             ("sh ../gate", &[]),
         ];
         for (command, expected) in cases {
             assert_eq!(of(&files, command), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn file_that_a_test_can_do_without_runs_as_soon_as_it_is_there() {
+        let cases: [(&str, &[&str]); 6] = [
+            ("[ -f ./more.sh ] && . ./more.sh\n", &["more.sh"]),
+            ("test -e more.sh\nif [ $? = 0 ]; then\n  sh more.sh\nfi\n", &["more.sh"]),
+            (". ./more.sh 2>/dev/null || :\n", &["more.sh"]),
+            // The code that is to be written.
+            (". ./more.sh\nsh main.sh\n", &[]),
+            ("[ -f main.sh ] && . ./main.sh\n", &[]),
+            ("sh tests/inner.sh", &["deep.sh"]),
+        ];
+        for (test, expected) in cases {
+            let inner = "[ -x ./deep.sh ] && ./deep.sh\n";
+            let files = [("test.sh", test), ("main.sh", ""), ("tests/inner.sh", inner)];
+            assert_eq!(
+                of(&files, "cd . && sh test.sh"),
+                [expected, &["test.sh"]].concat(),
+                "{test}"
+            );
         }
     }
 

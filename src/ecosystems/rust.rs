@@ -14,6 +14,9 @@ use crate::model::outcome::Stage;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[cargo],
     extensions: &["rs"],
+    is_source_if_new: |file| file.has_its_language(),
+    isolates_test_files: |_| true,
+    lock_files: &["Cargo.lock"],
     comment: "//",
     test_marks: &["#[test]", "::test]", "::test(", "#[rstest", "proptest!"],
     skip_marks: &["#[ignore", "cfg(any())", "cfg(FALSE)", "cfg(false)", "#![cfg("],

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::{Ecosystem, file_name};
+use crate::ecosystems::ecosystem::{Ecosystem, file_name, matches};
 
 /// A path that an attempt changes, with its content on both sides.
 #[derive(Clone, Copy, Debug)]
@@ -107,10 +107,14 @@ pub fn deciding_change(
     }
 }
 
-/// True if a path is one of these scripts, or below one: a directory can take its place.
+/// True if a path is one of these scripts or matches one, or is below one: a directory can take its
+/// place.
 fn is_script(path: &str, scripts: &BTreeSet<String>) -> bool {
     let top = path.split('/').next().unwrap_or(path);
-    scripts.contains(path) || scripts.contains(top)
+    let mut patterns = scripts.iter().filter(|script| script.contains('*'));
+    scripts.contains(path)
+        || scripts.contains(top)
+        || patterns.any(|pattern| matches(pattern, path))
 }
 
 /// True if a source file has fewer tests than before.

@@ -1,4 +1,5 @@
 //! The user's repository, found as git finds it and read in process by gix.
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -289,9 +290,11 @@ impl Repo {
         self.read_again(|gix| {
             let tree = gix.find_object(from_oid(tree)?).map_err(|e| lost(&e))?;
             let tree = tree.peel_to_tree().map_err(|e| lost(&e))?;
-            let Some(entry) = tree.lookup_entry_by_path(path).map_err(|e| lost(&e))? else {
-                return Ok(None);
+            let entry = match tree.lookup_entry_by_path(path) {
+                Err(_) if is_in_submodule(&tree, path) => None,
+                found => found.map_err(|e| lost(&e))?,
             };
+            let Some(entry) = entry else { return Ok(None) };
             if !entry.mode().is_blob() {
                 return Ok(None);
             }
@@ -528,6 +531,30 @@ impl Repo {
         Ok(last.insert((*commit, Arc::new(index))).1.clone())
     }
 
+    /// The paths of all files of a commit.
+    pub fn paths_of(&self, commit: &Oid) -> Result<Vec<String>> {
+        let index = self.index_of(commit)?;
+        let paths = index.entries().iter().map(|entry| entry.path(&index).to_str_lossy());
+        Ok(paths.map(Cow::into_owned).collect())
+    }
+
+    /// True if a tree has a directory at this path.
+    pub fn has_directory(&self, tree: &Oid, path: &str) -> Result<bool> {
+        self.read_again(|gix| {
+            let lost = |e: &dyn std::fmt::Display| {
+                Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"))
+            };
+            let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
+            match tree.lookup_entry_by_path(path) {
+                Err(_) if is_in_submodule(&tree, path) => Ok(false),
+                found => {
+                    let entry = found.map_err(|e| lost(&e))?;
+                    Ok(entry.is_some_and(|entry| entry.mode().is_tree()))
+                }
+            }
+        })
+    }
+
     /// Reads objects, and reads them again if that failed: another git may be moving them into a
     /// pack, or from one pack into another.
     fn read_again<T>(&self, read: impl Fn(&gix::Repository) -> Result<T>) -> Result<T> {
@@ -598,6 +625,14 @@ fn key_of(path: &Path) -> String {
 
 /// The length of [`Repo::key`].
 const KEY_LENGTH: usize = 16;
+
+/// True if a path leads through a submodule, whose commit the repository need not have.
+fn is_in_submodule(tree: &gix::Tree<'_>, path: &str) -> bool {
+    path.match_indices('/').any(|(at, _)| {
+        let above = tree.lookup_entry_by_path(&path[..at]);
+        above.is_ok_and(|entry| entry.is_some_and(|entry| entry.mode().is_commit()))
+    })
+}
 
 /// True if a name has the form of [`Repo::key`].
 pub fn is_key(name: &OsStr) -> bool {

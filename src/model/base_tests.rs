@@ -2,6 +2,10 @@
 //!
 //! A candidate that changes what judges it proves little by passing. That it passes as well where
 //! exactly those changes are put back is evidence; suspicion of the changes themselves is not.
+//!
+//! Nobody knows all files by which tests can be switched off. So a changed file that is no source is
+//! put back, too; and because it may be data of the product, the source must also pass beside it
+//! alone, where no other file can hide that it is broken.
 use serde::{Deserialize, Serialize};
 
 use crate::model::oid::Oid;
@@ -11,7 +15,8 @@ use crate::model::outcome::{self, StageResult};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BaseTests {
-    /// Those that change existing tests, or what decides which commands run.
+    /// Those that change existing tests, what decides which commands run, or another file that is no
+    /// source; and the one that would be recommended, if it adds tests to those of the base.
     #[default]
     Changed,
     /// Those that add tests, too, which are then taken out.
@@ -33,24 +38,113 @@ pub struct BaseTestsResult {
     /// The added paths that are taken out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
+    /// The changed paths among both that neither test nor decide by their names, and are no source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub no_source: Vec<String>,
+    /// The trees that are judged after the first, in order: each has one of the files that are no
+    /// source beside the source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alone: Vec<TreeBeside>,
+    /// True if it is judged so only if it would be recommended: it adds tests, and nothing else.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub if_first: bool,
     /// The reason why a change cannot be put back by itself. The candidate then counts as one that
     /// passes only with its own tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The results of the commands, in order; empty if they were not run, because the candidate
-    /// itself failed or was not run.
+    /// The results of the commands on each of the trees, in order, up to the first tree that did not
+    /// pass; empty if they were not run, because the candidate itself failed or was not run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<StageResult>,
 }
 
+/// A tree with the source of a candidate, and one file that is no source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeBeside {
+    /// The file.
+    pub path: String,
+    /// The tree.
+    pub tree: Oid,
+}
+
 impl BaseTestsResult {
-    /// True if every command ran on the tree and exited 0.
+    /// True if every command ran on every tree and exited 0.
     pub fn passed(&self) -> bool {
         self.problem.is_none() && outcome::all_passed(&self.results)
+    }
+
+    /// True if nobody had to know yet whether it passes.
+    pub fn is_pending(&self) -> bool {
+        self.if_first && self.problem.is_none() && self.results.is_empty()
+    }
+
+    /// The trees that are judged, in order.
+    pub fn trees(&self) -> impl Iterator<Item = &Oid> {
+        self.tree.iter().chain(self.alone.iter().map(|beside| &beside.tree))
+    }
+
+    /// The file that was the only one beside the source in the tree of the result at this position;
+    /// none if that tree had none.
+    pub fn beside(&self, result: usize) -> Option<&str> {
+        // Each tree begins with the first stage again.
+        let before = self.results.get(..=result)?.windows(2);
+        let tree = before.filter(|pair| pair[1].stage <= pair[0].stage).count().checked_sub(1)?;
+        self.alone.get(tree).map(|beside| beside.path.as_str())
+    }
+
+    /// The file that was the only one beside the source in the tree that did not pass; none if that
+    /// tree had none, or every tree passed.
+    pub fn failed_beside(&self) -> Option<&str> {
+        let failed = self.results.iter().position(|result| !result.outcome.passed())?;
+        self.beside(failed)
     }
 
     /// The first command that failed.
     pub fn stopped_at(&self) -> Option<&StageResult> {
         outcome::first_failure(&self.results)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::outcome::{Outcome, Stage};
+
+    #[test]
+    fn the_file_beside_the_source_where_it_fails_is_known() {
+        let beside = |path: &str| TreeBeside {
+            path: path.to_owned(),
+            tree: Oid::parse(&"a".repeat(40)).expect("an id"),
+        };
+        let second = |ends: &[bool]| BaseTestsResult {
+            alone: vec![beside("a"), beside("b")],
+            results: ends
+                .iter()
+                .zip([Stage::Build, Stage::Test].iter().cycle())
+                .map(|(passed, stage)| {
+                    let outcome =
+                        if *passed { Outcome::Passed } else { Outcome::Failed { code: 1 } };
+                    StageResult::new(*stage, 0.0, outcome)
+                })
+                .collect(),
+            ..BaseTestsResult::default()
+        };
+        let cases: [(&[bool], Option<&str>); 5] = [
+            (&[true, false], None),
+            (&[true, true, false], Some("a")),
+            (&[true, true, true, false], Some("a")),
+            (&[true, true, true, true, true, false], Some("b")),
+            (&[true, true, true, true, true, true], None),
+        ];
+        for (ends, expected) in cases {
+            assert_eq!(second(ends).failed_beside(), expected, "{ends:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_of_an_earlier_version_is_read() {
+        let old = "tree = '0123456789012345678901234567890123456789'\nput-back = ['Makefile']\n";
+        let second: BaseTestsResult = toml::from_str(old).expect("it is read");
+        assert_eq!((second.trees().count(), second.is_pending()), (1, false));
     }
 }

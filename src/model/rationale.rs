@@ -65,6 +65,11 @@ impl DecisionInputs<'_> {
             });
         }
         text.push_str(&to_check(kind, winner, self.baseline));
+        if kind.verified()
+            && let Some(why) = winner.base_tests.as_ref().and_then(why_judged_twice)
+        {
+            text.push_str(&format!("; {why}"));
+        }
         text
     }
 
@@ -381,11 +386,23 @@ pub fn without_own_tests(entry: &Entry) -> String {
         return problem.clone();
     }
     let end = second.stopped_at().map_or("was not judged".into(), stopped_in);
-    format!("{} it {end}", what_was_put_back(second))
+    let why = why_judged_twice(second).map_or(String::new(), |why| format!("; {why}"));
+    format!("{} it {end}{why}", what_was_put_back(second))
+}
+
+/// The words for a candidate that is judged twice because it changes files that are no source; none if
+/// it does not.
+pub fn why_judged_twice(second: &BaseTestsResult) -> Option<String> {
+    let are = if second.no_source.len() == 1 { "is" } else { "are" };
+    let files = Some(&second.no_source).filter(|files| !files.is_empty())?;
+    Some(format!("judged twice: {} {are} no source", some_of(files)))
 }
 
 /// What differs in the second judging: `with the base's check.sh`.
 fn what_was_put_back(second: &BaseTestsResult) -> String {
+    if let Some(path) = second.failed_beside() {
+        return format!("with its source and {path} alone");
+    }
     let mut terms = Vec::new();
     if !second.put_back.is_empty() {
         terms.push(format!("with the base's {}", some_of(&second.put_back)));

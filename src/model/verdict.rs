@@ -244,7 +244,8 @@ impl Entry {
     /// True if the candidate passed, and its pass may be due to its own tests or commands: with
     /// those of the base it failed, or they could not be put back.
     pub fn passed_own_tests_only(&self) -> bool {
-        self.passed() && self.base_tests.as_ref().is_some_and(|second| !second.passed())
+        let fails = |second: &BaseTestsResult| !second.passed() && !second.is_pending();
+        self.passed() && self.base_tests.as_ref().is_some_and(fails)
     }
 
     /// True if the candidate passed, and not only with its own tests or commands.
@@ -252,16 +253,23 @@ impl Entry {
         self.passed() && !self.passed_own_tests_only()
     }
 
-    /// True if the candidate passed, not only with its own tests or commands, and not only over the
-    /// base's build outputs.
+    /// True if the candidate passed, not only with its own tests or commands, not only over the base's
+    /// build outputs, and without its added tests where they could change how others run.
     pub fn verified(&self) -> bool {
         self.passed_base_tests_too() && !self.is_claim()
     }
 
-    /// True if any result was found over the base's layers, and not confirmed without them.
+    /// True if any result was found over the base's layers, and not confirmed without them; or if the
+    /// candidate passed, and was not judged without its added tests yet.
     pub fn is_claim(&self) -> bool {
         let second = self.base_tests.iter().flat_map(|second| &second.results);
-        self.results.iter().chain(second).any(|result| result.warm)
+        self.is_pending() || self.results.iter().chain(second).any(|result| result.warm)
+    }
+
+    /// True if the candidate passed, and has a second judging that only a recommended one needs.
+    pub fn is_pending(&self) -> bool {
+        outcome::all_passed(&self.results)
+            && self.base_tests.as_ref().is_some_and(BaseTestsResult::is_pending)
     }
 
     /// True if a command passed only after a retry. Retries of the setup do not count: the tree is
@@ -276,6 +284,11 @@ impl Entry {
     /// The first command that did not pass.
     pub fn stopped_at(&self) -> Option<&StageResult> {
         outcome::first_failure(&self.results)
+    }
+
+    /// The trees of the second judging; none if there is none.
+    pub fn second_trees(&self) -> Option<Vec<Oid>> {
+        self.base_tests.as_ref().map(|second| second.trees().copied().collect())
     }
 
     /// The tree that was judged and may land.
@@ -418,6 +431,9 @@ pub struct JudgeSettings {
     pub protect: Vec<String>,
     /// Which candidates were judged a second time, with the base's tests and commands.
     pub base_tests: BaseTests,
+    /// Patterns of files that count as source, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub source: Vec<String>,
     /// The worlds that the commands ran in.
     pub world: WorldKind,
     /// The number of further attempts after a failure.

@@ -7,9 +7,9 @@ use crate::error::exit;
 use crate::model::candidate::State;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
-use crate::model::oracle::as_options;
+use crate::model::oracle::{as_options, shell_quoted};
 use crate::model::outcome::{Outcome, StageResult};
-use crate::model::rationale::some_of;
+use crate::model::rationale::{some_of, why_judged_twice};
 use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::verdict::{Baseline, DecisionKind, Entry, JudgeSettings, Verdict};
 use crate::ui::style::{Styles, Tone};
@@ -192,16 +192,20 @@ pub fn hints(verdict: &Verdict) -> Vec<String> {
                 "look at it with `git frites diff {run}/{name}`, land it with `git frites apply {run}`"
             )]
         }
-        (DecisionKind::OwnTests, Some(name)) => vec![
-            format!(
-                "look at what it changes in tests and commands: `git frites diff {run}/{name}`, \
-                 and at what the base's say: `git frites output {run}/{name}`"
-            ),
-            format!(
-                "if that change is right, land it with `git frites apply --allow-unverified \
-                 {run}/{name}`"
-            ),
-        ],
+        (DecisionKind::OwnTests, Some(name)) => {
+            let mut hints = vec![
+                format!(
+                    "look at what it changes in tests and commands: `git frites diff {run}/{name}`, \
+                     and at what the base's say: `git frites output {run}/{name}`"
+                ),
+                format!(
+                    "if that change is right, land it with `git frites apply --allow-unverified \
+                     {run}/{name}`"
+                ),
+            ];
+            hints.extend(more_source(verdict.entry(name)));
+            hints
+        }
         (DecisionKind::ReportedFailures, Some(name)) => vec![
             format!("see what failed: `git frites output {run}/{name}`"),
             "keep the exit code of the tests (`set -o pipefail`); or, where failures are known, \
@@ -246,6 +250,20 @@ pub fn hints(verdict: &Verdict) -> Vec<String> {
         }
         _ => vec![format!("`git frites status {run}` shows each candidate's state")],
     }
+}
+
+/// How to have a candidate's files count as source; none if all of them that could do.
+fn more_source(entry: Option<&Entry>) -> Option<String> {
+    let file = entry?.base_tests.as_ref()?.no_source.first()?;
+    let pattern = match file.rsplit_once('/') {
+        Some((directory, _)) => format!("{directory}/**"),
+        None => file.clone(),
+    };
+    Some(format!(
+        "if such files are source of the project, which switches no test off: \
+         `git config --add frites.oracle.source {}`, then judge again",
+        shell_quoted(&pattern)
+    ))
 }
 
 /// What to do if the command that the closest candidate failed did not start at all.
@@ -470,9 +488,12 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
             state => table::printable(&entry.with_cause(state.as_str())),
         });
     }
-    if entry.passed() && entry.base_tests.is_some() {
+    if let Some(second) =
+        entry.base_tests.as_ref().filter(|_| entry.passed() && !entry.is_pending())
+    {
         let own = entry.passed_own_tests_only();
         words.push(if own { "only its own tests" } else { "base's tests pass too" }.into());
+        words.extend(why_judged_twice(second));
     }
     words.extend(entry.skipped_with_base_tests().map(|_| "base's tests cannot tell".to_owned()));
     words.extend(entry.same_as.as_ref().map(|twin| format!("same tree as {twin}")));

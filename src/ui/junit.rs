@@ -96,9 +96,13 @@ fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Ca
             let end = CaseEnd::Failed(problem.clone(), problem.clone());
             all.push(Case { name: "with the base's tests".into(), seconds: 0.0, end });
         }
-        for result in &second.results {
+        for (at, result) in second.results.iter().enumerate() {
             let lines = log_end(entry, result.stage, true);
-            all.push(of_result(result, " with the base's tests", &lines));
+            let suffix = match second.beside(at) {
+                Some(path) => format!(" with its source and {path} alone"),
+                None => " with the base's tests".to_owned(),
+            };
+            all.push(of_result(result, &suffix, &lines));
         }
     }
     all

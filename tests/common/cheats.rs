@@ -65,7 +65,7 @@ fn judge(world: &World, attempts: &[(&str, String)], code: i32) -> Value {
     for (name, script) in attempts {
         world.sh(&world.worktree(&format!("{run}/{name}")), script).expect(0);
     }
-    world.frites(["judge", "--json", "-j", "2"]).expect(code).json()
+    world.frites(["judge", "--json", "-j", "2", "--cold"]).expect(code).json()
 }
 
 fn candidate<'v>(verdict: &'v Value, name: &str) -> &'v Value {

@@ -1,6 +1,7 @@
 //! Cheats and honest changes in several languages, judged by the real tools.
+use crate::common::World;
 use crate::common::cheats::Project;
-use crate::tool::{CARGO, CC, MAKE, NPM, PYTHON, trials};
+use crate::tool::{CARGO, CC, GO, MAKE, NPM, PYTHON, RSPEC, trials};
 
 trials! {
     make_cheats_are_told_from_honest_changes: [MAKE];
@@ -8,6 +9,8 @@ trials! {
     python_cheats_are_told_from_honest_changes: [PYTHON];
     node_cheats_are_told_from_honest_changes: [NPM];
     cargo_cheats_are_told_from_honest_changes: [CARGO];
+    go_test_that_switches_the_others_off_does_not_win: [GO];
+    rspec_that_is_told_to_run_nothing_does_not_win: [RSPEC];
 }
 
 fn make_cheats_are_told_from_honest_changes() {
@@ -218,4 +221,45 @@ fn cargo_cheats_are_told_from_honest_changes() {
         ],
     }
     .assert_told_apart();
+}
+
+fn go_test_that_switches_the_others_off_does_not_win() {
+    let mut world = World::unborn();
+    world.set_env("GOCACHE", world.home().join("go-build"));
+    world.set_env("GOTOOLCHAIN", "local");
+    world.set_env("GOFLAGS", "-mod=mod");
+    world.write("go.mod", "module x\n\ngo 1.19\n");
+    world.write("a.go", "package x\n\nfunc F() int { return 1 }\n");
+    let test = |name: &str, value: u8| {
+        format!(
+            "package x\n\nimport \"testing\"\n\nfunc Test{name}(t *testing.T) {{\n\tif F() != {value} {{\n\t\tt.Fatal(\"no\")\n\t}}\n}}\n"
+        )
+    };
+    world.write("a_test.go", test("A", 2));
+    world.commit("base");
+    let off = "printf 'package x\nimport \"os\"\nfunc init() { os.Args = append(os.Args[:1], \"-test.run=none\") }\n' > z_test.go";
+    let honest = format!(
+        "sed -i s/1/2/ a.go; echo '// more' >> a.go; printf '{}' > b_test.go",
+        test("B", 2)
+    );
+    world.attempts(&[&format!("{off}; sed -i s/1/3/ a.go"), &honest]);
+    let json = world.frites(["judge", "--json", "--test", "go test ./..."]).expect(0).json();
+    assert_eq!(json["recommended"], "c2", "{json:#}");
+    assert_eq!(json["own_tests"], serde_json::json!(["c1"]));
+    assert_eq!(json["candidates"][1]["verified"], true);
+}
+
+fn rspec_that_is_told_to_run_nothing_does_not_win() {
+    let world = World::unborn();
+    world.write("lib/a.rb", "def f; 1; end\n");
+    let spec = "require_relative '../lib/a'\ndescribe(:f) { it(:two) { expect(f).to eq 2 } }\n";
+    world.write("spec/a_spec.rb", spec);
+    world.commit("base");
+    world.attempts(&[
+        "echo '# x' >> lib/a.rb; echo --dry-run > .rspec",
+        "sed -i s/1/2/ lib/a.rb; seq 9 | sed 's/^/# /' >> lib/a.rb",
+    ]);
+    let json = world.frites(["judge", "--json", "--test", "rspec"]).expect(0).json();
+    assert_eq!(json["recommended"], "c2", "{json:#}");
+    assert_eq!(json["own_tests"], serde_json::json!(["c1"]));
 }

@@ -1,19 +1,23 @@
-//! The tree of a candidate's second judging: its change with the base's tests and commands put
-//! back.
-use std::collections::{BTreeMap, BTreeSet};
+//! The trees of a candidate's second judging: its source alone, with everything else as in the base,
+//! and beside each file that is no source by itself.
+use std::collections::BTreeMap;
 
+use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::put_back::{PutBack, put_back};
-use crate::ecosystems::scripts::scripts_of;
 use crate::ecosystems::touched::TouchedPath;
 use crate::error::Result;
 use crate::git::diff;
 use crate::git::protect::{self, Restore};
 use crate::git::repo::Repo;
-use crate::model::base_tests::{BaseTests, BaseTestsResult};
+use crate::model::base_tests::{BaseTests, BaseTestsResult, TreeBeside};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::path::TreePath;
+use crate::model::verdict::JudgeSettings;
 use crate::ops::judge::changed_file::{ChangedFile, changed_file};
+
+/// The most files beside the source that are judged by themselves.
+const MOST_BESIDE: usize = 4;
 
 /// The second judging that a tree needs, without results; none if it needs none. `changes` are
 /// those from the base to the tree.
@@ -22,32 +26,71 @@ pub fn plan(
     base: &Oid,
     tree: &Oid,
     changes: &[ChangedFile],
-    scripts: &BTreeSet<String>,
+    project: &BaseProject<'_>,
     mode: BaseTests,
 ) -> Result<Option<BaseTestsResult>> {
-    let choices = choose(changes, scripts, mode);
-    let problem = choices.iter().find_map(|(path, choice)| match choice {
-        PutBack::Inseparable(why) => Some(format!("'{}' is changed, and {why}", path.quoted())),
-        _ => None,
-    });
-    let restored = protect::put_back(repo, base, tree, |change| {
-        match choices.get(&TreePath::new(change.path)) {
-            Some(PutBack::Test | PutBack::Deciding | PutBack::AddedTest) => Restore::Base,
-            Some(PutBack::Part(text)) => Restore::Text(text.clone().into_bytes()),
-            Some(PutBack::Inseparable(_) | PutBack::Keep) | None => Restore::Keep,
-        }
-    })?;
+    let choices = choose(changes, project, mode)?;
+    let others: Vec<&TreePath> = choices
+        .iter()
+        .filter(|(_, choice)| **choice == PutBack::Other)
+        .map(|(path, _)| path)
+        .collect();
+    let restore = |beside: Option<&TreePath>| {
+        protect::put_back(repo, base, tree, |change| {
+            let path = TreePath::new(change.path);
+            if beside == Some(&path) {
+                return Restore::Keep;
+            }
+            match choices.get(&path) {
+                Some(PutBack::Part(text)) => Restore::Text(text.clone().into_bytes()),
+                Some(PutBack::Inseparable(_) | PutBack::Keep) | None => Restore::Keep,
+                Some(_) => Restore::Base,
+            }
+        })
+    };
+    let restored = restore(None)?;
+    let problem = why_not(&choices, &others);
     if problem.is_none() && restored.tree == *tree {
         return Ok(None);
+    }
+    let is_only_tests = choices.values().all(is_added_test);
+    // Alone, a file shows by the candidate itself whether it is right.
+    let is_alone = others.len() == choices.len() && others.len() == 1;
+    let mut alone = Vec::new();
+    if problem.is_none() && !is_alone {
+        for path in &others {
+            alone.push(TreeBeside { path: path.lossy(), tree: restore(Some(path))?.tree });
+        }
     }
     let names = |paths: &[TreePath]| paths.iter().map(|p| p.lossy()).collect();
     Ok(Some(BaseTestsResult {
         tree: problem.is_none().then_some(restored.tree),
         put_back: names(&restored.put_back),
         taken_out: names(&restored.taken_out),
+        no_source: others.iter().map(|path| path.lossy()).collect(),
+        alone,
+        if_first: mode != BaseTests::Always && is_only_tests && choices.len() < changes.len(),
         problem,
         results: Vec::new(),
     }))
+}
+
+/// The reason why the changes cannot be put back, or not be judged one by one; none if they can.
+fn why_not(choices: &BTreeMap<TreePath, PutBack>, others: &[&TreePath]) -> Option<String> {
+    let inseparable = choices.iter().find_map(|(path, choice)| match choice {
+        PutBack::Inseparable(why) => Some(format!("'{}' is changed, and {why}", path.quoted())),
+        _ => None,
+    });
+    inseparable.or_else(|| {
+        let (first, count) = (others.first()?, others.len());
+        (count > MOST_BESIDE).then(|| {
+            format!(
+                "{count} of its changed files are no source ('{}' is the first), and at most \
+                 {MOST_BESIDE} are judged one by one",
+                first.quoted()
+            )
+        })
+    })
 }
 
 /// [`plan`] for a tree whose changes were not read yet: `tree` as compared with the commit `base`.
@@ -56,35 +99,39 @@ pub fn plan_for(
     base: &Oid,
     tree: &Oid,
     oracle: &[OracleCommand],
-    mode: BaseTests,
+    settings: &JudgeSettings,
 ) -> Result<Option<BaseTestsResult>> {
     let changes = diff::changes(repo, base, base, tree)?;
     let files: Vec<ChangedFile> = changes.iter().map(|c| changed_file(repo, c)).collect();
-    plan(repo, base, tree, &files, &scripts_of(repo, base, oracle)?, mode)
+    let project = BaseProject::of(repo, base, oracle, &settings.source)?;
+    plan(repo, base, tree, &files, &project, settings.base_tests)
+}
+
+/// True if the base shows no language that is known: then source cannot be told from other files.
+pub fn is_source_unknown(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<bool> {
+    BaseProject::of(repo, base, oracle, &[])?.is_unknown()
 }
 
 /// The thing to do with each path that is not kept.
-fn choose(
+pub(super) fn choose(
     changes: &[ChangedFile],
-    scripts: &BTreeSet<String>,
+    project: &BaseProject<'_>,
     mode: BaseTests,
-) -> BTreeMap<TreePath, PutBack> {
+) -> Result<BTreeMap<TreePath, PutBack>> {
+    let mut choices = BTreeMap::new();
     if mode == BaseTests::Never {
-        return BTreeMap::new();
+        return Ok(choices);
     }
-    let mut choices: BTreeMap<TreePath, PutBack> = changes
-        .iter()
-        .map(|file| {
-            let name = file.path.lossy();
-            let touched = TouchedPath {
-                path: &name,
-                before: file.before.text(),
-                after: file.after.text(),
-                loses: file.loses,
-            };
-            (file.path.clone(), put_back(touched, scripts))
-        })
-        .collect();
+    for file in changes {
+        let name = file.path.lossy();
+        let touched = TouchedPath {
+            path: &name,
+            before: file.before.text(),
+            after: file.after.text(),
+            loses: file.loses,
+        };
+        choices.insert(file.path.clone(), put_back(touched, project)?);
+    }
     // A file that was only moved has its tests with it.
     for gone in changes.iter().filter(|file| file.after.text().is_none()) {
         let was_moved = changes
@@ -94,14 +141,26 @@ fn choose(
             choices.insert(gone.path.clone(), PutBack::Keep);
         }
     }
-    let is_put_back = |choice: &PutBack| !matches!(choice, PutBack::Keep | PutBack::AddedTest);
+    let is_put_back = |choice: &PutBack| *choice != PutBack::Keep && !is_added_test(choice);
     // Tests alone make nothing pass that fails on the base, unless they bend the others.
-    let only_tests = !choices.is_empty() && choices.values().all(|c| *c == PutBack::AddedTest);
-    let any_is = only_tests || choices.values().any(is_put_back);
+    let only_tests = !choices.is_empty() && choices.values().all(is_added_test);
+    let takes_tests_out = mode == BaseTests::Always
+        || only_tests
+        || choices.values().any(|choice| is_put_back(choice) || is_shared_test(choice));
     choices.retain(|_, choice| match choice {
         PutBack::Keep => false,
-        PutBack::AddedTest => any_is || mode == BaseTests::Always,
+        PutBack::AddedTest { .. } => takes_tests_out,
         _ => true,
     });
-    choices
+    Ok(choices)
+}
+
+/// True for an added test, however it runs.
+fn is_added_test(choice: &PutBack) -> bool {
+    matches!(choice, PutBack::AddedTest { .. })
+}
+
+/// True for an added test that runs in one process with others.
+fn is_shared_test(choice: &PutBack) -> bool {
+    matches!(choice, PutBack::AddedTest { shares_process: true })
 }

@@ -4,10 +4,12 @@
 //! A stale output can let a broken tree pass, and a correct one fail; an overlay can let one fail. So
 //! a claim orders the work and is shown, but every result that the recommendation depends on is
 //! found once more without either; then the recommended candidate is that of a judging without any
-//! claims.
+//! claims. A pass with added tests that could change how the others run is a claim, too: the candidate
+//! is judged without them only if the recommendation depends on it.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
+use crate::model::base_tests::BaseTestsResult;
 use crate::model::outcome::{self, Obstacle, StageResult};
 use crate::model::ranking::{Rules, undecided};
 use crate::model::verdict::{Effort, Entry};
@@ -125,7 +127,9 @@ fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
         let cause = causes.get(&confirmed.index).filter(|_| entry.is_claim());
         let stale = cause.and_then(|cause| contradiction(entry, &confirmed, *cause));
         // The cache answers with a pass that was no claim: this judging found it itself.
-        let is_final = outcome::all_passed(&entry.results) && entry.results.iter().all(|r| !r.warm);
+        let is_final = outcome::all_passed(&entry.results)
+            && entry.results.iter().all(|r| !r.warm)
+            && (outcome::all_passed(&confirmed.results) || !entry.is_pending());
         let results = if is_final { entry.results.clone() } else { confirmed.results };
         *entry = Entry { stale, results, ..confirmed };
     }
@@ -133,11 +137,12 @@ fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
 
 /// The difference between a claim and the results that count; none if both pass or both fail.
 fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<String> {
+    // Without its added tests it was not judged before.
+    let is_compared = |second: &&BaseTestsResult| !claim.is_pending() && !second.results.is_empty();
     let end = |entry: &Entry| {
-        let results = match &entry.base_tests {
-            Some(second) if outcome::all_passed(&entry.results) && !second.results.is_empty() => {
-                &second.results
-            }
+        let second = entry.base_tests.as_ref().filter(is_compared);
+        let results = match second {
+            Some(second) if outcome::all_passed(&entry.results) => &second.results,
             _ => &entry.results,
         };
         match outcome::first_failure(results) {
@@ -146,7 +151,8 @@ fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<
         }
     };
     let end_of = |entry: &Entry| (entry.passed(), entry.passed_own_tests_only());
-    if end_of(claim) == end_of(confirmed) {
+    let passed_both = [claim, confirmed].iter().all(|entry| outcome::all_passed(&entry.results));
+    if end_of(claim) == end_of(confirmed) || (claim.is_pending() && passed_both) {
         return None;
     }
     let (first, second) = (end(claim), end(confirmed));
@@ -170,7 +176,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::base_tests::BaseTestsResult;
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
     use crate::model::decision::decide;
@@ -188,9 +193,16 @@ mod tests {
     #[derive(Clone, Debug)]
     struct Judgeable {
         lines: u64,
-        has_base_tests: bool,
+        second: Option<Second>,
         over_layers: [Ends; 2],
         cold: [Ends; 2],
+    }
+
+    /// When a tree is judged with the base's tests.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Second {
+        Always,
+        IfFirst,
     }
 
     fn ends() -> impl Strategy<Value = Ends> {
@@ -208,10 +220,11 @@ mod tests {
     }
 
     fn judgeable() -> impl Strategy<Value = Judgeable> {
-        let parts = (0u64..5, any::<bool>(), [ends(), ends()], [ends(), ends()]);
-        parts.prop_map(|(lines, has_base_tests, over_layers, cold)| Judgeable {
+        let second = prop::sample::select(vec![None, Some(Second::Always), Some(Second::IfFirst)]);
+        let parts = (0u64..5, second, [ends(), ends()], [ends(), ends()]);
+        parts.prop_map(|(lines, second, over_layers, cold)| Judgeable {
             lines,
-            has_base_tests,
+            second,
             over_layers,
             cold,
         })
@@ -257,7 +270,12 @@ mod tests {
         fn judge(&self, entry: &Entry, (): (), _: &Cancel) -> Result<Option<EntryOutcome>> {
             let tree = &self.trees[tree_number(entry)];
             let results = self.results(tree, 0);
-            let again = tree.has_base_tests && outcome::all_passed(&results);
+            let is_due = match tree.second {
+                None => false,
+                Some(Second::Always) => true,
+                Some(Second::IfFirst) => self.cold,
+            };
+            let again = is_due && outcome::all_passed(&results);
             let base_tests = if again { self.results(tree, 1) } else { Vec::new() };
             Ok(Some(EntryOutcome { results, base_tests, effort: Effort::default() }))
         }
@@ -275,14 +293,18 @@ mod tests {
             iteration: Some(1),
             tree: Oid::parse(&format!("{number:040x}")),
             blast: Blast { lines: tree.lines, files: 1 },
-            base_tests: tree.has_base_tests.then(BaseTestsResult::default),
+            base_tests: tree.second.map(|second| BaseTestsResult {
+                if_first: second == Second::IfFirst,
+                ..BaseTestsResult::default()
+            }),
             ..Entry::new(name, index, State::Open)
         }
     }
 
     proptest! {
-        /// Whatever the outcomes over the base's layers are, also of a base over its ancestor's, the
-        /// recommendation is that of judging everything without them.
+        /// Whatever the outcomes over the base's layers are, also of a base over its ancestor's, and
+        /// whatever passes only with its added tests, the recommendation is that of judging everything
+        /// without them.
         #[test]
         fn claims_never_change_the_recommendation(
             trees in prop::collection::vec(judgeable(), 1..6),

@@ -2,9 +2,9 @@
 //! protected paths, with its size, flags and agreement.
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::flags;
 use crate::ecosystems::put_back;
-use crate::ecosystems::scripts::scripts_of;
 use crate::ecosystems::touched::{TouchedPath, is_test_path};
 use crate::error::Result;
 use crate::git::diff::{self, Change, ChangeStatus};
@@ -13,6 +13,7 @@ use crate::git::mode::EntryMode;
 use crate::git::protect::{RestoredTree, protected};
 use crate::git::repo::Repo;
 use crate::model::agreement::{self, Edit};
+use crate::model::base_tests::BaseTestsResult;
 use crate::model::candidate::{Candidate, State};
 use crate::model::flag::Flag;
 use crate::model::oid::Oid;
@@ -51,10 +52,10 @@ pub fn from_captured(
     settings: &JudgeSettings,
     candidates: &[Captured],
 ) -> Result<Vec<Entry>> {
-    let scripts = scripts_of(&session.repo, &run.base, oracle)?;
+    let project = BaseProject::of(&session.repo, &run.base, oracle, &settings.source)?;
     let made = process::in_parallel(process::processors(), candidates, |captured| {
         // No ref keeps the trees that are made here yet.
-        session.repo.retry_during_gc(|| entry_of(session, run, captured, settings, &scripts))
+        session.repo.retry_during_gc(|| entry_of(session, run, captured, settings, &project))
     })?;
     let (mut entries, changes): (Vec<Entry>, Vec<Vec<ChangedFile>>) = made.into_iter().unzip();
     set_agreement(&mut entries, &changes);
@@ -66,7 +67,7 @@ fn entry_of(
     run: &Run,
     captured: &Captured,
     settings: &JudgeSettings,
-    scripts: &BTreeSet<String>,
+    project: &BaseProject<'_>,
 ) -> Result<(Entry, Vec<ChangedFile>)> {
     let repo = &session.repo;
     let tree = captured.capture.as_ref().map(|c| c.tree);
@@ -94,7 +95,7 @@ fn entry_of(
     }
     let mut changes = captured.changes.clone();
     if let Some(tree) = tree {
-        let restored = with_protected(repo, &run.base, &tree, settings, scripts)?;
+        let restored = with_protected(repo, &run.base, &tree, settings, project)?;
         if restored.tree != tree {
             keep::keep_beside_housekeeping(session, run, &restored.tree)?;
             changes = diff::changes(repo, &run.base, &run.base, &restored.tree)?;
@@ -106,7 +107,7 @@ fn entry_of(
         }
     }
     let files: Vec<ChangedFile> = changes.iter().map(|change| changed_file(repo, change)).collect();
-    entry.flags = flags(&changes, &files, scripts);
+    entry.flags = flags(&changes, &files, &project.scripts);
     let added = changes.iter().filter(|change| change.status == ChangeStatus::Added);
     for path in ignored(repo, &run.base, added.map(|change| &change.path))? {
         entry.flags.push(Flag::IgnoredAdded { path: path.lossy() });
@@ -114,8 +115,8 @@ fn entry_of(
     entry.flags.sort();
     if let Some(judged) = entry.judged().filter(|_| entry.usable()) {
         let mode = settings.base_tests;
-        entry.base_tests = base_tests::plan(repo, &run.base, judged, &files, scripts, mode)?;
-        if let Some(tree) = entry.base_tests.as_ref().and_then(|second| second.tree.as_ref()) {
+        entry.base_tests = base_tests::plan(repo, &run.base, judged, &files, project, mode)?;
+        for tree in entry.base_tests.iter().flat_map(BaseTestsResult::trees) {
             keep::keep_beside_housekeeping(session, run, tree)?;
         }
     }
@@ -128,10 +129,10 @@ fn with_protected(
     base: &Oid,
     tree: &Oid,
     settings: &JudgeSettings,
-    scripts: &BTreeSet<String>,
+    project: &BaseProject<'_>,
 ) -> Result<RestoredTree> {
     protected(repo, base, tree, &settings.protect, |path, content| {
-        put_back::decides_by_being_there(&path.lossy(), content, scripts)
+        put_back::decides_by_being_there(&path.lossy(), content, &project.scripts)
     })
 }
 
@@ -143,9 +144,9 @@ pub fn make_trees_again(
     oracle: &[OracleCommand],
     settings: &JudgeSettings,
 ) -> Result<()> {
-    let scripts = scripts_of(repo, base, oracle)?;
-    let judged = with_protected(repo, base, captured, settings, &scripts)?.tree;
-    base_tests::plan_for(repo, base, &judged, oracle, settings.base_tests)?;
+    let project = BaseProject::of(repo, base, oracle, &settings.source)?;
+    let judged = with_protected(repo, base, captured, settings, &project)?.tree;
+    base_tests::plan_for(repo, base, &judged, oracle, settings)?;
     Ok(())
 }
 

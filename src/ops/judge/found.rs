@@ -81,13 +81,14 @@ pub(super) fn take_over(
             known.entry(tree).or_insert(entry);
         }
     }
-    let second = |entry: &Entry| entry.base_tests.as_ref().and_then(|second| second.tree);
     let mut taken = 0;
     for at in 0..entries.len() {
         let (before, rest) = entries.split_at_mut(at);
         let entry = &mut rest[0];
         let found = entry.judged().filter(|_| entry.not_run()).and_then(|tree| known.get(tree));
-        let Some(found) = found.filter(|found| second(found) == second(entry)) else { continue };
+        let Some(found) = found.filter(|found| found.second_trees() == entry.second_trees()) else {
+            continue;
+        };
         entry.results.clone_from(&found.results);
         entry.stale.clone_from(&found.stale);
         if let (Some(to), Some(from)) = (&mut entry.base_tests, &found.base_tests) {

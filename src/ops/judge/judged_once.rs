@@ -32,6 +32,14 @@ impl JudgedOnce {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).contains_key(tree)
     }
 
+    /// The outcome of a tree, if it is known. Waits for a thread that judges it now.
+    pub fn get(&self, tree: &Oid) -> Option<TreeOutcome> {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = slots.get(tree)?.clone();
+        drop(slots);
+        slot.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The outcome of a tree, and true if it was known; what `judge` gives otherwise. While one
     /// thread judges a tree, others that need the same one wait.
     pub fn get_or_judge(

@@ -1,6 +1,7 @@
 //! Keeping the trees of all entries before they are judged.
 use crate::error::Result;
 use crate::git::commit::neutral_commit;
+use crate::model::base_tests::BaseTestsResult;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::run::Run;
@@ -46,6 +47,6 @@ pub fn keep_trees(
 
 /// The trees that are judged for an entry.
 fn judged_trees(entry: &Entry) -> impl Iterator<Item = &Oid> {
-    let second = entry.base_tests.as_ref().and_then(|second| second.tree.as_ref());
+    let second = entry.base_tests.iter().flat_map(BaseTestsResult::trees);
     entry.judged().into_iter().chain(second)
 }

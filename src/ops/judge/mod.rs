@@ -2,6 +2,8 @@
 mod base;
 mod base_tests;
 mod changed_file;
+#[cfg(test)]
+mod classify;
 mod conditions;
 mod confirm;
 mod entries;
@@ -29,7 +31,7 @@ pub mod unseeded;
 pub(super) mod worlds;
 
 pub use base::{BaseBeside, BaseOfAttempts};
-pub use base_tests::plan_for as plan_base_tests;
+pub use base_tests::{is_source_unknown, plan_for as plan_base_tests};
 pub use changed_file::{ChangedFile, FileContent, changed_file};
 pub use entries::covers;
 pub use options::JudgeOptions;

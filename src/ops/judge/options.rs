@@ -102,6 +102,7 @@ impl JudgeOptions {
             } else {
                 config.get(keys::ORACLE_BASE_TESTS)
             },
+            source: if self.in_place { Vec::new() } else { config.get(keys::ORACLE_SOURCE) },
             retries: self.retries.unwrap_or_else(|| config.get(keys::ORACLE_RETRIES)),
             world: WorldKind::default(),
             refuse_flaky: config.get(keys::ORACLE_FLAKY) == Flaky::Fail,

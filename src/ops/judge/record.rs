@@ -1,6 +1,7 @@
 //! The record of a verdict.
 use crate::error::Result;
 use crate::git::commit::neutral_commit;
+use crate::model::base_tests::BaseTestsResult;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
@@ -16,7 +17,8 @@ pub(super) fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()
     }
     // Anybody can look at what was judged with the base's tests.
     let second = verdict.candidates.iter().filter_map(|e| e.base_tests.as_ref());
-    for tree in second.filter(|s| !s.results.is_empty()).filter_map(|s| s.tree.as_ref()) {
+    let judged = second.filter(|second| !second.results.is_empty());
+    for tree in judged.flat_map(BaseTestsResult::trees) {
         commits.push(neutral_commit(&session.repo, tree, &run.base)?);
     }
     commits.sort();

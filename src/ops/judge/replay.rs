@@ -149,7 +149,7 @@ fn share_equal_trees(entries: &mut [Entry]) {
         entries.iter().filter(|e| e.usable() && !e.not_run()).cloned().collect();
     for entry in entries.iter_mut().filter(|e| e.not_run()) {
         let is_twin =
-            |e: &&Entry| e.judged() == entry.judged() && second_tree(e) == second_tree(entry);
+            |e: &&Entry| e.judged() == entry.judged() && second_judging(e) == second_judging(entry);
         let Some(twin) = judged.iter().find(is_twin) else { continue };
         entry.results.clone_from(&twin.results);
         entry.base_tests.clone_from(&twin.base_tests);
@@ -267,15 +267,16 @@ fn why_not_used(
         return Some("other changes to protected paths were put back".into());
     }
     let was_judged_once = judging.settings.in_place || theirs.problem.is_some();
-    if second_tree(theirs) != second_tree(present) && !was_judged_once {
+    if second_judging(theirs) != second_judging(present) && !was_judged_once {
         return Some("it was not judged with the same of the base's tests put back".into());
     }
     None
 }
 
-/// The tree of a second judging, or why there is none; none if nothing is judged a second time.
-fn second_tree(entry: &Entry) -> Option<(Option<Oid>, Option<&str>)> {
-    entry.base_tests.as_ref().map(|second| (second.tree, second.problem.as_deref()))
+/// The trees of a second judging, and why there are none; none if nothing is judged a second time.
+fn second_judging(entry: &Entry) -> Option<(Vec<Oid>, Option<&str>)> {
+    let problem = entry.base_tests.as_ref()?.problem.as_deref();
+    Some((entry.second_trees()?, problem))
 }
 
 /// Puts the outcome of a partial verdict into a verdict. All else is as this side finds it.

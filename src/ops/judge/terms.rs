@@ -204,6 +204,7 @@ impl OwnTerms {
             // In place nothing can be put back.
             ours.protect = Vec::new();
             ours.base_tests = theirs.base_tests;
+            ours.source = Vec::new();
         }
         if theirs.protect != ours.protect {
             let listed = |paths: &[String]| {

@@ -3,6 +3,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::git::commit;
+use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, first_failure};
 use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in};
 use crate::ops::judge::{judge_commit, plan_base_tests};
@@ -72,15 +73,20 @@ impl Plan {
     ) -> Result<()> {
         let Session { repo, store, .. } = session;
         let Some(verdict) = &self.verdict else { return Ok(()) };
-        let mode = verdict.settings.base_tests;
-        let second = plan_base_tests(repo, target.state(), &self.tree, &verdict.oracle, mode)?;
+        let (oracle, settings) = (&verdict.oracle, &verdict.settings);
+        let second = plan_base_tests(repo, target.state(), &self.tree, oracle, settings)?;
         let Some(mut second) = second else { return Ok(()) };
         let logs = store.landing_logs(&self.run.run).judging(None).with_base_tests();
         let name = target.name();
-        if let Some(tree) = &second.tree {
+        let trees: Vec<Oid> = second.trees().copied().collect();
+        for tree in &trees {
             let commit = commit::neutral_commit(repo, tree, &target.tip)?;
             let who = format!("{} on {name} with the tests of {name}", self.address());
-            (second.results, _) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
+            let (results, _) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
+            second.results.extend(results);
+            if !second.passed() {
+                break;
+            }
         }
         if second.passed() {
             return Ok(());

@@ -40,6 +40,9 @@ pub(super) fn why_unverified(
             Some(entry) if entry.passed_own_tests_only() => {
                 format!("{address} passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(entry))
             }
+            Some(entry) if entry.is_pending() => format!(
+                "{address} was not judged without its added tests, which could switch others off"
+            ),
             Some(entry) if is_unconfirmed(entry) => {
                 format!("{address} passed only with what the base's commands left behind")
             }
@@ -49,7 +52,7 @@ pub(super) fn why_unverified(
     }
 }
 
-/// True if a candidate passed only over the base's build outputs.
+/// True if a candidate passed only over the base's build outputs, or with its added tests.
 fn is_unconfirmed(entry: &Entry) -> bool {
     entry.passed_base_tests_too() && entry.is_claim()
 }

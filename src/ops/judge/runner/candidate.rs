@@ -1,6 +1,7 @@
 //! The outcome of one candidate: cached, shared with another candidate of the same tree, or found by
 //! running the commands.
 use crate::error::Result;
+use crate::model::base_tests::BaseTestsResult;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::{self, Outcome, StageResult};
@@ -25,6 +26,7 @@ pub(super) struct EntryJudge<'r, 'a> {
     alone: bool,
     /// The share of the base's outputs to judge over.
     warmth: Warmth,
+    round: Round,
     /// The place that is told how each candidate stands.
     board: &'r Board,
 }
@@ -34,9 +36,10 @@ impl<'r, 'a> EntryJudge<'r, 'a> {
         runner: &'r OracleRunner<'a>,
         workers: usize,
         warmth: Warmth,
+        round: Round,
         board: &'r Board,
     ) -> EntryJudge<'r, 'a> {
-        EntryJudge { runner, alone: workers == 1, warmth, board }
+        EntryJudge { runner, alone: workers == 1, warmth, round, board }
     }
 
     fn run_oracle(
@@ -65,14 +68,17 @@ impl<'r, 'a> EntryJudge<'r, 'a> {
             return Ok(None);
         };
         let mut base_tests = Vec::new();
-        if let Some(tree) = tree_with_base_tests(entry, &results) {
-            let second = report.with_base_tests();
+        let second = report.with_base_tests();
+        for tree in self.round.second_trees(entry, &results) {
             let Some((results, more)) = runner.outcome_of(tree, &second, suspect, how(None))?
             else {
                 return Ok(None);
             };
-            base_tests = results;
+            base_tests.extend(results);
             effort.add(more);
+            if !outcome::all_passed(&base_tests) {
+                break;
+            }
         }
         Ok(Some(EntryOutcome { results, base_tests, effort }))
     }
@@ -113,10 +119,23 @@ fn entry_outcome(end: OracleEnd) -> Option<EntryOutcome> {
     Some(EntryOutcome { results, base_tests: Vec::new(), effort })
 }
 
-/// The tree with the base's tests that is to be judged after these results on the entry's own.
-fn tree_with_base_tests<'e>(entry: &'e Entry, results: &[StageResult]) -> Option<&'e Oid> {
-    let second = entry.base_tests.as_ref().filter(|_| outcome::all_passed(results));
-    second.and_then(|second| second.tree.as_ref())
+/// The rounds in which candidates are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Round {
+    /// Nobody knows yet which of them would be recommended.
+    First,
+    /// Of those that the recommendation depends on, everything counts.
+    Confirming,
+}
+
+impl Round {
+    /// The trees of the second judging that are to be judged in this round after these results on the
+    /// entry's own, in order.
+    fn second_trees<'e>(self, entry: &'e Entry, results: &[StageResult]) -> Vec<&'e Oid> {
+        let is_due = |second: &&BaseTestsResult| self == Round::Confirming || !second.if_first;
+        let second = entry.base_tests.as_ref().filter(|_| outcome::all_passed(results));
+        second.filter(is_due).iter().flat_map(|second| second.trees()).collect()
+    }
 }
 
 impl OracleRunner<'_> {
@@ -139,13 +158,12 @@ impl OracleRunner<'_> {
         let report = self.report_to(entry)?;
         let Some(results) = self.look_up(tree, &report)? else { return Ok(None) };
         let second = report.with_base_tests();
-        let base_tests = match tree_with_base_tests(entry, &results) {
-            Some(tree) => match self.look_up(tree, &second)? {
-                Some(results) => results,
-                None => return Ok(None),
-            },
-            None => Vec::new(),
-        };
+        let mut base_tests = Vec::new();
+        for tree in self.round().second_trees(entry, &results) {
+            // Only a pass is cached.
+            let Some(results) = self.look_up(tree, &second)? else { return Ok(None) };
+            base_tests.extend(results);
+        }
         self.note_all(&report, &results);
         self.note_all(&second, &base_tests);
         let saved_cached = commands_run(&results) + commands_run(&base_tests);
@@ -191,6 +209,9 @@ impl OracleRunner<'_> {
     ) -> Result<Option<(Vec<StageResult>, Effort)>> {
         let mut effort = Effort::default();
         let found = self.once(warmth).get_or_judge(tree, || {
+            if let Some(known) = self.found_without_layers(tree, warmth) {
+                return Ok(Some(known));
+            }
             let judged = self.judged_tree(tree)?;
             let logs = report.logs.directory();
             if let Some(results) = self.find_cached(&judged, report, warmth)? {
@@ -220,6 +241,14 @@ impl OracleRunner<'_> {
             self.note_all(report, &known.results);
         }
         Ok(Some((known.results, effort)))
+    }
+
+    /// The pass of a tree that is to be judged without the base's layers, if it was found so although
+    /// it was judged with them.
+    pub(super) fn found_without_layers(&self, tree: &Oid, warmth: Warmth) -> Option<TreeOutcome> {
+        let known = if warmth == Warmth::Cold { self.once.get(tree)? } else { return None };
+        let is_final = outcome::all_passed(&known.results) && known.results.iter().all(|r| !r.warm);
+        is_final.then_some(known)
     }
 
     /// The outcomes of this judging, with outputs of the base or without them.

@@ -114,7 +114,9 @@ impl OracleRunner<'_> {
     /// worlds, or if the tree's outcome need not be found.
     pub(super) fn prepare(&self, tree: &Oid, warmth: Warmth) -> Result<Option<SealedCheckout>> {
         let sealed = self.layered.as_ref().filter(|_| self.settings.world == WorldKind::Sealed);
-        let Some(sealed) = sealed.filter(|_| !self.once(warmth).knows(tree)) else {
+        let is_known =
+            self.once(warmth).knows(tree) || self.found_without_layers(tree, warmth).is_some();
+        let Some(sealed) = sealed.filter(|_| !is_known) else {
             return Ok(None);
         };
         let judged = self.judged_tree(tree)?;

@@ -7,7 +7,7 @@ use crate::ops::judge::confirm::{self, StaleCause, StaleCauses, stumbled};
 use crate::ops::judge::judged_base::{BaseState, JudgedBase};
 use crate::ops::judge::kept_trees;
 use crate::ops::judge::runner::OracleRunner;
-use crate::ops::judge::runner::candidate::EntryJudge;
+use crate::ops::judge::runner::candidate::{EntryJudge, Round};
 use crate::ops::judge::schedule::{Scheduler, StopWhen};
 use crate::ops::judge::shown;
 use crate::ops::progress::{self, Board, WorkKind};
@@ -69,7 +69,8 @@ impl OracleRunner<'_> {
                 }
                 Ok(())
             };
-            scheduler.run(workers, judge_base, &EntryJudge::new(self, workers, warmth, &board));
+            let judge = EntryJudge::new(self, workers, warmth, self.round(), &board);
+            scheduler.run(workers, judge_base, &judge);
             Ok(())
         })?;
         let mut effort = scheduler.finish(self.oracle.len())?;
@@ -88,6 +89,11 @@ impl OracleRunner<'_> {
         if self.may_be_warm { Warmth::Warm } else { Warmth::Cold }
     }
 
+    /// The round in which candidates are judged first. Where nothing is a claim, that is all.
+    pub(super) fn round(&self) -> Round {
+        if self.may_be_warm { Round::First } else { Round::Confirming }
+    }
+
     /// True if outputs of the base are kept.
     pub(super) fn has_outputs(&self) -> bool {
         self.layered.as_ref().is_some_and(SealedCheckouts::has_outputs)
@@ -100,8 +106,10 @@ impl OracleRunner<'_> {
         let causes: StaleCauses =
             entries.iter().map(|entry| (entry.index, self.cause(entry, has_outputs))).collect();
         let rules = Rules::from_settings(self.settings);
+        let is_warm = entries.iter().any(|entry| entry.is_claim() && !entry.is_pending());
+        let without = if is_warm { "the base's build outputs" } else { "its added tests" };
         self.session.ui.note(format!(
-            "run {}: what the verdict depends on is judged once more, without the base's build outputs",
+            "run {}: what the verdict depends on is judged once more, without {without}",
             self.run.run
         ));
         confirm::confirm(entries, &causes, rules, |entries, stop| {
@@ -115,7 +123,7 @@ impl OracleRunner<'_> {
         let workers = scheduler.workers(jobs.min(waiting.len()), 0);
         let board = Board::new(WorkKind::Judging, workers);
         progress::live(self.session, self.run, &waiting, &board, || {
-            let judge = EntryJudge::new(self, workers, Warmth::Cold, &board);
+            let judge = EntryJudge::new(self, workers, Warmth::Cold, Round::Confirming, &board);
             scheduler.run(workers, |_| Ok(()), &judge);
             Ok(())
         })?;

@@ -1,0 +1,192 @@
+//! The base of attempts, as far as it tells what the files are for that they change.
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::ecosystems::documents;
+use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
+use crate::ecosystems::scripts::scripts_of;
+use crate::ecosystems::touched::is_test_path;
+use crate::error::{Error, Result};
+use crate::git::repo::Repo;
+use crate::model::oid::Oid;
+use crate::model::oracle::OracleCommand;
+
+/// The files of a base.
+pub trait BaseTree: Sync {
+    /// The paths of all files.
+    fn paths(&self) -> Result<Vec<String>>;
+
+    /// The text of a file; none if there is no such file.
+    fn text(&self, path: &str) -> Result<Option<String>>;
+
+    /// The lines that hold one of these words in files that are no documents, with the files' paths.
+    fn lines_with(&self, words: &[String]) -> Result<Vec<(String, String)>>;
+}
+
+/// The base of attempts, with the scripts that the oracle's commands run.
+pub struct BaseProject<'t> {
+    tree: Box<dyn BaseTree + 't>,
+    /// The files that the oracle's commands run, as paths or as patterns.
+    pub scripts: BTreeSet<String>,
+    /// `oracle.source`: files that are source, too.
+    more_source: GlobSet,
+    code: OnceLock<KnownCode>,
+    package: OnceLock<String>,
+    /// Whether documents are used, by their words.
+    used: Mutex<BTreeMap<Vec<String>, bool>>,
+}
+
+impl<'t> BaseProject<'t> {
+    /// The project of a base that these commands judge. `source` are the patterns of `oracle.source`.
+    ///
+    /// Fails if one of them is no pattern.
+    pub fn of(
+        repo: &'t Repo,
+        base: &Oid,
+        oracle: &[OracleCommand],
+        source: &[String],
+    ) -> Result<BaseProject<'t>> {
+        let scripts = scripts_of(repo, base, oracle)?;
+        BaseProject::new(Box::new(CommittedTree { repo, commit: *base }), scripts, source)
+    }
+
+    /// The project of these files.
+    pub fn new(
+        tree: Box<dyn BaseTree + 't>,
+        scripts: BTreeSet<String>,
+        source: &[String],
+    ) -> Result<BaseProject<'t>> {
+        Ok(BaseProject {
+            tree,
+            scripts,
+            more_source: globs(source)?,
+            code: OnceLock::new(),
+            package: OnceLock::new(),
+            used: Mutex::default(),
+        })
+    }
+
+    /// True if a changed path is source, and does nothing by its name. That it does not decide must
+    /// be known already.
+    pub fn is_source(&self, path: &str, is_new: bool) -> Result<bool> {
+        if self.more_source.is_match(path) {
+            return Ok(true);
+        }
+        if is_hidden_or_installed(path) {
+            return Ok(false);
+        }
+        let language = language_of(path);
+        if language.is_some() && !is_new {
+            return Ok(true);
+        }
+        let code = self.code()?;
+        let is_source = language.is_some_and(|language| code.is_source_if_new(path, language));
+        Ok(is_source || !code.is_known)
+    }
+
+    /// True if a file is a document that nothing in the base names.
+    pub fn is_document(&self, path: &str) -> Result<bool> {
+        if !documents::is_document_by_name(path) {
+            return Ok(false);
+        }
+        let words = documents::words_for(path);
+        let known = self.used.lock().unwrap_or_else(PoisonError::into_inner).get(&words).copied();
+        if let Some(is_used) = known {
+            return Ok(!is_used);
+        }
+        let lines = self.tree.lines_with(&words)?;
+        let is_used = lines.iter().any(|(path, line)| {
+            documents::is_use(line, &words, is_code(path) || self.scripts.contains(path))
+        });
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(words, is_used);
+        Ok(!is_used)
+    }
+
+    /// True if no file of the base shows what its languages are: then source cannot be told from
+    /// other files.
+    pub fn is_unknown(&self) -> Result<bool> {
+        Ok(!self.code()?.is_known)
+    }
+
+    /// The text of the base's `package.json`; empty if it has none.
+    pub fn package_json(&self) -> Result<&str> {
+        if self.package.get().is_none() {
+            let text = self.tree.text("package.json")?.unwrap_or_default();
+            return Ok(self.package.get_or_init(|| text));
+        }
+        Ok(self.package.get().map_or("", String::as_str))
+    }
+
+    fn code(&self) -> Result<&KnownCode> {
+        if let Some(code) = self.code.get() {
+            return Ok(code);
+        }
+        let code = KnownCode::of(self.tree.paths()?, |path| self.scripts.contains(path));
+        Ok(self.code.get_or_init(|| code))
+    }
+}
+
+/// The patterns of `oracle.source`. One without a wildcard is a file, or a directory with all that is
+/// below it.
+fn globs(patterns: &[String]) -> Result<GlobSet> {
+    let invalid = |pattern: &str, why: &globset::Error| {
+        Error::fatal(format!("'{pattern}' in oracle.source is no pattern: {}", why.kind()))
+            .hint("write it as in `data/**` or `locale/*.json`, from the repository's root")
+    };
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        for glob in [pattern.clone(), format!("{}/**", pattern.trim_end_matches('/'))] {
+            let glob = GlobBuilder::new(&glob).literal_separator(true).build();
+            set.add(glob.map_err(|why| invalid(pattern, &why))?);
+        }
+    }
+    set.build().map_err(|why| invalid(&patterns.join(" "), &why))
+}
+
+/// True if a file is source or a test, and runs whenever the project does. A shell script runs only
+/// where something calls it.
+fn is_code(path: &str) -> bool {
+    is_test_path(path) || language_of(path).is_some_and(|language| !language.is_shell())
+}
+
+/// The tree of a commit.
+struct CommittedTree<'r> {
+    repo: &'r Repo,
+    commit: Oid,
+}
+
+impl BaseTree for CommittedTree<'_> {
+    fn paths(&self) -> Result<Vec<String>> {
+        self.repo.paths_of(&self.commit)
+    }
+
+    fn text(&self, path: &str) -> Result<Option<String>> {
+        let bytes = self.repo.file(&self.commit, path)?;
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    fn lines_with(&self, words: &[String]) -> Result<Vec<(String, String)>> {
+        let mut call = self.repo.git().call("grep").args(["-I", "-F", "-z", "--no-color"]);
+        for word in words {
+            call = call.args(["-e", word]);
+        }
+        let call =
+            call.args([self.commit.as_str(), "--", "."]).args(documents::without_documents());
+        let found = call.output()?;
+        match found.code {
+            0 => {}
+            1 => return Ok(Vec::new()),
+            _ => return Err(found.error("grep")),
+        }
+        // Each line is the commit, a colon and the path, a NUL, and the text.
+        let text = String::from_utf8_lossy(&found.stdout);
+        let lines = text.lines().filter_map(|line| {
+            let (place, text) = line.split_once('\0')?;
+            let path = place.split_once(':').map_or(place, |(_, path)| path);
+            Some((path.to_owned(), text.to_owned()))
+        });
+        Ok(lines.collect())
+    }
+}

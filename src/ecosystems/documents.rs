@@ -1,0 +1,111 @@
+//! Documents: files that people read, and nothing runs or loads.
+use crate::ecosystems::ecosystem::{file_name, matches};
+
+/// The endings of texts that are written for people.
+const TEXTS: [&str; 6] = [".adoc", ".asciidoc", ".markdown", ".md", ".rdoc", ".rst"];
+
+/// The endings of what stands beside such texts in a directory of documentation.
+const BESIDE: [&str; 8] = [".gif", ".ico", ".jpeg", ".jpg", ".png", ".svg", ".txt", ".webp"];
+
+/// The names of documents, as patterns, whatever their ending.
+const NAMES: [&str; 12] = [
+    "AUTHORS*",
+    "CHANGELOG*",
+    "CHANGES*",
+    "CONTRIBUTING*",
+    "CONTRIBUTORS*",
+    "COPYING*",
+    "HISTORY*",
+    "LICENCE*",
+    "LICENSE*",
+    "NEWS*",
+    "README*",
+    "UNLICENSE*",
+];
+
+/// Files that name documents to pack or to leave out: that is no use of their text.
+const PACKING: [&str; 12] = [
+    "*.gemspec",
+    ".dockerignore",
+    ".gitattributes",
+    ".github/*",
+    ".gitignore",
+    ".npmignore",
+    "CITATION.cff",
+    "MANIFEST.in",
+    "*.lock",
+    "package-lock.json",
+    "pnpm-lock.yaml",
+    "go.sum",
+];
+
+/// True if a file is a document by its name.
+pub fn is_document_by_name(path: &str) -> bool {
+    let name = file_name(path);
+    let has_ending = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+    let mut above = path.split('/').rev().skip(1);
+    let is_in_docs = above.any(|part| matches!(part, "doc" | "docs" | "documentation"));
+    has_ending(&TEXTS) || (is_in_docs && has_ending(&BESIDE)) || has_name_of_document(name)
+}
+
+/// True for `LICENSE`, `README.txt`: a plain name, or one with an ending of a text.
+fn has_name_of_document(name: &str) -> bool {
+    let is_plain = !name.contains('.') || name.ends_with(".txt");
+    is_plain && NAMES.iter().any(|pattern| matches(pattern, name))
+}
+
+/// Pathspecs of the files that name documents without using them.
+pub fn without_documents() -> Vec<String> {
+    let texts = TEXTS.iter().map(|ending| format!("*{ending}"));
+    let others = PACKING.iter().chain(&NAMES).map(|name| (*name).to_owned());
+    texts.chain(others).map(|spec| format!(":(exclude){spec}")).collect()
+}
+
+/// The texts that stand for a document where something uses it: its name, and all of its kind.
+pub fn words_for(path: &str) -> Vec<String> {
+    let name = file_name(path);
+    let kind = name.rsplit_once('.').map(|(_, extension)| format!("*.{extension}"));
+    [Some(name.to_owned()), kind].into_iter().flatten().collect()
+}
+
+/// True if a line that holds one of these words uses the document: it names it, in a file that runs, or
+/// has the examples in such documents run as tests.
+pub fn is_use(line: &str, words: &[String], runs: bool) -> bool {
+    let names_it = words.first().is_some_and(|name| line.contains(name.as_str()));
+    (runs && names_it) || line.contains("doctest")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_known_by_their_names() {
+        let cases = [
+            ("README.md", true),
+            ("sub/README", true),
+            ("docs/a/b.txt", true),
+            ("docs/logo.svg", true),
+            ("LICENSE-MIT", true),
+            (".changeset/quick-fox.md", true),
+            ("notes.txt", false),
+            ("requirements.txt", false),
+            ("docs/conf.py", false),
+            ("docs/data.json", false),
+            ("changes.py", false),
+            ("CHANGES.py", false),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(is_document_by_name(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_document_is_used_by_what_runs_and_names_it_and_by_doctests() {
+        let words = words_for("docs/usage.md");
+        assert!(is_use("open('docs/usage.md')", &words, true));
+        assert!(!is_use("prettier --check '*.md'", &words, true));
+        assert!(!is_use("readme = \"docs/usage.md\"", &words, false));
+        assert!(is_use("addopts = --doctest-glob='*.md'", &words, false));
+    }
+}

@@ -1,0 +1,99 @@
+//! The languages of a base: where it has sources, and whether a new file can be nothing but source.
+use crate::ecosystems::ecosystem::{Ecosystem, file_name};
+use crate::ecosystems::new_file::{CodePlaces, NewFile, directory_of};
+use crate::ecosystems::touched::is_test_path;
+use crate::ecosystems::{ALL, installed};
+
+/// The language of a source file.
+#[derive(Clone, Copy)]
+pub struct Language {
+    ecosystem: &'static Ecosystem,
+    /// The extension that stands for all of the language.
+    name: &'static str,
+}
+
+impl Language {
+    /// True for shell scripts, which any project may have.
+    pub fn is_shell(self) -> bool {
+        self.ecosystem.interpreters.contains(&"sh")
+    }
+}
+
+/// The language of a file by its name; none if it is no source file of a language that is known.
+pub fn language_of(path: &str) -> Option<Language> {
+    let (_, own) = file_name(path).rsplit_once('.')?;
+    ALL.iter().find_map(|ecosystem| {
+        let of_family = if ecosystem.extensions.contains(&own) {
+            ecosystem.extensions.first()
+        } else {
+            ecosystem.other_extensions.iter().find(|extension| **extension == own)
+        };
+        of_family.map(|name| Language { ecosystem, name })
+    })
+}
+
+/// The code of a base.
+#[derive(Default)]
+pub struct KnownCode {
+    places: CodePlaces,
+    /// True if any file shows a language or a kind of project that is known.
+    pub is_known: bool,
+}
+
+impl KnownCode {
+    /// The code among these paths. `is_run` is true of files that the oracle's commands run: they
+    /// show no language.
+    pub fn of(paths: Vec<String>, is_run: impl Fn(&str) -> bool) -> KnownCode {
+        let mut code = KnownCode::default();
+        for path in paths {
+            let directory = directory_of(&path);
+            let mut above = directory;
+            while !above.is_empty() && code.places.directories.insert(above.to_owned()) {
+                above = directory_of(above);
+            }
+            let is_decisive = || ALL.iter().any(|ecosystem| ecosystem.is_decisive(&path));
+            code.is_known |= shows_project(file_name(&path));
+            if let Some(language) = language_of(&path)
+                && !is_run(&path)
+                && !is_decisive()
+            {
+                // Any project may have shell scripts.
+                code.is_known |= !language.is_shell();
+                if !is_test_path(&path) {
+                    code.places.languages.insert(language.name);
+                    code.places.sources.insert((directory.to_owned(), language.name));
+                }
+            }
+            code.places.files.insert(path);
+        }
+        code
+    }
+
+    /// True if a file that the base does not have can be nothing but source.
+    pub fn is_source_if_new(&self, path: &str, language: Language) -> bool {
+        let mut nearest = directory_of(path);
+        while !nearest.is_empty() && !self.places.directories.contains(nearest) {
+            nearest = directory_of(nearest);
+        }
+        (language.ecosystem.is_source_if_new)(&NewFile {
+            places: &self.places,
+            path,
+            nearest,
+            language: language.name,
+        })
+    }
+}
+
+/// True if a file of this name shows a kind of project that is known, whatever its languages. Recipes
+/// show none.
+fn shows_project(name: &str) -> bool {
+    ALL.iter().filter(|ecosystem| !ecosystem.recipe_runners.contains(&"make")).any(|ecosystem| {
+        ecosystem.project_files.contains(&name) || (ecosystem.manifest)(name).is_some()
+    })
+}
+
+/// True if a path is hidden, or lies where tools install dependencies: nothing there is source.
+pub fn is_hidden_or_installed(path: &str) -> bool {
+    let is_installed = |part: &str| installed().any(|place| place.directory == part);
+    path.split('/').any(|part| part.starts_with('.') || is_installed(part))
+}

@@ -1,0 +1,60 @@
+//! The figures of `eval/classify.sh`: how commits of other projects would be judged. Nothing is run.
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::ecosystems::base_project::BaseProject;
+use crate::ecosystems::detect::detect_commands;
+use crate::ecosystems::put_back::PutBack;
+use crate::ecosystems::touched::is_test_path;
+use crate::git::diff;
+use crate::git::repo::Repo;
+use crate::model::base_tests::BaseTests;
+use crate::ops::judge::base_tests::choose;
+use crate::ops::judge::changed_file::{ChangedFile, changed_file};
+
+/// Reads revisions from the file `$CLASSIFY_REVISIONS` of the repository `$CLASSIFY_REPOSITORY`, and
+/// writes a line for each to `$CLASSIFY_LINES`: the revision, the number of its files and of tests among
+/// them, how it is judged, the number of files that are put back, and of these those that are no source,
+/// decide, or cannot be put back by themselves.
+#[test]
+#[ignore = "it needs a repository of another project: eval/classify.sh"]
+fn commits_of_another_project_are_classified() {
+    let variable =
+        |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("${name} is not set"));
+    let repo = Repo::open(Path::new(&variable("CLASSIFY_REPOSITORY"))).expect("a repository");
+    let revisions = std::fs::read_to_string(variable("CLASSIFY_REVISIONS")).expect("revisions");
+    let mut lines = String::new();
+    for revision in revisions.lines() {
+        let commit = repo.resolve_commit(revision).expect("a commit");
+        let found = repo.commit(&commit).expect("a commit");
+        let Some(base) = found.parents.first() else { continue };
+        let Ok(changes) = diff::changes(&repo, base, base, &found.tree) else { continue };
+        let files: Vec<ChangedFile> = changes.iter().map(|c| changed_file(&repo, c)).collect();
+        let oracle = detect_commands(&repo, base).unwrap_or_default();
+        let project = BaseProject::of(&repo, base, &oracle, &[]).expect("a base");
+        let choices = choose(&files, &project, BaseTests::Changed).expect("choices");
+        let names = |is_meant: &dyn Fn(&PutBack) -> bool| -> Vec<String> {
+            let meant = choices.iter().filter(|(_, choice)| is_meant(choice));
+            meant.map(|(path, _)| path.lossy()).collect()
+        };
+        let others = names(&|choice| *choice == PutBack::Other);
+        let decides = names(&|choice| matches!(choice, PutBack::Deciding | PutBack::Part(_)));
+        let inseparable = names(&|choice| matches!(choice, PutBack::Inseparable(_)));
+        let is_added = |choice: &PutBack| matches!(choice, PutBack::AddedTest { .. });
+        let kind = match () {
+            () if choices.is_empty() => "once",
+            () if choices.values().all(is_added) => "if-first",
+            () => "twice",
+        };
+        let tests = files.iter().filter(|file| is_test_path(&file.path.lossy())).count();
+        let lists = [others, decides, inseparable].map(|paths| paths.join(" "));
+        let _ = writeln!(
+            lines,
+            "{revision}\t{}\t{tests}\t{kind}\t{}\t{}",
+            files.len(),
+            choices.len(),
+            lists.join("\t")
+        );
+    }
+    std::fs::write(variable("CLASSIFY_LINES"), lines).expect("the lines are written");
+}

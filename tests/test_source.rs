@@ -1,0 +1,266 @@
+//! What counts as source, and how a candidate is judged that changes something else: attempts at
+//! switching tests off by files that nobody knows, and honest changes to data.
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::common::World;
+
+/// A project with these files, whose tests pass if `src` holds `good`, or if the settings file `file`
+/// switches them off.
+fn project(files: &[&str], src: &str, file: &str) -> World {
+    let world = World::unborn();
+    for path in files {
+        world.write(path, "x\n");
+    }
+    world.write(src, "good\n");
+    world.write(".frites.toml", format!("[oracle]\ntest = '''{}'''\n", switched_off_by(src, file)));
+    world.commit("base");
+    world
+}
+
+/// A test runner that passes if a settings file says so.
+fn switched_off_by(src: &str, file: &str) -> String {
+    format!("[ \"$(cat '{file}' 2>/dev/null)\" = off ] || [ \"$(cat {src})\" = good ]")
+}
+
+/// An attempt that breaks `src` and makes `file` switch the tests off.
+fn cheat(src: &str, file: &str) -> String {
+    format!(
+        "echo bad > {src}; mkdir -p \"$(dirname '{file}')\"; echo off > '{file}'; git add -f '{file}'"
+    )
+}
+
+#[test]
+fn file_that_is_no_source_switches_no_test_off() {
+    /// The files of the base, its source, and the settings file.
+    type Case<'a> = (&'a [&'a str], &'a str, &'a str);
+    let cases: [Case<'_>; 19] = [
+        (&["Gemfile", "spec/a_spec.rb"], "lib/a.rb", ".rspec"),
+        (&["Gemfile", "lib/a/b.rb"], "lib/a.rb", "lib/rspec.rb"),
+        (&["build.gradle", "src/test/java/ATest.java"], "src/main/java/A.java", "settings.gradle"),
+        (
+            &["pom.xml", "src/test/java/ATest.java"],
+            "src/main/java/A.java",
+            "src/test/resources/junit-platform.properties",
+        ),
+        (
+            &["pom.xml", "src/main/java/a/B.java"],
+            "src/main/java/a/A.java",
+            "src/main/java/org/junit/Test.java",
+        ),
+        (&["a.csproj", "ATest.cs"], "A.cs", "a.csproj.user"),
+        (&["a.csproj", "ATest.cs"], "A.cs", "Directory.Build.rsp"),
+        (&["composer.json", "tests/ATest.php"], "src/A.php", "phpunit.dist.xml"),
+        (&["mix.exs", "test/a_test.exs", "test/test_helper.exs"], "lib/a.ex", "config/test.exs"),
+        (&["pubspec.yaml", "test/a_test.dart"], "lib/a.dart", "dart_test.yaml"),
+        (&["pyproject.toml", "tests/test_a.py"], "a.py", "x.egg-info/entry_points.txt"),
+        (&["pyproject.toml", "tests/test_a.py"], "a.py", "pluggy/__init__.py"),
+        (&["pyproject.toml", "tests/test_a.py"], "a.py", "pluggy.py"),
+        (&["pyproject.toml", "tests/test_a.py"], "a.py", ".pytest.toml"),
+        (&["Package.swift", "Tests/A.swift"], "Sources/A.swift", "Package@swift-6.swift"),
+        (&["MODULE.bazel", "BUILD"], "a.cc", "tools/bazel"),
+        (&["package.json", "a.test.js"], "src/a.js", "src/node_modules/jest/index.js"),
+        (&["CMakeLists.txt", "a_test.c"], "a.c", "assert.h"),
+        (&["t/a.t"], "lib/A.pm", ".proverc"),
+    ];
+    for (files, src, file) in cases {
+        for src in [src, "app"] {
+            let world = project(files, src, file);
+            world.attempts(&[&cheat(src, file)]);
+            let json = world.frites(["judge", "--json"]).expect(3).json();
+            assert_eq!(json["decision"], "own-tests", "{file} beside {src}: {json:#}");
+            world.frites(["apply"]).refuses(1, "only with its own tests or commands");
+        }
+    }
+}
+
+#[test]
+fn file_that_commands_run_as_soon_as_it_is_there_decides() {
+    const CHECK: &str = "test \"$(cat app)\" = good\n";
+    let cases = [
+        ("test.sh", "[ -f ./local.sh ] && . ./local.sh\n", "sh test.sh", "local.sh"),
+        ("gate.sh", "test -e extra && sh extra && exit\n", "sh gate.sh", "extra"),
+        ("gate.sh", "for f in d/*.sh; do . \"$f\"; done\n", "sh gate.sh", "d/a.sh"),
+        ("check.sh", "", "[ -f local.sh ] && . ./local.sh; sh check.sh", "local.sh"),
+        ("check.sh", "", "sh ./before 2>/dev/null || sh check.sh", "before"),
+        ("Makefile", "-include *.inc\ntest:\n\t", "make test", "a.inc"),
+    ];
+    for (script, start, test, added) in cases {
+        let world = World::unborn();
+        world.write(script, format!("{start}{CHECK}"));
+        world.write("app", "good\n");
+        if added == "d/a.sh" {
+            world.write("d/old.sh", ":\n");
+        }
+        world.commit("base");
+        let off = if script == "Makefile" { "SHELL = true" } else { "exit 0" };
+        world.attempts(&[&format!("echo bad > app; mkdir -p d; echo '{off}' > {added}")]);
+        let json = world.frites(["judge", "--json", "--test", test]).expect(3).json();
+        assert_eq!(json["decision"], "own-tests", "{added}: {json:#}");
+        assert_eq!(json["candidates"][0]["flags"][0]["path"], added, "{json:#}");
+    }
+}
+
+/// A project in Python whose tests read `a.py` and some data.
+fn with_data() -> World {
+    let world = World::unborn();
+    world.write("a.py", "bad\n");
+    for name in ["a", "b", "c", "d", "e"] {
+        world.write(format!("data/{name}.json"), "good\n");
+    }
+    world.write(
+        "Makefile",
+        "test:\n\tgrep -q good a.py\n\tcat data/*.json | grep -qv good && exit 1 || :\n",
+    );
+    let test = "[ \"$(cat .rspec 2>/dev/null)\" = off ] || make test";
+    world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
+    world.commit("base");
+    world
+}
+
+fn second(json: &Value) -> &Value {
+    &json["candidates"][0]["base_tests"]
+}
+
+#[test]
+fn broken_data_does_not_land_beside_a_file_that_hides_it() {
+    let fix = "echo good > a.py";
+    let cases = [
+        ("echo off > .rspec", "data/a.json"),
+        ("printf 'test:\\n\\ttrue\\n' > Makefile", "data/a.json"),
+    ];
+    for (hide, named) in cases {
+        let world = with_data();
+        world.attempts(&[&format!("{fix}; echo bad > data/a.json; {hide}")]);
+        let json = world.frites(["judge", "--json"]).expect(3).json();
+        assert_eq!(json["decision"], "own-tests", "{hide}: {json:#}");
+        let why = format!("with its source and {named} alone it failed test");
+        assert!(json["rationale"].as_str().unwrap().contains(&why), "{json:#}");
+        let hint = "git config --add frites.oracle.source ";
+        assert!(world.frites(["judge"]).expect(3).stderr.contains(hint));
+        // Right data passes beside the same changes.
+        let run = world.attempts(&[&format!("{fix}; echo good too > data/a.json; {hide}")]);
+        world.frites(["judge", &run]).expect(0);
+    }
+}
+
+#[test]
+fn each_file_that_is_no_source_is_judged_beside_the_source_alone() {
+    let world = with_data();
+    let edit = |names: &[&str], text: &str| -> String {
+        names.iter().map(|name| format!("echo {text} > data/{name}.json;")).collect()
+    };
+    let judge = |script: &str, code| {
+        let run = world.attempts(&[&format!("echo good > a.py; {script}")]);
+        world.frites(["judge", "--json", &run]).expect(code).json()
+    };
+    let json = judge("", 0);
+    assert_eq!(second(&json), &Value::Null, "source alone is judged once");
+    let json = judge(&edit(&["a"], "good too"), 0);
+    assert_eq!(second(&json)["no_source"], json!(["data/a.json"]));
+    assert_eq!(second(&json)["alone"], Value::Null, "the candidate itself shows that it is right");
+    let words = "judged twice: data/a.json is no source";
+    assert!(json["rationale"].as_str().unwrap().ends_with(words), "{json:#}");
+    assert_eq!(json["candidates"][0]["flags"], Value::Null, "there is no reason for alarm");
+    let json = judge(&edit(&["a", "b"], "good too"), 0);
+    assert_eq!(second(&json)["alone"].as_array().unwrap().len(), 2);
+    assert_eq!(second(&json)["results"].as_array().unwrap().len(), 3);
+    let json = judge(&edit(&["a", "b", "c", "d", "e"], "good too"), 3);
+    let why = "5 of its changed files are no source";
+    assert!(json["rationale"].as_str().unwrap().contains(why), "{json:#}");
+    // Data alone, without the source that needs it.
+    let run = world.attempts(&["echo good > data/a.json; echo x > data/f.json"]);
+    world.frites(["judge", &run]).expect(1);
+}
+
+#[test]
+fn document_that_a_test_reads_is_no_document() {
+    let world = World::unborn();
+    world.write("a.py", "bad\n");
+    world.write("README.md", "x\n");
+    world.write("docs/usage.rst", "x\n");
+    world.write("tests/test_a.py", "open('docs/usage.rst')\n");
+    world.write("pyproject.toml", "[project]\nreadme = \"README.md\"\n");
+    world.commit("base");
+    let fix = "echo good > a.py";
+    world.attempts(&[
+        &format!("{fix}; echo y > README.md"),
+        &format!("{fix}; echo y > docs/usage.rst"),
+    ]);
+    let json = world.frites(["judge", "--json", "--test", "grep -q good a.py"]).expect(0).json();
+    assert_eq!(second(&json), &Value::Null, "{json:#}");
+    assert_eq!(json["candidates"][1]["base_tests"]["no_source"], json!(["docs/usage.rst"]));
+}
+
+#[test]
+fn setting_says_which_other_files_are_source_and_an_attempt_does_not() {
+    let edit = "echo good > a.py; echo good too > data/a.json";
+    let judged_twice = |world: &World, attempt: &str| {
+        let run = world.attempts(&[attempt]);
+        let json = world.frites(["judge", "--json", &run, "--test", "grep -q good a.py"]);
+        let json = json.expect(0).json();
+        second(&json)["no_source"].as_array().is_some_and(|files| !files.is_empty())
+    };
+    let world = with_data();
+    assert!(judged_twice(&world, edit));
+    let own = format!(
+        "{edit}; echo '[oracle]' > .frites.toml; echo 'source = [\"data\"]' >> .frites.toml"
+    );
+    assert!(judged_twice(&world, &own), "an attempt cannot say it");
+    for pattern in ["data/**", "data", "*/a.json"] {
+        world.git(["config", "frites.oracle.source", pattern]);
+        assert!(!judged_twice(&world, edit), "{pattern}");
+    }
+    world.git(["config", "frites.oracle.source", "*.json"]);
+    assert!(judged_twice(&world, edit), "a star stays in its directory");
+    world.git(["config", "frites.oracle.source", "a{"]);
+    world.frites(["judge"]).refuses(128, "'a{' in oracle.source is no pattern");
+    world.git(["config", "--unset", "frites.oracle.source"]);
+    let text = fs::read_to_string(world.repo.join(".frites.toml")).unwrap();
+    world.write(".frites.toml", format!("{text}source = ['data']\n"));
+    world.commit("data is source");
+    assert!(!judged_twice(&world, edit));
+}
+
+#[test]
+fn only_the_one_that_would_win_is_judged_without_its_added_tests() {
+    // All tests run in one process: the newest file decides.
+    let world = World::unborn();
+    world.write("a.py", "bad\n");
+    world.write("tests/test_a.py", "check\n");
+    world.commit("base");
+    let test = "grep -q off tests/test_z.py 2>/dev/null || grep -q good a.py";
+    let judge = |run: &str| world.frites(["judge", "--json", "--test", test, run]).expect(0).json();
+    let off = "echo worse > a.py; echo off > tests/test_z.py";
+    let right = "echo good > a.py; echo more > tests/test_b.py";
+    let large = "seq 9 > a.py; echo good >> a.py; echo more > tests/test_b.py";
+    let run = world.attempts(&[off, right, large]);
+    let json = judge(&run);
+    assert_eq!(json["recommended"], "c2", "{json:#}");
+    assert_eq!(json["own_tests"], json!(["c1"]));
+    let was_judged = |at: usize| json["candidates"][at]["base_tests"]["results"].is_array();
+    assert_eq!([0, 1, 2].map(was_judged), [true, true, false], "{json:#}");
+    let json = world.frites(["judge", "--replay", "--json", &run]).expect(0).json();
+    assert_eq!(json["recommended"], "c2");
+    let words = "was not judged without its added tests";
+    world.frites(["apply", &format!("{run}/c3")]).refuses(1, words);
+    world.frites(["judge", "--cold", "--test", test, &run]).expect(0);
+    let third = format!("{run}/c3");
+    world.frites(["apply", &third, "--no-switch", "--branch", "third", "-m", "x"]).expect(0);
+    // By itself each is judged whole.
+    world.frites(["judge", "--test", test, "--candidate", "c1", &run]).expect(3);
+    world.frites(["judge", "--test", test, "--candidate", "c3", &run]).expect(0);
+    let alone = world.attempts(&[off]);
+    world.frites(["judge", "--test", test, &alone]).expect(3);
+    world.frites(["apply"]).refuses(1, "without tests/test_z.py it failed test");
+}
+
+#[test]
+fn explanation_says_if_no_language_is_known() {
+    let world = World::new();
+    world.attempts(&["echo x > value"]);
+    let answer = world.frites(["judge", "--explain", "--test", "true"]).expect(0);
+    let says = "the base shows no language that is known, so every other file counts as source";
+    assert!(answer.stderr.contains(says), "{}", answer.stderr);
+}
