@@ -210,7 +210,7 @@ fn reports_that_maven_writes_by_itself_are_read() {
 }
 
 #[test]
-fn what_tests_print_decides_nothing_and_controls_no_terminal() {
+fn what_tests_print_makes_nothing_pass_and_controls_no_terminal() {
     let world = World::new();
     let bad = "=== short ===\\nFAILED t.py::\\033[31mx\\033]0;title\\007\\342\\200\\256y - no\\n== 1 failed, 2 passed in 0.10s ==\\n";
     let good = "== 3 passed in 0.10s ==\\n";
@@ -219,9 +219,8 @@ fn what_tests_print_decides_nothing_and_controls_no_terminal() {
         &format!("printf '{good}' > said; echo 1 > code"),
     ]);
     let answer = world.frites(["judge", "--json", "--test", "cat said; exit $(cat code)"]);
-    let verdict = answer.expect(0).json();
-    assert_eq!(verdict["passed"], json!(["c1"]));
-    assert_eq!(verdict["failed"], json!(["c2"]));
+    let verdict = answer.expect(3).json();
+    assert_eq!(verdict["failed"], json!(["c1", "c2"]));
     assert_eq!(verdict["candidates"][0]["results"][0]["tests"]["failing"], json!(["t.py::xy"]));
     let out = world.frites(["status", "1"]).expect(0).out();
     assert!(out.contains("1 of 3 tests fails: t.py::xy"), "{out}");

@@ -28,7 +28,7 @@ fn pass_that_the_runners_last_summary_contradicts_is_not_verified() {
     assert_eq!(
         sentence(&answer.out()),
         "reported-failures: c1 is the one usable candidate, and it failed test (exit 0 although 2 tests \
-         failed), with 1 line in 1 file; is the exit code lost in a pipe?; the base passes"
+         failed), as if a pipe had lost its exit code, with 1 line in 1 file; the base passes"
     );
     assert!(answer.out().contains("test reports 2 failed"), "{}", answer.out());
     assert!(answer.stderr.contains("set -o pipefail"), "{}", answer.stderr);

@@ -444,8 +444,8 @@ mod tests {
         assert!(!kind.verified());
         assert_eq!(
             why,
-            "none of 3 passed; r came closest: it failed test (exit 0 although 2 tests failed), with \
-             1 line in 1 file; is the exit code lost in a pipe?"
+            "none of 3 passed; r came closest: it failed test (exit 0 although 2 tests failed), as if a \
+             pipe had lost its exit code, with 1 line in 1 file"
         );
         assert_eq!(
             steps(&all[..3], Rules::default())[0],

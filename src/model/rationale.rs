@@ -293,7 +293,7 @@ impl DecisionInputs<'_> {
             usable => format!("none of {usable} passed; {} came closest: it", best.candidate),
         };
         format!(
-            "{lead} {}, with {}; is the exit code lost in a pipe?{}",
+            "{lead} {}, as if a pipe had lost its exit code, with {}{}",
             failed_at(best),
             best.blast,
             self.compared_with_the_base(best)

@@ -19,6 +19,7 @@ mod landlock_copies;
 mod landlock_tools;
 mod landlocked_attempts;
 mod live_view;
+mod lost_exit_codes;
 mod manual;
 mod odd_paths;
 mod power_cut;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     trials.extend(landlocked_attempts::trials());
     trials.extend(landlock_copies::trials());
     trials.extend(live_view::trials());
+    trials.extend(lost_exit_codes::trials());
     trials.extend(manual::trials());
     trials.extend(odd_paths::trials());
     trials.extend(power_cut::trials());

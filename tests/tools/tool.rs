@@ -94,6 +94,7 @@ tools! {
     ORDINARY_USER: "test $(id -u) != 0 || setpriv --reuid 1000 --regid 1000 --clear-groups git-frites --version",
         "root cannot start the program as another user here";
     PARALLEL: "parallel --version | grep -q GNU", "GNU parallel is not installed";
+    PROVE: "prove --version && perl -MTest::More -e 1", "Perl's prove or Test::More is not installed";
     PYTEST: "pytest --version", "pytest is not installed";
     PYTHON: "python3 --version", "python3 is not installed";
     PYTHON_YAML: "python3 -c 'import yaml'", "python3 has no module yaml";

@@ -2,7 +2,8 @@
 //!
 //! A test may print the summary of another runner, whose tests fail on purpose: so did a script that
 //! expects them to. So nothing counts but the last lines of the whole output, which are those of the
-//! runner that ended last. Behind its summary only its own lines may stand.
+//! runner that ended last. Behind its summary only its own lines may stand, and those of make and the
+//! like that started it.
 use crate::model::plain;
 use crate::oracle::test_reports::printed::{
     LONGEST_LINE, go, is_rspec_summary, number, number_after, number_before, pytest_counts,
@@ -23,14 +24,29 @@ pub fn failures(log: &str) -> u64 {
         0..=LONGEST_LINE => plain::line(line).trim_end().to_owned(),
         _ => "no summary is as long as this line".to_owned(),
     };
-    // Sub-makes print these behind everything.
-    let is_of_make =
-        |line: &String| line.starts_with("make") && line.contains(": Leaving directory");
     let mut lines: Vec<String> = log.lines().map(shown).collect();
-    while lines.last().is_some_and(|line| line.is_empty() || is_of_make(line)) {
+    while lines.last().is_some_and(|line| line.is_empty() || is_of_caller(line)) {
         lines.pop();
     }
     RUNNERS.iter().find_map(|reader| reader(&lines)).unwrap_or_default()
+}
+
+/// True for a line in which a program that runs recipes and scripts says that one has failed, or that it
+/// is done.
+fn is_of_caller(line: &str) -> bool {
+    let is_of_make = line.starts_with("make")
+        && [": Leaving directory", ": *** [", " not remade because of errors"]
+            .iter()
+            .any(|words| line.contains(words));
+    let others = [
+        "npm error",
+        "npm ERR!",
+        "error Command failed with exit code",
+        "info Visit https://yarnpkg.com/",
+        " ELIFECYCLE ",
+        "error: Recipe `",
+    ];
+    is_of_make || begins(line, &others)
 }
 
 /// The place of the last line, without those that a runner prints behind its summary.
@@ -266,6 +282,8 @@ mod tests {
                 "make[1]: Entering directory '/x'\n{log}\nmake[1]: Leaving directory '/x'\n"
             );
             assert_eq!(failures(&in_make), failed, "{in_make}");
+            let failed_in_make = format!("{log}\nmake: *** [Makefile:2: test] Error 1\n");
+            assert_eq!(failures(&failed_in_make), failed, "{failed_in_make}");
             // Of a test, or of a script that expects it.
             for outer in [
                 "as expected",
