@@ -308,7 +308,7 @@ fn checkout_is_clean_and_detached_and_removed_afterwards() {
     world.set_env("GIT_PREFIX", "src/");
     let test = "exec > \"$HOME/report\"; pwd; git rev-parse HEAD^{tree}; git rev-parse HEAD^; git symbolic-ref -q HEAD || echo detached; \
         git rev-parse --show-toplevel; git status --porcelain --ignored; echo end of status; \
-        env | grep -v -E '^FRITES_(SANDBOX|SPAWN_GUARD)' | grep -E '^(FRITES_|GIT_(DIR|WORK_TREE|INDEX_FILE|PREFIX)=)'; echo end of env; wc -c";
+        env | grep -v -E '^FRITES_(SANDBOX|SPAWN_GUARD|SPAWN_HOME)' | grep -E '^(FRITES_|GIT_(DIR|WORK_TREE|INDEX_FILE|PREFIX)=)'; echo end of env; wc -c";
     world.frites(["judge", "-q", "--test", test]).expect(0);
     let report = lines_of(&world, "report");
     let place = PathBuf::from(&report[0]);

@@ -217,7 +217,7 @@ strsim::tests::levenshtein_diff_with_space (fails on the base, too)
 1/nothing - - 0 0 - empty
 1/exits-3 - - 2 1 - failed (exit 3)
 
-the commands ran {place}
+the commands ran {place}; attempts unguarded
 judge: 2 of 4 passed; small changes the fewest lines, with 2 lines in 1 file; \
 next is large with {lines} lines in 2 files"
     );

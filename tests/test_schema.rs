@@ -139,6 +139,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     judged_in_every_way(&mut checker);
     judged_in_part(&mut checker);
     judged_with_a_seed_that_leads_back(&mut checker);
+    judged_beside_what_attempts_write(&mut checker);
     judged_over_outputs(&mut checker);
     only_built(&mut checker);
     judged_by_reports(&mut checker);
@@ -248,6 +249,24 @@ fn judged_with_a_seed_that_leads_back(checker: &mut Checker) {
     world.write(".venv/lib/site-packages/own.pth", format!("{}/src\n", world.repo.display()));
     world.attempts(&["seq 9 > new"]);
     checker.answer("judge", 3, world.frites(["judge", "--json", "--test", "true"]));
+}
+
+fn judged_beside_what_attempts_write(checker: &mut Checker) {
+    let mut world = World::new();
+    world.set_env("FRITES_SPAWN_GUARD", "auto");
+    world.set_env("FRITES_SPAWN_WRITE", "src");
+    let spawn = ["spawn", "--json", "-n", "1", "--", "sh", "-c", "seq 9 > new"];
+    checker.answer("spawn", 0, world.frites(spawn));
+    checker.answer("status", 0, world.frites(["status", "--json"]));
+    let answer = world.frites(["judge", "--json", "--test", "true"]);
+    // Where the system allows no guard, no path is opened.
+    if answer.json()["candidates"][0]["separation"] == "unguarded" {
+        let runs = "#/$defs/status/properties/runs/items/properties/candidates/items/properties";
+        checker.seen.insert(format!("{runs}/access/properties/writes"));
+        checker.seen.insert("#/$defs/terms/properties/attempts_write".into());
+        return;
+    }
+    checker.answer("judge", 3, answer);
 }
 
 /// Run 1, whose commands end in every way, judged in several ways.

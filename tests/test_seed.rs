@@ -599,7 +599,7 @@ fn setup_runs_in_each_worktree_and_its_files_are_not_captured() {
     let mut world = world(COPY_ENV);
     world.write(".env", "SECRET=1\n");
     world.set_env("FRITES_CANDIDATE", "leaked");
-    let setup = "echo out; cp .env made.local; mkdir -p gen; pwd > gen/where; env | grep -v -E '^FRITES_(SANDBOX|SPAWN_GUARD|ORACLE_WARM)' | grep ^FRITES_ || :; echo X=2 >> .env; ln -s x gen/l";
+    let setup = "echo out; cp .env made.local; mkdir -p gen; pwd > gen/where; env | grep -v -E '^FRITES_(SANDBOX|SPAWN_GUARD|SPAWN_HOME|ORACLE_WARM)' | grep ^FRITES_ || :; echo X=2 >> .env; ln -s x gen/l";
     world.git(["config", "frites.spawn.setup", setup]);
     let run = world.spawn([
         "-n",

@@ -7,7 +7,7 @@ use toml::Value;
 
 use crate::config::value::{
     AgentInput, Argv, ByteSize, EnvMode, Flaky, GuardMode, Interval, IsolateMode, LayerKind,
-    MergeStrategy, Network, NotifyMode, SandboxHome, SandboxMode, Setting, SpawnWarm,
+    MergeStrategy, Network, NotifyMode, SandboxHome, SandboxMode, Setting, SpawnHome, SpawnWarm,
     StateVariables, SynthesisMode, Tie, WarmMode,
 };
 use crate::model::agent_output::UsageFormat;
@@ -148,7 +148,8 @@ keys! {
     SPAWN_SETUP: Option<CommandLine> = "spawn.setup", Unset("for judging, judge checkouts run the install command of the lock file, and worktrees run nothing", "'npm ci --offline'"), "A command that prepares each new worktree and each judge checkout.";
     SPAWN_WORKTREE_ROOT: Option<String> = "spawn.worktree-root", Unset(".frites/worktrees", "'../worktrees'"), "The directory in which worktrees are created; it may be outside the repository.";
     SPAWN_ISOLATE: IsolateMode = "spawn.isolate", Is("'worktree'"), "What the worktrees of a run are: linked worktrees of the repository (worktree), or repositories of their own that borrow its objects (fork).";
-    SPAWN_GUARD: GuardMode = "spawn.guard", Is("'auto'"), "Whether candidates' commands and their setup run in a world in which they can write to their own worktree, HOME and the directories for temporary files only: where the system allows it (auto), only there (required), or never (off).";
+    SPAWN_GUARD: GuardMode = "spawn.guard", Is("'auto'"), "Whether candidates' commands and their setup run in a world in which they can write to their own worktree, a HOME of their own and the directories for temporary files only: where the system allows it (auto), only there (required), or never (off).";
+    SPAWN_HOME: SpawnHome = "spawn.home", Is("'private'"), "What guarded commands write to in HOME and in the directories that tools keep elsewhere: layers of the candidate's own, which go with it and which no judging sees, where the system allows it (private), or your own files (shared).";
     SPAWN_WARM: SpawnWarm = "spawn.warm", Is("'auto'"), "Whether new worktrees get the build outputs that judging has kept of their base: where the file system can share their blocks (auto), always, as whole copies where it cannot (on), or never (off).";
     SPAWN_WRITE: Vec<String> = "spawn.write", Is("[]"), "Further paths that guarded commands can write to; ~ is the home directory, and other relative paths begin at your checkout.";
     DIFF_EXCLUDE: Vec<String> = "diff.exclude", Is("['node_modules', 'dist', '.frites']"), "Untracked paths that are left out of captures, at any depth, as patterns in the syntax of .gitignore.";

@@ -257,6 +257,10 @@ choice! {
     IsolateMode: "worktree" Worktree, "fork" Fork
 }
 choice! {
+    /// `spawn.home`
+    SpawnHome: "private" Private, "shared" Shared
+}
+choice! {
     /// `spawn.guard`
     GuardMode: "auto" Auto, "required" Required, "off" Off
 }

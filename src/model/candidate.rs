@@ -7,6 +7,7 @@ use crate::model::agent_stop::AgentFault;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
+use crate::model::separation::AttemptAccess;
 use crate::model::usage::RoundUsage;
 
 /// The state of an attempt (DESIGN.md §1).
@@ -198,9 +199,10 @@ pub struct Candidate {
     /// start the run's own command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
-    /// True if no command of the attempt could write to git-frites' cache: all of them were guarded.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub guarded: bool,
+    /// The access that the attempt's commands had outside of its worktree; none without a command, and
+    /// where nobody knows it: in records of earlier versions and of attempts on other machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<AttemptAccess>,
     /// True while the worktree is made again, after an interruption: the files in it are
     /// incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -245,7 +247,7 @@ impl Candidate {
             fault: None,
             leaky: false,
             again: false,
-            guarded: false,
+            access: None,
             remaking: false,
             started: None,
             ended: None,

@@ -31,6 +31,7 @@ pub mod rationale;
 pub mod refname;
 pub mod repair;
 pub mod run;
+pub mod separation;
 pub mod shard;
 pub mod shell;
 pub mod size;

@@ -14,6 +14,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{self, Outcome, Stage, StageResult};
 use crate::model::rank::Rank;
+use crate::model::separation::Separation;
 use crate::model::usage::UsageSum;
 use crate::model::world::WorldKind;
 
@@ -149,6 +150,10 @@ pub struct Entry {
     /// What the candidate's agents used; none if nobody knows where they would tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSum>,
+    /// How the candidate's commands were kept apart from other files; none without a command, and where
+    /// nobody knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub separation: Option<Separation>,
 }
 
 /// The problem of a candidate whose worktree somebody removed by hand.
@@ -180,6 +185,7 @@ impl Entry {
             stale: None,
             base_tests: None,
             usage: None,
+            separation: None,
         }
     }
 
@@ -465,6 +471,9 @@ pub struct JudgeSettings {
     /// place of the judged ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leads_back: Vec<String>,
+    /// Paths that the run's attempts could write to and that the commands could read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts_write: Vec<String>,
     /// True if the commands were detected, and none of them is a test: then a pass shows nothing
     /// about the change.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -479,8 +488,16 @@ impl JudgeSettings {
     /// True if a pass with these settings shows that the tree passes.
     pub fn allow_verification(&self) -> bool {
         let is_clean = !self.in_place && !self.tainted && self.leads_back.is_empty();
-        is_clean && !self.tests_nothing
+        is_clean && self.attempts_write.is_empty() && !self.tests_nothing
     }
+}
+
+/// What a table of these entries says of attempts that could change files which the commands read.
+pub fn doubt_about_attempts<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+) -> Option<&'static str> {
+    let weakest = entries.into_iter().filter_map(|entry| entry.separation).min();
+    weakest.and_then(Separation::in_words)
 }
 
 fn is_zero(n: &u32) -> bool {
@@ -535,6 +552,12 @@ impl Verdict {
     /// The recommended candidate, if it is verified.
     pub fn winner(&self) -> Option<&Name> {
         if self.verified() { self.decision.recommended.as_ref() } else { None }
+    }
+
+    /// What the verdict says of attempts that could change files which the commands read; none if they
+    /// could not, as far as is known.
+    pub fn doubt_about_attempts(&self) -> Option<&'static str> {
+        doubt_about_attempts(&self.candidates)
     }
 
     /// The entry of a candidate.

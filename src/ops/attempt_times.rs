@@ -2,7 +2,9 @@
 use std::time::SystemTime;
 
 use crate::error::Result;
+use crate::fs::tree::nearest_real;
 use crate::ops::session::Session;
+use crate::ops::spawn::guard;
 
 /// The spans of time in which commands of any run's attempts may have been at work. Those that were
 /// guarded do not count: they could not write there.
@@ -13,13 +15,15 @@ use crate::ops::session::Session;
 /// lost. A candidate without a command counts only if `spawn --again` ran one for it.
 pub fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>> {
     let store = &session.store;
+    let cache = nearest_real(&guard::cache_of_all(session)?);
     let mut spans = Vec::new();
     for run in store.runs()? {
         let mut attempts =
             store.candidates(&run).map(|c| c.record()).collect::<Result<Vec<_>>>()?;
         attempts.retain(|c| {
             let has_command = run.has_command(&c.candidate) || c.again;
-            !c.guarded && (has_command || c.started.is_some() || c.ended.is_some())
+            let is_kept_out = c.access.as_ref().is_some_and(|access| access.keeps_out_of(&cache));
+            !is_kept_out && (has_command || c.started.is_some() || c.ended.is_some())
         });
         let ends = attempts.iter().map(|c| match (c.started, c.ended) {
             (Some(_), Some(end)) => SystemTime::from(end),

@@ -26,6 +26,7 @@ use crate::process::environment::caller;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::ui::table;
+use crate::world::user_directories::work_of;
 
 /// Captures a worktree before its removal. Refuses if a part of it cannot be captured.
 pub fn capture_or_refuse(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
@@ -206,7 +207,10 @@ fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -
     }
     let _ = std::fs::remove_dir(candidate.worktree_root().join(candidate.run.run.as_str()));
     let _ = std::fs::remove_file(candidate.index());
-    let _ = tree::delete_tree(&candidate.own_git());
+    let home = candidate.own_home();
+    for own in [candidate.own_git(), work_of(&home), home] {
+        let _ = tree::delete_tree(&own);
+    }
     agent_state::settle(session, *candidate);
     let mut record = candidate.record()?;
     let first_time = !record.cleaned || bytes.is_some_and(|bytes| bytes > 0);

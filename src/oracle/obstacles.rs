@@ -41,8 +41,17 @@ pub(super) fn in_log(log: &Path, confinement: &Confinement) -> Option<Obstacle> 
         let directory = if path.is_dir() { &path } else { path.parent()? };
         return Some(Obstacle::Write { directory: directory.to_string_lossy().into_owned() });
     }
-    let is_rename = RENAME.iter().any(|words| text.contains(words));
-    is_rename.then_some(Obstacle::Rename)
+    tells_of_a_rename(&text).then_some(Obstacle::Rename)
+}
+
+/// True if a log speaks of a rename that an overlay refuses: that of a directory of a layer below.
+pub fn speaks_of_a_rename(log: &Path) -> bool {
+    let text = regular::read(log).unwrap_or_default();
+    tells_of_a_rename(&String::from_utf8_lossy(&text))
+}
+
+fn tells_of_a_rename(text: &str) -> bool {
+    RENAME.iter().any(|words| text.contains(words))
 }
 
 /// The first path that a log calls refused, if it was the confinement that refused to write to it.

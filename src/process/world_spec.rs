@@ -136,6 +136,9 @@ pub enum Mount {
         /// An empty directory on the upper layer's file system.
         #[serde(with = "paths")]
         work: PathBuf,
+        /// True if the lowest layer is shown read-only where the system refuses this overlay: not
+        /// every file system can be such a layer.
+        is_optional: bool,
     },
     /// Another directory, with everything below it, in place of the one that is there.
     Directory {

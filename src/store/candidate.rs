@@ -105,6 +105,11 @@ impl CandidateRef<'_> {
         self.directory().join("agent.toml")
     }
 
+    /// The layers that guarded commands write to in the user's directories.
+    pub fn own_home(self) -> PathBuf {
+        self.directory().join("home")
+    }
+
     /// An empty file that was written when all files of the base were in the worktree. It is there
     /// only if worktrees are recycled.
     pub fn filled(self) -> PathBuf {

@@ -253,6 +253,13 @@ impl Store {
         Ok(lock)
     }
 
+    /// The directory in which layers over the user's directories are tried, which it creates with the
+    /// state root.
+    pub fn probe_room(&self) -> Result<PathBuf> {
+        self.prepare()?;
+        Ok(self.root.join("probe"))
+    }
+
     /// The file of a lock. Every change takes a lock first, so this creates the state root.
     fn lock_file(&self, name: &str) -> Result<PathBuf> {
         self.prepare()?;

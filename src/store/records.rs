@@ -244,6 +244,7 @@ mod tests {
     use crate::model::oracle::{CommandLine, OracleCommand};
     use crate::model::outcome::{Outcome, Stage, StageResult};
     use crate::model::run::{Addition, GivenLimits, Parent};
+    use crate::model::separation::Separation;
     use crate::model::test_report::TestReport;
     use crate::model::usage::{Usage, UsageSum};
     use crate::model::verdict::{Decision, DecisionKind, Effort, Entry, JudgeSettings};
@@ -393,6 +394,7 @@ mod tests {
                         unknown_tokens: index,
                         unknown_cost: 0,
                     }),
+                    separation: Some(Separation::SharedHome),
                 }
             },
         )

@@ -9,9 +9,12 @@ use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::oracle::{as_options, shell_quoted};
 use crate::model::outcome::{Outcome, StageResult};
+use crate::model::path::quoted;
 use crate::model::rationale::{some_of, why_judged_twice};
 use crate::model::test_comparison::{Comparison, MoreSkipped};
-use crate::model::verdict::{Baseline, DecisionKind, Entry, JudgeSettings, Verdict};
+use crate::model::verdict::{
+    Baseline, DecisionKind, Entry, JudgeSettings, Verdict, doubt_about_attempts,
+};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table::{self, Grid};
 use crate::ui::{effort_words, test_words, usage_words};
@@ -51,13 +54,20 @@ pub fn table<'a>(
 fn world<'a>(
     styles: Styles,
     settings: &JudgeSettings,
-    mut entries: impl Iterator<Item = &'a Entry>,
+    mut entries: impl Iterator<Item = &'a Entry> + Clone,
 ) -> String {
+    let doubt = doubt_about_attempts(entries.clone());
     if entries.all(|entry| entry.results.is_empty()) {
         return String::new();
     }
-    let line = format!("the commands ran {}", settings.world.in_words());
+    let line = format!("the commands ran {}", places(settings, doubt));
     format!("{}\n", styles.dim.paint(&line))
+}
+
+/// Where commands ran, and what has to be said of the attempts.
+pub fn places(settings: &JudgeSettings, doubt: Option<&str>) -> String {
+    let world = settings.world.in_words();
+    doubt.map_or_else(|| world.to_owned(), |doubt| format!("{world}; {doubt}"))
 }
 
 /// The exit code of `judge` for a verdict (DESIGN.md §2).
@@ -165,6 +175,12 @@ fn doubts(verdict: &Verdict) -> Vec<String> {
             "the seed '{first}' leads to a checkout of this repository, so the result is not verified"
         ));
     }
+    for path in &verdict.settings.attempts_write {
+        lines.push(format!(
+            "reads {}, which attempts may write, so the result is not verified",
+            quoted(path.as_bytes())
+        ));
+    }
     if verdict.settings.tainted {
         lines.push(
             "git's configuration or files above the checkouts changed while the checks ran, so the result is not verified; see the warnings above"
@@ -183,6 +199,13 @@ pub fn hints(verdict: &Verdict) -> Vec<String> {
         }
         (kind, Some(_)) if kind.verified() && !verdict.settings.leads_back.is_empty() => {
             vec![format!("change the seeds, then judge again: `git frites judge {run}`")]
+        }
+        (kind, Some(_)) if kind.verified() && !verdict.settings.attempts_write.is_empty() => {
+            vec![
+                "take the path out of `spawn.write` and spawn again, or look at what attempts wrote \
+                 there"
+                    .to_owned(),
+            ]
         }
         (kind, Some(_)) if kind.verified() && verdict.settings.tainted => {
             vec![format!("undo or accept the change, then judge again: `git frites judge {run}`")]

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::StatVfsMountFlags;
-use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::fs::{FileType, StatVfsMountFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 
 use crate::process::world_spec::{Mount, WorldSpec};
 use crate::world::devices::{self, open_path, reopened};
@@ -25,15 +25,25 @@ pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
     let before = existing().step("reading the mounts")?;
     let mut sources = Sources::default();
     for mount in &spec.mounts {
-        sources.open_all(mount).step("opening the layers")?;
+        match sources.open_all(mount) {
+            Err(_) if is_optional(mount) => {}
+            other => other.step("opening the layers")?,
+        }
     }
     sources.stage(spec).step("staging a layer")?;
     let mut mounts: Vec<&Mount> = spec.mounts.iter().collect();
     mounts.sort_by_key(|mount| mount.at().components().count());
     let mut done: Vec<&Path> = Vec::new();
     for mount in mounts {
-        make(mount, &sources, &done)?;
-        done.push(mount.at());
+        match make(mount, &sources, &done) {
+            Ok(()) => done.push(mount.at()),
+            Err(_) if is_optional(mount) => {
+                if show_lowest(mount, &sources, &done).is_ok() {
+                    done.push(mount.at());
+                }
+            }
+            Err(refusal) => return Err(refusal),
+        }
     }
     for (path, flags) in before {
         let is_covered = done.iter().any(|at| path.starts_with(at) && path != Path::new("/"));
@@ -96,6 +106,12 @@ impl Sources {
         self.opened.get(path).map(reopened).unwrap_or_default()
     }
 
+    /// True if a directory was opened, or nothing.
+    fn is_directory(&self, path: &Path) -> bool {
+        let kind = self.opened.get(path).and_then(|file| rustix::fs::fstat(file).ok());
+        kind.is_none_or(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+    }
+
     /// A name for a lower layer.
     fn lower_name(&self, path: &Path) -> String {
         self.staged.get(path).map_or_else(|| self.name(path), reopened)
@@ -110,7 +126,7 @@ fn make(mount: &Mount, sources: &Sources, done: &[&Path]) -> Result<(), Refusal>
         Mount::Hidden { .. } => Ok(()),
         Mount::Devices => devices::mount().step("making /dev"),
         Mount::Overlay { lower, upper, work, .. } => {
-            make_mount_point(at, done).step("making mount points")?;
+            make_mount_point(at, true, done).step("making mount points")?;
             let options = overlay_options(lower.iter().map(|path| sources.lower_name(path)));
             let (upper, work) = (sources.name(upper), sources.name(work));
             let options = format!("{options},upperdir={upper},workdir={work}");
@@ -118,33 +134,50 @@ fn make(mount: &Mount, sources: &Sources, done: &[&Path]) -> Result<(), Refusal>
             require_writable(at).step("mounting an overlay")
         }
         Mount::Directory { from, .. } => {
-            make_mount_point(at, done).step("making mount points")?;
+            make_mount_point(at, sources.is_directory(from), done).step("making mount points")?;
             rustix::mount::mount_bind_recursive(sources.name(from), at).step("mounting directories")
         }
         Mount::ReadOnly { from, .. } => {
-            make_mount_point(at, done).step("making mount points")?;
-            rustix::mount::mount_bind_recursive(sources.name(from), at)
-                .map_err(io::Error::from)
-                .and_then(|()| make_all_read_only(at))
-                .step("mounting directories read-only")
+            show_read_only(from, at, sources, done).step("mounting directories read-only")
         }
         Mount::Writable { .. } => {
-            make_mount_point(at, done).step("making mount points")?;
+            make_mount_point(at, sources.is_directory(at), done).step("making mount points")?;
             rustix::mount::mount_bind_recursive(sources.name(at), at).step("opening paths")
         }
     }
 }
 
-/// Makes a mount point that a mount of ours hides. Anywhere else it exists, or this is an error:
-/// nothing is made outside.
-fn make_mount_point(at: &Path, done: &[&Path]) -> io::Result<()> {
+fn is_optional(mount: &Mount) -> bool {
+    matches!(mount, Mount::Overlay { is_optional: true, .. })
+}
+
+/// Shows the lowest layer of an overlay that was refused, read-only.
+fn show_lowest(mount: &Mount, sources: &Sources, done: &[&Path]) -> io::Result<()> {
+    let Mount::Overlay { at, lower, .. } = mount else { return Ok(()) };
+    let lowest = lower.last().ok_or(io::ErrorKind::NotFound)?;
+    show_read_only(lowest, at, sources, done)
+}
+
+fn show_read_only(from: &Path, at: &Path, sources: &Sources, done: &[&Path]) -> io::Result<()> {
+    make_mount_point(at, sources.is_directory(from), done)?;
+    rustix::mount::mount_bind_recursive(sources.name(from), at)?;
+    make_all_read_only(at)
+}
+
+/// Makes a mount point that a mount of ours hides, a directory or a file. Anywhere else it exists, or
+/// this is an error: nothing is made outside.
+fn make_mount_point(at: &Path, is_directory: bool, done: &[&Path]) -> io::Result<()> {
     if at.exists() {
         return Ok(());
     }
     if !done.iter().any(|mounted| at.starts_with(mounted)) {
         return Err(io::Error::new(io::ErrorKind::NotFound, format!("{}", at.display())));
     }
-    fs::create_dir_all(at)
+    if is_directory {
+        return fs::create_dir_all(at);
+    }
+    at.parent().map_or(Ok(()), fs::create_dir_all)?;
+    fs::File::create_new(at).map(drop)
 }
 
 /// The lowest layer, if it contains one of those above it: one overlay cannot have two such layers
@@ -165,10 +198,12 @@ fn mount_overlay(at: &Path, options: &str) -> io::Result<()> {
     Ok(rustix::mount::mount("overlay", at, "overlay", flags, Some(options.as_c_str()))?)
 }
 
-/// An upper layer that this user does not own is mounted without an error, and read-only.
+/// An upper layer that this user does not own is mounted without an error, and read-only. Such an
+/// overlay is taken away again.
 fn require_writable(at: &Path) -> io::Result<()> {
     let stat = rustix::fs::statvfs(at)?;
     if stat.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        rustix::mount::unmount(at, UnmountFlags::DETACH)?;
         return Err(io::ErrorKind::ReadOnlyFilesystem.into());
     }
     Ok(())

@@ -7,9 +7,10 @@ use std::sync::OnceLock;
 use crate::error::describe;
 use crate::process;
 use crate::process::world_spec::{LAUNCHER_VERB, Mount, WorldMessage, WorldSpec};
+use crate::world::user_directories::{make_room, overlays, written_by_commands};
 
 /// The reason why no sealed world can be made here; none if one can. `room` is an empty directory
-/// on the file system that will hold the layers.
+/// on the file system that will hold the layers, also those over the user's directories.
 ///
 /// A world is really entered, once per process: no setting of the system tells the truth
 /// (GIT-FACTS, "Worlds").
@@ -34,6 +35,24 @@ pub fn guard_refusal() -> Option<String> {
     REFUSAL.get_or_init(attempt).clone()
 }
 
+/// The reason why no world can be made here in which `directories` of the user's have layers of their
+/// own; none if one can. `room` is a directory on the file system that will hold the layers; it can be
+/// used again. A file is written in `inside`, which lies in one of the directories.
+///
+/// Found out like [`refusal`].
+pub fn refusal_of_layers(directories: &[PathBuf], inside: &Path, room: &Path) -> Option<String> {
+    static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
+    let attempt = || {
+        make_room(directories, room)?;
+        let mut mounts = overlays(directories, room, &[]);
+        mounts.push(Mount::Devices);
+        let spec =
+            WorldSpec { dir: inside.to_owned(), mounts, network: true, ..WorldSpec::default() };
+        try_to_enter(&spec, "echo > git-frites-probe")
+    };
+    REFUSAL.get_or_init(|| attempt().unwrap_or_else(|e| Some(describe(&e)))).clone()
+}
+
 fn spec_with_overlay(room: &Path) -> io::Result<WorldSpec> {
     let below = |name: &str| {
         let path = room.join(name);
@@ -45,14 +64,13 @@ fn spec_with_overlay(room: &Path) -> io::Result<WorldSpec> {
         lower: vec![below("lower")?],
         upper: below("upper")?,
         work: below("work")?,
+        is_optional: false,
     };
-    Ok(WorldSpec {
-        dir: at,
-        mounts: vec![Mount::Devices, overlay],
-        stage: below("stage")?,
-        network: true,
-        ..WorldSpec::default()
-    })
+    let (directories, layers) = (written_by_commands(), room.join("home"));
+    make_room(&directories, &layers)?;
+    let mut mounts = overlays(&directories, &layers, &[]);
+    mounts.extend([Mount::Devices, overlay]);
+    Ok(WorldSpec { dir: at, mounts, stage: below("stage")?, network: true, ..WorldSpec::default() })
 }
 
 /// Enters a world and writes there; gives the reason if that fails.

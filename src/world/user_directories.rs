@@ -167,7 +167,7 @@ pub fn user_home() -> Option<PathBuf> {
 /// The directories of the user that commands write to beside their checkout, as far as they exist: the
 /// home directory, that of the password file, and those of tools. They are without links, and none lies
 /// below another.
-pub fn outermost() -> Vec<PathBuf> {
+pub fn written_by_commands() -> Vec<PathBuf> {
     let homes = variable("HOME").into_iter().chain(home_of_password_file());
     let named = USER_DIRECTORIES.iter().flat_map(UserDirectory::named);
     let found = homes.chain(named).map(|path| nearest_real(&path));
@@ -190,8 +190,9 @@ fn without_inner(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
 
 /// Overlays over some of these directories. Everything that commands write there goes to `room`, which
 /// [`make_room`] has made; below that lie the rooms in `left`, the topmost first, and the user's own
-/// files.
+/// files. Where the system refuses an overlay, a directory is read-only, unless HOME lies in it.
 pub fn overlays(directories: &[PathBuf], room: &Path, left: &[PathBuf]) -> Vec<Mount> {
+    let home = user_home();
     let overlay = |at: &PathBuf| {
         let name = name_in_room(at);
         let left = left.iter().map(|room| room.join(&name));
@@ -199,7 +200,8 @@ pub fn overlays(directories: &[PathBuf], room: &Path, left: &[PathBuf]) -> Vec<M
         let left = left.filter(|layer| layer.is_dir() && !is_empty(layer));
         let lower = left.chain([at.clone()]).collect();
         let (upper, work) = (room.join(&name), work_of(room).join(&name));
-        Mount::Overlay { at: at.clone(), lower, upper, work }
+        let is_optional = !home.as_ref().is_some_and(|home| home.starts_with(at));
+        Mount::Overlay { at: at.clone(), lower, upper, work, is_optional }
     };
     directories.iter().map(overlay).collect()
 }

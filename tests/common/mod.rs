@@ -163,6 +163,8 @@ impl World {
         // FRITES_TEST_GUARD=required runs all attempts of the tests guarded.
         if let Some(guard) = std::env::var_os("FRITES_TEST_GUARD") {
             env.push(("FRITES_SPAWN_GUARD".into(), guard));
+            // The tests learn from files in HOME what attempts did.
+            env.push(("FRITES_SPAWN_HOME".into(), "shared".into()));
         }
         let world = TestWorld::of_this_test();
         if world != TestWorld::Open {

@@ -1,5 +1,5 @@
-//! Guarded attempts: their commands can write to their own worktree and to HOME, and git works there,
-//! but not to the user's checkouts, to other worktrees or to the repository.
+//! Guarded attempts: their commands can write to their own worktree and to a HOME of their own, and git
+//! works there, but not to the user's checkouts, to other worktrees or to the repository.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -32,10 +32,14 @@ trials! {
     an_agent_writes_its_own_state_and_no_other_and_no_judge_sees_it: [NAMESPACES];
 }
 
-/// A world whose candidates' commands are guarded.
+/// A world whose candidates' commands are guarded, and can write to the directory `shared` in the home
+/// directory.
 fn guarded() -> World {
     let mut world = World::new();
+    fs::create_dir(world.home().join("shared")).unwrap();
+    world.set_env("FRITES_SPAWN_WRITE", world.home().join("shared"));
     world.set_env("FRITES_SPAWN_GUARD", "required");
+    world.set_env("FRITES_SPAWN_HOME", "private");
     world
 }
 
@@ -58,7 +62,7 @@ fn commands_write_to_their_worktree_and_home_and_to_nothing_else() {
     world.frites(["spawn", "-q", "-c", "other"]).expect(0);
     let before = of_the_user(&world);
     let script = r#"
-        refuses() { if (eval "$1") 2>>refusals; then echo "$1" >> ~/written; fi; }
+        refuses() { if (eval "$1") 2>>refusals; then echo "$1" >> ~/shared/written; fi; }
         top=$HOME/repo; git=$top/.git
         refuses 'echo x > $top/README'
         refuses 'echo x > $top/new'
@@ -79,13 +83,13 @@ fn commands_write_to_their_worktree_and_home_and_to_nothing_else() {
     "#;
     fs::create_dir_all(world.home().join("cache/git-frites")).unwrap();
     let answer = world.frites(["spawn", "-c", "a", "-c", "b", "--", "sh", "-c", script]).expect(0);
-    let written = fs::read_to_string(world.home().join("written")).unwrap_or_default();
+    let written = fs::read_to_string(world.home().join("shared/written")).unwrap_or_default();
     assert_eq!(written, "", "nothing else can be written to");
     assert_eq!(of_the_user(&world), before);
     assert!(answer.changes_warned_of().is_empty(), "{}", answer.stderr);
     let refusals = fs::read_to_string(world.worktree("2/a").join("refusals")).unwrap();
     assert!(refusals.contains("Read-only file system"), "{refusals}");
-    assert_eq!(fs::read_to_string(world.home().join("mine")).unwrap(), "home\n");
+    assert!(!world.home().join("mine").exists(), "it is in a HOME of the attempt's own");
     assert_eq!(world.git(["show", "refs/frites/2/a:README"]), "own");
     assert_eq!(world.git_in(&linked, ["status", "--porcelain"]), "");
     world.assert_clean();
@@ -134,14 +138,16 @@ fn commits_staged_content_and_own_branches_are_captured() {
         printf 'a\0b\377' > binary; ln -s README link; echo run > run; chmod +x run
         git add -A; git commit -qm first; git commit -q --amend -m amended
         git checkout -q -b side; echo side > side; git add side; git commit -qm side
-        git rev-parse HEAD > ~/side
-        echo stashed > side; git stash -q; git rev-parse stash > ~/stash
+        git rev-parse HEAD > ~/shared/side
+        echo stashed > side; git stash -q; git rev-parse stash > ~/shared/stash
         git checkout -q --detach HEAD~; echo detached > d; git add d; git commit -qm detached
-        git rev-parse HEAD > ~/detached; git rev-parse 'HEAD@{3}' > ~/logged
-        echo staged > staged; git add staged; git rev-parse :staged > ~/staged; echo later > staged
+        git rev-parse HEAD > ~/shared/detached; git rev-parse 'HEAD@{3}' > ~/shared/logged
+        echo staged > staged; git add staged; git rev-parse :staged > ~/shared/staged; echo later > staged
     "#;
     world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
-    let saved = |name: &str| fs::read_to_string(world.home().join(name)).unwrap().trim().to_owned();
+    let saved = |name: &str| {
+        fs::read_to_string(world.home().join("shared").join(name)).unwrap().trim().to_owned()
+    };
     let worktree = world.worktree("1/a");
     assert_eq!(world.git_in(&worktree, ["rev-parse", "HEAD"]), saved("detached"));
     assert_eq!(
@@ -226,17 +232,16 @@ fn processes_end_with_their_command() {
 
 fn a_time_limit_and_an_interrupt_end_a_guarded_command() {
     let world = guarded();
-    let script =
-        "echo 1 > README; git commit -qam mine; echo 2 > README; echo > ~/started; exec sleep 1000";
+    let script = "echo 1 > README; git commit -qam mine; echo 2 > README; echo > ~/shared/started; exec sleep 1000";
     let words = ["spawn", "-c", "a", "--timeout", "2s", "--", "sh", "-c", script];
     let answer = world.frites(words).expect(4);
     assert!(answer.stderr.contains("timed-out"), "{}", answer.stderr);
     assert_eq!(world.git(["show", "refs/frites/1/a:README"]), "2");
     assert_eq!(world.git(["log", "-1", "--format=%s", "frites/run/1/a"]), "mine");
-    fs::remove_file(world.home().join("started")).unwrap();
+    fs::remove_file(world.home().join("shared/started")).unwrap();
     let script = format!(
         "git-frites spawn -c a -- sh -c '{script}' & child=$!
-         until test -e ~/started; do :; done; kill -INT $child; wait $child"
+         until test -e ~/shared/started; do :; done; kill -INT $child; wait $child"
     );
     let code = world.run(&world.repo, "bash", ["-c", &script]).code;
     assert_eq!(code, 130);
@@ -248,11 +253,11 @@ fn a_time_limit_and_an_interrupt_end_a_guarded_command() {
 fn what_a_killed_supervisor_or_git_frites_leaves_is_captured() {
     let mut world = guarded();
     world.set_env("MARK", "guarded-killed");
-    let script = "echo 1 > README; git commit -qam mine; echo staged > new; git add new; echo 2 > new; git rev-parse HEAD > ~/commit; echo > ~/started; exec sleep 1000";
+    let script = "echo 1 > README; git commit -qam mine; echo staged > new; git add new; echo 2 > new; git rev-parse HEAD > ~/shared/commit; echo > ~/shared/started; exec sleep 1000";
     for (run, victim) in [("1", "git-frites spawn"), ("2", "git-frites __supervise")] {
-        let _ = fs::remove_file(world.home().join("started"));
+        let _ = fs::remove_file(world.home().join("shared/started"));
         let script = format!(
-            "git-frites spawn -q -c a -- sh -c '{script}' & until test -e ~/started; do :; done"
+            "git-frites spawn -q -c a -- sh -c '{script}' & until test -e ~/shared/started; do :; done"
         );
         let mut started = world.command(&world.repo, "bash", ["-c", &script]).spawn().unwrap();
         started.wait().unwrap();
@@ -262,7 +267,7 @@ fn what_a_killed_supervisor_or_git_frites_leaves_is_captured() {
         world.run(&world.repo, "sh", ["-c", &format!("kill -KILL {id}")]).expect(0);
         crate::common::poll(|| living("guarded-killed").is_empty());
         let _ = world.frites(["diff", run]);
-        let commit = fs::read_to_string(world.home().join("commit")).unwrap();
+        let commit = fs::read_to_string(world.home().join("shared/commit")).unwrap();
         assert_eq!(world.git(["rev-parse", &format!("frites/run/{run}/a")]), commit.trim());
         let capture = format!("refs/frites/{run}/a");
         assert_eq!(world.git(["show", &format!("{capture}:new")]), "2");
@@ -358,13 +363,13 @@ fn gc_of_the_user_does_not_disturb_a_guarded_attempt() {
     let world = guarded();
     world.write("later", "1\n");
     world.commit("later");
-    let attempt = "set -eu; echo 1 > README; git commit -qam first; echo > ~/started; until test -e ~/go-on; do :; done; git log -p > /dev/null; git fsck --strict; echo 2 >> README; git commit -qam second";
+    let attempt = "set -eu; echo 1 > README; git commit -qam first; echo > ~/shared/started; until test -e ~/shared/go-on; do :; done; git log -p > /dev/null; git fsck --strict; echo 2 >> README; git commit -qam second";
     let script = format!(
         "git-frites spawn -c a -- sh -c '{attempt}' > ~/out 2>&1 & child=$!
-         until test -e ~/started; do :; done
+         until test -e ~/shared/started; do :; done
          git reflog expire --expire=now --all; git gc -q --prune=now; git pack-refs --all
          git-frites capture 1/a; git gc -q --prune=now
-         echo > ~/go-on; wait $child || {{ cat ~/out; exit 1; }}"
+         echo > ~/shared/go-on; wait $child || {{ cat ~/out; exit 1; }}"
     );
     world.run(&world.repo, "bash", ["-c", &script]).expect(0);
     assert_eq!(world.git(["log", "--format=%s", "-2", "frites/run/1/a"]), "second\nfirst");
@@ -398,13 +403,16 @@ fn nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache() {
     let script = r#"
         for directory in deep deep/src deep/src/project cache cache/git-frites; do
             perl -e 'exit !rename $ARGV[0], $ARGV[1]' ~/$directory ~/$directory.old &&
-                echo $directory >> ~/moved
+                echo $directory >> ~/shared/moved
         done
-        echo kept > ~/deep/src/file; mv ~/deep/src/file ~/deep/src/renamed; echo x > done"#;
+        echo kept > ~/deep/src/file; mv ~/deep/src/file ~/deep/src/renamed && echo x > done"#;
     world.frites_in(&project, ["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
-    let moved = fs::read_to_string(world.home().join("moved")).unwrap_or_default();
+    let moved = fs::read_to_string(world.home().join("shared/moved")).unwrap_or_default();
     assert_eq!(moved, "", "other files can be put there");
-    assert!(world.home().join("deep/src/renamed").exists(), "the directories can be written to");
+    assert!(
+        !world.home().join("deep/src/renamed").exists(),
+        "it is in a HOME of the attempt's own"
+    );
     let files = world.frites_in(&project, ["diff", "--stat", "a"]).expect(0);
     assert!(files.out().contains("done"), "{}", files.out());
     world.assert_clean();
@@ -474,7 +482,7 @@ fn a_commit_that_cannot_be_read_is_named_and_kept() {
     // The second commit's object is replaced: by a FIFO, and by another object's bytes.
     let script = r#"
         echo 1 > README; git commit -qam good; echo 2 > README; git commit -qam bad
-        git rev-parse HEAD > ~/bad-$FRITES_CANDIDATE
+        git rev-parse HEAD > ~/shared/bad-$FRITES_CANDIDATE
         objects=$(git rev-parse --git-common-dir)/objects
         object() { git rev-parse $1 | sed "s|^..|$objects/&/|"; }
         bad=$(object HEAD); other=$(object HEAD~)
@@ -484,7 +492,7 @@ fn a_commit_that_cannot_be_read_is_named_and_kept() {
     let words = ["spawn", "-c", "fifo", "-c", "wrong", "--", "sh", "-c", script];
     let answer = limited(&world, words).expect(0);
     for name in ["fifo", "wrong"] {
-        let bad = fs::read_to_string(world.home().join(format!("bad-{name}"))).unwrap();
+        let bad = fs::read_to_string(world.home().join(format!("shared/bad-{name}"))).unwrap();
         let line = format!("warning: 1/{name}: commits that cannot be read, kept in '");
         let line = answer.stderr.lines().find(|found| found.starts_with(&line));
         assert!(line.is_some_and(|line| line.ends_with(bad.trim())), "{}", answer.stderr);
@@ -528,6 +536,7 @@ fn an_agent_writes_its_own_state_and_no_other_and_no_judge_sees_it() {
         world.git_in(&bare, ["config", &key, &value]);
     }
     world.set_env("FRITES_SANDBOX_MODE", "sealed");
+    world.unset_env("FRITES_SPAWN_WRITE");
     for (dir, root) in [(&world.repo, world.repo.clone()), (&bare, bare.clone())] {
         world.frites_in(dir, ["spawn", "--agent", "mine=2", "-p", "x"]).expect(0);
         for candidate in ["mine-1", "mine-2"] {

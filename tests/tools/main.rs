@@ -23,6 +23,7 @@ mod lost_exit_codes;
 mod manual;
 mod odd_paths;
 mod power_cut;
+mod private_home;
 mod refused;
 mod report;
 mod sealed;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
     trials.extend(manual::trials());
     trials.extend(odd_paths::trials());
     trials.extend(power_cut::trials());
+    trials.extend(private_home::trials());
     trials.extend(refused::trials());
     trials.extend(report::trials());
     trials.extend(sealed::trials());

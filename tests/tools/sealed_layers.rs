@@ -162,22 +162,25 @@ fn run_attempt(world: &World, attempt: &str) {
 }
 
 fn a_run_leaves_what_its_base_built_for_later_commands() {
-    let mut world = stale_project();
-    world.set_env("FRITES_SPAWN_GUARD", "required");
-    run_with(&world, "one");
-    // The base, the candidate, and its confirmation without outputs.
-    assert_eq!(new_lines(&world, "compiled"), ["a.obj", "a.obj", "a.obj", "b.obj", "b.obj"]);
-    run_with(&world, "two");
-    assert_eq!(new_lines(&world, "compiled"), ["a.obj", "a.obj", "b.obj"]);
-    // Nothing that was downloaded beside attempts is believed.
-    assert_eq!(new_lines(&world, "downloads").len(), 6);
-    // The confirmation has what a setup downloads, and this is a test.
-    for downloads in [2, 1] {
-        world.frites(["judge", "--no-cache", "--test", DOWNLOADS, "2"]).expect(0);
+    // What is downloaded beside attempts is believed only if they have a HOME of their own.
+    for (home, in_runs, later) in [("private", 3, [1, 1]), ("shared", 6, [2, 1])] {
+        let mut world = stale_project();
+        world.set_env("FRITES_SPAWN_GUARD", "required");
+        world.set_env("FRITES_SPAWN_HOME", home);
+        run_with(&world, "one");
+        // The base, the candidate, and its confirmation without outputs.
+        assert_eq!(new_lines(&world, "compiled"), ["a.obj", "a.obj", "a.obj", "b.obj", "b.obj"]);
+        run_with(&world, "two");
         assert_eq!(new_lines(&world, "compiled"), ["a.obj", "a.obj", "b.obj"]);
-        assert_eq!(new_lines(&world, "downloads").len(), downloads);
+        assert_eq!(new_lines(&world, "downloads").len(), in_runs, "{home}");
+        // The confirmation has what a setup downloads, and this is a test.
+        for downloads in later {
+            world.frites(["judge", "--no-cache", "--test", DOWNLOADS, "2"]).expect(0);
+            assert_eq!(new_lines(&world, "compiled"), ["a.obj", "a.obj", "b.obj"]);
+            assert_eq!(new_lines(&world, "downloads").len(), downloads, "{home}");
+        }
+        world.assert_clean();
     }
-    world.assert_clean();
 }
 
 fn what_the_base_built_beside_unguarded_attempts_is_not_kept() {
@@ -206,6 +209,8 @@ fn each_round_is_judged_over_what_the_base_built() {
 fn a_seed_that_changes_during_a_run_is_the_new_one_in_its_judging_and_in_later_ones() {
     let mut world = sealed();
     world.set_env("FRITES_SPAWN_GUARD", "required");
+    // The attempts wait for a file that appears there.
+    world.set_env("FRITES_SPAWN_HOME", "shared");
     world.write(".gitignore", ".env\n");
     world.write("f", "base\n");
     world.commit("a project with settings");

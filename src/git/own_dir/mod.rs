@@ -205,7 +205,8 @@ impl OwnGitDir {
     fn writable_store(&self, common: &Path) -> Mount {
         let at = common.join(STORE_OF_LFS);
         let upper = self.room.join(STORE_OF_LFS);
-        Mount::Overlay { lower: vec![at.clone()], work: upper.with_extension("work"), upper, at }
+        let (lower, work) = (vec![at.clone()], upper.with_extension("work"));
+        Mount::Overlay { at, lower, upper, work, is_optional: false }
     }
 
     /// The mounts by which commands see this directory in place of the common one. The repository's

@@ -69,7 +69,7 @@ impl<'a> BaseBeside<'a> {
         let timeout = options.timeout(session);
         let runner = OracleRunner::new(session, run, oracle, settings, timeout, options)?;
         let (judged, _) =
-            runner.covered_by_another_watch().watched(|runner| runner.judge_base(cancel, true))?;
+            runner.covered_by_another_watch()?.watched(|runner| runner.judge_base(cancel, true))?;
         Ok(judged)
     }
 

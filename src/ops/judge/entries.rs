@@ -71,8 +71,9 @@ fn entry_of(
 ) -> Result<(Entry, Vec<ChangedFile>)> {
     let repo = &session.repo;
     let tree = captured.capture.as_ref().map(|c| c.tree);
-    let Candidate { candidate, index, state, exit_code, signal, resets, fault, usage, .. } =
-        &captured.candidate;
+    let Candidate {
+        candidate, index, state, exit_code, signal, resets, fault, usage, access, ..
+    } = &captured.candidate;
     let is_lost = captured.gone
         && captured.capture.is_none()
         && matches!(state, State::Open | State::Succeeded);
@@ -87,6 +88,7 @@ fn entry_of(
         blast: captured.blast,
         problem: captured.problem.clone().or_else(|| is_lost.then(|| GONE.to_owned())),
         usage: UsageSum::of(usage),
+        separation: access.as_ref().map(|access| access.separation),
         drew_on: run.synthesis.get(candidate).map(|s| s.drew_on.clone()).unwrap_or_default(),
         ..Entry::new(candidate.clone(), *index, *state)
     };

@@ -30,6 +30,7 @@ impl<'a> FoundBefore<'a> {
         let terms = |settings: &JudgeSettings| JudgeSettings {
             tainted: false,
             leads_back: Vec::new(),
+            attempts_write: Vec::new(),
             ..settings.clone()
         };
         let wanted = terms(&verdict.settings);

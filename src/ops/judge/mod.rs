@@ -164,7 +164,7 @@ fn run_oracle(
     let holding = found.holding(verdict, seeds.as_deref());
     let base = found.base(verdict, seeds.as_deref(), &holding);
     runner.found_before(found::take_over(session, run, &holding, entries)?);
-    let leads_back = runner.warn_of_seeds();
+    let (leads_back, attempts_write) = (runner.warn_of_seeds(), runner.attempts_write());
     let stop = if options.until_pass {
         StopWhen::Decided(Rules::from_settings(settings))
     } else {
@@ -179,6 +179,7 @@ fn run_oracle(
     verdict.effort = effort;
     verdict.baseline = baseline;
     (verdict.settings.tainted, verdict.settings.leads_back) = (tainted, leads_back);
+    verdict.settings.attempts_write = attempts_write;
     Ok(())
 }
 

@@ -112,6 +112,7 @@ impl JudgeOptions {
             in_place: self.in_place,
             tainted: false,
             leads_back: Vec::new(),
+            attempts_write: Vec::new(),
             tests_nothing: oracle.tests_nothing(),
         }
     }

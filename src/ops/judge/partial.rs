@@ -140,6 +140,7 @@ fn judged_by<T>(
     let runner = OracleRunner::new(session, run, oracle, settings, timeout, options)?;
     judging.seeds = runner.seeds();
     judging.settings.leads_back = runner.warn_of_seeds();
+    judging.settings.attempts_write = runner.attempts_write();
     let (done, tainted) = runner.watched(work)?;
     judging.settings.tainted = tainted;
     Ok(done)

@@ -284,10 +284,14 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: PartialVerdict) {
     let PartialVerdict { judging: Judging { judged, settings, .. }, candidate } = part;
     verdict.judged = verdict.judged.max(judged);
     verdict.settings.tainted |= settings.tainted;
-    for path in &settings.leads_back {
-        if !verdict.settings.leads_back.contains(path) {
-            verdict.settings.leads_back.push(path.clone());
-        }
+    let ours = &mut verdict.settings;
+    let sums = [
+        (&mut ours.leads_back, &settings.leads_back),
+        (&mut ours.attempts_write, &settings.attempts_write),
+    ];
+    for (all, more) in sums {
+        let new: Vec<String> = more.iter().filter(|path| !all.contains(path)).cloned().collect();
+        all.extend(new);
     }
     verdict.settings.in_place |= settings.in_place;
     // The same for all outcomes.

@@ -246,6 +246,7 @@ fn comparable(settings: &JudgeSettings) -> JudgeSettings {
         world: WorldKind::default(),
         tainted: false,
         leads_back: Vec::new(),
+        attempts_write: Vec::new(),
         ..settings.clone()
     }
 }

@@ -264,7 +264,11 @@ impl Plan {
                 let command = check.command.to_string().replace('\n', " ");
                 Trailer::Oracle.line(format_args!("{}: {command}", check.stage))
             }));
-            trailers.extend(self.world.map(|world| Trailer::World.line(world)));
+            let doubt = verdict.doubt_about_attempts().map(|doubt| format!("; {doubt}"));
+            let doubt = doubt.unwrap_or_default();
+            trailers.extend(
+                self.world.map(|world| Trailer::World.line(format_args!("{world}{doubt}"))),
+            );
         }
         if !self.verified {
             trailers.push(Trailer::Oracle.line("unverified"));

@@ -25,6 +25,10 @@ pub(super) fn why_unverified(
             "the seed '{}' leads to a checkout of this repository, whose files may have been tested",
             v.settings.leads_back[0]
         ),
+        Some(v) if !v.settings.attempts_write.is_empty() => format!(
+            "the commands could read '{}', which attempts may write",
+            v.settings.attempts_write[0]
+        ),
         Some(v) if v.settings.tainted => {
             format!(
                 "git's configuration or files above the checkouts changed while run {} was \

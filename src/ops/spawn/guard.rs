@@ -1,17 +1,19 @@
 //! The worlds of attempts: their commands can write to their own worktree, and not to the user's
-//! checkouts, to other worktrees or to the repository.
+//! checkouts, to other worktrees or to the repository. To HOME they write in layers of their own.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use crate::config::keys;
-use crate::config::value::GuardMode;
+use crate::config::value::{GuardMode, SpawnHome};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::nearest_real;
 use crate::git::own_dir::OwnGitDir;
 use crate::git::own_dir::mark::is_fork;
 use crate::git::worktree;
+use crate::model::separation::{AttemptAccess, Separation};
 use crate::ops::agent_state;
 use crate::ops::mirror;
 use crate::ops::session::Session;
@@ -22,25 +24,21 @@ use crate::oracle::sealed::surroundings::{TEMPORARY, named};
 use crate::process::world_spec::{Confinement, Mount, WorldSpec};
 use crate::store::candidate::CandidateRef;
 use crate::world::probe;
-use crate::world::user_directories::variable;
+use crate::world::user_directories::{self, make_room, overlays, user_home, variable};
 
 /// The directories of the user that agents keep their sessions in, where they are not below HOME.
-const OF_THE_USER: [&str; 6] = [
-    "HOME",
-    "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "XDG_STATE_HOME",
-    "XDG_RUNTIME_DIR",
-];
+const OF_SESSIONS: [&str; 5] =
+    ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
 
 /// The decision that commands of candidates are guarded.
 #[derive(Debug)]
 pub struct Guard {
     /// Paths that every command can write to.
     writable: Vec<PathBuf>,
-    /// True if no command can change anything in git-frites' cache: `spawn.write` does not open it.
-    pub protects_cache: bool,
+    /// Directories of the user in which each candidate writes to layers of its own; empty if all write
+    /// to the user's own files.
+    private: Vec<PathBuf>,
+    access: AttemptAccess,
     /// True if Landlock confines the commands: no world can be made.
     is_landlocked: bool,
 }
@@ -52,6 +50,11 @@ pub struct GuardedWorld {
     _own: Option<PrivateDirectories>,
 }
 
+/// The access of commands that no guard keeps from anything.
+pub fn unguarded() -> AttemptAccess {
+    AttemptAccess { separation: Separation::Unguarded, writes: Vec::new() }
+}
+
 /// The guard for candidates' commands; none if they run with the user's permissions, by the
 /// configuration or because the system allows no guard. Fails if the configuration requires one.
 pub fn choose(session: &Session) -> Result<Option<Guard>> {
@@ -60,22 +63,12 @@ pub fn choose(session: &Session) -> Result<Option<Guard>> {
     if mode == GuardMode::Off {
         return Ok(None);
     }
-    match confining(session) {
-        Ok(is_landlocked) => {
-            // What does not exist yet cannot be protected, and an attempt could make it.
-            let cache = cache_of_all(session)?;
-            if let Some(cache) = &cache {
-                fs::create_dir_all(cache)
-                    .context(|| format!("could not make '{}'", cache.display()))?;
-            }
-            let writable = if is_landlocked { opened(session) } else { writable(session) };
-            let protects_cache = cache.is_some_and(|cache| {
-                let cache = nearest_real(&cache);
-                // Landlock does not restrict modes, times and attributes of files.
-                !is_landlocked && !writable.iter().any(|path| path.starts_with(&cache))
-            });
-            Ok(Some(Guard { writable, protects_cache, is_landlocked }))
-        }
+    let made = match forbidden(session) {
+        Some(reason) => Err(reason),
+        None => Guard::new(session)?,
+    };
+    match made {
+        Ok(guard) => Ok(Some(guard)),
         Err(reason) if mode == GuardMode::Auto => {
             let line = format!("attempts run unguarded, with your permissions: {reason}");
             TOLD.call_once(|| session.ui.note(line));
@@ -86,37 +79,87 @@ pub fn choose(session: &Session) -> Result<Option<Guard>> {
     }
 }
 
-/// The confinement that guards commands of candidates here: true if it is that of Landlock. Fails with the
-/// reason why there is none.
-fn confining(session: &Session) -> std::result::Result<bool, String> {
-    static TOLD: Once = Once::new();
+/// The reason why no command of a candidate can be guarded, whatever the system allows.
+fn forbidden(session: &Session) -> Option<String> {
     if session.config.get(keys::LIMITS_NESTING) > 1 {
         let reason = "limits.nesting lets them spawn runs, which write to the repository";
-        return Err(reason.to_owned());
+        return Some(reason.to_owned());
     }
-    let home = variable("HOME").map(|home| nearest_real(&home));
-    if let Some(home) = home.filter(|home| protected(session).is_ok_and(|all| all.contains(home))) {
-        return Err(format!("HOME is a checkout ('{}')", home.display()));
-    }
-    let Some(reason) = probe::guard_refusal() else { return Ok(false) };
-    let reason = format!("no world can be made here ({reason})");
-    match probe::landlock() {
-        Ok(_) => {
-            let line = format!("attempts are confined by Landlock alone: {reason}");
-            TOLD.call_once(|| session.ui.note(line));
-            Ok(true)
-        }
-        Err(other) => Err(format!("{reason}, and Landlock cannot be used ({other})")),
-    }
+    let home = variable("HOME").map(|home| nearest_real(&home))?;
+    let is_checkout = protected(session).is_ok_and(|all| all.contains(&home));
+    is_checkout.then(|| format!("HOME is a checkout ('{}')", home.display()))
 }
 
 impl Guard {
+    /// The guard of this system; or the reason why it allows none.
+    fn new(session: &Session) -> Result<std::result::Result<Guard, String>> {
+        static TOLD: Once = Once::new();
+        // What does not exist yet cannot be protected, and an attempt could make it.
+        let cache = cache_of_all(session)?;
+        fs::create_dir_all(&cache).context(|| format!("could not make '{}'", cache.display()))?;
+        let opened = named(&session.config.get(keys::SPAWN_WRITE), session.home.as_deref());
+        let (private, no_layers) = private(session, &opened)?;
+        if private.is_empty()
+            && let Some(reason) = probe::guard_refusal()
+        {
+            return Ok(Guard::landlocked(session, opened, &reason));
+        }
+        if let Some(reason) = no_layers {
+            let line = format!("attempts share HOME: they can have none of their own ({reason})");
+            TOLD.call_once(|| session.ui.note(line));
+        }
+        let shared = if private.is_empty() {
+            OF_SESSIONS.iter().filter_map(|name| variable(name)).collect()
+        } else {
+            sockets_of_keys(&private)
+        };
+        let temporary = TEMPORARY.iter().map(PathBuf::from).chain([std::env::temp_dir()]);
+        let temporary = temporary.chain(variable("XDG_RUNTIME_DIR"));
+        let mut writable: Vec<PathBuf> =
+            temporary.chain(shared).map(|path| nearest_real(&path)).collect();
+        let cache = nearest_real(&cache);
+        let in_cache = writable.iter().filter(|path| path.starts_with(&cache));
+        let writes = opened.iter().chain(in_cache);
+        let writes = writes.map(|path| path.to_string_lossy().into_owned()).collect();
+        writable.extend(opened);
+        // A mount at `/` would open everything.
+        writable.retain(|path| path.exists() && path.parent().is_some());
+        let separation =
+            if private.is_empty() { Separation::SharedHome } else { Separation::PrivateHome };
+        let access = AttemptAccess { separation, writes };
+        Ok(Ok(Guard { writable, private, access, is_landlocked: false }))
+    }
+
+    /// The guard of a system that allows no world for this reason: Landlock, or the reasons why it
+    /// allows neither.
+    fn landlocked(
+        session: &Session,
+        opened: Vec<PathBuf>,
+        reason: &str,
+    ) -> std::result::Result<Guard, String> {
+        static TOLD: Once = Once::new();
+        let reason = format!("no world can be made here ({reason})");
+        if let Err(other) = probe::landlock() {
+            return Err(format!("{reason}, and Landlock cannot be used ({other})"));
+        }
+        let line = format!("attempts are confined by Landlock alone: {reason}");
+        TOLD.call_once(|| session.ui.note(line));
+        let writes = opened.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        let access = AttemptAccess { separation: Separation::Landlock, writes };
+        Ok(Guard { writable: opened, private: Vec::new(), access, is_landlocked: true })
+    }
+
     /// The words for the confinement.
     pub fn in_words(&self) -> &'static str {
         match self.is_landlocked {
             true => "attempts are confined by Landlock alone",
             false => "attempts are guarded",
         }
+    }
+
+    /// The access that the commands have outside of their worktree.
+    pub fn access(&self) -> AttemptAccess {
+        self.access.clone()
     }
 
     /// The world for commands in a candidate's worktree, with a git directory of its own. What they
@@ -147,6 +190,11 @@ impl Guard {
         let mut mounts = vec![Mount::Devices];
         // What lies below a mount that replaces a directory needs a mount of its own.
         let mut replaced = vec![Path::new("/dev")];
+        let home = candidate.own_home();
+        make_room(&self.private, &home)
+            .context(|| format!("could not make '{}'", home.display()))?;
+        mounts.extend(overlays(&self.private, &home, &[]));
+        replaced.extend(self.private.iter().map(PathBuf::as_path));
         if !is_fork(&dir) {
             let own = OwnGitDir::make(&session.repo, admin, &candidate.own_git())?;
             mounts.extend(own.mounts(common)?);
@@ -168,20 +216,39 @@ impl Guard {
     }
 }
 
-/// The paths that every guarded command can write to: directories of the user's, those for
-/// temporary files, and `spawn.write`.
-fn writable(session: &Session) -> Vec<PathBuf> {
-    let opened = opened(session);
-    let of_the_user = OF_THE_USER.iter().filter_map(|name| variable(name));
-    let temporary = TEMPORARY.iter().map(PathBuf::from).chain([std::env::temp_dir()]);
-    let all = of_the_user.chain(temporary).map(|path| nearest_real(&path)).chain(opened);
-    // A mount at `/` would open everything.
-    all.filter(|path| path.exists() && path.parent().is_some()).collect()
+/// The directories of the user in which each candidate has layers of its own: none if the configuration
+/// or the system allows no such layers; with the system's reason. Those that `spawn.write` opens, and
+/// those in a checkout, are not among them.
+fn private(session: &Session, opened: &[PathBuf]) -> Result<(Vec<PathBuf>, Option<String>)> {
+    if session.config.get(keys::SPAWN_HOME) == SpawnHome::Shared {
+        return Ok((Vec::new(), None));
+    }
+    let others = [opened.to_vec(), protected(session)?].concat();
+    let mut private = user_directories::written_by_commands();
+    private.retain(|path| !others.iter().any(|other| path.starts_with(other)));
+    let home = user_home().filter(|home| private.iter().any(|path| home.starts_with(path)));
+    let Some(inside) = home.or_else(|| private.first().cloned()) else {
+        return Ok((private, None));
+    };
+    let room = session.store.probe_room()?;
+    Ok(match probe::refusal_of_layers(&private, &inside, &room) {
+        None => (private, None),
+        refusal => (Vec::new(), refusal),
+    })
 }
 
-/// The paths that the configuration opens for guarded commands.
-fn opened(session: &Session) -> Vec<PathBuf> {
-    named(&session.config.get(keys::SPAWN_WRITE), session.home.as_deref())
+/// The sockets of the agents for keys that lie in these directories: an overlay leads to no socket. They
+/// are those of SSH, and of GnuPG where it has no directory of the session.
+fn sockets_of_keys(directories: &[PathBuf]) -> Vec<PathBuf> {
+    let gnupg = variable("GNUPGHOME").or_else(|| Some(user_home()?.join(".gnupg")));
+    let entries = gnupg.and_then(|dir| fs::read_dir(dir).ok()).into_iter().flatten().flatten();
+    let named = entries.map(|entry| entry.path()).chain(variable("SSH_AUTH_SOCK"));
+    let mut found: Vec<PathBuf> = named.map(|path| nearest_real(&path)).collect();
+    found.retain(|path| {
+        let is_socket = fs::metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
+        is_socket && directories.iter().any(|above| path.starts_with(above))
+    });
+    found
 }
 
 /// The paths that no command can write to, wherever they are: checkouts of the repository, and the
@@ -190,14 +257,15 @@ fn protected(session: &Session) -> Result<Vec<PathBuf>> {
     let Session { repo, store, .. } = session;
     let mut all = worktree::checkouts(repo)?;
     all.push(store.root().to_owned());
-    all.extend(cache_of_all(session)?);
+    all.push(cache_of_all(session)?);
     all.push(mirror::all());
     Ok(all.iter().map(|path| nearest_real(path)).collect())
 }
 
 /// The cache of all repositories.
-fn cache_of_all(session: &Session) -> Result<Option<PathBuf>> {
-    Ok(pool::home(&session.repo)?.parent().map(Path::to_owned))
+pub fn cache_of_all(session: &Session) -> Result<PathBuf> {
+    let own = pool::home(&session.repo)?;
+    Ok(own.parent().map_or_else(|| own.clone(), Path::to_owned))
 }
 
 /// The mounts that make paths writable in a world that is read-only elsewhere, and others read-only
@@ -236,10 +304,14 @@ fn needed<'a>(
     mounts
 }
 
-/// The writable directories above those of `all` that are not, and above the `replaced` ones.
+/// The writable directories above those of `all` that are not, and above the `replaced` ones. A directory
+/// in a replaced one is not the user's.
 fn pinned<'a>(all: &BTreeMap<&'a Path, bool>, replaced: &[&'a Path]) -> BTreeSet<&'a Path> {
     let can_write = |path: &Path| {
-        path.ancestors().find_map(|above| all.get(above)).copied().unwrap_or_default()
+        let known = |above: &Path| {
+            all.get(above).copied().or_else(|| replaced.contains(&above).then_some(false))
+        };
+        path.ancestors().find_map(known).unwrap_or_default()
     };
     let protected = all.iter().filter(|(_, can_write)| !**can_write).map(|(path, _)| *path);
     let above = protected.chain(replaced.iter().copied()).flat_map(|path| path.ancestors().skip(1));
@@ -250,17 +322,15 @@ fn pinned<'a>(all: &BTreeMap<&'a Path, bool>, replaced: &[&'a Path]) -> BTreeSet
 mod tests {
     use super::*;
 
-    fn made(common: &str, writable: &[&str], protected: &[&str]) -> Vec<String> {
+    fn made(replaced: &[&str], writable: &[&str], protected: &[&str]) -> Vec<String> {
+        let replaced: Vec<&Path> = ["/dev"].iter().chain(replaced).map(Path::new).collect();
         let (writable, protected) =
             (writable.iter().map(Path::new), protected.iter().map(Path::new));
         let name = |mount: Mount| match mount {
             Mount::Writable { at } => format!("+{}", at.display()),
             other => format!("-{}", other.at().display()),
         };
-        needed(&[Path::new("/dev"), Path::new(common)], writable, protected)
-            .into_iter()
-            .map(name)
-            .collect()
+        needed(&replaced, writable, protected).into_iter().map(name).collect()
     }
 
     #[test]
@@ -269,7 +339,7 @@ mod tests {
         let worktree = "/home/u/src/.frites/worktrees/1/a";
         let protected =
             ["/home/u/src", "/home/u/src/.frites", "/home/u/.cache/git-frites", "/srv/w"];
-        let mounts = made(common, &["/home/u", "/tmp", "/tmp/mine", worktree], &protected);
+        let mounts = made(&[common], &["/home/u", "/tmp", "/tmp/mine", worktree], &protected);
         let expected = [
             "+/home/u",
             "+/home/u/.cache",
@@ -285,9 +355,26 @@ mod tests {
     fn what_lies_in_a_replaced_directory_is_mounted_again() {
         let protected = ["/srv/bare/.frites", "/dev/shm/other"];
         let worktree = "/srv/bare/.frites/worktrees/1/a";
-        let mounts = made("/srv/bare", &[worktree], &protected);
+        let mounts = made(&["/srv/bare"], &[worktree], &protected);
         let expected =
             ["-/dev/shm/other", "-/srv/bare/.frites", "+/srv/bare/.frites/worktrees/1/a"];
+        assert_eq!(mounts, expected);
+    }
+
+    #[test]
+    fn nothing_of_the_user_is_opened_in_a_directory_with_layers_of_its_own() {
+        let home = "/tmp/u";
+        let worktree = "/tmp/u/code/repo/.frites/worktrees/1/a";
+        let writable = ["/tmp", "/tmp/u/opened", worktree];
+        let protected = ["/tmp/u/code/repo", "/tmp/u/.cache/git-frites"];
+        let mounts = made(&[home, "/tmp/u/code/repo/.git"], &writable, &protected);
+        let expected = [
+            "+/tmp",
+            "-/tmp/u/.cache/git-frites",
+            "-/tmp/u/code/repo",
+            "+/tmp/u/code/repo/.frites/worktrees/1/a",
+            "+/tmp/u/opened",
+        ];
         assert_eq!(mounts, expected);
     }
 }

@@ -12,21 +12,28 @@ use crate::model::candidate::{Candidate, State};
 use crate::model::env;
 use crate::model::name::Name;
 use crate::model::outcome::Outcome;
+use crate::model::separation::AttemptAccess;
 use crate::model::usage::{RoundUsage, Usage};
 use crate::ops::capture::Captured;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::{CandidateCommand, CommandContext};
 use crate::ops::spawn::cost_limit::CostLimit;
-use crate::ops::spawn::guard::Guard;
+use crate::ops::spawn::guard::{self, Guard};
 use crate::ops::spawn::limits;
 use crate::ops::spawn::stopped_agents::StoppedAgents;
 use crate::ops::spawn::waiting;
 use crate::ops::{agent_state, clean, log_end};
+use crate::oracle::obstacles;
 use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
 use crate::store::logs::AGENT;
 use crate::ui::table;
+
+/// What to do if a command could not rename a directory.
+const RENAMES_HINT: &str = "in a HOME of its own no attempt can rename a directory of yours; with \
+                            `git config frites.spawn.home shared` it can, and judging sees what it \
+                            writes there";
 
 /// What holds for all commands that are started together.
 pub(super) struct AttemptTerms {
@@ -97,9 +104,13 @@ impl OneAttempt<'_> {
             atomic::write(&self.candidate.prompt(), text)?;
         }
         let started = jiff::Timestamp::now();
-        let is_guarded = self.terms.guard.as_ref().is_some_and(|guard| guard.protects_cache);
+        let access = self.terms.guard.as_ref().map_or_else(guard::unguarded, Guard::access);
         self.candidate.update(|record| {
-            record.guarded = is_guarded && (record.guarded || record.started.is_none());
+            record.access = match (&record.access, record.started) {
+                (Some(earlier), _) => Some(access.with(earlier)),
+                (None, None) => Some(access),
+                (None, Some(_)) => None,
+            };
             record.started = Some(started);
             record.ended = None;
             record.exit_code = None;
@@ -190,7 +201,7 @@ impl OneAttempt<'_> {
         self.candidate.update(|record| {
             record.ended = Some(jiff::Timestamp::now());
             // An unguarded command can write to the record.
-            record.guarded = start.guarded;
+            record.access = start.access.clone();
             record.bytes = bytes;
             record.usage.extend(ran.usage.map(|usage| RoundUsage { iteration: None, usage }));
             match &ran.end {
@@ -317,7 +328,8 @@ fn report_end(
     seconds: f64,
     changed_nothing: bool,
 ) -> Result<()> {
-    let Candidate { candidate: name, state, exit_code, signal, leaky, .. } = &captured.candidate;
+    let record = &captured.candidate;
+    let Candidate { candidate: name, state, exit_code, signal, leaky, .. } = record;
     let event = Event::Ended {
         candidate: name.clone(),
         state: *state,
@@ -330,7 +342,12 @@ fn report_end(
     let line = format!("{address}: {words} in {time}, {}{same}", captured.blast);
     match state {
         State::Failed | State::TimedOut | State::Cancelled | State::Limited => {
-            log_end::note_of_agent(session, &line, &candidate.log(AGENT));
+            let log = candidate.log(AGENT);
+            log_end::note_of_agent(session, &line, &log);
+            let has_layers = record.access.as_ref().is_some_and(AttemptAccess::has_layers);
+            if has_layers && obstacles::speaks_of_a_rename(&log) {
+                session.ui.hint(RENAMES_HINT);
+            }
         }
         _ => session.ui.note(line),
     }

@@ -58,6 +58,8 @@ pub struct SealedCheckouts<'a> {
     is_doubtful: AtomicBool,
     /// True while attempts run.
     is_beside_attempts: bool,
+    /// True while attempts run that can write where the commands read in the home directory.
+    attempts_reach_home: bool,
 }
 
 /// The base's layers while this process uses them.
@@ -163,12 +165,14 @@ impl<'a> SealedCheckouts<'a> {
             ancestor: OnceLock::new(),
             is_doubtful: AtomicBool::default(),
             is_beside_attempts: false,
+            attempts_reach_home: false,
         })
     }
 
-    /// Neither keeps layers nor takes downloads from now on: attempts run.
-    pub fn work_beside_attempts(&mut self) {
-        self.is_beside_attempts = true;
+    /// Keeps no layers from now on: attempts run. If they `reach_home`, it says to the commands where to
+    /// download from, and no downloads are taken, either.
+    pub fn work_beside_attempts(&mut self, reach_home: bool) {
+        (self.is_beside_attempts, self.attempts_reach_home) = (true, reach_home);
     }
 
     /// The tree of a commit in a world of its own.
@@ -326,6 +330,11 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
+    /// True if commands can read what lies at this path outside.
+    pub fn shows(&self, path: &Path) -> bool {
+        self.surroundings.shows(path)
+    }
+
     /// The base's layers, if there are any by now.
     pub fn layer_in_use(&self) -> Option<Arc<BaseInUse>> {
         self.lock().clone()
@@ -335,7 +344,7 @@ impl<'a> SealedCheckouts<'a> {
     /// every later one, as far as there are no such layers.
     pub fn keep_outputs(&self, checkout: &SealedCheckout, end: BaseEnd) -> Result<()> {
         // Trees are judged over outputs only as a claim, but over downloads always.
-        let takes_home = !self.surroundings.of_the_user.is_empty() && !self.is_beside_attempts;
+        let takes_home = !self.surroundings.of_the_user.is_empty() && !self.attempts_reach_home;
         let home = Some(&checkout.room).filter(|_| takes_home);
         match (checkout.is_overlay, home, self.layer_in_use()) {
             (true, ..) => self.take_outputs(&checkout.room.checkout(), home, end, None),

@@ -29,6 +29,18 @@ pub struct Surroundings {
     pub writable: Vec<PathBuf>,
 }
 
+impl Surroundings {
+    /// True if commands can read what lies at this path outside: the mount that it lies in tells.
+    pub fn shows(&self, path: &Path) -> bool {
+        let shown = self.of_the_user.iter().chain(&self.writable).map(|at| (at, true));
+        let covered = [&self.checkout, &self.git_dir].into_iter();
+        let covered = covered.chain(&self.temporary).chain(&self.hidden).map(|at| (at, false));
+        // Of two mounts in one place, the later one counts.
+        let all = shown.chain(covered).filter(|(at, _)| path.starts_with(at));
+        all.max_by_key(|(at, _)| at.components().count()).is_none_or(|(_, is_shown)| is_shown)
+    }
+}
+
 /// The directories of one world, in which all its writes end.
 #[derive(Clone, Debug)]
 pub struct WorldRoom(PathBuf);
@@ -126,7 +138,7 @@ pub fn mounts(
 ) -> Vec<Mount> {
     let overlay = |at: &Path, lower: Vec<PathBuf>, upper: PathBuf| {
         let work = WorldRoom::work(&upper);
-        Mount::Overlay { at: at.to_owned(), lower, upper, work }
+        Mount::Overlay { at: at.to_owned(), lower, upper, work, is_optional: false }
     };
     let Surroundings { checkout, git_dir, of_the_user, temporary, hidden, cut, writable } =
         surroundings;

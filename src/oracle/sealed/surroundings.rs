@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::fs::tree::nearest_real;
 use crate::git::repo::Repo;
 use crate::oracle::sealed::plan::Surroundings;
-use crate::world::user_directories::{outermost, user_home, variable};
+use crate::world::user_directories::{user_home, variable, written_by_commands};
 
 /// `[sandbox]`: the parts of it that shape a world.
 #[derive(Clone, Debug, Serialize)]
@@ -139,7 +139,7 @@ pub fn of(
     };
     let git_dir = nearest_real(repo.common_dir());
     let of_the_user: Vec<PathBuf> =
-        outermost().into_iter().filter(|path| !path.starts_with(&checkout)).collect();
+        written_by_commands().into_iter().filter(|path| !path.starts_with(&checkout)).collect();
     let mut temporary: Vec<PathBuf> =
         TEMPORARY.iter().map(PathBuf::from).chain([std::env::temp_dir()]).collect();
     let runtime = variable("XDG_RUNTIME_DIR");

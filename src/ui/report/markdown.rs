@@ -2,7 +2,7 @@
 use std::fmt::Write;
 
 use crate::model::verdict::Verdict;
-use crate::ui::comparison;
+use crate::ui::comparison::{self, places};
 use crate::ui::report::content::Report;
 use crate::ui::report::wording::visible;
 use crate::ui::usage_words;
@@ -73,7 +73,11 @@ fn commands(text: &mut String, verdict: &Verdict) {
         let _ = writeln!(text, "* {}: {}", command.stage, code(&command.command.to_string()));
     }
     if !verdict.oracle.is_empty() {
-        let _ = write!(text, "\nThe commands ran {}.\n\n", verdict.settings.world.in_words());
+        let _ = write!(
+            text,
+            "\nThe commands ran {}.\n\n",
+            places(&verdict.settings, verdict.doubt_about_attempts())
+        );
     }
 }
 

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use crate::model::count::count;
 use crate::model::test_report::{TestEnd, TestReport};
 use crate::model::verdict::Verdict;
-use crate::ui::comparison::{self, ComparisonRow};
+use crate::ui::comparison::{self, ComparisonRow, places};
 use crate::ui::report::candidate::logs;
 use crate::ui::report::content::{Report, ReportedCandidate};
 use crate::ui::report::wording::{class, visible};
@@ -84,7 +84,7 @@ fn oracle(verdict: &Verdict) -> Markup {
                         td.dim { (visible(&command.source)) } }
                 }
             }
-            p.dim { "The commands ran " (verdict.settings.world.in_words()) "." }
+            p.dim { "The commands ran " (places(&verdict.settings, verdict.doubt_about_attempts())) "." }
         }
     }
 }

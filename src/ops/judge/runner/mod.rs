@@ -8,6 +8,7 @@ mod place;
 mod run_all;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use crate::ops::judge::runner::cached::open_cache;
 use crate::ops::judge::tamper::TamperWatch;
 use crate::ops::judge::worlds;
 use crate::ops::session::Session;
+use crate::ops::spawn::guard::{self, Guard};
 use crate::ops::spawn::prepare;
 use crate::oracle::cache::{Cache, JudgedTree};
 use crate::oracle::outcomes::KnownOutcomes;
@@ -68,6 +70,7 @@ pub struct OracleRunner<'a> {
     confirmed_once: JudgedOnce,
     tamper: TamperWatch<'a>,
     leads: BackLeads,
+    attempts_write: Vec<String>,
 }
 
 /// The place to which the results of one tree go.
@@ -123,8 +126,14 @@ impl<'a> OracleRunner<'a> {
             cache,
         )?;
         let may_be_warm = judging.may_be_warm(session);
-        let runner = OracleRunner { seeds: Some(digest), leads, may_be_warm, ..runner };
-        if let (Some(layered), Some(cache)) = (&runner.layered, &runner.cache) {
+        let attempts_write = attempts_write(session, run, runner.layered.as_ref(), settings.world)?;
+        // Another run, whose attempts could not write there, must not believe what was found so.
+        let is_shared = !attempts_write.is_empty();
+        let cache =
+            runner.cache.map(|cache| if is_shared { cache.only_forgetting() } else { cache });
+        let seeds = Some(digest);
+        let runner = OracleRunner { seeds, leads, attempts_write, cache, may_be_warm, ..runner };
+        if let (Some(layered), Some(cache), false) = (&runner.layered, &runner.cache, is_shared) {
             let base = JudgedTree::of(&session.repo, run.base)?;
             let name = cache.layer_name(&session.repo, &base)?;
             layered.use_kept(name, cache.distrusted(), may_be_warm)?;
@@ -142,6 +151,11 @@ impl<'a> OracleRunner<'a> {
             ui.hint(LEADS_BACK_HINT);
         }
         self.leads.paths()
+    }
+
+    /// The paths that the run's attempts could write to and that the commands can read.
+    pub fn attempts_write(&self) -> Vec<String> {
+        self.attempts_write.clone()
     }
 
     fn with_cache(
@@ -185,6 +199,7 @@ impl<'a> OracleRunner<'a> {
             confirmed_once: JudgedOnce::default(),
             tamper,
             leads,
+            attempts_write: Vec::new(),
         })
     }
 
@@ -224,13 +239,15 @@ impl<'a> OracleRunner<'a> {
     }
 
     /// Leaves the watch over the commands to another that began before them and ends after them.
-    #[must_use]
-    pub fn covered_by_another_watch(mut self) -> Self {
+    /// These are attempts.
+    pub fn covered_by_another_watch(mut self) -> Result<Self> {
         self.tamper.leave_to_another();
         if let Some(layered) = &mut self.layered {
-            layered.work_beside_attempts();
+            let guard = guard::choose(self.session)?;
+            let access = guard.as_ref().map_or_else(guard::unguarded, Guard::access);
+            layered.work_beside_attempts(!access.is_apart());
         }
-        self
+        Ok(self)
     }
 
     /// Counts trees whose outcomes were found before and stand beside those of this runner.
@@ -269,6 +286,22 @@ pub(super) fn downloads_of(
         // No place is kept for them there.
         WorldKind::Landlock | WorldKind::Open => Ok(Vec::new()),
     }
+}
+
+/// The paths that the run's attempts could write to and that commands in this world can read.
+fn attempts_write(
+    session: &Session,
+    run: &Run,
+    layered: Option<&SealedCheckouts<'_>>,
+    world: WorldKind,
+) -> Result<Vec<String>> {
+    let sealed = layered.filter(|_| world == WorldKind::Sealed);
+    let mut found = BTreeSet::new();
+    for candidate in session.store.candidates(run) {
+        found.extend(candidate.record()?.access.into_iter().flat_map(|access| access.writes));
+    }
+    found.retain(|path| sealed.is_none_or(|sealed| sealed.shows(Path::new(path))));
+    Ok(found.into_iter().collect())
 }
 
 /// The options of the commands under these settings.

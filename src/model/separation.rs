@@ -1,0 +1,70 @@
+//! How an attempt was kept apart from the files that judging reads.
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// How well the commands of an attempt were kept apart from the files outside of its worktree. The
+/// weakest comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Separation {
+    /// They ran with the user's permissions.
+    Unguarded,
+    /// They were guarded, and wrote to the user's HOME.
+    SharedHome,
+    /// Landlock confined them, and they wrote to a HOME that went with the command.
+    Landlock,
+    /// They were guarded, and wrote to a HOME of their own.
+    PrivateHome,
+}
+
+impl Separation {
+    /// What a verdict says of attempts that judging may depend on; none if there is nothing to say.
+    pub fn in_words(self) -> Option<&'static str> {
+        match self {
+            Separation::Unguarded => Some("attempts unguarded"),
+            Separation::SharedHome => Some("attempts share HOME"),
+            Separation::Landlock | Separation::PrivateHome => None,
+        }
+    }
+}
+
+/// The access that the commands of an attempt had outside of its worktree, in all rounds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct AttemptAccess {
+    /// The weakest separation of all rounds.
+    pub separation: Separation,
+    /// The paths that the configuration opened, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
+}
+
+impl AttemptAccess {
+    /// True if no command could change anything in this directory, as the user can. Landlock restricts
+    /// neither modes nor times of files.
+    pub fn keeps_out_of(&self, directory: &Path) -> bool {
+        let directory = directory.to_string_lossy().into_owned();
+        matches!(self.separation, Separation::SharedHome | Separation::PrivateHome)
+            && !self.writes.iter().any(|path| Path::new(path).starts_with(&directory))
+    }
+
+    /// True if commands wrote to layers over the user's directories.
+    pub fn has_layers(&self) -> bool {
+        self.separation == Separation::PrivateHome
+    }
+
+    /// True if no command could write to files of the user's that judging reads.
+    pub fn is_apart(&self) -> bool {
+        self.separation >= Separation::Landlock && self.writes.is_empty()
+    }
+
+    /// The access of commands that had this one in one round and another in the next.
+    pub fn with(mut self, other: &AttemptAccess) -> AttemptAccess {
+        self.separation = self.separation.min(other.separation);
+        self.writes.extend(other.writes.iter().cloned());
+        self.writes.sort();
+        self.writes.dedup();
+        self
+    }
+}
