@@ -87,6 +87,7 @@ struct Removal {
 
 /// Runs the command.
 pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
+    session.warn_of_undeleted();
     if args.cache {
         return clear_cache(session, args);
     }

@@ -51,6 +51,8 @@ pub struct Session {
     pub policy: Policy,
     /// Diffs that were computed for several candidates at once.
     pub changes: ChangeCache,
+    /// The checkouts of earlier judgings that cannot be deleted, each with the reason.
+    undeleted: Mutex<Vec<String>>,
     /// Keeps the repository for this process, if it is a mirror.
     mirror: Option<Lock>,
 }
@@ -76,7 +78,8 @@ impl ReadSession {
     /// Opens the repository of the current directory and repairs what killed commands left.
     pub fn open(ui: Ui) -> Result<ReadSession> {
         let session = ReadSession::discover(ui)?;
-        let refs = session.heal()?.refs;
+        // Who only reads need not know of a checkout that cannot be deleted.
+        let (Recovery { refs, .. }, _) = session.heal()?;
         watch::recover(session.integrity())?;
         if let Some(refs) = refs {
             session.repo.remember_refs(refs);
@@ -95,14 +98,14 @@ impl ReadSession {
         Ok(ReadSession { repo, store, ui, home })
     }
 
-    fn heal(&self) -> Result<Recovery> {
+    /// Repairs what killed commands left. Gives a message for each checkout that cannot be deleted, too.
+    fn heal(&self) -> Result<(Recovery, Vec<String>)> {
         // Before anything calls git with the repository's configuration.
         overrides::update(self.integrity(), None);
         let recovered = recover(&self.store)?;
-        for line in recovered.messages.iter().chain(&pool::sweep(&self.repo, &self.store)?) {
-            self.ui.warn(line);
-        }
-        Ok(recovered)
+        recovered.messages.iter().for_each(|line| self.ui.warn(line));
+        let undeleted = pool::sweep(&self.repo, &self.store)?;
+        Ok((recovered, undeleted))
     }
 
     fn integrity(&self) -> IntegrityContext<'_> {
@@ -136,15 +139,24 @@ impl Session {
     fn of(opened: ReadSession, mirror: Option<Lock>) -> Result<Session> {
         // `git version` starts no program that a setting names.
         version::require_new_enough(&opened.repo.git(), opened.store.root())?;
-        opened.heal()?;
+        let (_, undeleted) = opened.heal()?;
+        let undeleted = Mutex::new(undeleted);
         let ReadSession { repo, store, ui, home } = opened;
         let config = Config::load(home.as_deref(), &repo.settings_of("frites")?)?;
         let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
         let policy = policy(&config)?;
         let changes = ChangeCache::default();
-        let session = Session { repo, store, config, ui, home, excludes, policy, changes, mirror };
+        let session =
+            Session { repo, store, config, ui, home, excludes, policy, changes, undeleted, mirror };
         watch::recover(session.integrity())?;
         Ok(session)
+    }
+
+    /// Warns of the checkouts that cannot be deleted: of each once, in commands that make others or
+    /// remove what lies about.
+    pub fn warn_of_undeleted(&self) {
+        let mut undeleted = self.undeleted.lock().unwrap_or_else(PoisonError::into_inner);
+        undeleted.drain(..).for_each(|line| self.ui.warn(line));
     }
 
     /// The parts that `integrity/` works with.

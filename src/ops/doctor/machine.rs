@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Result, describe};
+use crate::fs::tree::delete_tree;
 use crate::git::version;
 use crate::model::checkup::Finding;
 use crate::ops::doctor::completion;
@@ -53,10 +54,27 @@ pub(super) fn findings() -> Result<Vec<Finding>> {
     Ok(found)
 }
 
-/// A directory in this one that goes when it is dropped.
-pub(super) fn scratch_in(dir: &Path) -> io::Result<tempfile::TempDir> {
+/// A directory that goes when it is dropped, with what an overlay left in it: a directory that may not
+/// be read.
+pub(super) struct TrialRoom(PathBuf);
+
+impl TrialRoom {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TrialRoom {
+    fn drop(&mut self) {
+        let _ = delete_tree(&self.0);
+    }
+}
+
+/// A new directory in this one.
+pub(super) fn scratch_in(dir: &Path) -> io::Result<TrialRoom> {
     fs::create_dir_all(dir)?;
-    tempfile::Builder::new().prefix(".git-frites-doctor-").tempdir_in(dir)
+    let made = tempfile::Builder::new().prefix(".git-frites-doctor-").tempdir_in(dir)?;
+    Ok(TrialRoom(made.keep()))
 }
 
 fn git() -> Finding {

@@ -167,6 +167,7 @@ impl<'a> OracleRunner<'a> {
         options: OracleOptions,
         cache: Option<Cache>,
     ) -> Result<OracleRunner<'a>> {
+        session.warn_of_undeleted();
         let layered = worlds::checkouts(session, &options, base, &seeds)?;
         let restrictions = worlds::restrictions(session, &options);
         let pool = CheckoutPool::open(&session.repo, &session.store)?
