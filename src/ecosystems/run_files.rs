@@ -196,7 +196,9 @@ impl Follow<'_> {
     fn file(&mut self, word: &Word, place: &Place, by_shell: bool) -> Result<bool> {
         let text = word.text.trim_start_matches("./");
         let variable = text.trim_start_matches(['$', '{']).trim_end_matches('}');
-        if let Some(values) = place.loops.get(variable).filter(|_| word.is_expanded) {
+        if word.is_expanded
+            && let Some(values) = place.loops.get(variable)
+        {
             let place = Place { loops: BTreeMap::new(), ..place.clone() };
             for value in values {
                 self.file(value, &place, by_shell)?;

@@ -511,8 +511,9 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
             state => table::printable(&entry.with_cause(state.as_str())),
         });
     }
-    if let Some(second) =
-        entry.base_tests.as_ref().filter(|_| entry.passed() && !entry.is_pending())
+    if let Some(second) = &entry.base_tests
+        && entry.passed()
+        && !entry.is_pending()
     {
         let own = entry.passed_own_tests_only();
         words.push(if own { "only its own tests" } else { "base's tests pass too" }.into());
