@@ -81,7 +81,7 @@ fn each_argument_completes_to_its_kind_of_value() {
         (&["spawn", "--agent", "c"], &["claude", "codex", "colleague"]),
         (&["apply", "--merge", "--into", "s"], &["side"]),
         (&["apply", "--merge", "--into", "1/"], &["1/c1", "1/c2"]),
-        (&["config", "oracle.t"], &["oracle.test", "oracle.timeout"]),
+        (&["config", "oracle.t"], &["oracle.test", "oracle.timeout", "oracle.trust-exit"]),
         (&["config", "agents.cla"], CLAUDE),
         (&["config", "agents.colleague.c"], &["agents.colleague.command"]),
         (&["man", "s"], &["spawn", "status", "sandbox", "spread"]),

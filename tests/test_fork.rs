@@ -81,7 +81,7 @@ fn later_rounds_and_a_resumed_run_work_in_forks() {
     let attempt = "echo 1 >> README; git commit -qam killed; git rev-parse HEAD > ~/killed; test -e ~/go-on || { echo > ~/started; exec sleep 1000; }";
     let script = format!(
         "git-frites run --isolate fork -q --test true -c a -- sh -c '{attempt}' & child=$!
-         until test -e ~/started; do :; done; kill -INT $child; wait $child || :
+         until test -e ~/started; do :; done; kill -TERM $child; wait $child || :
          echo > ~/go-on; cat ~/killed > ~/first; git-frites run -q --resume 2"
     );
     world.sh(&world.repo, &script).expect(0);

@@ -129,7 +129,10 @@ fn make(mount: &Mount, sources: &Sources, done: &[&Path]) -> Result<(), Refusal>
             make_mount_point(at, true, done).step("making mount points")?;
             let options = overlay_options(lower.iter().map(|path| sources.lower_name(path)));
             let (upper, work) = (sources.name(upper), sources.name(work));
-            let options = format!("{options},upperdir={upper},workdir={work}");
+            forget_volatile(Path::new(&work)).step("mounting an overlay")?;
+            // Everything there is thrown away, or is a copy: without this, the end of each world would
+            // wait until the whole file system is on the disk.
+            let options = format!("{options},upperdir={upper},workdir={work},volatile");
             mount_overlay(at, &options).step("mounting an overlay")?;
             require_writable(at).step("mounting an overlay")
         }
@@ -196,6 +199,16 @@ fn mount_overlay(at: &Path, options: &str) -> io::Result<()> {
     let options = CString::new(options)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     Ok(rustix::mount::mount("overlay", at, "overlay", flags, Some(options.as_c_str()))?)
+}
+
+/// Removes the mark by which overlayfs refuses a layer that was once mounted without waiting for the
+/// disk (filesystems/overlayfs, "Volatile mount"): a machine that had lost power since would have ended
+/// its worlds, too.
+fn forget_volatile(work: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(work.join("work/incompat")) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
 }
 
 /// An upper layer that this user does not own is mounted without an error, and read-only. Such an

@@ -240,7 +240,7 @@ fn a_time_limit_and_an_interrupt_end_a_guarded_command() {
     assert_eq!(world.git(["log", "-1", "--format=%s", "frites/run/1/a"]), "mine");
     fs::remove_file(world.home().join("shared/started")).unwrap();
     let script = format!(
-        "git-frites spawn -c a -- sh -c '{script}' & child=$!
+        "set -m; git-frites spawn -c a -- sh -c '{script}' & child=$!
          until test -e ~/shared/started; do :; done; kill -INT $child; wait $child"
     );
     let code = world.run(&world.repo, "bash", ["-c", &script]).code;

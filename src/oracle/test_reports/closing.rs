@@ -85,6 +85,7 @@ fn nextest(lines: &[String]) -> Option<u64> {
     // The tests that did not pass are listed again: `FAIL [   0.004s] tiny inner::bad`.
     let is_behind = |line: &str| {
         line == "error: test run failed"
+            || line.starts_with("warning: ") && line.contains("not run due to ")
             || line.starts_with(' ') && line.contains("s] ") && !line.contains(" Summary [")
     };
     let summary = lines[before(lines, is_behind)?].trim_start().strip_prefix("Summary [")?;
@@ -227,6 +228,10 @@ mod tests {
             (
                 1,
                 "     Summary [   0.005s] 3 tests run: 2 passed, 1 failed, 1 skipped\n        FAIL [   0.004s] (2/3) tiny inner::bad\nerror: test run failed\n",
+            ),
+            (
+                1,
+                "     Summary [   0.005s] 1/3 tests run: 0 passed, 1 failed, 0 skipped\n        FAIL [   0.004s] (1/3) tiny bad\nwarning: 2/3 tests were not run due to test failure (run with --no-fail-fast to run all tests, or run with --max-fail)\nerror: test run failed\n",
             ),
             (
                 0,
