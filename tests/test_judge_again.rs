@@ -195,6 +195,7 @@ fn reports_that_maven_writes_by_itself_are_read() {
     world.write("pom.xml", "<project/>\n");
     world.write("part/pom.xml", "<project/>\n");
     world.commit("base");
+    world.git(["config", "frites.oracle.source", "results"]);
     world.attempts(&["printf 'bad a\\nbad c\\n' > results", "printf 'ok a\\nok b\\n' > results"]);
     let answer = world.frites(["judge", "--test", "sh ./mvnw test"]).expect(0);
     let out = answer.out();
