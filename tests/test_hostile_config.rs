@@ -22,6 +22,8 @@ struct Results {
 /// A base whose files, edits and names a configuration could bend.
 fn world() -> World {
     let world = World::new();
+    // What is compared is not whether the odd files below are source.
+    world.git(["config", "frites.oracle.source", "*"]);
     world.write("blank.txt", "first\n\n\n\n");
     world.write("crlf.txt", "one\r\ntwo\r\n");
     world.write("mixed.txt", "one\r\ntwo\n");
