@@ -226,7 +226,9 @@ fn setting_says_which_other_files_are_source_and_an_attempt_does_not() {
 #[test]
 fn only_the_one_that_would_win_is_judged_without_its_added_tests() {
     // All tests run in one process: the newest file decides.
-    let world = World::unborn();
+    let mut world = World::unborn();
+    // Who judges everything cold judges it whole.
+    world.set_env("FRITES_ORACLE_WARM", "base");
     world.write("a.py", "bad\n");
     world.write("tests/test_a.py", "check\n");
     world.commit("base");

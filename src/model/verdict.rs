@@ -328,6 +328,14 @@ pub struct Baseline {
 }
 
 impl Baseline {
+    /// Lets the results stand for good: nothing has called them in question. A failure over an overlay
+    /// alone is then one like that in a plain directory.
+    pub fn settle(&mut self) {
+        if !self.inherited {
+            self.results.iter_mut().for_each(|result| result.warm = false);
+        }
+    }
+
     /// True if the base passes: then a candidate that passes shows no regression, and nothing more.
     pub fn passed(&self) -> bool {
         outcome::all_passed(&self.results)

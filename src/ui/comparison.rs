@@ -360,7 +360,6 @@ pub fn rows(verdict: &Verdict) -> Vec<ComparisonRow> {
 fn base_row(base: &Baseline) -> ComparisonRow {
     let none = || "-".to_owned();
     let mut remarks = remarks_on(&base.results);
-    remarks.retain(|word| word != "warm" || base.inherited);
     remarks.extend(test_words::of_base(base));
     ComparisonRow {
         mark: "",

@@ -138,7 +138,7 @@ fn add_base(
         return Ok(None);
     }
     let PartOutcome::Base(BaseOutcome { judging, results }) = outcome else { return Ok(None) };
-    verdict.baseline = Some(Baseline { results, inherited: false });
+    verdict.baseline.insert(Baseline { results, inherited: false }).settle();
     Ok(Some((Part::Base, judging)))
 }
 

@@ -79,6 +79,7 @@ impl OracleRunner<'_> {
         }
         if let Some(base) = &mut base {
             self.confirm_base(base, entries)?;
+            base.baseline.settle();
         }
         let ran_base = base.as_ref().map_or(0, |base| base.ran);
         Ok((Effort { ran_base, ..effort }, base.map(|base| base.baseline)))
