@@ -64,5 +64,7 @@ fn a_command_that_landlock_confines_cannot_type_into_the_terminal() {
 fn a_guarded_attempt_cannot_type_into_the_terminal() {
     let mut world = confined("off");
     world.set_env("FRITES_SPAWN_GUARD", "required");
+    // The attempt has a HOME of its own, and tells by this directory that it ran.
+    world.set_env("FRITES_SPAWN_WRITE", world.home().join("shared"));
     assert_out_of_reach(&world, "git frites spawn -n 1 -- sh -c '~/reach; echo 1 > README'");
 }

@@ -89,7 +89,7 @@ mod tests {
                         ca[]=\"-----BEGIN CERTIFICATE-----\"\n\
                         cafile=/etc/ssl/x.pem\n\
                         strict-ssl=false\n\
-                        proxy=http://user:secret@proxy:8080\n\
+                        proxy=http://proxy:8080\n\
                         https-proxy=http://proxy:8080/?x\n\
                         save-exact\n\
                         store-dir=~/store";
