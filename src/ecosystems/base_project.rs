@@ -86,6 +86,11 @@ impl<'t> BaseProject<'t> {
         Ok(is_source || !code.is_known)
     }
 
+    /// True if the base has the directory of this path.
+    pub fn has_directory_of(&self, path: &str) -> Result<bool> {
+        Ok(self.code()?.has_directory_of(path))
+    }
+
     /// True if a file is a document that nothing in the base names.
     pub fn is_document(&self, path: &str) -> Result<bool> {
         if !documents::is_document_by_name(path) {

@@ -69,6 +69,12 @@ impl KnownCode {
         code
     }
 
+    /// True if the base has the directory of this path.
+    pub fn has_directory_of(&self, path: &str) -> bool {
+        let directory = directory_of(path);
+        directory.is_empty() || self.places.directories.contains(directory)
+    }
+
     /// True if a file that the base does not have can be nothing but source.
     pub fn is_source_if_new(&self, path: &str, language: Language) -> bool {
         let mut nearest = directory_of(path);

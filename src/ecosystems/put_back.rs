@@ -45,8 +45,16 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
             let shares_process = shares_process(path, base)?;
             Ok(PutBack::AddedTest { shares_process })
         }
-        PutBack::Keep if !is_about_dependencies(path) => {
-            let counts = base.is_source(path, before.is_none())? || base.is_document(path)?;
+        PutBack::Keep => {
+            let is_new = before.is_none();
+            // A file that brings its directory brings a name, too: of a marker, or of a target of make.
+            let brings_directory = is_new && !base.has_directory_of(path)?;
+            let counts = if is_about_dependencies(path) {
+                // Among files of the base it may begin another project, whose tests nobody runs.
+                !is_new || brings_directory || base.is_unknown()?
+            } else {
+                base.is_source(path, is_new)? || !brings_directory && base.is_document(path)?
+            };
             Ok(if counts { PutBack::Keep } else { PutBack::Other })
         }
         known => Ok(known),

@@ -308,22 +308,15 @@ impl Repo {
     ///
     /// No proof: whoever can write the ref can write its reflog, too.
     pub fn reflog_claims_us(&self, full: &RefName, for_anyone: bool) -> Result<bool> {
-        let Some(now) = self.read_ref(full)? else { return Ok(false) };
-        let log =
-            regular::read(&self.common_dir().join("logs").join(full.as_str())).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
-        let whose = if for_anyone { OURS.0.to_owned() } else { format!("{}: ", OURS.0) };
-        for (head, why) in log.lines().rev().map_while(|line| line.split_once('\t')) {
-            let mut values = head.split(' ');
-            let [from, to] = [values.next(), values.next()];
-            if to == Some(now.as_str()) {
-                let ours = head.contains(&format!(" {} <{}> ", OURS.0, OURS.1));
-                return Ok(ours && why.starts_with(&whose));
+        let mut now = self.read_ref(full)?;
+        while let Some(value) = now {
+            let log = regular::read(&self.common_dir().join("logs").join(full.as_str()));
+            let log = String::from_utf8_lossy(log.as_deref().unwrap_or_default()).into_owned();
+            if let Some(claims) = claims_us(&log, &value, for_anyone) {
+                return Ok(claims);
             }
-            // The log is written before the ref: a move that was killed in between leaves its line.
-            if from != Some(now.as_str()) {
-                break;
-            }
+            // Others may have moved the ref between the two looks.
+            now = self.read_ref(full)?.filter(|moved| *moved != value);
         }
         Ok(false)
     }
@@ -363,4 +356,26 @@ pub struct Move<'a> {
     pub old: Option<&'a Oid>,
     /// The new value.
     pub new: &'a Oid,
+}
+
+/// True if a reflog claims that git-frites gave a ref this value, and not on behalf of an attempt; with
+/// `for_anyone`, also on behalf of one. None if the log does not end with that move.
+fn claims_us(log: &str, value: &Oid, for_anyone: bool) -> Option<bool> {
+    let whose = if for_anyone { OURS.0.to_owned() } else { format!("{}: ", OURS.0) };
+    // A process that is writing a line may have written a piece of it.
+    let whole = log.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    let lines: Vec<&str> = whole.collect();
+    for (head, why) in lines.into_iter().rev().map_while(|line| line.split_once('\t')) {
+        let mut values = head.split(' ');
+        let [from, to] = [values.next(), values.next()];
+        if to == Some(value.as_str()) {
+            let ours = head.contains(&format!(" {} <{}> ", OURS.0, OURS.1));
+            return Some(ours && why.starts_with(&whose));
+        }
+        // The log is written before the ref: a move that was killed in between leaves its line.
+        if from != Some(value.as_str()) {
+            return None;
+        }
+    }
+    None
 }
