@@ -68,11 +68,23 @@ struct BegunRemoval<'a> {
     _lock: Lock,
 }
 
-/// Removes a candidate's worktree, admin directory and branch. Gives the bytes freed, or none if
-/// nothing was left.
+/// Removes a candidate's worktree, admin directory and branch, and its own HOME. Gives the bytes freed,
+/// or none if nothing was left.
 ///
 /// Unless `discard` is true, the newest capture must reach the branch's tip.
 pub fn remove(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    discard: bool,
+) -> Result<Option<u64>> {
+    let freed = remove_for_another(session, candidate, discard)?;
+    delete_home(candidate);
+    Ok(freed)
+}
+
+/// Removes a candidate's worktree as [`remove`] does, for one that is made in its place: the
+/// candidate's HOME stays.
+pub fn remove_for_another(
     session: &Session,
     candidate: CandidateRef<'_>,
     discard: bool,
@@ -119,6 +131,7 @@ pub fn remove_all(
     let forget = forget && removals.len() == names.len() && removals.iter().all(is_gone);
     let at_once = if forget { 1 } else { CAPTURED_AT_ONCE };
     let finished = process::each_in_parallel(at_once, &removals, |removal| {
+        delete_home(removal.candidate);
         finish_removal(session, removal, forget)
     });
     let mut finished = finished.into_iter();
@@ -197,6 +210,14 @@ fn delete_branches(session: &Session, removals: &mut [&mut BegunRemoval<'_>]) {
     }
 }
 
+/// Deletes what a candidate's commands wrote to a HOME of their own.
+fn delete_home(candidate: CandidateRef<'_>) {
+    let home = candidate.own_home();
+    for own in [work_of(&home), home] {
+        let _ = tree::delete_tree(&own);
+    }
+}
+
 /// Deletes the branch of a removal unless that is done, and changes the candidate's record. Gives
 /// true if there was something to remove. With `forget`, the record stays: it goes next, with its
 /// run, and if that is interrupted, the removal is repeated.
@@ -207,10 +228,7 @@ fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -
     }
     let _ = std::fs::remove_dir(candidate.worktree_root().join(candidate.run.run.as_str()));
     let _ = std::fs::remove_file(candidate.index());
-    let home = candidate.own_home();
-    for own in [candidate.own_git(), work_of(&home), home] {
-        let _ = tree::delete_tree(&own);
-    }
+    let _ = tree::delete_tree(&candidate.own_git());
     agent_state::settle(session, *candidate);
     let mut record = candidate.record()?;
     let first_time = !record.cleaned || bytes.is_some_and(|bytes| bytes > 0);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::common::{World, make_executable};
+use crate::common::{World, make_executable, poll};
 use crate::tool::{NAMESPACES, ORDINARY_USER, PYTHON, trials};
 use crate::traces::frites_as_ordinary_user;
 
@@ -15,7 +15,8 @@ trials! {
     the_same_as_an_ordinary_user_who_cleans_then: [NAMESPACES, ORDINARY_USER];
     nothing_arrives_in_directories_of_tools_outside_home: [NAMESPACES];
     what_an_attempt_left_stays_for_its_next_round_and_goes_with_it: [NAMESPACES];
-    a_resumed_attempt_finds_its_home: [NAMESPACES];
+    an_attempt_that_took_too_long_finds_its_home_in_its_next_round: [NAMESPACES];
+    a_resumed_attempt_finds_its_home_after_a_kill_and_after_an_interruption: [NAMESPACES];
     a_person_has_their_own_home_in_a_worktree: [NAMESPACES];
     the_verdict_names_a_path_that_attempts_may_write: [NAMESPACES];
     a_path_that_no_judging_sees_does_not_void_the_verdict: [NAMESPACES];
@@ -147,13 +148,55 @@ fn what_an_attempt_left_stays_for_its_next_round_and_goes_with_it() {
     world.assert_clean();
 }
 
-fn a_resumed_attempt_finds_its_home() {
+fn an_attempt_that_took_too_long_finds_its_home_in_its_next_round() {
     let world = world();
     let limited = ["spawn", "-n", "1", "--timeout", "1s", "--", "sh", "-c"];
     let script = "test -e ~/left || { echo > ~/left; sleep 60; }; echo 1 > app";
     world.frites(limited.into_iter().chain([script])).expect(4);
     world.frites(["spawn", "--again", "1/c1", "--", "sh", "-c", script]).expect(0);
     world.assert_clean();
+}
+
+/// Starts a run, and ends it with a signal once its attempt has written to HOME.
+fn ended_in_its_attempt(world: &World, words: &[&str], begun: &Path, signal: &str) {
+    let mut command = world.command(&world.repo, "git-frites", words);
+    let quiet = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut child = quiet.spawn().unwrap();
+    poll(|| begun.exists());
+    let id = child.id().to_string();
+    world.run(&world.repo, "kill", [signal, &id]).expect(0);
+    child.wait().unwrap();
+}
+
+fn a_resumed_attempt_finds_its_home_after_a_kill_and_after_an_interruption() {
+    for signal in ["-KILL", "-INT"] {
+        let world = world();
+        fs::write(world.home().join("mine"), "").unwrap();
+        let room = tempfile::tempdir().unwrap();
+        let (begun, open) = (room.path().join("begun"), room.path().join("open"));
+        let script = format!(
+            "echo begun >> ~/left; rm -f ~/mine; test ! -e app.begun; echo > app.begun; echo > '{}'
+            until test -e '{}'; do sleep 0.01; done
+            test ! -e ~/mine; rm app.begun; wc -l < ~/left >> app",
+            begun.display(),
+            open.display()
+        );
+        let words = ["run", "-n", "1", "--test", "sh test.sh", "--", "sh", "-ec", &script];
+        ended_in_its_attempt(&world, &words, &begun, signal);
+        for other in ["-KILL", signal] {
+            fs::remove_file(&begun).unwrap();
+            ended_in_its_attempt(&world, &["run", "--resume", "1"], &begun, other);
+        }
+        fs::write(&open, "").unwrap();
+        world.frites(["run", "--resume", "1"]).expect(0);
+        assert_eq!(world.git(["show", "refs/frites/1/c1:app"]), "right\n4", "{signal}");
+        assert!(world.home().join("mine").exists());
+        assert!(!world.home().join("left").exists());
+        // Where it is cleaned instead, the layers go.
+        world.frites(["clean", "1"]).expect(0);
+        assert_eq!(left_of_homes(&world, "1/c1"), [""; 0]);
+        world.assert_clean();
+    }
 }
 
 fn a_person_has_their_own_home_in_a_worktree() {

@@ -144,7 +144,7 @@ pub fn start_again(
             clean::capture_or_refuse(session, candidate)?;
             candidate.update(Candidate::begin_remaking)?;
         }
-        clean::remove(session, candidate, is_half_made)?;
+        clean::remove_for_another(session, candidate, is_half_made)?;
         store.note_fresh_start(run, name)?;
     }
     store.record_event(&run.run, &Event::Resumed { candidates: names.clone() })?;
