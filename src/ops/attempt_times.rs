@@ -4,7 +4,7 @@ use std::time::SystemTime;
 use crate::error::Result;
 use crate::fs::tree::nearest_real;
 use crate::ops::session::Session;
-use crate::ops::spawn::guard;
+use crate::oracle::pool;
 
 /// The spans of time in which commands of any run's attempts may have been at work. Those that were
 /// guarded do not count: they could not write there.
@@ -15,7 +15,7 @@ use crate::ops::spawn::guard;
 /// lost. A candidate without a command counts only if `spawn --again` ran one for it.
 pub fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>> {
     let store = &session.store;
-    let cache = nearest_real(&guard::cache_of_all(session)?);
+    let cache = nearest_real(&pool::home_of_all(&session.repo)?);
     let mut spans = Vec::new();
     for run in store.runs()? {
         let mut attempts =

@@ -337,6 +337,12 @@ pub(super) fn rooms(home: &Path) -> Vec<PathBuf> {
     listing.filter(is_room).map(|e| e.path()).collect()
 }
 
+/// The directory that holds those of all repositories.
+pub fn home_of_all(repo: &Repo) -> Result<PathBuf> {
+    let own = home(repo)?;
+    Ok(own.parent().map_or_else(|| own.clone(), Path::to_owned))
+}
+
 /// The directory for this repository's pools and cached outcomes: in the user's cache directory, or
 /// in the temporary directory if the former lies in a checkout of the repository (a home directory
 /// under version control).

@@ -91,7 +91,7 @@ pub struct WorldSpec {
     pub dir: PathBuf,
     /// The mounts that differ from those outside. Everything else is read-only.
     pub mounts: Vec<Mount>,
-    /// An empty directory outside of the world, which serves as a mount point meanwhile.
+    /// A directory outside of the world, which serves as a mount point meanwhile.
     #[serde(with = "paths")]
     pub stage: PathBuf,
     /// True if the command may use the network; else it has the loopback device alone.

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use crate::error::describe;
 use crate::process;
 use crate::process::world_spec::{LAUNCHER_VERB, Mount, WorldMessage, WorldSpec};
-use crate::world::user_directories::{make_room, overlays, written_by_commands};
+use crate::world::user_directories::{make_room, overlays, work_of, written_by_commands};
 
 /// The reason why no sealed world can be made here; none if one can. `room` is an empty directory
 /// on the file system that will hold the layers, also those over the user's directories.
@@ -70,7 +70,8 @@ fn spec_with_overlay(room: &Path) -> io::Result<WorldSpec> {
     make_room(&directories, &layers)?;
     let mut mounts = overlays(&directories, &layers, &[]);
     mounts.extend([Mount::Devices, overlay]);
-    Ok(WorldSpec { dir: at, mounts, stage: below("stage")?, network: true, ..WorldSpec::default() })
+    let stage = work_of(&layers);
+    Ok(WorldSpec { dir: at, mounts, stage, network: true, ..WorldSpec::default() })
 }
 
 /// Enters a world and writes there; gives the reason if that fails.

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
 mod agents;
+mod attempt_downloads;
 mod cheats;
 mod cold;
 #[path = "../common/mod.rs"]
@@ -51,6 +52,7 @@ use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
     let mut trials = agents::trials();
+    trials.extend(attempt_downloads::trials());
     trials.extend(cheats::trials());
     trials.extend(cold::trials());
     trials.extend(completion::trials());

@@ -255,6 +255,9 @@ impl BaseLayer {
 
     /// True if nothing in the layers was changed in one of these spans of time.
     pub fn is_unchanged_in(&self, spans: &[(SystemTime, SystemTime)]) -> bool {
+        if spans.is_empty() {
+            return true;
+        }
         let mut is_clean = true;
         let visited = visit(&self.dir, &mut |_, meta| {
             let changed = meta.changed();

@@ -62,7 +62,7 @@ pub fn run_attempts(
     beside: &(dyn Fn(&Cancel) + Sync),
 ) -> Result<AttemptReport> {
     let store = &session.store;
-    let guard = guard::choose(session)?;
+    let guard = guard::choose_for(session, &run.base)?;
     let watch = watch::begin(session.integrity(), run, WatchedCommands::Attempts, None)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     let cancel = Cancel::default();

@@ -13,18 +13,20 @@ use crate::fs::tree::nearest_real;
 use crate::git::own_dir::OwnGitDir;
 use crate::git::own_dir::mark::is_fork;
 use crate::git::worktree;
+use crate::model::oid::Oid;
 use crate::model::separation::{AttemptAccess, Separation};
 use crate::ops::agent_state;
 use crate::ops::mirror;
 use crate::ops::session::Session;
 use crate::ops::spawn::landlocked;
+use crate::ops::spawn::warm::KeptDownloads;
 use crate::oracle::pool;
 use crate::oracle::restricted::PrivateDirectories;
 use crate::oracle::sealed::surroundings::{TEMPORARY, named};
 use crate::process::world_spec::{Confinement, Mount, WorldSpec};
 use crate::store::candidate::CandidateRef;
 use crate::world::probe;
-use crate::world::user_directories::{self, make_room, overlays, user_home, variable};
+use crate::world::user_directories::{self, make_room, overlays, user_home, variable, work_of};
 
 /// The directories of the user that agents keep their sessions in, where they are not below HOME.
 const OF_SESSIONS: [&str; 5] =
@@ -38,6 +40,8 @@ pub struct Guard {
     /// Directories of the user in which each candidate writes to layers of its own; empty if all write
     /// to the user's own files.
     private: Vec<PathBuf>,
+    /// What lies below these layers and above the user's files.
+    downloads: Option<KeptDownloads>,
     access: AttemptAccess,
     /// True if Landlock confines the commands: no world can be made.
     is_landlocked: bool,
@@ -79,6 +83,16 @@ pub fn choose(session: &Session) -> Result<Option<Guard>> {
     }
 }
 
+/// The guard for commands of candidates with this base, as [`choose`] gives it: where these have layers
+/// of their own, they find there what judging has downloaded for the base.
+pub fn choose_for(session: &Session, base: &Oid) -> Result<Option<Guard>> {
+    let mut guard = choose(session)?;
+    if let Some(guard) = guard.as_mut().filter(|guard| !guard.private.is_empty()) {
+        guard.downloads = KeptDownloads::find(session, base)?;
+    }
+    Ok(guard)
+}
+
 /// The reason why no command of a candidate can be guarded, whatever the system allows.
 fn forbidden(session: &Session) -> Option<String> {
     if session.config.get(keys::LIMITS_NESTING) > 1 {
@@ -95,7 +109,7 @@ impl Guard {
     fn new(session: &Session) -> Result<std::result::Result<Guard, String>> {
         static TOLD: Once = Once::new();
         // What does not exist yet cannot be protected, and an attempt could make it.
-        let cache = cache_of_all(session)?;
+        let cache = pool::home_of_all(&session.repo)?;
         fs::create_dir_all(&cache).context(|| format!("could not make '{}'", cache.display()))?;
         let opened = named(&session.config.get(keys::SPAWN_WRITE), session.home.as_deref());
         let (private, no_layers) = private(session, &opened)?;
@@ -127,7 +141,7 @@ impl Guard {
         let separation =
             if private.is_empty() { Separation::SharedHome } else { Separation::PrivateHome };
         let access = AttemptAccess { separation, writes };
-        Ok(Ok(Guard { writable, private, access, is_landlocked: false }))
+        Ok(Ok(Guard { writable, private, downloads: None, access, is_landlocked: false }))
     }
 
     /// The guard of a system that allows no world for this reason: Landlock, or the reasons why it
@@ -146,7 +160,8 @@ impl Guard {
         TOLD.call_once(|| session.ui.note(line));
         let writes = opened.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         let access = AttemptAccess { separation: Separation::Landlock, writes };
-        Ok(Guard { writable: opened, private: Vec::new(), access, is_landlocked: true })
+        let private = Vec::new();
+        Ok(Guard { writable: opened, private, downloads: None, access, is_landlocked: true })
     }
 
     /// The words for the confinement.
@@ -193,7 +208,8 @@ impl Guard {
         let home = candidate.own_home();
         make_room(&self.private, &home)
             .context(|| format!("could not make '{}'", home.display()))?;
-        mounts.extend(overlays(&self.private, &home, &[]));
+        let downloads = self.downloads.iter().map(|kept| kept.layers().to_owned());
+        mounts.extend(overlays(&self.private, &home, &downloads.collect::<Vec<_>>()));
         replaced.extend(self.private.iter().map(PathBuf::as_path));
         if !is_fork(&dir) {
             let own = OwnGitDir::make(&session.repo, admin, &candidate.own_git())?;
@@ -212,7 +228,8 @@ impl Guard {
         let state = agent_state::directory(candidate);
         let writable = writable.into_iter().chain([dir.as_path()]).chain(state.as_deref());
         mounts.extend(needed(&replaced, writable, protected.iter().map(PathBuf::as_path)));
-        Ok(WorldSpec { dir, mounts, network: true, ..WorldSpec::default() })
+        let stage = work_of(&home);
+        Ok(WorldSpec { dir, mounts, stage, network: true, ..WorldSpec::default() })
     }
 }
 
@@ -257,15 +274,9 @@ fn protected(session: &Session) -> Result<Vec<PathBuf>> {
     let Session { repo, store, .. } = session;
     let mut all = worktree::checkouts(repo)?;
     all.push(store.root().to_owned());
-    all.push(cache_of_all(session)?);
+    all.push(pool::home_of_all(repo)?);
     all.push(mirror::all());
     Ok(all.iter().map(|path| nearest_real(path)).collect())
-}
-
-/// The cache of all repositories.
-pub fn cache_of_all(session: &Session) -> Result<PathBuf> {
-    let own = pool::home(&session.repo)?;
-    Ok(own.parent().map_or_else(|| own.clone(), Path::to_owned))
 }
 
 /// The mounts that make paths writable in a world that is read-only elsewhere, and others read-only

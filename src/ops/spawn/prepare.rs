@@ -67,7 +67,10 @@ impl Preparation {
             .filter(|(command, _)| !command.is_empty())
             .map(|(command, source)| OracleCommand { stage: Stage::Setup, command, source });
         programs::require_programs(setup.as_slice())?;
-        let guard = setup.as_ref().and_then(|_| guard::choose(session).transpose()).transpose()?;
+        let guard = match &setup {
+            Some(_) => guard::choose_for(session, base)?,
+            None => None,
+        };
         let seeds = session.seeds(base)?;
         for note in &seeds.notes {
             session.ui.warn(note);

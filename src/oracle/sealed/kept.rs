@@ -108,14 +108,8 @@ impl KeptLayer {
     /// The layers of the nearest ancestor of this commit that has some under the same conditions,
     /// and that ancestor.
     fn of_ancestor(&self, repo: &Repo, commit: &Oid) -> Option<(Oid, KeptLayer)> {
-        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| LayerName::parse(entry.file_name().to_str()?));
-        let alike = names.filter(|name| name.conditions == self.name.conditions);
-        let trees: BTreeSet<Oid> = alike.map(|name| name.tree).collect();
-        if trees.is_empty() {
-            return None;
-        }
-        let (of, tree) = trees::nearest(repo, commit, MOST_COMMITS, |tree| trees.contains(tree))?;
+        let is_alike = |name: &LayerName| name.conditions == self.name.conditions;
+        let (of, tree) = nearest(&self.root, repo, commit, is_alike)?;
         Some((of, KeptLayer::at(self.root.clone(), LayerName { tree, ..self.name.clone() })))
     }
 
@@ -192,6 +186,37 @@ pub fn of_tree(
         }
     }
     Ok(None)
+}
+
+/// The layers of a commit's tree, or else of its nearest ancestor of whose tree there are some; as
+/// [`of_tree`] gives them.
+pub fn of_nearest(
+    root: &Path,
+    repo: &Repo,
+    commit: &Oid,
+    distrusted: &[(SystemTime, SystemTime)],
+) -> Result<Option<(BaseLayer, Lock)>> {
+    match nearest(root, repo, commit, |_| true) {
+        Some((_, tree)) => of_tree(root, &tree, distrusted),
+        None => Ok(None),
+    }
+}
+
+/// The commit nearest to this one of whose tree there are layers with a name that will do, and that
+/// tree.
+fn nearest(
+    root: &Path,
+    repo: &Repo,
+    commit: &Oid,
+    will_do: impl Fn(&LayerName) -> bool,
+) -> Option<(Oid, Oid)> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| LayerName::parse(entry.file_name().to_str()?));
+    let trees: BTreeSet<Oid> = names.filter(will_do).map(|name| name.tree).collect();
+    if trees.is_empty() {
+        return None;
+    }
+    trees::nearest(repo, commit, MOST_COMMITS, |tree| trees.contains(tree))
 }
 
 /// The disk space that the layers below a directory take.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::outcome::Stage;
 use crate::process::world_spec::Mount;
-use crate::world::user_directories::overlays;
+use crate::world::user_directories::{overlays, work_of};
 
 /// The beginning of the names of the directories behind those for temporary files.
 const TEMPORARY: &[u8] = b"tmp-";
@@ -84,7 +84,7 @@ impl WorldRoom {
 
     /// The mount point that [`crate::process::world_spec::WorldSpec`] needs.
     pub fn stage(&self) -> PathBuf {
-        self.0.join("stage")
+        work_of(&self.home())
     }
 
     /// The directory that overlayfs works in for this upper layer.
@@ -113,7 +113,7 @@ impl WorldRoom {
         let uppers = [self.checkout(), self.git_dir()];
         let work = uppers.iter().map(|upper| WorldRoom::work(upper)).collect::<Vec<_>>();
         let temporary = (0..surroundings.temporary.len()).map(|number| self.temporary(number));
-        uppers.into_iter().chain(work).chain(temporary).chain([self.stage()]).collect()
+        uppers.into_iter().chain(work).chain(temporary).collect()
     }
 }
 
