@@ -1,5 +1,5 @@
 //! Deno. Its tests look as [`javascript`](crate::ecosystems::javascript) says.
-use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::ecosystem::{Download, Ecosystem};
 use crate::ecosystems::manifest::{PutBackPart, json_members};
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
@@ -13,6 +13,11 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     manifest: |name| {
         if MANIFESTS.contains(&name) { Some(deno_part as PutBackPart) } else { None }
     },
+    // Without a `node_modules` directory no package's script is run.
+    download: Some(Download {
+        lock: "deno.lock",
+        words: &["deno", "install", "--frozen", "--node-modules-dir=none"],
+    }),
     ..Ecosystem::NOTHING
 };
 

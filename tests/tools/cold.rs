@@ -17,6 +17,7 @@ trials! {
     a_base_that_passes_over_its_own_outputs_is_confirmed_where_no_candidate_passes: [NAMESPACES];
     what_a_download_alone_leaves_serves_cold_runs: [NAMESPACES];
     of_a_tree_whose_dependencies_cannot_be_downloaded_nothing_can_be_told: [NAMESPACES];
+    the_file_that_names_dependencies_tells_how_they_are_downloaded: [NAMESPACES];
     a_download_that_fails_on_the_base_changes_no_outcome: [NAMESPACES];
     a_file_that_changes_above_the_cache_disturbs_no_sealed_judging: [NAMESPACES];
 }
@@ -117,6 +118,29 @@ fn a_base_that_passes_over_its_own_outputs_is_confirmed_where_no_candidate_passe
     assert_eq!(verdict["baseline"]["results"][0]["outcome"], "failed", "{verdict:#}");
     assert_eq!(verdict["baseline"]["inherited"], Value::Null);
     world.assert_clean();
+}
+
+fn the_file_that_names_dependencies_tells_how_they_are_downloaded() {
+    for (file, command) in [
+        ("Cargo.lock", "cargo fetch --locked"),
+        ("go.sum", "go mod download"),
+        ("deno.lock", "deno install --frozen --node-modules-dir=none"),
+    ] {
+        let mut world = sealed();
+        let bin = world.home().join("bin");
+        let program = bin.join(command.split(' ').next().unwrap());
+        let script = "#!/bin/sh\necho \"${0##*/} $*\" | tee -a ~/shared/ran > ~/downloaded\n";
+        crate::common::write(&program, script);
+        crate::common::make_executable(&program);
+        let path = format!("{}:{}", bin.display(), world.env("PATH").to_string_lossy());
+        world.set_env("PATH", path);
+        world.write(file, "");
+        world.commit("a file that names dependencies");
+        world.attempts(&["echo more >> README"]);
+        let verdict = judged(&world, 0, &["--test", "test -s ~/downloaded"]);
+        assert_eq!(verdict["recommended"], "c1", "{file}: {verdict:#}");
+        assert_eq!(shared_lines(&world, "ran"), [command]);
+    }
 }
 
 /// A project whose dependencies a program named cargo downloads: into `~/registry`, unless there is a
