@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, StatVfsMountFlags};
@@ -134,7 +135,8 @@ fn make(mount: &Mount, sources: &Sources, done: &[&Path]) -> Result<(), Refusal>
             // wait until the whole file system is on the disk.
             let options = format!("{options},upperdir={upper},workdir={work},volatile");
             mount_overlay(at, &options).step("mounting an overlay")?;
-            require_writable(at).step("mounting an overlay")
+            let opened = forget_volatile(Path::new(&work)).and_then(|()| open_work(&work));
+            opened.and_then(|()| require_writable(at)).step("mounting an overlay")
         }
         Mount::Directory { from, .. } => {
             make_mount_point(at, sources.is_directory(from), done).step("making mount points")?;
@@ -206,6 +208,15 @@ fn mount_overlay(at: &Path, options: &str) -> io::Result<()> {
 /// its worlds, too.
 fn forget_volatile(work: &Path) -> io::Result<()> {
     match fs::remove_dir_all(work.join("work/incompat")) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Lets this user remove what the kernel makes in the directory that it works in: nobody may read it. The
+/// kernel does not look at the mode. An upper layer of another user has none.
+fn open_work(work: &str) -> io::Result<()> {
+    match fs::set_permissions(format!("{work}/work"), fs::Permissions::from_mode(0o700)) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     }

@@ -13,6 +13,7 @@ trials! {
     a_program_of_an_attempt_in_home_does_not_judge_it: [NAMESPACES];
     a_file_of_an_attempt_above_the_checkout_does_not_decide: [NAMESPACES];
     the_same_as_an_ordinary_user_who_cleans_then: [NAMESPACES, ORDINARY_USER];
+    what_git_frites_keeps_can_be_removed_by_hand: [NAMESPACES, ORDINARY_USER];
     nothing_arrives_in_directories_of_tools_outside_home: [NAMESPACES];
     what_an_attempt_left_stays_for_its_next_round_and_goes_with_it: [NAMESPACES];
     an_attempt_that_took_too_long_finds_its_home_in_its_next_round: [NAMESPACES];
@@ -96,6 +97,18 @@ fn the_same_as_an_ordinary_user_who_cleans_then() {
     assert!(own_home(&world, "1/c1").is_dir());
     frites_as_ordinary_user(&world, ["clean", "1"]).expect(0);
     assert_eq!(left_of_homes(&world, "1/c1"), [""; 0]);
+}
+
+/// The kernel makes directories that nobody but root may read beside the layers.
+fn what_git_frites_keeps_can_be_removed_by_hand() {
+    let world = world();
+    let attempt =
+        ["spawn", "-n", "1", "--", "sh", "-c", "echo more >> app; echo > ~/left; rm -r ~/bin"];
+    frites_as_ordinary_user(&world, attempt).expect(0);
+    assert!(own_home(&world, "1/c1").is_dir());
+    let script = "test $(id -u) = 0 || exec rm -r .frites; chown -R 1000:1000 ~
+        exec setpriv --reuid 1000 --regid 1000 --clear-groups rm -r .frites";
+    world.run(&world.repo, "sh", ["-c", script]).expect(0);
 }
 
 /// The layers of a candidate.
