@@ -6,9 +6,9 @@ use std::time::Duration;
 use toml::Value;
 
 use crate::config::value::{
-    AgentInput, Argv, ByteSize, EnvMode, Flaky, GuardMode, Interval, IsolateMode, LayerKind,
-    MergeStrategy, Network, NotifyMode, SandboxHome, SandboxMode, Setting, SpawnHome, SpawnWarm,
-    StateVariables, SynthesisMode, Tie, WarmMode,
+    AgentInput, Argv, ByteSize, EnvMode, Flaky, GuardMode, Interval, IsolateMode, MergeStrategy,
+    Network, NotifyMode, SandboxHome, SandboxMode, Setting, SpawnHome, StateVariables,
+    SynthesisMode, Tie, WarmMode,
 };
 use crate::model::agent_output::UsageFormat;
 use crate::model::base_tests::BaseTests;
@@ -41,6 +41,9 @@ pub enum DefaultValue {
     /// No value: the effect in words, and a value as an example.
     Unset(&'static str, &'static str),
 }
+
+/// Keys of earlier versions, which set nothing any more.
+pub const REMOVED: [&str; 2] = ["spawn.warm", "world.layer"];
 
 /// A key as the layers and the manual see it, whatever its type.
 #[derive(Clone, Copy, Debug)]
@@ -88,8 +91,13 @@ impl KeySpec {
         if self.name.contains('*') {
             return None;
         }
-        Some(format!("FRITES_{}", self.name.replace(['.', '-'], "_").to_uppercase()))
+        Some(variable(self.name))
     }
+}
+
+/// The environment variable of the key with this name.
+pub(super) fn variable(name: &str) -> String {
+    format!("FRITES_{}", name.replace(['.', '-'], "_").to_uppercase())
 }
 
 macro_rules! keys {
@@ -129,7 +137,7 @@ keys! {
     ORACLE_SOURCE: Vec<String> = "oracle.source", Is("[]"), "Patterns of files that count as source besides those of the project's languages, from the root, such as data/** or locale/*.json. A candidate that changes another file is judged once more without it.";
     ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file that the tests write, or the directory that contains such files.";
     ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "How the candidates that passed are ranked.";
-    ORACLE_WARM: WarmMode = "oracle.warm", Is("'base'"), "Whether confined candidates are first judged over the base's build outputs, or never.";
+    ORACLE_WARM: WarmMode = "oracle.warm", Is("'base'"), "Whether candidates in sealed worlds are first judged over the base's build outputs, or never.";
     SANDBOX_MODE: SandboxMode = "sandbox.mode", Is("'auto'"), "How setup, build, lint and test commands are confined: in a sealed world of their own where the system allows it, else by Landlock, else not at all (auto); in one of the first two ways (required); in a sealed world only (sealed); by Landlock only (landlock); or never (off).";
     SANDBOX_HOME: SandboxHome = "sandbox.home", Is("'user'"), "The home directory of commands that Landlock confines, which is thrown away: with links to all that lies in the user's, which they cannot write to (user), or an empty one (private). A sealed world always throws away what is written there.";
     SANDBOX_NETWORK: Network = "sandbox.network", Is("true"), "Whether commands in a sealed world can use the network; without it they have the loopback device alone.";
@@ -138,7 +146,6 @@ keys! {
     SANDBOX_PROCESSES: Option<usize> = "sandbox.processes", Unset("no limit", "512"), "The maximum number of processes of a command in a sealed world; it does not bind root.";
     SANDBOX_MEMORY: Option<ByteSize> = "sandbox.memory", Unset("no limit", "'8GiB'"), "The maximum address space of each process of a confined command.";
     SANDBOX_DISK: ByteSize = "sandbox.disk", Is("'20GiB'"), "The disk space that the commands on one tree may take in a sealed world; the one that takes more is ended.";
-    WORLD_LAYER: LayerKind = "world.layer", Is("'overlay'"), "How sealed candidates get the base's checkout and build outputs: through an overlay, or each a copy of its own, which shares blocks with the original (reflink: only where the file system can; copy: or is a whole copy).";
     SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout that are copied into worktrees and judge checkouts, as patterns in the syntax of .gitignore.";
     SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout that are copied with all files in them, as paths from the root; an entry with *, ? or [ is a pattern, as in seed.copy. The name is historical: they are never linked, so no command can change your checkout through them.";
     SPAWN_JOBS: Option<usize> = "spawn.jobs", Unset("the number of processors", "4"), "How many commands of candidates run at once.";
@@ -150,7 +157,6 @@ keys! {
     SPAWN_ISOLATE: IsolateMode = "spawn.isolate", Is("'worktree'"), "What the worktrees of a run are: linked worktrees of the repository (worktree), or repositories of their own that borrow its objects (fork).";
     SPAWN_GUARD: GuardMode = "spawn.guard", Is("'auto'"), "Whether candidates' commands and their setup run in a world in which they can write to their own worktree, a HOME of their own and the directories for temporary files only: where the system allows it (auto), only there (required), or never (off).";
     SPAWN_HOME: SpawnHome = "spawn.home", Is("'private'"), "What guarded commands write to in HOME and in the directories that tools keep elsewhere: layers of the candidate's own, which go with it and which no judging sees, where the system allows it (private), or your own files (shared).";
-    SPAWN_WARM: SpawnWarm = "spawn.warm", Is("'auto'"), "Whether new worktrees get the build outputs that judging has kept of their base: where the file system can share their blocks (auto), always, as whole copies where it cannot (on), or never (off).";
     SPAWN_WRITE: Vec<String> = "spawn.write", Is("[]"), "Further paths that guarded commands can write to; ~ is the home directory, and other relative paths begin at your checkout.";
     DIFF_EXCLUDE: Vec<String> = "diff.exclude", Is("['node_modules', 'dist', '.frites']"), "Untracked paths that are left out of captures, at any depth, as patterns in the syntax of .gitignore.";
     ENV_MODE: EnvMode = "env.mode", Is("'inherit'"), "The environment variables that candidates' and oracle commands get: all of yours, or only those that every program needs.";

@@ -245,10 +245,6 @@ impl SandboxMode {
 }
 
 choice! {
-    /// `world.layer`: how the base's layers get below a tree
-    LayerKind: "overlay" Overlay, "reflink" Reflink, "copy" Copy
-}
-choice! {
     /// `sandbox.home`
     SandboxHome: "user" User, "private" Private
 }
@@ -263,10 +259,6 @@ choice! {
 choice! {
     /// `spawn.guard`
     GuardMode: "auto" Auto, "required" Required, "off" Off
-}
-choice! {
-    /// `spawn.warm`
-    SpawnWarm: "auto" Auto, "on" On, "off" Off
 }
 choice! {
     /// `oracle.warm`

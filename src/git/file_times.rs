@@ -25,8 +25,8 @@ pub enum FileTimes {
 }
 
 impl FileTimes {
-    /// The times for the files of a checkout, by the time of a `new` file of it; none if they stay as
-    /// they are.
+    /// The times for the files of a checkout, by the time of its `new` directory; none if they stay
+    /// as they are.
     pub(super) fn stamp(self, new: &Path) -> io::Result<Option<Timestamps>> {
         if self == FileTimes::Current {
             return Ok(None);
@@ -36,39 +36,17 @@ impl FileTimes {
         let last_modification = Timespec { tv_sec: last_second, tv_nsec: 0 };
         Ok(Some(Timestamps { last_access, last_modification }))
     }
-
-    /// Gives these times to the files that git has just checked out below `root`, and to their
-    /// entries in the `index`. `new` is a file of the checkout with the time at which it was made.
-    pub(super) fn set(self, root: &Path, index: &Path, new: &Path) -> Result<()> {
-        let times = self.stamp(new);
-        times
-            .and_then(|times| times.map_or(Ok(()), |times| set(root, index, |_| Ok(times.clone()))))
-            .context(|| failure(root))
-    }
 }
 
-/// Gives the files of a checkout below `root`, and their entries in the `index`, the times that the
-/// files with these paths have below `from`.
-pub(super) fn take_from(from: &Path, root: &Path, index: &Path) -> Result<()> {
-    let times_of = |path: &OsStr| {
-        let stat = rustix::fs::lstat(from.join(path))?;
-        let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-        let tv_nsec = stat.st_mtime_nsec.try_into().unwrap_or_default();
-        let last_modification = Timespec { tv_sec: stat.st_mtime, tv_nsec };
-        Ok(Timestamps { last_access, last_modification })
-    };
-    set(root, index, times_of).context(|| failure(root))
+/// Gives these times, if any, to the files that git has just checked out below `root`, and to their
+/// entries in the `index`.
+pub(super) fn set(root: &Path, index: &Path, times: Option<&Timestamps>) -> Result<()> {
+    let Some(times) = times else { return Ok(()) };
+    set_all(root, index, times)
+        .context(|| format!("could not set the times of files in '{}'", root.display()))
 }
 
-fn failure(root: &Path) -> String {
-    format!("could not set the times of files in '{}'", root.display())
-}
-
-fn set(
-    root: &Path,
-    index: &Path,
-    times_of: impl Fn(&OsStr) -> io::Result<Timestamps>,
-) -> io::Result<()> {
+fn set_all(root: &Path, index: &Path, times: &Timestamps) -> io::Result<()> {
     let mut index = read_index(index).map_err(io::Error::other)?;
     let root = std::fs::File::open(root)?;
     for (entry, path) in index.entries_mut_with_paths() {
@@ -76,8 +54,7 @@ fn set(
             continue;
         }
         let path = OsStr::from_bytes(path);
-        let times = times_of(path)?;
-        rustix::fs::utimensat(&root, path, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+        rustix::fs::utimensat(&root, path, times, AtFlags::SYMLINK_NOFOLLOW)?;
         entry.stat = entry_stat(&rustix::fs::statat(&root, path, AtFlags::SYMLINK_NOFOLLOW)?);
     }
     index.write(Default::default()).map_err(io::Error::other)

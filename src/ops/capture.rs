@@ -7,7 +7,6 @@ use crate::git::capture::omitted::Omissions;
 use crate::git::capture::{self, CaptureSource, WorktreeSnapshot};
 use crate::git::commit::commit_tree;
 use crate::git::diff::{self, Change, ChangeStatus};
-use crate::git::layers::placed::PlacedOutputs;
 use crate::git::own_dir::{self, OwnGitDir};
 use crate::git::refs;
 use crate::git::seed::placed::PlacedSeeds;
@@ -239,7 +238,6 @@ impl Session {
             previous,
             excludes: &self.excludes,
             seeds: &self.seeded(candidate)?,
-            outputs: &PlacedOutputs::recorded_in(candidate.outputs()),
         };
         work(&source, is_real_directory(&candidate.worktree_root(), &worktree))
     }
@@ -452,8 +450,9 @@ impl Session {
             let line = format!("{}: {line}", captured.candidate.address());
             if is_serious { self.ui.warn(line) } else { self.ui.note(line) }
         }
-        let hints = captured.omissions.hints(&captured.candidate.address());
-        hints.into_iter().for_each(|hint| self.ui.hint(hint));
+        if let Some(hint) = captured.omissions.hint(&captured.candidate.address()) {
+            self.ui.hint(hint);
+        }
     }
 }
 

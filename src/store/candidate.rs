@@ -121,11 +121,6 @@ impl CandidateRef<'_> {
         self.directory().join("seeds.toml")
     }
 
-    /// The record of the build outputs that the worktree was given before the attempt began.
-    pub fn outputs(self) -> PathBuf {
-        self.directory().join("outputs")
-    }
-
     /// The file that holds the candidate's prompt.
     pub fn prompt(self) -> PathBuf {
         self.directory().join("prompt.md")

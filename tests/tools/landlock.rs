@@ -4,10 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::common::sealed::confined;
+use serde_json::Value;
+
+use crate::common::sealed::{confined, stale_project_in};
 use crate::common::{Answer, World};
 use crate::tool::{
-    LANDLOCK, LANDLOCK_SIGNALS, NAMESPACES, SECCOMP, TERMINAL, WITHOUT_LANDLOCK, trials,
+    LANDLOCK, LANDLOCK_SIGNALS, MAKE, NAMESPACES, SECCOMP, TERMINAL, WITHOUT_LANDLOCK, trials,
     without_namespaces,
 };
 use crate::traces::{assert_untouched, shared_lines, user_files};
@@ -23,6 +25,8 @@ trials! {
     a_command_that_cannot_start_is_told_as_such: [LANDLOCK];
     a_pass_is_kept_for_later_commands_of_the_same_world: [LANDLOCK];
     what_landlock_cannot_enforce_is_named: [LANDLOCK];
+    each_tree_is_judged_without_outputs_of_another: [LANDLOCK, MAKE];
+    seeds_are_there_and_never_changed: [LANDLOCK];
     directories_of_killed_judges_are_removed_and_no_others: [LANDLOCK];
     landlock_takes_the_place_of_namespaces_that_are_refused: [LANDLOCK, NAMESPACES];
     a_run_that_landlock_confines_is_judged_in_parts_wherever_landlock_can_be_had: [LANDLOCK, NAMESPACES, SECCOMP];
@@ -30,11 +34,9 @@ trials! {
     where_neither_can_be_had_commands_run_unconfined_or_not_at_all: [NAMESPACES, SECCOMP];
 }
 
-/// A world in which commands are confined by Landlock, and judged without the base's outputs.
+/// A world in which commands are confined by Landlock.
 fn restricted() -> World {
-    let mut world = confined("landlock");
-    world.set_env("FRITES_ORACLE_WARM", "never");
-    world
+    confined("landlock")
 }
 
 fn writes_reach_the_checkout_and_directories_that_are_thrown_away() {
@@ -233,6 +235,46 @@ fn what_landlock_cannot_enforce_is_named() {
     world.set_env("FRITES_SANDBOX_MEMORY", "1GiB");
     let limit = "test \"$(ulimit -v)\" = 1048576";
     world.frites(["judge", "--test", limit]).expect(0);
+}
+
+fn each_tree_is_judged_without_outputs_of_another() {
+    let world = stale_project_in(restricted());
+    world.attempts(&["rm b.src", "seq 9 > c.src"]);
+    let before = user_files(&world);
+    for jobs in ["1", "2"] {
+        let words = ["judge", "--json", "--no-cache", "-j", jobs, "--test", "make -s test"];
+        let verdict = world.frites(words).expect(0).json();
+        assert_eq!(verdict["terms"]["world"], "landlock");
+        assert_eq!(verdict["recommended"], "c2", "{verdict:#}");
+        for candidate in verdict["candidates"].as_array().unwrap() {
+            assert_eq!(candidate["stale"], Value::Null, "{verdict:#}");
+            assert_eq!(candidate["results"][0]["warm"], Value::Null, "{verdict:#}");
+        }
+        // The base and each candidate, once, with all of their sources.
+        let compiled = "a.obj a.obj a.obj b.obj b.obj c.obj";
+        assert_eq!(shared_lines(&world, "compiled").join(" "), compiled);
+        fs::remove_file(world.home().join("shared/compiled")).unwrap();
+    }
+    assert_untouched(&world, &before);
+    world.assert_clean();
+}
+
+fn seeds_are_there_and_never_changed() {
+    let mut world = restricted();
+    world.write(".git/info/exclude", "data\nlinked\n");
+    world.write("data/table", "mine");
+    world.write("linked/table", "mine");
+    world.set_env("FRITES_SEED_COPY", "data");
+    world.set_env("FRITES_SEED_LINK", "linked");
+    world.attempts(&["echo changed > README", "echo more >> README; echo x > new"]);
+    let before = user_files(&world);
+    let test = "grep -q mine linked/table; cat data/table >> ~/shared/seen; echo >> ~/shared/seen
+        echo other > data/table; test \"$(git status --porcelain)\" = ''";
+    let answer = world.frites(["judge", "--json", "--no-cache", "--test", test]).expect(0);
+    assert_eq!(answer.json()["recommended"], "c1", "{answer:?}");
+    assert_eq!(shared_lines(&world, "seen").join(" ").trim(), "mine mine mine");
+    assert_untouched(&world, &before);
+    world.assert_clean();
 }
 
 fn directories_of_killed_judges_are_removed_and_no_others() {

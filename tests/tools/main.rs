@@ -16,7 +16,6 @@ mod guard;
 mod hooks;
 mod killed;
 mod landlock;
-mod landlock_copies;
 mod landlock_tools;
 mod landlocked_attempts;
 mod live_view;
@@ -43,7 +42,6 @@ mod toolchains;
 mod traces;
 mod typing;
 mod user_directories;
-mod warm_attempts;
 mod watched;
 
 use std::process::ExitCode;
@@ -63,7 +61,6 @@ fn main() -> ExitCode {
     trials.extend(landlock::trials());
     trials.extend(landlock_tools::trials());
     trials.extend(landlocked_attempts::trials());
-    trials.extend(landlock_copies::trials());
     trials.extend(live_view::trials());
     trials.extend(lost_exit_codes::trials());
     trials.extend(manual::trials());
@@ -83,7 +80,6 @@ fn main() -> ExitCode {
     trials.extend(test_reports::trials());
     trials.extend(test_runners::trials());
     trials.extend(toolchains::trials());
-    trials.extend(warm_attempts::trials());
     trials.extend(watched::trials());
     trials.extend(typing::trials());
     trials.extend(user_directories::trials());

@@ -5,16 +5,13 @@ use serde_json::Value;
 
 use crate::common::sealed::{sealed, stale_project};
 use crate::common::{World, poll};
-use crate::tool::{MAKE, NAMESPACES, NO_REFLINKS, PYTHON, trials};
+use crate::tool::{MAKE, NAMESPACES, PYTHON, trials};
 use crate::traces::shared_lines;
 
 trials! {
     a_tool_that_stumbles_over_the_overlay_gives_the_verdict_of_an_open_world: [NAMESPACES, PYTHON];
     a_silent_stumble_over_outputs_does_not_change_the_recommendation: [NAMESPACES, PYTHON];
     the_bases_files_are_older_than_all_that_is_written_later: [NAMESPACES];
-    with_copied_layers_no_tool_stumbles: [NAMESPACES, PYTHON];
-    copies_are_judged_over_the_bases_outputs_and_keep_nothing_that_a_tree_deletes: [NAMESPACES, MAKE];
-    layers_that_cannot_share_blocks_are_refused: [NAMESPACES, NO_REFLINKS];
     a_run_leaves_what_its_base_built_for_later_commands: [NAMESPACES, MAKE];
     what_the_base_built_beside_unguarded_attempts_is_not_kept: [NAMESPACES, MAKE];
     each_round_is_judged_over_what_the_base_built: [NAMESPACES, MAKE];
@@ -101,43 +98,6 @@ fn the_bases_files_are_older_than_all_that_is_written_later() {
     assert_eq!(verdict["recommended"], "c1", "{verdict:#}");
     assert_eq!(verdict["baseline"]["results"][0]["outcome"], "passed", "{verdict:#}");
     world.assert_clean();
-}
-
-fn with_copied_layers_no_tool_stumbles() {
-    let mut world = renaming_project();
-    world.set_env("FRITES_WORLD_LAYER", "copy");
-    for rename in RENAMES {
-        let test = format!("echo built > out; {rename} && grep -q right lib/lib.txt");
-        let verdict = judged_with(&world, &test);
-        assert_eq!(verdict["recommended"], "c1", "{verdict:#}");
-        assert_eq!(verdict["candidates"][0]["stale"], Value::Null);
-    }
-    world.assert_clean();
-}
-
-fn copies_are_judged_over_the_bases_outputs_and_keep_nothing_that_a_tree_deletes() {
-    let mut world = stale_project();
-    world.set_env("FRITES_WORLD_LAYER", "copy");
-    let change =
-        "case $FRITES_CANDIDATE in x) echo more >> a.src;; y) rm a.src b.src; seq 9 > c.src;; esac";
-    world.frites(["spawn", "-c", "x", "-c", "y", "--", "sh", "-c", change]).expect(0);
-    let test = "test -e a.src || ! test -e b.src || exit 7; make -s test";
-    let verdict = judged_with(&world, test);
-    assert_eq!(verdict["recommended"], "x", "{verdict:#}");
-    let compiled = std::fs::read_to_string(world.home().join("shared/compiled")).unwrap();
-    let count = |name: &str| compiled.lines().filter(|line| *line == name).count();
-    // The base, the first candidate, and its confirmation; the other source is not compiled by the
-    // first candidate.
-    assert_eq!([count("a.obj"), count("b.obj"), count("c.obj")], [3, 2, 1], "{compiled}");
-    world.assert_clean();
-}
-
-fn layers_that_cannot_share_blocks_are_refused() {
-    let mut world = sealed();
-    world.attempts(&["echo changed > README"]);
-    world.set_env("FRITES_WORLD_LAYER", "reflink");
-    let answer = world.frites(["judge", "--test", "true"]);
-    answer.refuses(128, "`world.layer` is reflink, and files in '");
 }
 
 /// The lines that commands added to a file in `shared` since the last call, sorted.

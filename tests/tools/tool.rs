@@ -89,7 +89,6 @@ tools! {
         "`unshare` cannot make namespaces, or mount an overlay in them";
     NODE: "node --version", "node is not installed";
     NEXTEST: "cargo nextest --version", "cargo-nextest is not installed";
-    NO_REFLINKS: "echo > a && ! cp --reflink=always a b", "files can share blocks on this disk";
     NPM: "npm --version", "npm is not installed";
     ORDINARY_USER: "test $(id -u) != 0 || setpriv --reuid 1000 --regid 1000 --clear-groups git-frites --version",
         "root cannot start the program as another user here";

@@ -42,8 +42,6 @@ pub struct Omissions {
     pub unholdable: BTreeMap<TreePath, &'static str>,
     /// The paths that are ignored by rules which the attempt itself added.
     pub newly_ignored: BTreeSet<TreePath>,
-    /// The build outputs of the base that the worktree was given, and that nothing ignores any more.
-    pub given: BTreeSet<TreePath>,
     /// The line about commits in the attempt's own git directory that cannot be read.
     pub unread: Option<String>,
     /// The line about what is no regular file in that directory. It is no work.
@@ -82,30 +80,17 @@ impl Omissions {
                 show(first)
             ));
         }
-        if let Some(first) = self.given.first() {
-            lines.push(format!(
-                "left out: {} that the worktree began with, such as '{}'",
-                count(self.given.len(), "build output"),
-                show(first)
-            ));
-        }
         lines.extend(self.special.iter().chain(&self.unread).cloned());
         lines
     }
 
-    /// What to type where paths were left out that a capture can hold. `address` is the candidate's.
-    pub fn hints(&self, address: &str) -> Vec<String> {
-        let hint = |path: &TreePath, command: &str| {
-            let lossy = path.lossy();
-            let path = shell_words::quote(&lossy);
-            format!(
-                "to capture such a file: `git frites exec {address} -- {command} {path}`, and then `git frites capture {address}`"
-            )
-        };
-        let ignored = self.newly_ignored.first().map(|path| hint(path, "git add -f"));
-        // Only what was written since is the attempt's.
-        let given = self.given.first().map(|path| hint(path, "touch"));
-        ignored.into_iter().chain(given).collect()
+    /// What to type where a path was left out that a capture can hold. `address` is the candidate's.
+    pub fn hint(&self, address: &str) -> Option<String> {
+        let lossy = self.newly_ignored.first()?.lossy();
+        let path = shell_words::quote(&lossy);
+        Some(format!(
+            "to capture such a file: `git frites exec {address} -- git add -f {path}`, and then `git frites capture {address}`"
+        ))
     }
 }
 

@@ -199,10 +199,6 @@ impl Scan {
             // The user's file, not the attempt's.
             return;
         }
-        if source.outputs.still_hold(source.worktree, path) {
-            self.omissions.given.insert(TreePath::new(path));
-            return;
-        }
         let is_excluded = source.excludes.hides(path);
         if let Some(directory) = path.strip_suffix(b"/") {
             let directory = TreePath::new(directory);

@@ -3,7 +3,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::git::capture::excludes::Excludes;
-use crate::git::layers::placed::PlacedOutputs;
 use crate::git::seed::placed::PlacedSeeds;
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
@@ -26,15 +25,13 @@ pub struct CaptureSource<'a> {
     pub excludes: &'a Excludes,
     /// The seeds that the worktree was given before the attempt began.
     pub seeds: &'a PlacedSeeds,
-    /// The build outputs that it was given.
-    pub outputs: &'a PlacedOutputs,
 }
 
 impl CaptureSource<'_> {
     /// True if a path of the worktree still has what it was given before the attempt began. A
     /// directory ends in a slash.
     pub fn still_has_given(&self, path: &[u8]) -> bool {
-        self.seeds.still_hold(self.worktree, path) || self.outputs.still_hold(self.worktree, path)
+        self.seeds.still_hold(self.worktree, path)
     }
 
     /// The paths of an index whose entries are seeds.

@@ -7,7 +7,6 @@ use fastrand::Rng;
 
 use super::*;
 use crate::git::capture::excludes::Excludes;
-use crate::git::layers::placed::PlacedOutputs;
 use crate::git::seed::placed::PlacedSeeds;
 
 const DIRECTORIES: [&str; 7] = ["", "src", "src/deep", "a-b", "a", "node_modules", "build"];
@@ -180,7 +179,6 @@ fn files_read_in_process_are_those_that_git_reads() {
         indexes.iter().for_each(|copy| copy_index(&own, copy).expect("copied"));
         let branch = RefName::new("refs/heads/none");
         let seeds = PlacedSeeds::default();
-        let outputs = PlacedOutputs::recorded_in(place.directory.join("no outputs"));
         let source = |index| CaptureSource {
             worktree: &place.worktree,
             branch: &branch,
@@ -189,7 +187,6 @@ fn files_read_in_process_are_those_that_git_reads() {
             previous: None,
             excludes: &excludes,
             seeds: &seeds,
-            outputs: &outputs,
         };
         for capture in 0..3 {
             (0..random.usize(..8)).for_each(|_| edit(&place.worktree, &mut random));

@@ -4,7 +4,8 @@ use crate::git::program;
 use crate::git::repo::Repo;
 
 /// The reason why git must check files out here; none if the fan-out writer gives the same files.
-/// `gix` is opened in a new worktree, whose configuration may differ from that of the checkout.
+/// `gix` is opened in a new worktree, whose configuration may differ from that of the checkout, or
+/// has the configuration from before commands ran.
 pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
     let config = gix.config_snapshot();
     let is = |key: &str, value: bool| config.boolean(key) == Some(value);
@@ -13,8 +14,7 @@ pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
         let remotes = config.plumbing().sections_by_name("remote");
         remotes.is_some_and(|mut all| all.any(|remote| remote.value("promisor").is_some()))
     };
-    let reasons: [(&str, bool); 8] = [
-        ("its configuration is replaced while commands run", repo.overrides().is_redirected()),
+    let reasons: [(&str, bool); 7] = [
         ("it is a partial clone", has("extensions.partialClone") || promisor()),
         ("its checkouts are sparse", is("core.sparseCheckout", true)),
         ("core.fileMode is false", is("core.fileMode", false)),

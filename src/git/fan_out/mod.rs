@@ -11,24 +11,31 @@ mod sharing;
 mod template;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::Timestamps;
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
+use crate::git::cli::Git;
 use crate::git::fan_out::conversion::Conversion;
 use crate::git::fan_out::recycle::Taken;
 use crate::git::fan_out::template::IndexTemplate;
 use crate::git::fan_out::writer::Fan;
-use crate::git::file_times::FileTimes;
+use crate::git::file_times::{self, FileTimes};
 use crate::git::repo::Repo;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
 
 /// The directories that are open at the same time. A process may often open 1,024 files.
 const OPEN_DIRECTORIES: usize = 256;
+
+/// A directory without files that gets those of a commit, and the place of its index.
+pub(super) struct Place<'a> {
+    pub path: &'a Path,
+    pub index: PathBuf,
+}
 
 /// Checks the files of `commit` out into registered worktrees without files, whose HEADs are at
 /// that commit. They take what they can from worktrees that are parked in the directory `parked`.
@@ -43,33 +50,83 @@ pub fn populate(
     parked: Option<&Path>,
 ) -> Result<()> {
     let Some(first) = worktrees.first() else { return Ok(()) };
-    let reason = match Plan::new(repo, first, commit, times) {
+    let places: Vec<Place<'_>> = worktrees
+        .iter()
+        .map(|worktree| Place { path: &worktree.path, index: worktree.index() })
+        .collect();
+    let stamp = stamp(times, &first.path)?;
+    let is_redirected = repo.overrides().is_redirected();
+    let plan = match is_redirected {
+        true => Err(Error::internal("its configuration is replaced while commands run")),
+        false => repo
+            .open_worktree(&first.path)
+            .and_then(|gix| Plan::new(repo, gix, &first.git(), commit, stamp.clone())),
+    };
+    let reason = match plan {
         Ok(plan) => {
             // A failure here is one of the spawn: files of another attempt may be in the way.
             let taken = match parked.filter(|_| plan.takes_files(times)) {
-                Some(root) => recycle::take_all(root, worktrees, &plan.index)?,
+                Some(root) => recycle::take_all(root, &places, &plan.index)?,
                 None => Vec::new(),
             };
-            plan.write(repo, worktrees, &taken)
+            plan.write(repo, &places, &taken)
         }
         Err(error) => Err(error),
     };
-    let reason = match reason {
-        Ok(None) => return Ok(()),
-        Ok(Some(reason)) => reason,
-        Err(error) => error.message,
-    };
-    tracing::debug!(%reason, "git checks the files out");
+    if is_written(reason) {
+        return Ok(());
+    }
     parallel::map(worktrees, |worktree| {
         worktree.populate()?;
-        let new = worktree.path.join(".git");
-        if let Err(reason) = times.set(&worktree.path, &worktree.index(), &new) {
+        if let Err(reason) = file_times::set(&worktree.path, &worktree.index(), stamp.as_ref()) {
             // That only costs git some time later.
             tracing::debug!(reason = reason.message, "files keep their times");
         }
         Ok(())
     })?;
     Ok(())
+}
+
+/// Checks all files of a commit out into an empty directory, and writes their index, in the version
+/// that [`crate::git::index_bytes`] reads. Neither a sparse checkout nor the configuration that
+/// commands have changed meanwhile counts.
+pub fn check_out(
+    repo: &Repo,
+    commit: &Oid,
+    into: &Path,
+    index: &Path,
+    times: FileTimes,
+) -> Result<()> {
+    let stamp = stamp(times, into)?;
+    let git = repo.git().work_tree(into).index(index);
+    let written = match repo.overrides().has_other_rules() {
+        true => Err(Error::internal("its attributes were changed while commands run")),
+        false => Plan::new(repo, repo.gix(), &git, commit, stamp.clone()).and_then(|plan| {
+            plan.write(repo, &[Place { path: into, index: index.to_owned() }], &[])
+        }),
+    };
+    if is_written(written) {
+        return Ok(());
+    }
+    let call = git.call("-c").args(["core.sparseCheckout=false", "-c", "index.version=2"]);
+    call.args(["read-tree", "--reset", "-u", commit.as_str()]).run()?;
+    file_times::set(into, index, stamp.as_ref())
+}
+
+/// The times of files in a new directory.
+fn stamp(times: FileTimes, directory: &Path) -> Result<Option<Timestamps>> {
+    times.stamp(directory).context(|| format!("could not read '{}'", directory.display()))
+}
+
+/// True if all files were written; false if git must write some, by the reason or the failure.
+fn is_written(written: Result<Option<String>>) -> bool {
+    let reason = match written {
+        Ok(None) => return true,
+        Ok(Some(reason)) => reason,
+        Err(error) => error.message,
+    };
+    tracing::debug!(%reason, "git checks the files out");
+    false
 }
 
 /// True if git's own files for these entries certainly are their blobs, whatever their paths.
@@ -91,9 +148,14 @@ struct Plan {
 }
 
 impl Plan {
-    /// Fails with the reason if git must write the files.
-    fn new(repo: &Repo, first: &Worktree, commit: &Oid, times: FileTimes) -> Result<Plan> {
-        let gix = repo.open_worktree(&first.path)?;
+    /// Fails with the reason if git must write the files. `git` asks about attributes.
+    fn new(
+        repo: &Repo,
+        gix: gix::Repository,
+        git: &Git,
+        commit: &Oid,
+        stamp: Option<Timestamps>,
+    ) -> Result<Plan> {
         if let Some(reason) = fallback::reason(repo, &gix) {
             return Err(Error::internal(reason));
         }
@@ -101,10 +163,7 @@ impl Plan {
         let (hash, shared) = (gix.object_hash(), gix.clone().into_sync());
         let tree = repo.commit(commit)?.tree;
         let template = IndexTemplate::new(&shared, hash, &index, &tree)?;
-        let conversions = Conversion::all(&first.git(), &gix, &index, commit)?;
-        let stamp = times
-            .stamp(&first.path.join(".git"))
-            .context(|| format!("could not read '{}'", first.path.display()))?;
+        let conversions = Conversion::all(git, &gix, &index, commit)?;
         Ok(Plan { gix, index, template, conversions, stamp })
     }
 
@@ -117,18 +176,13 @@ impl Plan {
 
     /// Writes the files that are not `taken`, and the indexes. Gives the reason if something is left
     /// to git.
-    fn write(
-        self,
-        repo: &Repo,
-        worktrees: &[&Worktree],
-        taken: &[Taken],
-    ) -> Result<Option<String>> {
+    fn write(self, repo: &Repo, places: &[Place<'_>], taken: &[Taken]) -> Result<Option<String>> {
         let Plan { gix, index, template, conversions, stamp } = self;
         let fan = Fan::new(repo, gix, &index, conversions, stamp);
-        // Each worktree needs an open directory on every thread.
+        // Each place needs an open directory on every thread.
         let at_once = (OPEN_DIRECTORIES / parallel::threads()).max(1);
         let mut left = None;
-        for (at, group) in worktrees.chunks(at_once).enumerate() {
+        for (at, group) in places.chunks(at_once).enumerate() {
             let taken = taken.chunks(at_once).nth(at).unwrap_or_default();
             let written = fan.write(group, taken)?;
             template.write_indexes(group, taken, &written)?;

@@ -25,9 +25,9 @@ use crate::fs::regular;
 use crate::fs::trash::{self, Bin};
 use crate::fs::tree::delete_tree;
 use crate::git::directories::{Directory, directories};
+use crate::git::fan_out::Place;
 use crate::git::index::{entry_at, read_index};
 use crate::git::stat::entry_stat;
-use crate::git::worktree::Worktree;
 
 /// The place in a new worktree of the parked one whose files it takes.
 const STAGE: &str = ".frites-parked";
@@ -38,25 +38,25 @@ pub type Taken = Vec<Option<EntryStat>>;
 
 /// Gives each of these new worktrees, which have no files, those files of `index` that a worktree
 /// parked in `root` has. All files of `index` are stored as they are.
-pub fn take_all(root: &Path, worktrees: &[&Worktree], index: &State) -> Result<Vec<Taken>> {
+pub fn take_all(root: &Path, places: &[Place<'_>], index: &State) -> Result<Vec<Taken>> {
     let Some(directories) = directories(index) else { return Ok(Vec::new()) };
-    parallel::map(worktrees, |worktree| take(root, worktree, index, &directories))
+    parallel::map(places, |place| take(root, place.path, index, &directories))
 }
 
 fn take(
     root: &Path,
-    worktree: &Worktree,
+    worktree: &Path,
     index: &State,
     directories: &[Directory<'_>],
 ) -> Result<Taken> {
-    let stage = worktree.path.join(STAGE);
+    let stage = worktree.join(STAGE);
     let nothing = || vec![None; index.entries().len()];
     // Of several processes one gets it.
     if !trash::parked(root).into_iter().any(|parked| fs::rename(parked, &stage).is_ok()) {
         return Ok(nothing());
     }
-    let failed = || format!("could not recycle a worktree in '{}'", worktree.path.display());
-    match recycle(&stage, &worktree.path, index, directories) {
+    let failed = || format!("could not recycle a worktree in '{}'", worktree.display());
+    match recycle(&stage, worktree, index, directories) {
         Ok(taken) => Ok(taken),
         Err(reason) => {
             tracing::debug!(%reason, "a parked worktree is not recycled");
@@ -64,7 +64,7 @@ fn take(
             if stage.exists() {
                 fs::rename(&stage, Bin::new(root)?.worktree()).context(failed)?;
             }
-            for entry in fs::read_dir(&worktree.path).context(failed)? {
+            for entry in fs::read_dir(worktree).context(failed)? {
                 let entry = entry.context(failed)?;
                 if entry.file_name() != ".git" {
                     delete_tree(&entry.path()).context(failed)?;

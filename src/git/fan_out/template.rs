@@ -5,12 +5,12 @@ use gix::index::write::{Extensions, Options};
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
+use crate::git::fan_out::Place;
 use crate::git::fan_out::recycle::Taken;
 use crate::git::fan_out::writer::Written;
 use crate::git::index::cached_tree;
 use crate::git::index_bytes::{HEADER, entry_length, put_stat};
 use crate::git::repo::from_oid;
-use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
 
 /// An index file without stat data and checksum, with its extension of cached trees: git and a
@@ -57,16 +57,16 @@ impl IndexTemplate {
         Ok(IndexTemplate { bytes, entries, hash })
     }
 
-    /// Writes the index of each worktree, with the stat data of the files that it has `taken` (for
-    /// each worktree, or for none) and of those that were written.
+    /// Writes the index of each place, with the stat data of the files that it has `taken` (for
+    /// each place, or for none) and of those that were written.
     pub fn write_indexes(
         &self,
-        worktrees: &[&Worktree],
+        places: &[Place<'_>],
         taken: &[Taken],
         written: &Written,
     ) -> Result<()> {
-        let places: Vec<usize> = (0..worktrees.len()).collect();
-        parallel::map(&places, |at| {
+        let all: Vec<usize> = (0..places.len()).collect();
+        parallel::map(&all, |at| {
             // A hash stands at the end.
             let mut bytes = Vec::with_capacity(self.bytes.len() + self.hash.len_in_bytes());
             bytes.extend_from_slice(&self.bytes);
@@ -75,7 +75,7 @@ impl IndexTemplate {
                     put_stat(stat, &mut bytes[*place..]);
                 }
             }
-            let stats = written.stats.chunks_exact(worktrees.len());
+            let stats = written.stats.chunks_exact(places.len());
             for (entry, stats) in written.entries.iter().zip(stats) {
                 let place = self.entries[*entry];
                 put_stat(&stats[*at], &mut bytes[place..]);
@@ -85,8 +85,8 @@ impl IndexTemplate {
             let checksum = hasher.try_finalize();
             let checksum = checksum.map_err(|e| Error::internal(format!("a checksum: {e}")))?;
             bytes.extend_from_slice(checksum.as_slice());
-            let file = worktrees[*at].index();
-            fs::write(&file, bytes).context(|| format!("could not write '{}'", file.display()))
+            let file = &places[*at].index;
+            fs::write(file, bytes).context(|| format!("could not write '{}'", file.display()))
         })?;
         Ok(())
     }

@@ -13,13 +13,13 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::directory::{DIRECTORY, open_or_make};
 use crate::fs::parallel;
+use crate::git::fan_out::Place;
 use crate::git::fan_out::conversion::Conversion;
 use crate::git::fan_out::recycle::Taken;
 use crate::git::fan_out::sharing::Sharing;
 use crate::git::loose::LooseObjects;
 use crate::git::repo::{Repo, to_oid};
 use crate::git::stat::entry_stat;
-use crate::git::worktree::Worktree;
 use crate::model::path::file_name;
 
 /// The files of one directory that a thread writes in one go.
@@ -89,15 +89,15 @@ impl<'a> Fan<'a> {
         Fan { gix, repo, index, conversions, times, sharing: Sharing::default() }
     }
 
-    /// Writes the files to each of these worktrees, which have none but those that are `taken`: for
-    /// each worktree, or for none.
-    pub fn write(&self, worktrees: &[&Worktree], taken: &[Taken]) -> Result<Written> {
-        let open = |worktree: &&Worktree| {
-            let root = rustix::fs::open(&worktree.path, DIRECTORY, Mode::empty());
+    /// Writes the files to each of these places, which have none but those that are `taken`: for
+    /// each place, or for none.
+    pub fn write(&self, places: &[Place<'_>], taken: &[Taken]) -> Result<Written> {
+        let open = |place: &Place<'_>| {
+            let root = rustix::fs::open(place.path, DIRECTORY, Mode::empty());
             root.map_err(io::Error::from)
-                .context(|| format!("could not open '{}'", worktree.path.display()))
+                .context(|| format!("could not open '{}'", place.path.display()))
         };
-        let roots: Vec<OwnedFd> = worktrees.iter().map(open).collect::<Result<_>>()?;
+        let roots: Vec<OwnedFd> = places.iter().map(open).collect::<Result<_>>()?;
         let directories = self.directories();
         let units: Vec<Unit<'_>> = directories
             .iter()

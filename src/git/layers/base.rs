@@ -15,17 +15,13 @@ use gix::bstr::ByteSlice;
 use crate::error::{IoContext, Result};
 use crate::fs::tree::{self, is_empty};
 use crate::fs::walk::{EntryState, visit};
-use crate::git::cli::Git;
 use crate::git::fan_out;
 use crate::git::file_times::FileTimes;
 use crate::git::index::read_index;
+use crate::git::layers::forget_opaque;
 use crate::git::layers::written::wait_for_next_step;
-use crate::git::layers::{check_out, forget_opaque};
 use crate::git::repo::{Repo, digest};
 use crate::model::oid::Oid;
-
-/// The file with the path of the checkout in which outputs were made.
-const PLACE: &str = "place";
 
 /// The file that is there if the base passed when its commands left the outputs.
 const PASSED: &str = "passed";
@@ -65,13 +61,6 @@ impl BaseLayer {
     /// The directory of all layers.
     pub fn dir(&self) -> &Path {
         &self.dir
-    }
-
-    /// True if a copy in this directory can share its blocks with a file of the layers. Nothing is
-    /// left there.
-    pub fn shares_blocks_with(&self, directory: &Path) -> bool {
-        let Ok(scratch) = tempfile::tempdir_in(directory) else { return false };
-        reflink_copy::reflink(self.index(), scratch.path().join("index")).is_ok()
     }
 
     /// The base's tracked files and seeds.
@@ -159,12 +148,11 @@ impl BaseLayer {
 
     /// Makes the directory, and checks a commit out into it. Its files are older than all that is
     /// written later, counted in whole seconds.
-    pub fn check_out(&self, git: &Git, commit: &Oid) -> Result<()> {
+    pub fn check_out(&self, repo: &Repo, commit: &Oid) -> Result<()> {
         let sources = self.sources();
         fs::create_dir_all(&sources)
             .context(|| format!("could not make '{}'", sources.display()))?;
-        check_out(git, commit, &sources, &self.index())?;
-        FileTimes::LastSecond.set(&sources, &self.index(), &self.index())
+        fan_out::check_out(repo, commit, &sources, &self.index(), FileTimes::LastSecond)
     }
 
     /// Takes what the base's commands wrote, so that trees that are judged from now on find it. The
@@ -218,18 +206,6 @@ impl BaseLayer {
     /// True if the base's own commands left outputs and failed, as far as is known.
     pub fn has_failed(&self) -> bool {
         self.outputs().is_some() && !self.dir.join(PASSED).exists()
-    }
-
-    /// Notes the path at which the base's commands saw their checkout.
-    pub fn note_place(&self, checkout: &Path) -> Result<()> {
-        let file = self.dir.join(PLACE);
-        fs::write(&file, checkout.as_os_str().as_bytes())
-            .context(|| format!("could not write '{}'", file.display()))
-    }
-
-    /// The path at which the base's commands saw their checkout, if it was not that of the user's.
-    pub fn place(&self) -> Option<PathBuf> {
-        fs::read(self.dir.join(PLACE)).ok().map(|bytes| OsStr::from_bytes(&bytes).into())
     }
 
     /// Forgets what the base's commands left in its checkout.

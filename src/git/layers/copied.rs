@@ -57,16 +57,6 @@ pub fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a file or a link to a path where there is nothing, with its mode and its time of change.
-pub(super) fn copy_one(from: &Path, to: &Path) -> io::Result<()> {
-    let meta = EntryState::of(from)?;
-    if meta.is_symlink() {
-        symlink(fs::read_link(from)?, to)?;
-        return meta.set_times(to);
-    }
-    copy_file(from, to, &meta)
-}
-
 /// Removes what an entry of a layer hides in those below it. True if that was a directory.
 fn clear(from: &Path, meta: &EntryState, to: &Path) -> io::Result<bool> {
     let Ok(old) = fs::symlink_metadata(to) else { return Ok(false) };

@@ -250,7 +250,7 @@ mod tests {
         fs::create_dir(place("repo")).expect("made");
         let (repo, [base, _]) = repository(&place("repo"), "");
         let layer = BaseLayer::at(place("base"));
-        layer.check_out(&repo.git(), &base).expect("checked out");
+        layer.check_out(&repo, &base).expect("checked out");
         fs::create_dir_all(place("room/outside")).expect("made");
         let file = tree(&repo, &[("100644", "file", store(&repo, "blob", b"hostile\n"))]);
         let link = store(&repo, "blob", place("room/outside").as_os_str().as_bytes());
@@ -300,7 +300,7 @@ mod tests {
             fs::create_dir(place("repo")).expect("made");
             let (repo, [base, new]) = repository(&place("repo"), attributes);
             let layer = BaseLayer::at(place("base"));
-            layer.check_out(&repo.git(), &base).expect("checked out");
+            layer.check_out(&repo, &base).expect("checked out");
             let (into, index) = (place("into"), place("index"));
             let done = write(&repo, &layer, [&base, &new], &Seeds::default(), &into, &index);
             assert!(done.expect("written"));

@@ -3,9 +3,7 @@
 pub mod base;
 pub mod copied;
 pub mod difference;
-pub mod given;
 pub mod inherited;
-pub mod placed;
 pub mod written;
 
 use std::io;
@@ -13,20 +11,8 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use crate::error::Result;
-use crate::git::cli::Git;
-use crate::model::oid::Oid;
-
 /// The mark of a directory in an upper layer that hides those below it (overlayfs, `userxattr`).
 const OPAQUE: &str = "user.overlay.opaque";
-
-/// Checks all files of a commit out into a directory, and writes its index, in the version that
-/// [`crate::git::index_bytes`] reads. A sparse checkout is the user's own.
-pub fn check_out(git: &Git, commit: &Oid, into: &Path, index: &Path) -> Result<()> {
-    let git = git.clone().work_tree(into).index(index);
-    let call = git.call("-c").args(["core.sparseCheckout=false", "-c", "index.version=2"]);
-    call.args(["read-tree", "--reset", "-u", commit.as_str()]).run()
-}
 
 /// Lets a directory of an upper layer show those below it.
 fn forget_opaque(dir: &Path) -> io::Result<()> {

@@ -83,16 +83,6 @@ pub fn find(repo: &Repo, seeds: &Seeds, base: &Oid) -> Result<BackLeads> {
     Ok(leads)
 }
 
-/// True if a file with this path makes commands use files below `checkout`, a path without links.
-pub fn leads_to(path: &TreePath, file: &Path, checkout: &Path) -> bool {
-    // CMake refuses to build with the cache of another directory.
-    file_name(path) == b"CMakeCache.txt"
-        || targets(path, file)
-            .iter()
-            .flat_map(|target| places(target))
-            .any(|p| p.starts_with(checkout))
-}
-
 impl BackLeads {
     /// What to tell the user. `own` are the files that commands should use, such as `the judged
     /// ones`.

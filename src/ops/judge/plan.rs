@@ -73,7 +73,7 @@ pub fn start_at_head(
     world: WorldKind,
 ) -> Result<Option<StartOutputs>> {
     let commands = &planned.oracle.commands;
-    if commands.is_empty() || world == WorldKind::Open {
+    if commands.is_empty() || world != WorldKind::Sealed {
         return Ok(None);
     }
     let options = JudgeOptions::default();
@@ -129,7 +129,12 @@ impl OraclePlan {
                 let digest = session.seeds(base)?.digest()?;
                 let cache = open_cache(session, commands, &own, digest)?;
                 let judged = JudgedTree::of(repo, *base)?;
-                let start = start_of(session, &cache, &judged, options.may_be_warm(session))?;
+                let start = match settings.world {
+                    WorldKind::Sealed => {
+                        start_of(session, &cache, &judged, options.may_be_warm(session))?
+                    }
+                    WorldKind::Landlock | WorldKind::Open => None,
+                };
                 let mut candidates = (0, 0);
                 for candidate in run.into_iter().flat_map(|run| session.store.candidates(run)) {
                     let Some(capture) = candidate.latest()? else { continue };

@@ -1,9 +1,7 @@
 //! The choice of the worlds that oracle commands run in.
-use std::path::Path;
-
 use crate::config::keys;
-use crate::config::value::{ByteSize, LayerKind, Network, SandboxHome, SandboxMode};
-use crate::error::{Error, Result, describe};
+use crate::config::value::{ByteSize, Network, SandboxHome, SandboxMode};
+use crate::error::{Error, Result};
 use crate::git::seed::find::Seeds;
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::oid::Oid;
@@ -54,11 +52,7 @@ pub fn choose(session: &Session) -> Result<WorldKind> {
 /// The reason why no sealed world can be made here; none if one can.
 fn refusal_of_worlds(session: &Session) -> Result<Option<String>> {
     let room = CheckoutRoom::sealed(&session.store, &pool::home(&session.repo)?)?;
-    let refusal = probe::refusal(room.path());
-    if refusal.is_none() && session.config.get(keys::WORLD_LAYER) == LayerKind::Reflink {
-        require_reflinks(room.path())?;
-    }
-    Ok(refusal)
+    Ok(probe::refusal(room.path()))
 }
 
 /// Names the settings that Landlock cannot enforce.
@@ -100,19 +94,6 @@ pub fn keeps_outcomes(session: &Session, world: WorldKind) -> bool {
     world != WorldKind::Open || session.config.get(keys::SANDBOX_MODE) == SandboxMode::Off
 }
 
-/// Fails if files below a directory cannot share their blocks.
-fn require_reflinks(dir: &Path) -> Result<()> {
-    pool::share_blocks(dir).map_err(|e| {
-        Error::fatal(format!(
-            "`world.layer` is reflink, and files in '{}' cannot share blocks: {}",
-            dir.display(),
-            describe(&e)
-        ))
-        .hint("use whole copies: `git config frites.world.layer copy`")
-        .hint("or none: `git config frites.world.layer overlay`")
-    })
-}
-
 /// The settings of worlds of this kind; none of the open one.
 pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     let config = &session.config;
@@ -125,7 +106,6 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
         processes: config.get(keys::SANDBOX_PROCESSES).map(|n| n as u64),
         memory: config.get(keys::SANDBOX_MEMORY).map(|ByteSize(bytes)| bytes),
         disk: config.get(keys::SANDBOX_DISK).0,
-        layer: config.get(keys::WORLD_LAYER),
         private_home: config.get(keys::SANDBOX_HOME) == SandboxHome::Private,
         layers: config.get(keys::LIMITS_LAYERS).0,
     })
@@ -142,14 +122,16 @@ pub fn watched_commands(options: &OracleOptions) -> WatchedCommands {
     }
 }
 
-/// The checkouts for a base over its outputs; none if nothing confines commands.
+/// The checkouts for a base in sealed worlds; none if its commands run in another world.
 pub fn checkouts<'a>(
     session: &'a Session,
     options: &OracleOptions,
     base: &Oid,
     seeds: &Seeds,
 ) -> Result<Option<SealedCheckouts<'a>>> {
-    let Some(sandbox) = &options.sandbox else { return Ok(None) };
+    let (WorldKind::Sealed, Some(sandbox)) = (options.world, &options.sandbox) else {
+        return Ok(None);
+    };
     let home = session.home.as_deref();
     SealedCheckouts::open(&session.store, home, seeds.clone(), *base, sandbox.clone()).map(Some)
 }

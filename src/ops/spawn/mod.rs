@@ -5,6 +5,7 @@ pub mod checkpoint;
 pub mod command;
 pub mod cost_limit;
 pub mod guard;
+mod kept_downloads;
 mod landlocked;
 pub mod later;
 pub mod limits;
@@ -17,7 +18,6 @@ pub mod resume;
 mod stopped_agents;
 pub mod synthesis;
 mod waiting;
-mod warm;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -327,12 +327,10 @@ pub fn populate_all(
 ) -> Result<Vec<Prepared>> {
     let places: Vec<(&Name, &Worktree)> = names.iter().zip(worktrees).collect();
     let plain = places.iter().filter(|(name, _)| run.seed(name).is_none());
-    let plain = plain.map(|(name, worktree)| (session.store.candidate(run, name), *worktree));
-    let (plain, worktrees): (Vec<_>, Vec<&Worktree>) = plain.map(|p| (p, p.1)).unzip();
+    let plain: Vec<&Worktree> = plain.map(|(_, worktree)| *worktree).collect();
     let root = session.store.worktrees(run.worktree_root.as_deref());
     let parked = (session.config.get(keys::POOL_SIZE) > 0).then_some(root.as_path());
-    fan_out::populate(&session.repo, &worktrees, &run.base, preparation.file_times(), parked)?;
-    preparation.give_outputs(session, &plain)?;
+    fan_out::populate(&session.repo, &plain, &run.base, preparation.file_times(), parked)?;
     let places: Vec<(usize, (&Name, &Worktree))> = places.into_iter().enumerate().collect();
     let made = process::in_parallel(process::processors(), &places, |(at, (name, worktree))| {
         if let Some(tree) = run.seed(name) {

@@ -10,7 +10,7 @@ use crate::git::file_times::FileTimes;
 use crate::git::seed::find::{self, Seeds};
 use crate::git::seed::leads_back;
 use crate::git::seed::placed::{PlacedSeeds, SeedContents};
-use crate::git::worktree::{self, Worktree};
+use crate::git::worktree;
 use crate::model::candidate::State;
 use crate::model::env;
 use crate::model::name::Name;
@@ -23,7 +23,6 @@ use crate::ops::log_end;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::guard::{self, Guard};
-use crate::ops::spawn::warm::KeptOutputs;
 use crate::oracle::programs;
 use crate::process::world_spec::Confinement;
 use crate::process::{self, Job, Limits};
@@ -40,8 +39,6 @@ pub struct Preparation {
     setup: Option<OracleCommand>,
     /// The guard for the setup command.
     guard: Option<Guard>,
-    /// What judging has built on the base.
-    outputs: Option<KeptOutputs>,
 }
 
 /// The age from which a seed is older than the files of a worktree that is made now, also by a
@@ -79,8 +76,7 @@ impl Preparation {
         for line in leads.warnings("the attempt's") {
             session.ui.warn(line);
         }
-        let outputs = KeptOutputs::find(session, base)?;
-        Ok(Preparation { known: seeds.contents()?, seeds, setup, guard, outputs })
+        Ok(Preparation { known: seeds.contents()?, seeds, setup, guard })
     }
 
     /// Warns of files that the commands name, that are in the user's checkout, and that no worktree will
@@ -117,21 +113,6 @@ impl Preparation {
     pub fn file_times(&self) -> FileTimes {
         let last = SystemTime::now().checked_sub(SEED_AGE).unwrap_or(SystemTime::UNIX_EPOCH);
         if self.known.are_older_than(last) { FileTimes::LastSecond } else { FileTimes::Current }
-    }
-
-    /// Copies what judging has built on the base into worktrees whose files are checked out. Where a
-    /// seed may be a build output, the files must not look older than it.
-    pub fn give_outputs(
-        &self,
-        session: &Session,
-        worktrees: &[(CandidateRef<'_>, &Worktree)],
-    ) -> Result<()> {
-        match &self.outputs {
-            Some(outputs) if self.file_times() == FileTimes::LastSecond => {
-                outputs.give(session, worktrees, &self.seeds)
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Prepares a worktree whose files are checked out, and records the untracked files in it:

@@ -168,38 +168,27 @@ impl KeptLayer {
     }
 }
 
-/// The layers of a tree under any conditions, unless something changed them in one of these spans of
-/// time: those that were used last come first.
-pub fn of_tree(
-    root: &Path,
-    tree: &Oid,
-    distrusted: &[(SystemTime, SystemTime)],
-) -> Result<Option<(BaseLayer, Lock)>> {
-    let mut layers = list(root);
-    layers.sort_by_key(|(_, _, used)| std::cmp::Reverse(*used));
-    for (dir, _, _) in layers {
-        let name = dir.file_name().and_then(|name| LayerName::parse(name.to_str()?));
-        let Some(name) = name.filter(|name| name.tree == *tree) else { continue };
-        let kept = KeptLayer::at(root.to_owned(), name);
-        if let Some(found) = kept.open_unchanged(distrusted)? {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
-}
-
-/// The layers of a commit's tree, or else of its nearest ancestor of whose tree there are some; as
-/// [`of_tree`] gives them.
+/// The layers of a commit's tree under any conditions, or else of its nearest ancestor of whose tree
+/// there are some, unless something changed them in one of these spans of time: those that were used
+/// last come first.
 pub fn of_nearest(
     root: &Path,
     repo: &Repo,
     commit: &Oid,
     distrusted: &[(SystemTime, SystemTime)],
 ) -> Result<Option<(BaseLayer, Lock)>> {
-    match nearest(root, repo, commit, |_| true) {
-        Some((_, tree)) => of_tree(root, &tree, distrusted),
-        None => Ok(None),
+    let Some((_, tree)) = nearest(root, repo, commit, |_| true) else { return Ok(None) };
+    let mut layers = list(root);
+    layers.sort_by_key(|(_, _, used)| std::cmp::Reverse(*used));
+    for (dir, _, _) in layers {
+        let name = dir.file_name().and_then(|name| LayerName::parse(name.to_str()?));
+        let Some(name) = name.filter(|name| name.tree == tree) else { continue };
+        let kept = KeptLayer::at(root.to_owned(), name);
+        if let Some(found) = kept.open_unchanged(distrusted)? {
+            return Ok(Some(found));
+        }
     }
+    Ok(None)
 }
 
 /// The commit nearest to this one of whose tree there are layers with a name that will do, and that

@@ -1,7 +1,5 @@
 //! Checkouts in sealed worlds: at the path of the user's own checkout each shows one tree, above
-//! the layers of the run's base, and everything that commands write is thrown away. Where Landlock
-//! confines commands, a tree gets copies of these layers ([`copies`]).
-pub mod copies;
+//! the layers of the run's base, and everything that commands write is thrown away.
 pub mod kept;
 mod npm_settings;
 pub mod plan;
@@ -15,12 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-use crate::config::value::{LayerKind, Network};
+use crate::config::value::Network;
 use crate::error::{IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::fs::tree::disk_usage;
+use crate::git::fan_out;
+use crate::git::file_times::FileTimes;
 use crate::git::layers::base::{BaseEnd, BaseLayer};
-use crate::git::layers::{self, copied, difference, inherited, written};
+use crate::git::layers::{difference, inherited, written};
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;
@@ -194,7 +194,7 @@ impl<'a> SealedCheckouts<'a> {
                 .context(|| format!("could not write '{}'", shown.display()))?;
         }
         let over_base = match warmth {
-            Warmth::Warm => self.lay_over_base(commit, &room)?,
+            Warmth::Warm => self.over_base(commit, &room)?,
             Warmth::Cold => None,
         };
         let LaidTree { layers, has_outputs, problem } = match over_base {
@@ -249,21 +249,9 @@ impl<'a> SealedCheckouts<'a> {
     /// A tree in a plain directory, with nothing of the base's.
     fn check_out(&self, commit: &Oid, room: &WorldRoom) -> Result<LaidTree> {
         let directory = room.checkout();
-        layers::check_out(&self.repo.git(), commit, &directory, &room.index())?;
+        fan_out::check_out(self.repo, commit, &directory, &room.index(), FileTimes::Current)?;
         let problem = self.complete(commit, &directory)?;
         Ok(LaidTree { layers: Vec::new(), has_outputs: false, problem })
-    }
-
-    /// A tree over the base's checkout, and over its outputs if there are any, as the configuration
-    /// wants it. None if the tree cannot stand above the base's files.
-    fn lay_over_base(&self, commit: &Oid, room: &WorldRoom) -> Result<Option<LaidTree>> {
-        let Some(mut laid) = self.over_base(commit, room)? else { return Ok(None) };
-        // What the base's commands leave has to be told from its files.
-        if self.options.layer != LayerKind::Overlay && *commit != self.base {
-            copied::copy(&laid.layers, &room.checkout())?;
-            laid.layers.clear();
-        }
-        Ok(Some(laid))
     }
 
     /// The layers of a tree with the base's checkout at the bottom. None if the tree cannot stand above
@@ -347,21 +335,14 @@ impl<'a> SealedCheckouts<'a> {
         let takes_home = !self.surroundings.of_the_user.is_empty() && !self.attempts_reach_home;
         let home = Some(&checkout.room).filter(|_| takes_home);
         match (checkout.is_overlay, home, self.layer_in_use()) {
-            (true, ..) => self.take_outputs(&checkout.room.checkout(), home, end, None),
+            (true, ..) => self.take_outputs(&checkout.room.checkout(), home, end),
             (false, Some(room), Some(base)) => self.take_home_late(&base, room, end),
             _ => Ok(()),
         }
     }
 
-    /// `home` is the room with the upper layers of the home directory, if they are taken, and `place`
-    /// the checkout's path as commands saw it, if it is not that of the user's.
-    fn take_outputs(
-        &self,
-        checkout: &Path,
-        home: Option<&WorldRoom>,
-        end: BaseEnd,
-        place: Option<&Path>,
-    ) -> Result<()> {
+    /// `home` is the room with the upper layers of the home directory, if they are taken.
+    fn take_outputs(&self, checkout: &Path, home: Option<&WorldRoom>, end: BaseEnd) -> Result<()> {
         let base = self.base_in_use()?;
         if base.layer.outputs().is_some() {
             return home.map_or(Ok(()), |room| self.take_home_late(&base, room, end));
@@ -369,9 +350,6 @@ impl<'a> SealedCheckouts<'a> {
         base.layer.take_outputs(checkout)?;
         if let Some(room) = home {
             base.layer.take_home(&room.fetched(), &room.home(), end)?;
-        }
-        if let Some(place) = place {
-            base.layer.note_place(place)?;
         }
         base.layer.note_end(end)?;
         let _ = base.stamp.set(base.layer.stamp()?);
@@ -443,7 +421,7 @@ impl<'a> SealedCheckouts<'a> {
         let room = CheckoutRoom::sealed(self.store, &self.dir)?;
         let layer = BaseLayer::at(room.path().join("base"));
         if !self.start_from_ancestor(&layer)? {
-            layer.check_out(&self.repo.git(), &self.base)?;
+            layer.check_out(self.repo, &self.base)?;
             self.complete(&self.base, &layer.sources())?;
         }
         let guard = LayerGuard::Room { _room: room };

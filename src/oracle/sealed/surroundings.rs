@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::config::value::{LayerKind, Network};
+use crate::config::value::Network;
 use crate::error::Result;
 use crate::fs::tree::nearest_real;
 use crate::git::repo::Repo;
@@ -30,9 +30,6 @@ pub struct SandboxOptions {
     pub private_home: bool,
     /// The maximum disk space that commands take, in bytes.
     pub disk: u64,
-    /// How the base's layers get below a tree. No confirmed outcome depends on it.
-    #[serde(skip)]
-    pub layer: LayerKind,
     /// The maximum size of all layers that are kept, in bytes. No outcome depends on it.
     #[serde(skip)]
     pub layers: u64,

@@ -48,8 +48,7 @@ pub struct OracleRunner<'a> {
     settings: &'a JudgeSettings,
     options: OracleOptions,
     pool: CheckoutPool<'a>,
-    /// The checkouts over the base's outputs, and those in sealed worlds; none if nothing confines the
-    /// commands.
+    /// The checkouts in sealed worlds; none if the commands run in another world.
     layered: Option<SealedCheckouts<'a>>,
     /// The restrictions of the commands, if Landlock confines them.
     restrictions: Option<Restrictions>,
@@ -126,7 +125,7 @@ impl<'a> OracleRunner<'a> {
             cache,
         )?;
         let may_be_warm = judging.may_be_warm(session);
-        let attempts_write = attempts_write(session, run, runner.layered.as_ref(), settings.world)?;
+        let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
         // Another run, whose attempts could not write there, must not believe what was found so.
         let is_shared = !attempts_write.is_empty();
         let cache =
@@ -293,10 +292,8 @@ pub(super) fn downloads_of(
 fn attempts_write(
     session: &Session,
     run: &Run,
-    layered: Option<&SealedCheckouts<'_>>,
-    world: WorldKind,
+    sealed: Option<&SealedCheckouts<'_>>,
 ) -> Result<Vec<String>> {
-    let sealed = layered.filter(|_| world == WorldKind::Sealed);
     let mut found = BTreeSet::new();
     for candidate in session.store.candidates(run) {
         found.extend(candidate.record()?.access.into_iter().flat_map(|access| access.writes));

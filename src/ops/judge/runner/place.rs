@@ -72,18 +72,9 @@ impl OracleRunner<'_> {
         cancel: &Cancel,
         warmth: Warmth,
     ) -> Result<OracleEnd> {
-        if let Some(layered) = &self.layered {
-            if self.settings.world == WorldKind::Sealed {
-                let checkout = self.seal(layered, commit, warmth)?;
-                return self.run_in_world(&checkout, commit, report, cancel);
-            }
-            let has_outputs = || *commit == self.run.base || layered.has_outputs();
-            if warmth == Warmth::Warm
-                && has_outputs()
-                && let Some(end) = self.run_over_copies(layered, commit, report, cancel)?
-            {
-                return Ok(end);
-            }
+        if let Some(sealed) = &self.layered {
+            let checkout = self.seal(sealed, commit, warmth)?;
+            return self.run_in_world(&checkout, commit, report, cancel);
         }
         // The first time, the watch takes about as long to begin as a checkout.
         let (watch, checkout) = std::thread::scope(|scope| {
@@ -113,12 +104,10 @@ impl OracleRunner<'_> {
     /// A tree's checkout for a sealed world, before anybody waits for it. None if there are no such
     /// worlds, or if the tree's outcome need not be found.
     pub(super) fn prepare(&self, tree: &Oid, warmth: Warmth) -> Result<Option<SealedCheckout>> {
-        let sealed = self.layered.as_ref().filter(|_| self.settings.world == WorldKind::Sealed);
-        let is_known =
-            self.once(warmth).knows(tree) || self.found_without_layers(tree, warmth).is_some();
-        let Some(sealed) = sealed.filter(|_| !is_known) else {
+        let Some(sealed) = &self.layered else { return Ok(None) };
+        if self.once(warmth).knows(tree) || self.found_without_layers(tree, warmth).is_some() {
             return Ok(None);
-        };
+        }
         let judged = self.judged_tree(tree)?;
         self.seal(sealed, &judged.commit, warmth).map(Some)
     }
@@ -212,8 +201,10 @@ impl OracleRunner<'_> {
 
     /// Says once, after a setup that failed, which credentials it did not see.
     fn tell_hidden_credentials(&self, result: &StageResult) {
-        let sealed = self.layered.as_ref().filter(|_| self.settings.world == WorldKind::Sealed);
-        let Some(sealed) = sealed.filter(|_| result.stage == Stage::Setup) else { return };
+        let Some(sealed) = &self.layered else { return };
+        if result.stage != Stage::Setup {
+            return;
+        }
         let hidden = sealed.hidden_credentials();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(first) = hidden.first()
@@ -227,48 +218,6 @@ impl OracleRunner<'_> {
                 shell_word(&format!("!{first}"))
             ));
         }
-    }
-
-    /// Runs the oracle on one commit over copies of the base's outputs. None if its tree cannot stand
-    /// above the base's files.
-    fn run_over_copies(
-        &self,
-        layered: &SealedCheckouts<'_>,
-        commit: &Oid,
-        report: &ReportTo,
-        cancel: &Cancel,
-    ) -> Result<Option<OracleEnd>> {
-        self.tamper.begin()?;
-        let repo = &self.session.repo;
-        let checkout = self.pool.register(repo, commit)?;
-        let worktree = &checkout.files.worktree;
-        let dir = &worktree.path;
-        let run = || {
-            let Some(tree) = layered.copy_into(worktree, commit)? else { return Ok(None) };
-            let own = self.directories(dir)?;
-            let confinement = |_| {
-                let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
-                Some(Confinement::Landlock(restrictions.of(dir, own)))
-            };
-            let place = JudgedPlace::new(dir, dir, &confinement);
-            let mut end = self.execute(&place, report, cancel, &|| tree.changed(repo))?;
-            if let OracleEnd::Finished(results) = &mut end {
-                for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
-                    result.warm = tree.has_outputs;
-                }
-                let end = BaseEnd { passed: outcome::all_passed(results), downloaded: true };
-                // Without outputs the candidates take longer, and nothing else differs.
-                if *commit == self.run.base
-                    && let Err(error) = layered.keep_copied_outputs(dir, end)
-                {
-                    tracing::debug!(error = error.message, "the base's outputs are not kept");
-                }
-            }
-            Ok(Some(end))
-        };
-        let end = run();
-        self.pool.discard(checkout)?;
-        end
     }
 
     /// Runs the oracle on one commit to its end, as nothing cancels it.
