@@ -109,7 +109,8 @@ fn explain_ranking(ui: &Ui, verdict: &Verdict) {
             ui.note(format!("{} {}", entry.candidate, more.in_words()));
         }
     }
-    for line in decision::steps(&verdict.candidates, Rules::from_settings(&verdict.settings)) {
+    for line in decision::steps(&verdict.candidates, Rules::from_settings(&verdict.terms.settings))
+    {
         ui.note(line);
     }
 }
@@ -130,7 +131,7 @@ fn explain_base_tests(entry: &Entry, second: &BaseTestsResult) -> String {
     if !second.taken_out.is_empty() {
         changes.push(format!("taken out: {}", second.taken_out.join(", ")));
     }
-    let end = match second.stopped_at() {
+    let end = match second.results.stopped_at() {
         Some(failed) if let Some(path) = second.failed_beside() => {
             format!("{} {}, with its source and {path} alone", failed.stage, failed.outcome)
         }
@@ -158,7 +159,7 @@ fn render_parts(
         let is_open = |e: &Entry| e.skipped() || e.reported_failures();
         if entries().any(is_open) { exit::UNVERIFIED } else { exit::NO }
     } else if !entries().any(Entry::verified)
-        || parts.iter().any(|part| !part.judging.settings.allow_verification())
+        || parts.iter().any(|part| !part.judging.terms.settings.allow_verification())
     {
         exit::UNVERIFIED
     } else {
@@ -176,7 +177,8 @@ fn render_parts(
         let passed = entries().filter(|e| e.verified() && code == exit::OK);
         ui.answer(passed.map(|e| format!("{}/{}\n", run.run, e.candidate)).collect::<String>())?;
     } else {
-        let settings = parts.first().map(|part| part.judging.settings.clone()).unwrap_or_default();
+        let settings =
+            parts.first().map(|part| part.judging.terms.settings.clone()).unwrap_or_default();
         ui.answer(comparison::table(ui.out, &run.run, &settings, entries()))?;
         ui.hint(format!(
             "when all are judged, decide with `git frites judge --replay {}{}`",

@@ -26,7 +26,7 @@ use crate::model::run::Run;
 use crate::model::verdict::Verdict;
 use crate::ops::clean;
 use crate::ops::hooks;
-use crate::ops::judge::{BaseBeside, BaseOfAttempts, JudgeOptions, RepeatedJudging};
+use crate::ops::judge::{BaseBeside, JudgeOptions, JudgedBase, RepeatedJudging};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
@@ -131,7 +131,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     let SpawnedRun { run, lock, .. } = spawn::spawn(session, request)?;
     let candidates = count(run.candidates.len(), "candidate");
     session.ui.note(format!("run {}: {candidates} from {}", run.run, run.base.short()));
-    let base = BaseBeside::new(session, &run, &judging, oracle)?;
+    let base = BaseBeside::new(session, &run, &judging, &oracle)?;
     let judge_base = |cancel: &Cancel| base.judge(cancel);
     let report = attempt::run_attempts(session, &run, &commands, &options, &judge_base)
         .map_err(|e| e.hint(resume_hint(&run)))?;
@@ -170,7 +170,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let judging = judge_options(args);
     let starting = resume::to_start(session, &run, &commands)?;
     let oracle = preflight::check(session, &run.base, &starting, &options, &judging, args.json)?;
-    let base = BaseBeside::new(session, &run, &judging, oracle)?;
+    let base = BaseBeside::new(session, &run, &judging, &oracle)?;
     let judge_base = |cancel: &Cancel| base.judge(cancel);
     let report = resume::resume(session, &run, &commands, &options, &judge_base)?;
     let base = base.finish(report.affects_outcomes);
@@ -243,7 +243,7 @@ fn conclude(
     run: &Run,
     report: &AttemptReport,
     options: &AttemptOptions,
-    base: Option<&BaseOfAttempts>,
+    base: Option<&JudgedBase>,
     merge_into: Option<&RefName>,
 ) -> Result<u8> {
     let mut escaped = report.escaped.clone();

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::oid::Oid;
-use crate::model::outcome::{self, StageResult};
+use crate::model::outcome::Results;
 
 /// `oracle.base-tests`: the candidates that are judged a second time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,8 +54,8 @@ pub struct BaseTestsResult {
     pub problem: Option<String>,
     /// The results of the commands on each of the trees, in order, up to the first tree that did not
     /// pass; empty if they were not run, because the candidate itself failed or was not run.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub results: Vec<StageResult>,
+    #[serde(skip_serializing_if = "Results::is_empty")]
+    pub results: Results,
 }
 
 /// A tree with the source of a candidate, and one file that is no source.
@@ -70,7 +70,7 @@ pub struct TreeBeside {
 impl BaseTestsResult {
     /// True if every command ran on every tree and exited 0.
     pub fn passed(&self) -> bool {
-        self.problem.is_none() && outcome::all_passed(&self.results)
+        self.problem.is_none() && self.results.passed()
     }
 
     /// True if nobody had to know yet whether it passes.
@@ -98,17 +98,12 @@ impl BaseTestsResult {
         let failed = self.results.iter().position(|result| !result.outcome.passed())?;
         self.beside(failed)
     }
-
-    /// The first command that failed.
-    pub fn stopped_at(&self) -> Option<&StageResult> {
-        outcome::first_failure(&self.results)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::outcome::{Outcome, Stage};
+    use crate::model::outcome::{Outcome, Stage, StageResult};
 
     #[test]
     fn the_file_beside_the_source_where_it_fails_is_known() {

@@ -172,7 +172,7 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
                 rationale::failed_at(b)
             );
         }
-        let failing = |e: &Entry| e.failing_tests().map(<[String]>::len);
+        let failing = |e: &Entry| e.results.failing_tests().map(<[String]>::len);
         match (failing(a), failing(b)) {
             (Some(x), Some(y)) if x != y => {
                 return format!("{} failing, not {y}", count(x, "test"));
@@ -809,7 +809,7 @@ mod tests {
                 }
                 full.push(e);
             }
-            let mut known: Vec<Entry> = full.iter().map(|e| Entry { results: Vec::new(), base_tests: None, ..e.clone() }).collect();
+            let mut known: Vec<Entry> = full.iter().map(|e| Entry { results: Default::default(), base_tests: None, ..e.clone() }).collect();
             let mut running: Vec<u32> = Vec::new();
             let mut ran = 0;
             let mut order = order.iter().cycle();

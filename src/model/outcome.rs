@@ -1,6 +1,8 @@
 //! The ends of oracle commands, with an arm for each way to end, and the stages that they belong
 //! to.
 use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -238,22 +240,127 @@ impl StageResult {
     }
 }
 
-/// True if every command ran and exited 0.
-pub fn all_passed(results: &[StageResult]) -> bool {
-    !results.is_empty() && results.iter().all(|r| r.outcome.passed())
+/// The results of all commands on one tree, in order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Results(Vec<StageResult>);
+
+impl Results {
+    /// True if no command ran.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// True if every command ran and exited 0.
+    pub fn passed(&self) -> bool {
+        !self.0.is_empty() && self.0.iter().all(|r| r.outcome.passed())
+    }
+
+    /// The first result that is not a pass.
+    pub fn stopped_at(&self) -> Option<&StageResult> {
+        self.0.iter().find(|r| !r.outcome.passed())
+    }
+
+    /// True if the first command that did not pass exited 0, and its report says that tests failed.
+    pub fn reported_failures(&self) -> bool {
+        let stopped = self.stopped_at();
+        stopped.is_some_and(|r| matches!(r.outcome, Outcome::ReportedFailures { .. }))
+    }
+
+    /// True if the first command that did not pass says that it cannot tell.
+    pub fn cannot_tell(&self) -> bool {
+        self.stopped_at().is_some_and(|r| r.outcome == Outcome::CannotTell)
+    }
+
+    /// True if any of them is a claim: it was found over the base's layers, and could be another one
+    /// without them.
+    pub fn is_claim(&self) -> bool {
+        self.0.iter().any(|r| r.warm)
+    }
+
+    /// The number of commands that were started for these results.
+    pub fn commands_run(&self) -> u64 {
+        let started = self.0.iter().filter(|r| !matches!(r.outcome, Outcome::CouldNotStart { .. }));
+        started.map(|r| r.runs() as u64).sum()
+    }
+
+    /// The time that the commands took.
+    pub fn time(&self) -> Duration {
+        let seconds: f64 = self.0.iter().map(|result| result.seconds).sum();
+        // Records of other machines may hold any number.
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+
+    /// The names of the tests that failed, if a report names them. A command that failed and whose
+    /// report names no failing test has failed for another reason.
+    pub fn failing_tests(&self) -> Option<&[String]> {
+        let (result, report) = self.0.iter().find_map(|r| Some((r, r.tests.as_ref()?)))?;
+        let is_complete =
+            report.problem.is_none() && (result.outcome.passed() || !report.failing.is_empty());
+        is_complete.then_some(report.failing.as_slice())
+    }
+
+    /// Drops the names of passing tests. They matter only for the base, to tell which tests a
+    /// candidate broke.
+    pub fn forget_passing_tests(&mut self) {
+        for report in self.0.iter_mut().filter_map(|r| r.tests.as_mut()) {
+            report.passing.clear();
+        }
+    }
+
+    /// True for a pass that the tree alone decided, so that a later judging may use it. Where a
+    /// program was missing, a time limit ended a try, or it was killed, the machine may have been the
+    /// cause.
+    pub fn is_lasting_pass(&self) -> bool {
+        let by_the_tree = |outcome: &Outcome| {
+            matches!(outcome, Outcome::Failed { .. }) && !outcome.could_not_start()
+        };
+        let mut earlier = self.0.iter().flat_map(|r| &r.earlier);
+        self.0.iter().all(|r| r.outcome.passed())
+            && earlier.all(|attempt| by_the_tree(&attempt.outcome))
+    }
 }
 
-/// The first result that is not a pass.
-pub fn first_failure(results: &[StageResult]) -> Option<&StageResult> {
-    results.iter().find(|r| !r.outcome.passed())
+impl Deref for Results {
+    type Target = Vec<StageResult>;
+
+    fn deref(&self) -> &Vec<StageResult> {
+        &self.0
+    }
 }
 
-/// True if the first command that did not pass exited 0, and its report says that tests failed.
-pub fn reported_failures(results: &[StageResult]) -> bool {
-    first_failure(results).is_some_and(|r| matches!(r.outcome, Outcome::ReportedFailures { .. }))
+impl DerefMut for Results {
+    fn deref_mut(&mut self) -> &mut Vec<StageResult> {
+        &mut self.0
+    }
 }
 
-/// True if the first command that did not pass says that it cannot tell.
-pub fn cannot_tell(results: &[StageResult]) -> bool {
-    first_failure(results).is_some_and(|r| r.outcome == Outcome::CannotTell)
+impl From<Vec<StageResult>> for Results {
+    fn from(results: Vec<StageResult>) -> Results {
+        Results(results)
+    }
+}
+
+impl FromIterator<StageResult> for Results {
+    fn from_iter<I: IntoIterator<Item = StageResult>>(results: I) -> Results {
+        Results(results.into_iter().collect())
+    }
+}
+
+impl IntoIterator for Results {
+    type Item = StageResult;
+    type IntoIter = std::vec::IntoIter<StageResult>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'r> IntoIterator for &'r Results {
+    type Item = &'r StageResult;
+    type IntoIter = std::slice::Iter<'r, StageResult>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
 }

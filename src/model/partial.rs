@@ -6,10 +6,10 @@ use crate::model::base_tests::BaseTestsResult;
 use crate::model::machine::Machine;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::oracle::OracleCommand;
-use crate::model::outcome::{self, Outcome, Stage, StageResult};
+use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::part::Part;
-use crate::model::verdict::{Entry, JudgeSettings};
+use crate::model::terms::Terms;
+use crate::model::verdict::Entry;
 
 /// The time, place and terms of one judging of one part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,18 +26,12 @@ pub struct Judging {
     /// The round of judging; see [`crate::model::verdict::Verdict::round`].
     #[serde(default)]
     pub round: u32,
-    /// A digest of the seeds; none in old records, and if nothing ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seeds: Option<String>,
     /// The machine that judged; none in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
-    /// The settings of the judging.
-    #[serde(default, rename = "terms")]
-    pub settings: JudgeSettings,
-    /// The commands that were run, in order.
-    #[serde(default)]
-    pub oracle: Vec<OracleCommand>,
+    /// The terms of the judging.
+    #[serde(flatten)]
+    pub terms: Terms,
 }
 
 /// `outcome.toml`: the results of one candidate that was judged by itself.
@@ -59,7 +53,7 @@ pub struct BaseOutcome {
     #[serde(flatten)]
     pub judging: Judging,
     /// The results of the commands, in order.
-    pub results: Vec<StageResult>,
+    pub results: Results,
 }
 
 /// The outcome of one part.
@@ -99,7 +93,7 @@ impl PartOutcome {
     }
 
     /// The results of the commands, in order, without those of a second judging.
-    pub fn results(&self) -> &[StageResult] {
+    pub fn results(&self) -> &Results {
         match self {
             PartOutcome::Candidate(part) => &part.candidate.results,
             PartOutcome::Base(base) => &base.results,
@@ -108,7 +102,7 @@ impl PartOutcome {
 
     /// The results of the commands, in order, then those of a second judging.
     pub fn all_results(&self) -> impl Iterator<Item = &StageResult> {
-        let second = self.second().map_or(&[][..], |second| &second.results);
+        let second = self.second().into_iter().flat_map(|second| &second.results);
         self.results().iter().chain(second)
     }
 
@@ -127,7 +121,7 @@ impl PartOutcome {
         {
             return problem.clone();
         }
-        match outcome::first_failure(self.results()) {
+        match self.results().stopped_at() {
             Some(failed) => format!("{}: {}", failed.stage, failed.outcome),
             None if self.results().is_empty() => "nothing was run".into(),
             None if self.second().is_some_and(|second| !second.passed()) => {

@@ -6,7 +6,8 @@ use crate::model::agreement;
 use crate::model::blast::Blast;
 use crate::model::oid::Oid;
 use crate::model::rank::Rank;
-use crate::model::verdict::{Entry, JudgeSettings};
+use crate::model::terms::JudgeSettings;
+use crate::model::verdict::Entry;
 
 /// The parts of the decision that configuration sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,7 +107,7 @@ pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
             let (own_tests_only, flaky, key) = rules.at_best(e, &counts);
             return (0, own_tests_only, flaky, 0, 0, key);
         }
-        let failing = e.failing_tests().map_or(usize::MAX, <[String]>::len);
+        let failing = e.results.failing_tests().map_or(usize::MAX, <[String]>::len);
         let group = match () {
             () if e.reported_failures() => 1,
             () if e.skipped() => 2,

@@ -56,7 +56,9 @@ impl DecisionInputs<'_> {
         if kind.verified() && self.rules.tests_nothing {
             let why = "nothing tests the change: no test command was named or detected, so nothing is verified";
             text = format!("{why}; {text}");
-        } else if let Some(base) = self.baseline.filter(|base| kind.verified() && base.passed()) {
+        } else if let Some(base) =
+            self.baseline.filter(|base| kind.verified() && base.results.passed())
+        {
             text.push_str(match base.inherited {
                 true => "; over build outputs of an earlier judging the base passes, too: this shows at most that nothing broke",
                 false => {
@@ -328,7 +330,7 @@ impl DecisionInputs<'_> {
     }
 
     fn compared_with_the_base(&self, closest: &Entry) -> String {
-        let (Some(baseline), Some(stopped)) = (self.baseline, closest.stopped_at()) else {
+        let (Some(baseline), Some(stopped)) = (self.baseline, closest.results.stopped_at()) else {
             return String::new();
         };
         if let Some(comparison) = Comparison::of(baseline, closest) {
@@ -359,7 +361,7 @@ impl DecisionInputs<'_> {
                 format!("; {} cannot tell of the base", stopped.stage)
             }
             Some(base) => format!("; {} fails on the base, too ({})", stopped.stage, base.outcome),
-            None if baseline.passed() => "; the base passes".into(),
+            None if baseline.results.passed() => "; the base passes".into(),
             None => String::new(),
         }
     }
@@ -385,7 +387,7 @@ pub fn without_own_tests(entry: &Entry) -> String {
     if let Some(problem) = &second.problem {
         return problem.clone();
     }
-    let end = second.stopped_at().map_or("was not judged".into(), stopped_in);
+    let end = second.results.stopped_at().map_or("was not judged".into(), stopped_in);
     let why = why_judged_twice(second).map_or(String::new(), |why| format!("; {why}"));
     format!("{} it {end}{why}", what_was_put_back(second))
 }
@@ -478,7 +480,7 @@ fn stopped(entry: &Entry) -> String {
 
 /// The failure of a candidate, as a clause without its subject.
 pub fn failed_at(entry: &Entry) -> String {
-    match (entry.stopped_at(), entry.skipped_with_base_tests(), &entry.base_tests) {
+    match (entry.results.stopped_at(), entry.skipped_with_base_tests(), &entry.base_tests) {
         (None, Some(result), Some(second)) => {
             format!("{} {}", stopped_in(result), what_was_put_back(second))
         }

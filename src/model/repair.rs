@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
-use crate::model::outcome::{self, StageResult};
+use crate::model::outcome::StageResult;
 use crate::model::test_comparison::Comparison;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 
@@ -112,8 +112,8 @@ pub fn bad_end(state: State) -> Option<&'static str> {
 
 /// The failure to be repaired: of the candidate's own tree, or with the base's tests.
 fn failure(entry: &Entry) -> Option<(&StageResult, bool)> {
-    let second = || entry.base_tests.as_ref()?.stopped_at();
-    let own = entry.stopped_at().map(|result| (result, false));
+    let second = || entry.base_tests.as_ref()?.results.stopped_at();
+    let own = entry.results.stopped_at().map(|result| (result, false));
     own.or_else(|| second().map(|result| (result, true)))
 }
 
@@ -132,8 +132,8 @@ pub fn compare(before: &Entry, after: &Entry) -> RepairEnd {
 /// How far a candidate got: more is better.
 fn progress(entry: &Entry) -> (bool, bool, usize, Reverse<usize>) {
     let passed = entry.results.iter().take_while(|result| result.outcome.passed()).count();
-    let failing = entry.failing_tests().map_or(usize::MAX, <[String]>::len);
-    (entry.usable(), outcome::all_passed(&entry.results), passed, Reverse(failing))
+    let failing = entry.results.failing_tests().map_or(usize::MAX, <[String]>::len);
+    (entry.usable(), entry.results.passed(), passed, Reverse(failing))
 }
 
 /// The stage whose log tells why a candidate failed, and if that is of the judging with the base's
@@ -162,7 +162,8 @@ pub fn prompt(
         verdict.base.short()
     );
     if let Some((result, with_base_tests)) = failure(entry) {
-        let command = verdict.oracle.iter().find(|c: &&OracleCommand| c.stage == result.stage);
+        let command =
+            verdict.terms.oracle.iter().find(|c: &&OracleCommand| c.stage == result.stage);
         let command = command.map_or(String::new(), |c| format!(" `{}`", c.command));
         let second = if with_base_tests { " with the original tests and commands" } else { "" };
         let _ = writeln!(
@@ -193,7 +194,7 @@ pub fn prompt(
 
 /// The failing tests: first those that pass without the attempt.
 fn failing_tests(entry: &Entry, base: Option<&Baseline>) -> String {
-    let failing = entry.failing_tests().unwrap_or_default();
+    let failing = entry.results.failing_tests().unwrap_or_default();
     let mut text = String::new();
     let mut list = |what: &str, tests: &[String]| {
         if tests.is_empty() {

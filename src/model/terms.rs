@@ -1,98 +1,307 @@
-//! The terms on which a run is judged in parts, on whatever machines.
-use std::time::Duration;
-
+//! The terms of a judging: the commands, the settings and the seeds. Records hold them, output shows
+//! them, outcomes are compared and found by them, and nothing else describes how a tree was judged.
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use crate::model::name::Name;
-use crate::model::oid::Oid;
-use crate::model::oracle::OracleCommand;
-use crate::model::part::Part;
-use crate::model::verdict::JudgeSettings;
+use crate::model::base_tests::BaseTests;
+use crate::model::oracle::{CommandLine, OracleCommand};
+use crate::model::outcome::Stage;
+use crate::model::rank::Rank;
+use crate::model::world::WorldKind;
 
-/// `terms.toml`: what `judge --open` wrote. Each machine judges by it, and never by its own
-/// configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct SharedTerms {
-    /// The record's format.
-    pub version: u32,
-    /// The run.
-    pub run: Name,
-    /// The run's base.
-    pub base: Oid,
-    /// The time at which they were written.
-    pub opened: jiff::Timestamp,
-    /// The round of judging that they began.
-    pub round: u32,
-    /// The time limit of each command, in milliseconds.
-    pub timeout_ms: u64,
-    /// The seeds.
-    pub seeds: SharedSeeds,
+/// How something was judged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct Terms {
+    /// A digest of the seeds; none in old records, and if nothing ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<String>,
     /// The settings.
     #[serde(rename = "terms")]
     pub settings: JudgeSettings,
-    /// The commands, in order.
+    /// The commands, in order; empty if there are none to run.
     pub oracle: Vec<OracleCommand>,
-    /// The candidates to judge, one for each distinct tree, in spawn order.
-    pub trees: Vec<TreeToJudge>,
 }
 
-/// The seeds that each machine needs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct SharedSeeds {
-    /// `seed.copy`.
-    pub copy: Vec<String>,
-    /// `seed.link`.
-    pub link: Vec<String>,
-    /// The paths that these patterns matched, with replacement characters where they are not UTF-8.
-    pub paths: Vec<String>,
-    /// A digest of the paths and their contents.
-    pub digest: String,
+/// The settings of a judging, and what makes its results less trustworthy. Records call them
+/// `terms`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct JudgeSettings {
+    /// The ranking of the candidates that passed.
+    pub rank: Rank,
+    /// The largest size of a synthesis, as a multiple of what it drew on; 1.5 if none is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<f64>,
+    /// Paths that were restored to the base's version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
+    /// Which candidates were judged a second time, with the base's tests and commands.
+    pub base_tests: BaseTests,
+    /// Patterns of files that count as source, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub source: Vec<String>,
+    /// The settings of the commands.
+    #[serde(flatten)]
+    pub commands: CommandSettings,
+    /// True if a renamed file counts as one file, with the lines that differ. In older records it
+    /// counts as a deleted and an added one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub renames: bool,
+    /// True if the candidates were judged in their worktrees, where ignored files can affect the
+    /// results.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_place: bool,
+    /// What happened while the commands ran, or could have happened before.
+    #[serde(flatten)]
+    pub doubts: Doubts,
+    /// True if the commands were detected, and none of them is a test: then a pass shows nothing
+    /// about the change.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tests_nothing: bool,
 }
 
-/// A captured tree to judge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct TreeToJudge {
-    /// The candidate under whose name the outcome is stored.
-    pub candidate: Name,
-    /// The number of its capture.
-    pub iteration: u32,
-    /// Its capture.
-    pub commit: Oid,
-    /// The captured tree.
-    pub tree: Oid,
-    /// The other candidates whose trees are judged by this outcome.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub same: Vec<Name>,
+/// The settings of the oracle's commands: what they say of a tree depends on each of these.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct CommandSettings {
+    /// The worlds that the commands ran in.
+    pub world: WorldKind,
+    /// The number of further attempts after a failure.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retries: u32,
+    /// True if a pass after a failure counted as a failure.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub refuse_flaky: bool,
+    /// True if an exit code of 0 counted, whatever the tests' report says.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trust_exit: bool,
+    /// The JUnit file, or directory of such files, that tests write: a path from the checkout's
+    /// root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub junit: Option<String>,
 }
 
-impl SharedTerms {
-    /// The parts to judge: the candidates, and the base at last, because nothing is decided by it.
-    pub fn parts(&self) -> impl Iterator<Item = Part> {
-        let candidates = self.trees.iter().map(|tree| Part::Candidate(tree.candidate.clone()));
-        candidates.chain([Part::Base])
+/// The reasons why results say less than they seem to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct Doubts {
+    /// True if git's configuration or an `info/` file changed, and commands ended after that:
+    /// candidates were judged under different conditions, and one may have made another fail or
+    /// pass. Records call this `disturbed`.
+    #[serde(rename = "disturbed", skip_serializing_if = "std::ops::Not::not")]
+    pub tainted: bool,
+    /// Seeds that lead back to a checkout of the repository: commands may have used its files in
+    /// place of the judged ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub leads_back: Vec<String>,
+    /// Paths that the run's attempts could write to and that the commands could read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts_write: Vec<String>,
+}
+
+/// What to do about seeds that lead back to a checkout.
+pub const LEADS_BACK_HINT: &str = "let `spawn.setup` make the environment in each checkout, such \
+                                   as with `uv sync`, and take it out of the seeds";
+
+/// The terms that the results on a tree depend on. The others choose the trees, or decide over the
+/// results.
+#[derive(Serialize)]
+pub struct ResultTerms<'t> {
+    oracle: Vec<(Stage, &'t CommandLine)>,
+    settings: &'t CommandSettings,
+    seeds: Option<&'t str>,
+}
+
+impl Terms {
+    /// The terms that the results on a tree depend on.
+    pub fn of_results(&self) -> ResultTerms<'_> {
+        ResultTerms {
+            oracle: self.oracle.iter().map(|c| (c.stage, &c.command)).collect(),
+            settings: &self.settings.commands,
+            seeds: self.seeds.as_deref(),
+        }
     }
 
-    /// The capture to judge for a candidate; none if it is judged under another's name, or not at
-    /// all.
-    pub fn tree_of(&self, candidate: &Name) -> Option<&TreeToJudge> {
-        self.trees.iter().find(|tree| tree.candidate == *candidate)
+    /// A digest: results on one tree can stand for each other if theirs are equal.
+    pub fn id(&self) -> String {
+        let text = serde_json::to_vec(&self.of_results()).unwrap_or_default();
+        Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The time limit of each command.
-    pub fn timeout(&self) -> Duration {
-        Duration::from_millis(self.timeout_ms)
+    /// These terms without the setup command, which no option of `judge` names.
+    #[must_use]
+    pub fn without_setup(&self) -> Terms {
+        let mut terms = self.clone();
+        terms.oracle.retain(|command| command.stage != Stage::Setup);
+        terms
     }
 
-    /// True if outcomes that were found on these terms answer the same question as on others.
-    pub fn ask_the_same_as(&self, other: &SharedTerms) -> bool {
-        let question = |terms: &SharedTerms| {
-            let commands: Vec<_> =
-                terms.oracle.iter().map(|c| (c.stage, c.command.clone())).collect();
-            (terms.base, terms.timeout_ms, terms.seeds.clone(), terms.settings.clone(), commands)
-        };
-        question(self) == question(other)
+    /// The first difference between these terms and `ours` that matters to a verdict, as a clause
+    /// about these. Ranking, doubts and the way of counting lines do not: the decision makes up for
+    /// them, or remembers them. Seeds matter if both are known.
+    pub fn first_difference(&self, ours: &Terms) -> Option<String> {
+        self.different_world(ours)
+            .or_else(|| self.different_command(ours))
+            .or_else(|| self.settings.difference(&ours.settings))
+            .or_else(|| {
+                let differ =
+                    self.seeds.is_some() && ours.seeds.is_some() && self.seeds != ours.seeds;
+                differ.then(|| "its seeds differ from this side's".into())
+            })
+    }
+
+    fn different_world(&self, ours: &Terms) -> Option<String> {
+        let world = |terms: &Terms| terms.settings.commands.world;
+        (world(self) != world(ours)).then(|| {
+            format!(
+                "its commands ran {}, and those of other outcomes {}",
+                world(self).in_words(),
+                world(ours).in_words()
+            )
+        })
+    }
+
+    fn different_command(&self, ours: &Terms) -> Option<String> {
+        [Stage::Setup, Stage::Build, Stage::Lint, Stage::Test].into_iter().find_map(|stage| match (
+            self.command(stage),
+            ours.command(stage),
+        ) {
+            (Some(theirs), Some(ours)) if theirs != ours => {
+                Some(format!("its {stage} command is `{theirs}`, and here `{ours}`"))
+            }
+            (Some(theirs), None) => {
+                Some(format!("its {stage} command is `{theirs}`, and here there is none"))
+            }
+            (None, Some(ours)) => {
+                Some(format!("it has no {stage} command, and here it is `{ours}`"))
+            }
+            _ => None,
+        })
+    }
+
+    fn command(&self, stage: Stage) -> Option<&CommandLine> {
+        self.oracle.iter().find(|c| c.stage == stage).map(|c| &c.command)
+    }
+}
+
+impl JudgeSettings {
+    /// True if a pass with these settings shows that the tree passes.
+    pub fn allow_verification(&self) -> bool {
+        let Doubts { tainted, leads_back, attempts_write } = &self.doubts;
+        let is_clean = !self.in_place && !tainted && leads_back.is_empty();
+        is_clean && attempts_write.is_empty() && !self.tests_nothing
+    }
+
+    /// The first of the settings that differs from `ours`, as a clause about these.
+    fn difference(&self, ours: &JudgeSettings) -> Option<String> {
+        let (theirs, mut ours) = (self.comparable(), ours.comparable());
+        if self.in_place {
+            // In place nothing can be put back.
+            ours.protect = Vec::new();
+            ours.base_tests = theirs.base_tests;
+            ours.source = Vec::new();
+        }
+        if theirs.protect != ours.protect {
+            let listed = |paths: &[String]| {
+                if paths.is_empty() { "none".to_owned() } else { paths.join(", ") }
+            };
+            return Some(format!(
+                "its protected paths are: {}; and here: {}",
+                listed(&theirs.protect),
+                listed(&ours.protect)
+            ));
+        }
+        let [retries, retries_here] = [&theirs, &ours].map(|s| s.commands.retries);
+        if retries != retries_here {
+            return Some(format!("it has {retries} retries, and here {retries_here}"));
+        }
+        let differ = theirs != ours;
+        differ.then(|| "its settings differ from those under [oracle] here".into())
+    }
+
+    /// Settings without those that need not be equal, and the world, which is compared by itself.
+    fn comparable(&self) -> JudgeSettings {
+        JudgeSettings {
+            rank: Rank::default(),
+            ceiling: None,
+            renames: false,
+            in_place: false,
+            commands: CommandSettings { world: WorldKind::default(), ..self.commands.clone() },
+            doubts: Doubts::default(),
+            ..self.clone()
+        }
+    }
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms() -> Terms {
+        let command = CommandLine::Shell("make test".into());
+        let oracle = vec![OracleCommand { stage: Stage::Test, command, source: "Makefile".into() }];
+        Terms { seeds: Some("a".into()), oracle, ..Terms::default() }
+    }
+
+    #[test]
+    fn terms_that_results_depend_on_have_an_id_of_their_own_and_are_a_difference() {
+        type Change = fn(&mut Terms);
+        let changes: [(Change, &str); 5] = [
+            (|t| t.seeds = Some("b".into()), "its seeds differ"),
+            (|t| t.oracle.clear(), "it has no test command, and here it is `make test`"),
+            (|t| t.settings.commands.retries = 2, "it has 2 retries, and here 0"),
+            (|t| t.settings.commands.trust_exit = true, "its settings differ"),
+            (
+                |t| t.settings.commands.world = WorldKind::Sealed,
+                "its commands ran in sealed worlds",
+            ),
+        ];
+        for (change, words) in changes {
+            let mut other = terms();
+            change(&mut other);
+            assert_ne!(other.id(), terms().id(), "{words}");
+            let difference = other.first_difference(&terms()).unwrap_or_default();
+            assert!(difference.starts_with(words), "{difference}");
+        }
+    }
+
+    #[test]
+    fn terms_that_choose_trees_are_a_difference_and_those_that_decide_are_none() {
+        let mut other = terms();
+        other.settings.protect = vec!["tests".into()];
+        assert_eq!(other.id(), terms().id());
+        assert_eq!(
+            other.first_difference(&terms()).as_deref(),
+            Some("its protected paths are: tests; and here: none")
+        );
+        let mut other = terms();
+        other.settings.rank = Rank::Agreement;
+        other.settings.doubts.tainted = true;
+        other.oracle[0].source = "--test".into();
+        assert_eq!((other.id(), other.first_difference(&terms())), (terms().id(), None));
+    }
+
+    #[test]
+    fn terms_of_an_earlier_version_are_read() {
+        let record = "seeds = 'abc'\n\n[terms]\nrank = 'agreement'\nceiling = 1.5\nprotect = ['ci']\n\
+                      base-tests = 'changed'\nworld = 'sealed'\nretries = 2\nrefuse-flaky = true\n\
+                      junit = 'r.xml'\nrenames = true\ndisturbed = true\nleads-back = ['.venv']\n\n\
+                      [[oracle]]\nstage = 'test'\ncommand = 'make test'\nsource = 'Makefile'\n";
+        let terms: Terms = toml::from_str(record).expect("it is read");
+        let CommandSettings { world, retries, refuse_flaky, trust_exit, junit } =
+            &terms.settings.commands;
+        assert_eq!((*world, *retries, *refuse_flaky), (WorldKind::Sealed, 2, true));
+        assert_eq!((*trust_exit, junit.as_deref()), (false, Some("r.xml")));
+        let Doubts { tainted, leads_back, attempts_write } = &terms.settings.doubts;
+        assert!(*tainted && leads_back == &[".venv"] && attempts_write.is_empty());
+        assert_eq!((terms.settings.rank, terms.oracle.len()), (Rank::Agreement, 1));
+        let written = toml::to_string(&terms).expect("it is written");
+        let table = |text: &str| toml::from_str::<toml::Table>(text).expect("a table");
+        assert_eq!(table(&written), table(record));
     }
 }

@@ -28,7 +28,7 @@ impl Comparison {
         let all = base.failing.len() + base.passing.len();
         let names_all = base.skipped + all as u64 >= base.total && base.total > 0;
         let mut comparison = Comparison::default();
-        for name in entry.failing_tests()? {
+        for name in entry.results.failing_tests()? {
             let list = if base.failing.binary_search(name).is_ok() {
                 &mut comparison.before
             } else if base.passing.binary_search(name).is_ok() {

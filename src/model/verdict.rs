@@ -5,18 +5,16 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::agent_stop::AgentFault;
-use crate::model::base_tests::{BaseTests, BaseTestsResult};
+use crate::model::base_tests::BaseTestsResult;
 use crate::model::blast::Blast;
 use crate::model::candidate::State;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::oracle::OracleCommand;
-use crate::model::outcome::{self, Outcome, Stage, StageResult};
-use crate::model::rank::Rank;
+use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::separation::Separation;
+use crate::model::terms::Terms;
 use crate::model::usage::UsageSum;
-use crate::model::world::WorldKind;
 
 /// The kind of a decision (the table in DESIGN.md §3, "judge").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,8 +135,8 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<Flag>,
     /// The results of the commands, in order; empty if they were not run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub results: Vec<StageResult>,
+    #[serde(default, skip_serializing_if = "Results::is_empty")]
+    pub results: Results,
     /// The difference between the results over the base's layers and those in a plain directory
     /// without them, which count; with the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,7 +179,7 @@ impl Entry {
             drew_on: Vec::new(),
             dropped: Vec::new(),
             flags: Vec::new(),
-            results: Vec::new(),
+            results: Results::default(),
             stale: None,
             base_tests: None,
             usage: None,
@@ -224,27 +222,24 @@ impl Entry {
     /// True if the candidate can win, and a command says that it cannot tell whether it is right, or
     /// whether it is with the base's tests.
     pub fn skipped(&self) -> bool {
-        self.usable()
-            && (outcome::cannot_tell(&self.results) || self.skipped_with_base_tests().is_some())
+        self.usable() && (self.results.cannot_tell() || self.skipped_with_base_tests().is_some())
     }
 
     /// True if the candidate can win, and all its commands exited 0 up to one whose report says that
     /// tests failed.
     pub fn reported_failures(&self) -> bool {
-        self.usable() && outcome::reported_failures(&self.results)
+        self.usable() && self.results.reported_failures()
     }
 
     /// The command that says of a candidate that passed that it cannot tell with the base's tests.
     pub fn skipped_with_base_tests(&self) -> Option<&StageResult> {
-        let second = self.base_tests.as_ref().filter(|_| outcome::all_passed(&self.results))?;
-        second.stopped_at().filter(|result| result.outcome == Outcome::CannotTell)
+        let second = self.base_tests.as_ref().filter(|_| self.results.passed())?;
+        second.results.stopped_at().filter(|result| result.outcome == Outcome::CannotTell)
     }
 
     /// True if every command ran and exited 0, and none says that it cannot tell with the base's tests.
     pub fn passed(&self) -> bool {
-        self.usable()
-            && outcome::all_passed(&self.results)
-            && self.skipped_with_base_tests().is_none()
+        self.usable() && self.results.passed() && self.skipped_with_base_tests().is_none()
     }
 
     /// True if the candidate passed, and its pass may be due to its own tests or commands: with
@@ -268,14 +263,15 @@ impl Entry {
     /// True if any result was found over the base's layers, and not confirmed without them; or if the
     /// candidate passed, and was not judged without its added tests yet.
     pub fn is_claim(&self) -> bool {
-        let second = self.base_tests.iter().flat_map(|second| &second.results);
-        self.is_pending() || self.results.iter().chain(second).any(|result| result.warm)
+        let mut second = self.base_tests.iter();
+        self.is_pending()
+            || self.results.is_claim()
+            || second.any(|second| second.results.is_claim())
     }
 
     /// True if the candidate passed, and has a second judging that only a recommended one needs.
     pub fn is_pending(&self) -> bool {
-        outcome::all_passed(&self.results)
-            && self.base_tests.as_ref().is_some_and(BaseTestsResult::is_pending)
+        self.results.passed() && self.base_tests.as_ref().is_some_and(BaseTestsResult::is_pending)
     }
 
     /// True if a command passed only after a retry. Retries of the setup do not count: the tree is
@@ -287,11 +283,6 @@ impl Entry {
         self.results.iter().chain(second).any(flaky)
     }
 
-    /// The first command that did not pass.
-    pub fn stopped_at(&self) -> Option<&StageResult> {
-        outcome::first_failure(&self.results)
-    }
-
     /// The trees of the second judging; none if there is none.
     pub fn second_trees(&self) -> Option<Vec<Oid>> {
         self.base_tests.as_ref().map(|second| second.trees().copied().collect())
@@ -301,26 +292,13 @@ impl Entry {
     pub fn judged(&self) -> Option<&Oid> {
         self.judged_tree.as_ref().or(self.tree.as_ref())
     }
-
-    /// The names of the tests that failed, if a report names them.
-    pub fn failing_tests(&self) -> Option<&[String]> {
-        failing_tests(&self.results)
-    }
-}
-
-/// A command that failed and whose report names no failing test has failed for another reason.
-fn failing_tests(results: &[StageResult]) -> Option<&[String]> {
-    let (result, report) = results.iter().find_map(|r| Some((r, r.tests.as_ref()?)))?;
-    let is_complete =
-        report.problem.is_none() && (result.outcome.passed() || !report.failing.is_empty());
-    is_complete.then_some(report.failing.as_slice())
 }
 
 /// The results of the same commands on the base itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The results of the commands, in order.
-    pub results: Vec<StageResult>,
+    pub results: Results,
     /// True if the results were found over build outputs of an earlier judging, of the base or of its
     /// ancestor, and not confirmed without them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -336,20 +314,10 @@ impl Baseline {
         }
     }
 
-    /// True if the base passes: then a candidate that passes shows no regression, and nothing more.
-    pub fn passed(&self) -> bool {
-        outcome::all_passed(&self.results)
-    }
-
-    /// The first command that failed.
-    pub fn stopped_at(&self) -> Option<&StageResult> {
-        outcome::first_failure(&self.results)
-    }
-
     /// The command that started neither on the base nor on any candidate that got so far; none if
     /// no candidate got there. Then the outcomes say nothing about the candidates.
     pub fn starts_nowhere(&self, entries: &[Entry]) -> Option<&StageResult> {
-        let stopped = self.stopped_at().filter(|r| r.outcome.could_not_start())?;
+        let stopped = self.results.stopped_at().filter(|r| r.outcome.could_not_start())?;
         let mut there = entries
             .iter()
             .flat_map(|entry| &entry.results)
@@ -361,7 +329,7 @@ impl Baseline {
 
     /// The failure of the base, if it is in this stage.
     pub fn stops_at(&self, stage: Stage) -> Option<&StageResult> {
-        self.stopped_at().filter(|r| r.stage == stage)
+        self.results.stopped_at().filter(|r| r.stage == stage)
     }
 }
 
@@ -430,86 +398,12 @@ impl Effort {
     }
 }
 
-/// The settings of a judging, and what makes its results less trustworthy. Records call them
-/// `terms`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
-pub struct JudgeSettings {
-    /// The ranking of the candidates that passed.
-    pub rank: Rank,
-    /// The largest size of a synthesis, as a multiple of what it drew on; 1.5 if none is recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ceiling: Option<f64>,
-    /// Paths that were restored to the base's version.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub protect: Vec<String>,
-    /// Which candidates were judged a second time, with the base's tests and commands.
-    pub base_tests: BaseTests,
-    /// Patterns of files that count as source, too.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub source: Vec<String>,
-    /// The worlds that the commands ran in.
-    pub world: WorldKind,
-    /// The number of further attempts after a failure.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub retries: u32,
-    /// True if a pass after a failure counted as a failure.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub refuse_flaky: bool,
-    /// True if an exit code of 0 counted, whatever the tests' report says.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub trust_exit: bool,
-    /// The JUnit file, or directory of such files, that tests write.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub junit: Option<String>,
-    /// True if a renamed file counts as one file, with the lines that differ. In older records it
-    /// counts as a deleted and an added one.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub renames: bool,
-    /// True if the candidates were judged in their worktrees, where ignored files can affect the
-    /// results.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub in_place: bool,
-    /// True if git's configuration or an `info/` file changed, and commands ended after that:
-    /// candidates were judged under different conditions, and one may have made another fail or
-    /// pass. Records call this `disturbed`.
-    #[serde(rename = "disturbed", skip_serializing_if = "std::ops::Not::not")]
-    pub tainted: bool,
-    /// Seeds that lead back to a checkout of the repository: commands may have used its files in
-    /// place of the judged ones.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub leads_back: Vec<String>,
-    /// Paths that the run's attempts could write to and that the commands could read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub attempts_write: Vec<String>,
-    /// True if the commands were detected, and none of them is a test: then a pass shows nothing
-    /// about the change.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub tests_nothing: bool,
-}
-
-/// What to do about seeds that lead back to a checkout.
-pub const LEADS_BACK_HINT: &str = "let `spawn.setup` make the environment in each checkout, such \
-                                   as with `uv sync`, and take it out of the seeds";
-
-impl JudgeSettings {
-    /// True if a pass with these settings shows that the tree passes.
-    pub fn allow_verification(&self) -> bool {
-        let is_clean = !self.in_place && !self.tainted && self.leads_back.is_empty();
-        is_clean && self.attempts_write.is_empty() && !self.tests_nothing
-    }
-}
-
 /// What a table of these entries says of attempts that could change files which the commands read.
 pub fn doubt_about_attempts<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
 ) -> Option<&'static str> {
     let weakest = entries.into_iter().filter_map(|entry| entry.separation).min();
     weakest.and_then(Separation::in_words)
-}
-
-fn is_zero(n: &u32) -> bool {
-    *n == 0
 }
 
 /// `verdict.toml`: the outcomes, the oracle that ran, the decision.
@@ -528,9 +422,9 @@ pub struct Verdict {
     /// this number tells which partial verdicts came after the last whole judging.
     #[serde(default)]
     pub round: u32,
-    /// A digest of the seeds; none in old records, and if nothing ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seeds: Option<String>,
+    /// The terms of the judging. Without a command there was nothing to run.
+    #[serde(flatten)]
+    pub terms: Terms,
     /// The recommended candidate, and the reason for it.
     #[serde(flatten)]
     pub decision: Decision,
@@ -538,15 +432,9 @@ pub struct Verdict {
     /// if the run was judged by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_synthesis: Option<String>,
-    /// The settings of the judging.
-    #[serde(default, rename = "terms")]
-    pub settings: JudgeSettings,
     /// The number of commands that were run and saved.
     #[serde(default)]
     pub effort: Effort,
-    /// The commands that were run, in order; empty if there were none to run.
-    #[serde(default)]
-    pub oracle: Vec<OracleCommand>,
     /// The results of the base; none if it was not judged: in place, candidate by candidate, or by
     /// an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -576,12 +464,12 @@ impl Verdict {
     /// True if the recommended candidate passed in a clean checkout, and nothing tainted the
     /// results.
     pub fn verified(&self) -> bool {
-        self.decision.decision.verified() && self.settings.allow_verification()
+        self.decision.decision.verified() && self.terms.settings.allow_verification()
     }
 
     /// True if this very tree passed so that it counts as verified.
     pub fn tree_passed(&self, tree: &Oid) -> bool {
-        self.settings.allow_verification()
+        self.terms.settings.allow_verification()
             && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.verified())
     }
 

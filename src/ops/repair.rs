@@ -285,7 +285,7 @@ fn leave_out_protected(session: &Session, verdict: &Verdict, log: &mut [String])
 
 /// The texts of the protected files of the base.
 fn protected_texts(session: &Session, verdict: &Verdict) -> Result<Vec<String>> {
-    let protect = &verdict.settings.protect;
+    let protect = &verdict.terms.settings.protect;
     if protect.is_empty() {
         return Ok(Vec::new());
     }

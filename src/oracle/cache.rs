@@ -26,7 +26,8 @@ use crate::model::FORMAT;
 use crate::model::env;
 use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
-use crate::model::outcome::{Outcome, StageResult, cannot_tell};
+use crate::model::outcome::{Outcome, Results, StageResult};
+use crate::model::terms::{ResultTerms, Terms};
 use crate::oracle::outcomes::{self, KnownOutcomes, UNFINISHED};
 use crate::oracle::pool::{self, OUTCOMES};
 use crate::oracle::run::OracleOptions;
@@ -73,6 +74,7 @@ pub struct Cache {
     dir: PathBuf,
     /// The user's checkout, whose submodules a checkout gets.
     home: Option<PathBuf>,
+    terms: Terms,
     conditions: Conditions,
     /// The outcomes that git-frites wrote.
     known: KnownOutcomes,
@@ -97,16 +99,13 @@ impl JudgedTree {
     }
 }
 
-/// Everything beside the tree and its submodules that an outcome depends on.
+/// What an outcome depends on beside its terms, the tree and its submodules. It holds on one machine.
 #[derive(Clone, Serialize)]
 pub struct Conditions {
     /// The version of git-frites: another one may judge differently.
     version: &'static str,
     format: u32,
-    oracle: Vec<OracleCommand>,
     options: OracleOptions,
-    /// A digest of the seeds.
-    seeds: String,
     programs: Vec<Program>,
     machine: String,
     /// A digest of each variable's value: values may be secret.
@@ -122,19 +121,12 @@ struct Program {
 }
 
 impl Conditions {
-    /// The conditions under which these commands run now. `seeds` is a digest of the seeds.
-    pub fn new(
-        oracle: &[OracleCommand],
-        options: &OracleOptions,
-        seeds: String,
-        policy: &Policy,
-    ) -> Conditions {
+    /// The conditions under which these commands run now.
+    pub fn new(oracle: &[OracleCommand], options: &OracleOptions, policy: &Policy) -> Conditions {
         Conditions {
             version: env!("CARGO_PKG_VERSION"),
             format: FORMAT,
-            oracle: oracle.to_vec(),
             options: options.clone(),
-            seeds,
             programs: programs(oracle),
             machine: machine(),
             environment: environment(policy),
@@ -151,6 +143,7 @@ struct KeyedBy<'a> {
     tree: Option<Oid>,
     /// The submodules' paths and commits.
     submodules: Vec<(String, Oid)>,
+    terms: ResultTerms<'a>,
     #[serde(flatten)]
     conditions: &'a Conditions,
 }
@@ -166,15 +159,16 @@ struct CacheKey {
 struct CachedOutcome {
     version: u32,
     key: String,
-    results: Vec<StageResult>,
+    results: Results,
 }
 
 impl Cache {
-    /// The outcomes under these conditions. `home` is the user's checkout. An outcome that appeared
+    /// The outcomes on these terms under these conditions. `home` is the user's checkout. An outcome that appeared
     /// in one of the `distrusted` spans of time is not believed.
     pub fn open(
         repo: &Repo,
         home: Option<&Path>,
+        terms: Terms,
         conditions: Conditions,
         distrusted: Vec<(SystemTime, SystemTime)>,
     ) -> Result<Cache> {
@@ -182,7 +176,7 @@ impl Cache {
         forget_old(&dir);
         let known = KnownOutcomes::list(&dir);
         let home = home.map(Path::to_owned);
-        Ok(Cache { dir, home, conditions, known, distrusted, only_forgets: false })
+        Ok(Cache { dir, home, terms, conditions, known, distrusted, only_forgets: false })
     }
 
     /// This cache, which from now on only forgets passes that a failure contradicts.
@@ -203,7 +197,7 @@ impl Cache {
     /// The name of the layers of a tree under these conditions.
     pub fn layer_name(&self, repo: &Repo, judged: &JudgedTree) -> Result<LayerName> {
         let (tree, submodules) = (None, self.submodules(repo, judged)?);
-        let conditions = key(&KeyedBy { tree, submodules, conditions: &self.conditions }).digest;
+        let conditions = self.key_of(tree, submodules).digest;
         Ok(LayerName { conditions, tree: judged.tree })
     }
 
@@ -214,7 +208,12 @@ impl Cache {
 
     fn key(&self, repo: &Repo, judged: &JudgedTree) -> Result<CacheKey> {
         let (tree, submodules) = (Some(judged.tree), self.submodules(repo, judged)?);
-        Ok(key(&KeyedBy { tree, submodules, conditions: &self.conditions }))
+        Ok(self.key_of(tree, submodules))
+    }
+
+    fn key_of(&self, tree: Option<Oid>, submodules: Vec<(String, Oid)>) -> CacheKey {
+        let terms = self.terms.of_results();
+        key(&KeyedBy { tree, submodules, terms, conditions: &self.conditions })
     }
 
     fn submodules(&self, repo: &Repo, judged: &JudgedTree) -> Result<Vec<(String, Oid)>> {
@@ -230,13 +229,12 @@ impl Cache {
         judged: &JudgedTree,
         logs: &JudgingLogs,
         warm: bool,
-    ) -> Result<Option<Vec<StageResult>>> {
+    ) -> Result<Option<Results>> {
         let Some((directory, mut outcome)) = self.stored(repo, judged)? else { return Ok(None) };
-        let is_claim = outcome.results.iter().any(|result| result.warm);
-        if is_claim && !warm {
+        if outcome.results.is_claim() && !warm {
             return Ok(None);
         }
-        for result in &mut outcome.results {
+        for result in outcome.results.iter_mut() {
             result.cached = result.outcome != Outcome::Skipped;
         }
         logs.copy_from(&directory)?;
@@ -265,7 +263,7 @@ impl Cache {
         let Ok(outcome) = toml::from_str::<CachedOutcome>(&text) else { return Ok(None) };
         // An earlier version kept failures, too.
         let is_usable =
-            outcome.key == key && outcome.version == FORMAT && is_lasting(&outcome.results);
+            outcome.key == key && outcome.version == FORMAT && outcome.results.is_lasting_pass();
         Ok(is_usable.then_some((directory, outcome)))
     }
 
@@ -275,13 +273,13 @@ impl Cache {
         &self,
         repo: &Repo,
         judged: &JudgedTree,
-        results: &[StageResult],
+        results: &Results,
         logs: &Path,
     ) -> Result<()> {
-        if cannot_tell(results) && results.iter().all(|r| r.earlier.is_empty()) {
+        if results.cannot_tell() && results.iter().all(|r| r.earlier.is_empty()) {
             return Ok(());
         }
-        if !is_lasting(results) {
+        if !results.is_lasting_pass() {
             // The tree does not always pass: an earlier pass does not count any more.
             return self.forget(repo, judged);
         }
@@ -292,9 +290,9 @@ impl Cache {
         Ok(())
     }
 
-    fn write(&self, key: &CacheKey, results: &[StageResult], from: &Path) -> io::Result<()> {
+    fn write(&self, key: &CacheKey, results: &Results, from: &Path) -> io::Result<()> {
         let outcome =
-            CachedOutcome { version: FORMAT, key: key.digest.clone(), results: results.to_vec() };
+            CachedOutcome { version: FORMAT, key: key.digest.clone(), results: results.clone() };
         fs::create_dir_all(&self.dir)?;
         let directory = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&self.dir)?;
         let text = toml::to_string(&outcome).map_err(io::Error::other)?;
@@ -349,14 +347,6 @@ fn forget_old(dir: &Path) {
     }
 }
 
-/// True for a pass that the tree alone decided: in an earlier try a time limit or a signal may have
-/// been the machine's doing.
-fn is_lasting(results: &[StageResult]) -> bool {
-    let mut earlier = results.iter().flat_map(|r| &r.earlier);
-    results.iter().all(|r| r.outcome.passed())
-        && earlier.all(|attempt| matches!(attempt.outcome, Outcome::Failed { .. }))
-}
-
 fn key(keyed_by: &KeyedBy<'_>) -> CacheKey {
     let text =
         serde_json::to_string_pretty(keyed_by).expect("text and numbers have a form in JSON");
@@ -407,60 +397,58 @@ fn environment(policy: &Policy) -> BTreeMap<String, String> {
 mod tests {
     use super::*;
     use crate::model::outcome::Stage;
+    use crate::model::terms::CommandSettings;
     use crate::model::world::WorldKind;
 
     fn conditions() -> Conditions {
-        let options = OracleOptions {
-            timeout: LIFETIME,
-            retries: 0,
-            refuse_flaky: false,
-            trust_exit: false,
-            junit: None,
-            world: WorldKind::Open,
-            sandbox: None,
-        };
-        let command = CommandLine::Argv(vec!["sh".into(), "-c".into(), "true".into()]);
-        let oracle = [OracleCommand { stage: Stage::Test, command, source: "--test".into() }];
-        Conditions::new(&oracle, &options, "none".into(), &Policy::default())
+        let commands = CommandSettings::default();
+        let options = OracleOptions { timeout: LIFETIME, sandbox: None, commands };
+        Conditions::new(&terms().oracle, &options, &Policy::default())
     }
 
-    fn key_of(conditions: &Conditions, submodules: &[(&str, Oid)]) -> CacheKey {
+    fn terms() -> Terms {
+        let command = CommandLine::Argv(vec!["sh".into(), "-c".into(), "true".into()]);
+        let oracle = vec![OracleCommand { stage: Stage::Test, command, source: "--test".into() }];
+        Terms { oracle, seeds: Some("none".into()), ..Terms::default() }
+    }
+
+    fn key_of(terms: &Terms, conditions: &Conditions, submodules: &[(&str, Oid)]) -> CacheKey {
         let tree = Oid::parse(&"a".repeat(40)).expect("a valid id");
         let submodules = submodules.iter().map(|(path, oid)| ((*path).to_owned(), *oid)).collect();
-        key(&KeyedBy { tree: Some(tree), submodules, conditions })
+        key(&KeyedBy { tree: Some(tree), submodules, terms: terms.of_results(), conditions })
     }
 
     #[test]
     fn every_condition_is_part_of_the_key() {
         let usual = conditions();
         assert_eq!(usual.version, env!("CARGO_PKG_VERSION"));
-        let changes: [fn(&mut Conditions); 9] = [
-            |c| c.version = "another",
-            |c| c.format += 1,
-            |c| c.oracle[0].stage = Stage::Lint,
-            |c| c.options.retries = 1,
-            |c| c.options.world = WorldKind::Landlock,
-            |c| c.seeds.push('x'),
-            |c| c.programs[0].modified += 1,
-            |c| c.machine.push('x'),
-            |c| drop(c.environment.insert("NEW".into(), digest(b""))),
+        let changes: [fn(&mut Terms, &mut Conditions); 9] = [
+            |_, c| c.version = "another",
+            |_, c| c.format += 1,
+            |_, c| c.programs[0].modified += 1,
+            |_, c| c.machine.push('x'),
+            |_, c| drop(c.environment.insert("NEW".into(), digest(b""))),
+            |t, _| t.oracle[0].stage = Stage::Lint,
+            |t, _| t.settings.commands.retries = 1,
+            |t, _| t.settings.commands.world = WorldKind::Landlock,
+            |t, _| t.seeds = None,
         ];
-        let first = key_of(&usual, &[]).digest;
-        assert_eq!(key_of(&usual.clone(), &[]).digest, first);
+        let first = key_of(&terms(), &usual, &[]).digest;
+        assert_eq!(key_of(&terms(), &usual.clone(), &[]).digest, first);
         for (at, change) in changes.iter().enumerate() {
-            let mut other = usual.clone();
-            change(&mut other);
-            assert_ne!(key_of(&other, &[]).digest, first, "change {at}");
+            let (mut other_terms, mut other) = (terms(), usual.clone());
+            change(&mut other_terms, &mut other);
+            assert_ne!(key_of(&other_terms, &other, &[]).digest, first, "change {at}");
         }
         let commit = Oid::parse(&"b".repeat(40)).expect("a valid id");
-        assert_ne!(key_of(&usual, &[("sub", commit)]).digest, first);
+        assert_ne!(key_of(&terms(), &usual, &[("sub", commit)]).digest, first);
     }
 
     #[test]
     fn the_stored_conditions_can_be_read_and_hold_no_value_of_a_variable() {
         let mut conditions = conditions();
         conditions.environment = [("TOKEN".to_owned(), digest(b"secret"))].into();
-        let CacheKey { text, digest: key } = key_of(&conditions, &[]);
+        let CacheKey { text, digest: key } = key_of(&terms(), &conditions, &[]);
         assert_eq!(digest(text.as_bytes()), key);
         assert!(text.contains("\"TOKEN\"") && text.contains("\"sh\""), "{text}");
         assert!(!text.contains("secret"), "{text}");

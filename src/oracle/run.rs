@@ -8,9 +8,9 @@ use serde::Serialize;
 use crate::error::{Cause, Error, Result};
 use crate::model::env;
 use crate::model::oracle::OracleCommand;
-use crate::model::outcome::{Attempt, CANNOT_TELL, Obstacle, Outcome, Stage, StageResult};
+use crate::model::outcome::{Attempt, CANNOT_TELL, Obstacle, Outcome, Results, Stage, StageResult};
 use crate::model::path::TreePath;
-use crate::model::world::WorldKind;
+use crate::model::terms::CommandSettings;
 use crate::oracle::obstacles;
 use crate::oracle::sealed::surroundings::SandboxOptions;
 use crate::oracle::test_reports::TestReports;
@@ -25,19 +25,11 @@ use crate::process::{self, End, Job, Limits};
 pub struct OracleOptions {
     /// The time limit of each attempt.
     pub timeout: Duration,
-    /// The number of further attempts after a failure.
-    pub retries: u32,
-    /// True if a pass after a failure counts as a failure.
-    pub refuse_flaky: bool,
-    /// True if an exit code of 0 is a pass, whatever the tests' report says.
-    pub trust_exit: bool,
-    /// The JUnit file, or directory of such files, that tests write: a path from the checkout's
-    /// root.
-    pub junit: Option<String>,
-    /// The kind of worlds that commands run in.
-    pub world: WorldKind,
-    /// The settings of these worlds; none of the open one.
+    /// The settings of the worlds that the commands run in; none of the open one.
     pub sandbox: Option<SandboxOptions>,
+    /// The settings that verdicts record. They are part of the terms.
+    #[serde(skip)]
+    pub commands: CommandSettings,
 }
 
 /// The surroundings of the commands on one tree.
@@ -69,7 +61,7 @@ pub struct ExecContext<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum OracleEnd {
     /// The results of all commands, in order; those after a failure are skipped.
-    Finished(Vec<StageResult>),
+    Finished(Results),
     /// The results did not matter any more, and the commands were killed.
     Cancelled,
 }
@@ -92,7 +84,7 @@ pub fn run(
             (context.on_end)(&StageResult { obstacle: Some(Obstacle::Download), ..result });
         }
     }
-    let mut results: Vec<StageResult> = Vec::new();
+    let mut results = Results::default();
     let mut changed: Vec<TreePath> = Vec::new();
     for command in oracle {
         if results.iter().any(|r| !r.outcome.passed()) {
@@ -131,7 +123,7 @@ fn run_with_retries(
     let reports = match stage {
         Stage::Test => Some(TestReports::of(
             &command.command,
-            options.junit.as_deref(),
+            options.commands.junit.as_deref(),
             (dir, written),
             confinement.as_ref(),
             policy,
@@ -180,7 +172,7 @@ fn run_with_retries(
             {
                 Outcome::CannotTell
             }
-            (Outcome::Passed, _) if failed > 0 && !options.trust_exit => {
+            (Outcome::Passed, _) if failed > 0 && !options.commands.trust_exit => {
                 Outcome::ReportedFailures { failed }
             }
             (other, _) => other,
@@ -192,7 +184,7 @@ fn run_with_retries(
                 | Outcome::Signalled { .. }
                 | Outcome::TimedOut
         );
-        if failed && earlier.len() < options.retries as usize {
+        if failed && earlier.len() < options.commands.retries as usize {
             earlier.push(Attempt { seconds, outcome });
             // A log that cannot be renamed is no reason to stop.
             let aside = context.logs.join(format!("{stage}.try-{}.log", earlier.len()));
@@ -201,7 +193,7 @@ fn run_with_retries(
         }
         let flaky = outcome == Outcome::Passed && !earlier.is_empty();
         let outcome =
-            if flaky { Outcome::Flaky { refused: options.refuse_flaky } } else { outcome };
+            if flaky { Outcome::Flaky { refused: options.commands.refuse_flaky } } else { outcome };
         return Ok(Some(StageResult {
             leaky: end.leaky,
             obstacle,
@@ -227,8 +219,8 @@ fn with_advice(error: Error, stage: Stage, log: &Path) -> Error {
 }
 
 /// The results for a tree that cannot be checked out whole: the first command could not start.
-pub fn not_started(oracle: &[OracleCommand], reason: &str) -> Vec<StageResult> {
-    let mut results: Vec<StageResult> =
+pub fn not_started(oracle: &[OracleCommand], reason: &str) -> Results {
+    let mut results: Results =
         oracle.iter().map(|c| StageResult::new(c.stage, 0.0, Outcome::Skipped)).collect();
     if let Some(first) = results.first_mut() {
         first.outcome = Outcome::CouldNotStart { reason: reason.to_owned() };

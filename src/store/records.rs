@@ -245,9 +245,10 @@ mod tests {
     use crate::model::outcome::{Outcome, Stage, StageResult};
     use crate::model::run::{Addition, GivenLimits, Parent};
     use crate::model::separation::Separation;
+    use crate::model::terms::{CommandSettings, JudgeSettings, Terms};
     use crate::model::test_report::TestReport;
     use crate::model::usage::{Usage, UsageSum};
-    use crate::model::verdict::{Decision, DecisionKind, Effort, Entry, JudgeSettings};
+    use crate::model::verdict::{Decision, DecisionKind, Effort, Entry};
     use jiff::Timestamp;
     use proptest::collection::vec;
     use proptest::option;
@@ -378,11 +379,11 @@ mod tests {
                     drew_on: vec![name("c2")],
                     dropped: names,
                     flags: vec![Flag::TestsSkipped { path: reason.clone(), marker: reason }],
-                    results: vec![failed, ended.clone()],
+                    results: vec![failed, ended.clone()].into(),
                     stale: None,
                     base_tests: Some(BaseTestsResult {
                         tree,
-                        results: vec![ended],
+                        results: vec![ended].into(),
                         ..BaseTestsResult::default()
                     }),
                     usage: Some(UsageSum {
@@ -408,7 +409,6 @@ mod tests {
                 base,
                 judged,
                 round: 3,
-                seeds: Some(rationale.clone()),
                 decision: Decision {
                     decision: DecisionKind::NearMiss,
                     recommended: None,
@@ -422,24 +422,30 @@ mod tests {
                     rationale: rationale.clone(),
                 },
                 no_synthesis: Some(rationale.clone()),
-                settings: JudgeSettings {
-                    protect: argv.clone(),
-                    junit: Some(rationale.clone()),
-                    ..JudgeSettings::default()
-                },
                 effort: Effort::default(),
-                oracle: vec![
-                    OracleCommand {
-                        stage: Stage::Build,
-                        command: CommandLine::Argv(argv),
-                        source: rationale.clone(),
+                terms: Terms {
+                    seeds: Some(rationale.clone()),
+                    settings: JudgeSettings {
+                        protect: argv.clone(),
+                        commands: CommandSettings {
+                            junit: Some(rationale.clone()),
+                            ..CommandSettings::default()
+                        },
+                        ..JudgeSettings::default()
                     },
-                    OracleCommand {
-                        stage: Stage::Test,
-                        command: CommandLine::Shell(rationale),
-                        source: String::new(),
-                    },
-                ],
+                    oracle: vec![
+                        OracleCommand {
+                            stage: Stage::Build,
+                            command: CommandLine::Argv(argv),
+                            source: rationale.clone(),
+                        },
+                        OracleCommand {
+                            stage: Stage::Test,
+                            command: CommandLine::Shell(rationale),
+                            source: String::new(),
+                        },
+                    ],
+                },
                 baseline: None,
                 candidates,
             },

@@ -11,10 +11,9 @@ use crate::model::oracle::{as_options, shell_quoted};
 use crate::model::outcome::{Outcome, StageResult};
 use crate::model::path::quoted;
 use crate::model::rationale::{some_of, why_judged_twice};
+use crate::model::terms::JudgeSettings;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
-use crate::model::verdict::{
-    Baseline, DecisionKind, Entry, JudgeSettings, Verdict, doubt_about_attempts,
-};
+use crate::model::verdict::{Baseline, DecisionKind, Entry, Verdict, doubt_about_attempts};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table::{self, Grid};
 use crate::ui::{effort_words, test_words, usage_words};
@@ -28,7 +27,7 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
     } else {
         grid(styles, &verdict.run, &rows(verdict), usage_words::columns_of(verdict)) + "\n"
     };
-    let world = world(styles, &verdict.settings, verdict.candidates.iter());
+    let world = world(styles, &verdict.terms.settings, verdict.candidates.iter());
     let paint = if verdict.verified() { styles.good } else { styles.caution };
     format!(
         "{table}{world}{}: {}\n",
@@ -66,7 +65,7 @@ fn world<'a>(
 
 /// Where commands ran, and what has to be said of the attempts.
 pub fn places(settings: &JudgeSettings, doubt: Option<&str>) -> String {
-    let world = settings.world.in_words();
+    let world = settings.commands.world.in_words();
     doubt.map_or_else(|| world.to_owned(), |doubt| format!("{world}; {doubt}"))
 }
 
@@ -164,24 +163,24 @@ fn doubts(verdict: &Verdict) -> Vec<String> {
             lines.push(format!("{}: {stale}", entry.candidate));
         }
     }
-    if verdict.settings.in_place {
+    if verdict.terms.settings.in_place {
         lines.push(
             "judged in place: other files in the worktrees may have affected the result, so it is not verified"
                 .into(),
         );
     }
-    if let Some(first) = verdict.settings.leads_back.first() {
+    if let Some(first) = verdict.terms.settings.doubts.leads_back.first() {
         lines.push(format!(
             "the seed '{first}' leads to a checkout of this repository, so the result is not verified"
         ));
     }
-    for path in &verdict.settings.attempts_write {
+    for path in &verdict.terms.settings.doubts.attempts_write {
         lines.push(format!(
             "reads {}, which attempts may write, so the result is not verified",
             quoted(path.as_bytes())
         ));
     }
-    if verdict.settings.tainted {
+    if verdict.terms.settings.doubts.tainted {
         lines.push(
             "git's configuration or files above the checkouts changed while the checks ran, so the result is not verified; see the warnings above"
                 .into(),
@@ -194,20 +193,24 @@ fn doubts(verdict: &Verdict) -> Vec<String> {
 pub fn hints(verdict: &Verdict) -> Vec<String> {
     let Verdict { run, decision, .. } = verdict;
     match (decision.decision, &decision.recommended) {
-        (kind, Some(_)) if kind.verified() && verdict.settings.in_place => {
+        (kind, Some(_)) if kind.verified() && verdict.terms.settings.in_place => {
             vec![format!("judge it in a checkout of its own: `git frites judge {run}`")]
         }
-        (kind, Some(_)) if kind.verified() && !verdict.settings.leads_back.is_empty() => {
+        (kind, Some(_))
+            if kind.verified() && !verdict.terms.settings.doubts.leads_back.is_empty() =>
+        {
             vec![format!("change the seeds, then judge again: `git frites judge {run}`")]
         }
-        (kind, Some(_)) if kind.verified() && !verdict.settings.attempts_write.is_empty() => {
+        (kind, Some(_))
+            if kind.verified() && !verdict.terms.settings.doubts.attempts_write.is_empty() =>
+        {
             vec![
                 "take the path out of `spawn.write` and spawn again, or look at what attempts wrote \
                  there"
                     .to_owned(),
             ]
         }
-        (kind, Some(_)) if kind.verified() && verdict.settings.tainted => {
+        (kind, Some(_)) if kind.verified() && verdict.terms.settings.doubts.tainted => {
             vec![format!("undo or accept the change, then judge again: `git frites judge {run}`")]
         }
         (kind, Some(name)) if kind.verified() => {
@@ -253,7 +256,7 @@ pub fn hints(verdict: &Verdict) -> Vec<String> {
         (DecisionKind::Undecided, _) => {
             let missing: String =
                 decision.undecided.iter().map(|name| format!(" --candidate {name}")).collect();
-            let named = verdict.oracle.iter().filter(|c| c.source.starts_with("--"));
+            let named = verdict.terms.oracle.iter().filter(|c| c.source.starts_with("--"));
             let options = as_options(named);
             vec![format!(
                 "judge what is missing: `git frites judge {run}{missing}{options}`; then decide: `git frites judge --replay {run}{options}`"
@@ -291,7 +294,7 @@ fn more_source(entry: Option<&Entry>) -> Option<String> {
 
 /// What to do if the command that the closest candidate failed did not start at all.
 fn near_miss_that_did_not_start(verdict: &Verdict, name: &Name) -> Option<String> {
-    let stopped = verdict.entry(name)?.stopped_at()?;
+    let stopped = verdict.entry(name)?.results.stopped_at()?;
     let why = stopped.outcome.why_not_started()?;
     let (run, stage) = (&verdict.run, stopped.stage);
     Some(format!(
@@ -365,7 +368,7 @@ fn base_row(base: &Baseline) -> ComparisonRow {
         mark: "",
         verified: false,
         name: "@base".into(),
-        outcome: base.stopped_at().map_or(("passed".into(), Tone::Plain), stop),
+        outcome: base.results.stopped_at().map_or(("passed".into(), Tone::Plain), stop),
         time: time(&base.results),
         lines: none(),
         files: none(),
@@ -467,7 +470,7 @@ fn time(results: &[StageResult]) -> String {
 
 /// How the commands of an entry ended, in two words.
 pub fn outcome(entry: &Entry) -> (String, Tone) {
-    match entry.stopped_at() {
+    match entry.results.stopped_at() {
         Some(result) => stop(result),
         None if let Some(result) = entry.skipped_with_base_tests() => stop(result),
         None if entry.passed() && entry.flaky() => ("flaky".into(), Tone::Caution),

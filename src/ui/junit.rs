@@ -84,7 +84,7 @@ fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Ca
         all.push(of_result(result, "", &log_end(entry, result.stage, false)));
     }
     let kinds = base.and_then(|base| Comparison::of(base, entry));
-    for name in entry.failing_tests().unwrap_or_default() {
+    for name in entry.results.failing_tests().unwrap_or_default() {
         let kinds = kinds.iter().flat_map(Comparison::kinds);
         let kind = kinds.into_iter().find(|(_, names)| names.contains(name));
         let why = kind.map_or("fails".to_owned(), |(what, _)| format!("fails; it {what}"));

@@ -27,7 +27,7 @@ pub fn summary(report: &TestReport) -> String {
 /// Remarks on a candidate's tests in a table. The list of failing tests comes last: what follows it
 /// would read as one of them.
 pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
-    let failing = entry.failing_tests().unwrap_or_default();
+    let failing = entry.results.failing_tests().unwrap_or_default();
     let report = entry.results.iter().find_map(|result| result.tests.as_ref());
     let more_skipped = base.and_then(|base| MoreSkipped::of(base, entry));
     let mut words: Vec<String> = more_skipped.map(MoreSkipped::in_words).into_iter().collect();

@@ -2,9 +2,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::Result;
-use crate::model::oracle::OracleCommand;
 use crate::model::run::Run;
-use crate::model::verdict::JudgeSettings;
+use crate::model::terms::Terms;
 use crate::ops::judge::judged_base::JudgedBase;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::OracleRunner;
@@ -22,17 +21,8 @@ pub struct BaseBeside<'a> {
     session: &'a Session,
     run: &'a Run,
     options: &'a JudgeOptions,
-    oracle: Vec<OracleCommand>,
-    settings: JudgeSettings,
+    terms: Terms,
     judged: Mutex<Option<JudgedBase>>,
-}
-
-/// The base of a run that was judged while its attempts ran.
-#[derive(Clone, Debug)]
-pub struct BaseOfAttempts {
-    oracle: Vec<OracleCommand>,
-    settings: JudgeSettings,
-    judged: JudgedBase,
 }
 
 impl<'a> BaseBeside<'a> {
@@ -42,17 +32,16 @@ impl<'a> BaseBeside<'a> {
         session: &'a Session,
         run: &'a Run,
         options: &'a JudgeOptions,
-        oracle: ResolvedOracle,
+        oracle: &ResolvedOracle,
     ) -> Result<BaseBeside<'a>> {
-        let settings = options.settings_to_run(session, &oracle)?;
-        let oracle = oracle.commands;
-        Ok(BaseBeside { session, run, options, oracle, settings, judged: Mutex::default() })
+        let terms = options.terms_to_run(session, oracle)?;
+        Ok(BaseBeside { session, run, options, terms, judged: Mutex::default() })
     }
 
     /// Judges the base, until it ends or is cancelled. An error is only a warning: the base is then
     /// judged with the candidates.
     pub fn judge(&self, cancel: &Cancel) {
-        if self.oracle.is_empty() {
+        if self.terms.oracle.is_empty() {
             return;
         }
         match self.try_judge(cancel) {
@@ -65,32 +54,16 @@ impl<'a> BaseBeside<'a> {
     }
 
     fn try_judge(&self, cancel: &Cancel) -> Result<Option<JudgedBase>> {
-        let BaseBeside { session, run, options, oracle, settings, .. } = self;
-        let timeout = options.timeout(session);
-        let runner = OracleRunner::new(session, run, oracle, settings, timeout, options)?;
+        let BaseBeside { session, run, options, terms, .. } = self;
+        let runner = OracleRunner::new(session, run, terms.clone(), options)?;
         let (judged, _) =
             runner.covered_by_another_watch()?.watched(|runner| runner.judge_base(cancel, true))?;
         Ok(judged)
     }
 
     /// The outcome; none if there is none, or if the attempts may have affected it.
-    pub fn finish(self, tainted: bool) -> Option<BaseOfAttempts> {
-        let BaseBeside { oracle, settings, judged, .. } = self;
-        let judged = judged.into_inner().unwrap_or_else(PoisonError::into_inner)?;
-        (!tainted).then_some(BaseOfAttempts { oracle, settings, judged })
-    }
-}
-
-impl BaseOfAttempts {
-    /// The outcome, if it is that of these commands with these settings and seeds: somebody may have
-    /// changed a seed while the attempts worked.
-    pub fn under(
-        &self,
-        oracle: &[OracleCommand],
-        settings: &JudgeSettings,
-        seeds: Option<&str>,
-    ) -> Option<&JudgedBase> {
-        let is_same = self.oracle == oracle && self.settings == *settings;
-        (is_same && self.judged.seeds.as_deref() == seeds).then_some(&self.judged)
+    pub fn finish(self, tainted: bool) -> Option<JudgedBase> {
+        let judged = self.judged.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+        (!tainted).then_some(judged)
     }
 }

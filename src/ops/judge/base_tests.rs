@@ -12,8 +12,9 @@ use crate::git::repo::Repo;
 use crate::model::base_tests::{BaseTests, BaseTestsResult, TreeBeside};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Results;
 use crate::model::path::TreePath;
-use crate::model::verdict::JudgeSettings;
+use crate::model::terms::Terms;
 use crate::ops::judge::changed_file::{ChangedFile, changed_file};
 
 /// The most files beside the source that are judged by themselves.
@@ -71,7 +72,7 @@ pub fn plan(
         alone,
         if_first: mode != BaseTests::Always && is_only_tests && choices.len() < changes.len(),
         problem,
-        results: Vec::new(),
+        results: Results::default(),
     }))
 }
 
@@ -98,13 +99,12 @@ pub fn plan_for(
     repo: &Repo,
     base: &Oid,
     tree: &Oid,
-    oracle: &[OracleCommand],
-    settings: &JudgeSettings,
+    terms: &Terms,
 ) -> Result<Option<BaseTestsResult>> {
     let changes = diff::changes(repo, base, base, tree)?;
     let files: Vec<ChangedFile> = changes.iter().map(|c| changed_file(repo, c)).collect();
-    let project = BaseProject::of(repo, base, oracle, &settings.source)?;
-    plan(repo, base, tree, &files, &project, settings.base_tests)
+    let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
+    plan(repo, base, tree, &files, &project, terms.settings.base_tests)
 }
 
 /// True if the base shows no language that is known: then source cannot be told from other files.

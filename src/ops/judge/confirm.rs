@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::model::base_tests::BaseTestsResult;
-use crate::model::outcome::{self, Obstacle, StageResult};
+use crate::model::outcome::{Obstacle, Results};
 use crate::model::ranking::{Rules, undecided};
 use crate::model::verdict::{Effort, Entry};
 use crate::ops::judge::schedule::StopWhen;
@@ -78,8 +78,8 @@ pub enum StaleCause {
 
 /// True if the command that failed says that something could not be renamed, as the overlay refuses
 /// it for directories of the base.
-pub fn stumbled(results: &[StageResult]) -> bool {
-    let failure = outcome::first_failure(results).filter(|result| result.warm);
+pub fn stumbled(results: &Results) -> bool {
+    let failure = results.stopped_at().filter(|result| result.warm);
     failure.is_some_and(|result| result.obstacle == Some(Obstacle::Rename))
 }
 
@@ -89,16 +89,16 @@ pub fn stumbled(results: &[StageResult]) -> bool {
 ///
 /// A failure counts beside those of the candidates, and a pass where no candidate passes.
 pub fn must_confirm_base(
-    results: &[StageResult],
+    results: &Results,
     inherited: bool,
     said: bool,
     entries: &[Entry],
 ) -> bool {
-    let passed = outcome::all_passed(results);
+    let passed = results.passed();
     let is_doubtful = || entries.iter().any(|e| e.stale.is_some() && e.passed());
     let is_refused = || !passed && (said || is_doubtful());
     let is_inherited = inherited && !(passed && entries.iter().any(Entry::passed));
-    results.iter().any(|r| r.warm) && (is_inherited || is_refused())
+    results.is_claim() && (is_inherited || is_refused())
 }
 
 /// The causes of the entries' claims, by spawn index.
@@ -127,9 +127,9 @@ fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
         let cause = causes.get(&confirmed.index).filter(|_| entry.is_claim());
         let stale = cause.and_then(|cause| contradiction(entry, &confirmed, *cause));
         // The cache answers with a pass that was no claim: this judging found it itself.
-        let is_final = outcome::all_passed(&entry.results)
-            && entry.results.iter().all(|r| !r.warm)
-            && (outcome::all_passed(&confirmed.results) || !entry.is_pending());
+        let is_final = entry.results.passed()
+            && !entry.results.is_claim()
+            && (confirmed.results.passed() || !entry.is_pending());
         let results = if is_final { entry.results.clone() } else { confirmed.results };
         *entry = Entry { stale, results, ..confirmed };
     }
@@ -142,16 +142,16 @@ fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<
     let end = |entry: &Entry| {
         let second = entry.base_tests.as_ref().filter(is_compared);
         let results = match second {
-            Some(second) if outcome::all_passed(&entry.results) => &second.results,
+            Some(second) if entry.results.passed() => &second.results,
             _ => &entry.results,
         };
-        match outcome::first_failure(results) {
+        match results.stopped_at() {
             None => "passed".to_owned(),
             Some(result) => format!("ended at {}: {}", result.stage, result.outcome),
         }
     };
     let end_of = |entry: &Entry| (entry.passed(), entry.passed_own_tests_only());
-    let passed_both = [claim, confirmed].iter().all(|entry| outcome::all_passed(&entry.results));
+    let passed_both = [claim, confirmed].iter().all(|entry| entry.results.passed());
     if end_of(claim) == end_of(confirmed) || (claim.is_pending() && passed_both) {
         return None;
     }
@@ -180,7 +180,7 @@ mod tests {
     use crate::model::candidate::State;
     use crate::model::decision::decide;
     use crate::model::oid::Oid;
-    use crate::model::outcome::{Outcome, Stage};
+    use crate::model::outcome::{Outcome, Stage, StageResult};
     use crate::model::verdict::Baseline;
     use crate::ops::judge::entry_outcome::EntryOutcome;
     use crate::ops::judge::schedule::{Judge, Scheduler};
@@ -238,7 +238,7 @@ mod tests {
     }
 
     impl Oracle<'_> {
-        fn results(&self, tree: &Judgeable, which: usize) -> Vec<StageResult> {
+        fn results(&self, tree: &Judgeable, which: usize) -> Results {
             let over_layers = &tree.over_layers[which];
             // Without outputs, an overlay refuses only what a plain directory allows.
             let passed_without = !self.has_outputs && over_layers.iter().all(Outcome::passed);
@@ -275,8 +275,8 @@ mod tests {
                 Some(Second::Always) => true,
                 Some(Second::IfFirst) => self.cold,
             };
-            let again = is_due && outcome::all_passed(&results);
-            let base_tests = if again { self.results(tree, 1) } else { Vec::new() };
+            let again = is_due && results.passed();
+            let base_tests = if again { self.results(tree, 1) } else { Results::default() };
             Ok(Some(EntryOutcome { results, base_tests, effort: Effort::default() }))
         }
     }

@@ -17,12 +17,11 @@ use crate::model::base_tests::BaseTestsResult;
 use crate::model::candidate::{Candidate, State};
 use crate::model::flag::Flag;
 use crate::model::oid::Oid;
-use crate::model::oracle::OracleCommand;
-use crate::model::outcome::StageResult;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
+use crate::model::terms::{JudgeSettings, Terms};
 use crate::model::usage::UsageSum;
-use crate::model::verdict::{Entry, GONE, JudgeSettings};
+use crate::model::verdict::{Entry, GONE};
 use crate::ops::capture::Captured;
 use crate::ops::judge::base_tests;
 use crate::ops::judge::changed_file::{ChangedFile, changed_file};
@@ -31,31 +30,25 @@ use crate::ops::session::Session;
 use crate::process;
 
 /// Captures a run's candidates and makes an entry for each, in spawn order, without results.
-pub fn of_run(
-    session: &Session,
-    run: &Run,
-    oracle: &[OracleCommand],
-    settings: &JudgeSettings,
-) -> Result<Vec<Entry>> {
+pub fn of_run(session: &Session, run: &Run, terms: &Terms) -> Result<Vec<Entry>> {
     let candidates = session.capture_all(run)?;
     for captured in &candidates {
         session.print_omissions(captured);
     }
-    from_captured(session, run, oracle, settings, &candidates)
+    from_captured(session, run, terms, &candidates)
 }
 
 /// An entry for each of these candidates, without results.
 pub fn from_captured(
     session: &Session,
     run: &Run,
-    oracle: &[OracleCommand],
-    settings: &JudgeSettings,
+    terms: &Terms,
     candidates: &[Captured],
 ) -> Result<Vec<Entry>> {
-    let project = BaseProject::of(&session.repo, &run.base, oracle, &settings.source)?;
+    let project = BaseProject::of(&session.repo, &run.base, &terms.oracle, &terms.settings.source)?;
     let made = process::in_parallel(process::processors(), candidates, |captured| {
         // No ref keeps the trees that are made here yet.
-        session.repo.retry_during_gc(|| entry_of(session, run, captured, settings, &project))
+        session.repo.retry_during_gc(|| entry_of(session, run, captured, &terms.settings, &project))
     })?;
     let (mut entries, changes): (Vec<Entry>, Vec<Vec<ChangedFile>>) = made.into_iter().unzip();
     set_agreement(&mut entries, &changes);
@@ -139,16 +132,10 @@ fn with_protected(
 }
 
 /// Makes the trees that are judged for a captured one again: git may have deleted their objects.
-pub fn make_trees_again(
-    repo: &Repo,
-    base: &Oid,
-    captured: &Oid,
-    oracle: &[OracleCommand],
-    settings: &JudgeSettings,
-) -> Result<()> {
-    let project = BaseProject::of(repo, base, oracle, &settings.source)?;
-    let judged = with_protected(repo, base, captured, settings, &project)?.tree;
-    base_tests::plan_for(repo, base, &judged, oracle, settings)?;
+pub fn make_trees_again(repo: &Repo, base: &Oid, captured: &Oid, terms: &Terms) -> Result<()> {
+    let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
+    let judged = with_protected(repo, base, captured, &terms.settings, &project)?.tree;
+    base_tests::plan_for(repo, base, &judged, terms)?;
     Ok(())
 }
 
@@ -232,12 +219,4 @@ pub fn set_agreement_of_judged(session: &Session, run: &Run, entries: &mut [Entr
     let files = files.collect::<Result<Vec<Vec<ChangedFile>>>>()?;
     set_agreement(entries, &files);
     Ok(())
-}
-
-/// Drops the names of passing tests. They matter only for the base, to tell which tests a candidate
-/// broke.
-pub fn forget_passing_tests(results: &mut [StageResult]) {
-    for report in results.iter_mut().filter_map(|r| r.tests.as_mut()) {
-        report.passing.clear();
-    }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
-use crate::model::verdict::{Entry, JudgeSettings, Verdict};
-use crate::ops::judge::base::BaseOfAttempts;
+use crate::model::terms::Terms;
+use crate::model::verdict::{Entry, Verdict};
 use crate::ops::judge::judged_base::{BaseState, JudgedBase};
 use crate::ops::session::Session;
 use crate::store::logs::BASE_TESTS;
@@ -18,49 +18,41 @@ use crate::store::logs::BASE_TESTS;
 #[derive(Clone, Copy, Default)]
 pub(super) struct FoundBefore<'a> {
     /// The run's base, if it was judged while the attempts worked.
-    pub base: Option<&'a BaseOfAttempts>,
+    pub base: Option<&'a JudgedBase>,
     /// The verdicts so far, the newest last.
     pub verdicts: &'a [Verdict],
 }
 
 impl<'a> FoundBefore<'a> {
-    /// The verdicts whose outcomes hold for a new one and these seeds, the newest first: those after
-    /// the last change that tainted one.
-    pub fn holding(self, verdict: &Verdict, seeds: Option<&str>) -> Vec<&'a Verdict> {
-        let terms = |settings: &JudgeSettings| JudgeSettings {
-            tainted: false,
-            leads_back: Vec::new(),
-            attempts_write: Vec::new(),
-            ..settings.clone()
-        };
-        let wanted = terms(&verdict.settings);
+    /// The verdicts whose outcomes hold on these terms, the newest first: those after the last change
+    /// that tainted one.
+    pub fn holding(self, terms: &Terms) -> Vec<&'a Verdict> {
         let holds = |before: &&Verdict| {
-            !before.settings.tainted
-                && !before.settings.in_place
-                && before.oracle == verdict.oracle
-                && terms(&before.settings) == wanted
-                && before.seeds.as_deref() == seeds
+            let settings = &before.terms.settings;
+            !settings.doubts.tainted
+                && !settings.in_place
+                && before.terms.first_difference(terms).is_none()
         };
         self.verdicts.iter().rev().take_while(holds).collect()
     }
 
-    /// The base for a new verdict with these seeds, after those that hold. What the last of them says
+    /// The base for a new verdict on these terms, after those that hold. What the last of them says
     /// of it counts: a claim may have been confirmed.
-    pub fn base(self, verdict: &Verdict, seeds: Option<&str>, holding: &[&Verdict]) -> BaseState {
-        if verdict.settings.in_place {
+    pub fn base(self, terms: &Terms, holding: &[&Verdict]) -> BaseState {
+        if terms.settings.in_place {
             return BaseState::NotWanted;
         }
-        let beside =
-            self.base.and_then(|base| base.under(&verdict.oracle, &verdict.settings, seeds));
+        let beside = self.base.filter(|base| base.terms.id() == terms.id());
         let before = holding.first().and_then(|before| {
             let baseline = before.baseline.clone()?;
-            let layer = beside.filter(|base| base.baseline.passed() == baseline.passed());
+            let layer =
+                beside.filter(|base| base.baseline.results.passed() == baseline.results.passed());
             let layer = layer.and_then(|base| base.layer.clone());
-            let (ran, seeds) = (before.effort.ran_base, before.seeds.clone());
-            Some(JudgedBase { baseline, ran, layer, seeds })
+            let ran = before.effort.ran_base;
+            Some(JudgedBase { baseline, ran, layer, terms: terms.clone() })
         });
         match before.or_else(|| beside.cloned()) {
-            Some(judged) => BaseState::Judged(judged),
+            Some(judged) => BaseState::Judged(Box::new(judged)),
             None => BaseState::Unjudged,
         }
     }

@@ -4,8 +4,9 @@
 //! on no candidate either, which a person should know before every attempt has ended.
 use std::sync::Arc;
 
-use crate::model::outcome::{self, Outcome, Stage, StageResult};
+use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::run::Run;
+use crate::model::terms::Terms;
 use crate::model::verdict::Baseline;
 use crate::ops::session::Session;
 use crate::oracle::sealed::BaseInUse;
@@ -19,8 +20,8 @@ pub struct JudgedBase {
     pub ran: u64,
     /// The layers with the outputs of these commands, if they ran in a sealed world.
     pub layer: Option<Arc<BaseInUse>>,
-    /// A digest of the seeds that they ran with.
-    pub seeds: Option<String>,
+    /// The terms of the judging.
+    pub terms: Terms,
 }
 
 /// The base as the judging of a run finds it.
@@ -31,12 +32,12 @@ pub enum BaseState {
     /// It is still to be judged.
     Unjudged,
     /// It was judged with the same commands and settings.
-    Judged(JudgedBase),
+    Judged(Box<JudgedBase>),
 }
 
 /// Says that a command cannot start on the base, or that it lets failures of tests pass.
-pub(super) fn warn_of_base(session: &Session, run: &Run, results: &[StageResult]) {
-    if let Some(result) = outcome::first_failure(results)
+pub(super) fn warn_of_base(session: &Session, run: &Run, results: &Results) {
+    if let Some(result) = results.stopped_at()
         && let Outcome::ReportedFailures { .. } = result.outcome
     {
         let (ui, StageResult { stage, outcome, .. }) = (&session.ui, result);

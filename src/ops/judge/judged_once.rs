@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Result;
 use crate::model::oid::Oid;
-use crate::model::outcome::StageResult;
+use crate::model::outcome::Results;
 
 /// The outcome of one tree.
 #[derive(Clone)]
 pub struct TreeOutcome {
     /// The results of the commands.
-    pub results: Vec<StageResult>,
+    pub results: Results,
     /// The directory of their logs.
     pub logs: PathBuf,
 }

@@ -3,21 +3,15 @@ use crate::error::Result;
 use crate::git::commit::neutral_commit;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::oid::Oid;
-use crate::model::oracle::OracleCommand;
 use crate::model::run::Run;
-use crate::model::verdict::{Entry, JudgeSettings};
+use crate::model::terms::Terms;
+use crate::model::verdict::Entry;
 use crate::ops::judge::entries;
 use crate::ops::judge::keep::{keep, keep_tree};
 use crate::ops::session::Session;
 
 /// Keeps the trees of these entries, and those of their second judging, until judging ends.
-pub fn keep_trees(
-    session: &Session,
-    run: &Run,
-    oracle: &[OracleCommand],
-    settings: &JudgeSettings,
-    entries: &[Entry],
-) -> Result<()> {
+pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]) -> Result<()> {
     let Session { repo, store, .. } = session;
     let recorded = store.judged(&run.run)?;
     let mut new = Vec::new();
@@ -36,7 +30,7 @@ pub fn keep_trees(
         repo.retry_during_gc(|| {
             if let (false, Some(captured)) = (is_first_try, &entry.tree) {
                 // The tree itself may be lost, if it is not the captured one.
-                entries::make_trees_again(repo, &run.base, captured, oracle, settings)?;
+                entries::make_trees_again(repo, &run.base, captured, terms)?;
             }
             is_first_try = false;
             judged_trees(entry).try_for_each(|tree| keep_tree(session, run, tree).map(drop))

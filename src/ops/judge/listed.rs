@@ -1,9 +1,9 @@
 //! The captures that the records of a run list: without one of them a candidate would seem to have
 //! changed nothing, and another one would win.
 use crate::error::{Error, Result};
+use crate::model::part::SharedTerms;
 use crate::model::partial::PartialVerdict;
 use crate::model::run::Run;
-use crate::model::terms::SharedTerms;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 

@@ -30,10 +30,11 @@ mod terms;
 pub mod unseeded;
 pub(super) mod worlds;
 
-pub use base::{BaseBeside, BaseOfAttempts};
+pub use base::BaseBeside;
 pub use base_tests::{is_source_unknown, plan_for as plan_base_tests};
 pub use changed_file::{ChangedFile, FileContent, changed_file};
 pub use entries::covers;
+pub use judged_base::JudgedBase;
 pub use options::JudgeOptions;
 pub use partial::judge_some;
 pub use replay::replay;
@@ -46,6 +47,7 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Stage, StageResult};
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
+use crate::model::terms::Doubts;
 use crate::model::verdict::{Effort, Entry, Verdict};
 use crate::ops::judge::found::FoundBefore;
 use crate::ops::judge::keep::KeptCommits;
@@ -59,7 +61,7 @@ pub struct RepeatedJudging<'a> {
     session: &'a Session,
     options: JudgeOptions,
     /// The run's base, if it was judged while the attempts worked.
-    base: Option<&'a BaseOfAttempts>,
+    base: Option<&'a JudgedBase>,
     /// The verdicts so far.
     verdicts: Vec<Verdict>,
 }
@@ -69,7 +71,7 @@ impl<'a> RepeatedJudging<'a> {
     pub fn new(
         session: &'a Session,
         options: JudgeOptions,
-        base: Option<&'a BaseOfAttempts>,
+        base: Option<&'a JudgedBase>,
     ) -> RepeatedJudging<'a> {
         RepeatedJudging { session, options, base, verdicts: Vec::new() }
     }
@@ -114,33 +116,30 @@ fn judge_knowing(
     let _kept = KeptCommits::new(session, run);
     let oracle = options.oracle(session, &run.base)?;
     on_oracle(&oracle)?;
-    let settings = options.settings_to_run(session, &oracle)?;
-    let oracle = oracle.commands;
-    let mut entries = entries::of_run(session, run, &oracle, &settings)?;
+    let terms = options.terms_to_run(session, &oracle)?;
+    let mut entries = entries::of_run(session, run, &terms)?;
     let mut verdict = Verdict {
         version: FORMAT,
         run: run.run.clone(),
         base: run.base,
         judged: jiff::Timestamp::now(),
         round: session.store.next_round(run)?,
-        seeds: None,
-        decision: decide(&entries, None, Rules::from_settings(&settings)),
+        decision: decide(&entries, None, Rules::from_settings(&terms.settings)),
         no_synthesis: None,
-        settings,
+        terms,
         effort: Default::default(),
-        oracle,
         baseline: None,
         candidates: Vec::new(),
     };
-    if !verdict.oracle.is_empty() && entries.iter().any(Entry::usable) {
+    if !verdict.terms.oracle.is_empty() && entries.iter().any(Entry::usable) {
         run_oracle(session, run, options, found, &mut verdict, &mut entries)?;
         require_working_commands(&verdict, &entries)?;
     }
     for entry in &mut entries {
-        entries::forget_passing_tests(&mut entry.results);
+        entry.results.forget_passing_tests();
     }
     verdict.decision =
-        decide(&entries, verdict.baseline.as_ref(), Rules::from_settings(&verdict.settings));
+        decide(&entries, verdict.baseline.as_ref(), Rules::from_settings(&verdict.terms.settings));
     verdict.candidates = entries;
     record::save(session, run, &verdict)?;
     session.store.forget_parts(run)?;
@@ -157,16 +156,14 @@ fn run_oracle(
     verdict: &mut Verdict,
     entries: &mut [Entry],
 ) -> Result<()> {
-    let Verdict { oracle, settings, .. } = &*verdict;
-    let timeout = options.timeout(session);
-    let runner = OracleRunner::new(session, run, oracle, settings, timeout, options)?;
-    let seeds = runner.seeds();
-    let holding = found.holding(verdict, seeds.as_deref());
-    let base = found.base(verdict, seeds.as_deref(), &holding);
+    let runner = OracleRunner::new(session, run, verdict.terms.clone(), options)?;
+    verdict.terms = runner.terms().clone();
+    let holding = found.holding(&verdict.terms);
+    let base = found.base(&verdict.terms, &holding);
     runner.found_before(found::take_over(session, run, &holding, entries)?);
     let (leads_back, attempts_write) = (runner.warn_of_seeds(), runner.attempts_write());
     let stop = if options.until_pass {
-        StopWhen::Decided(Rules::from_settings(settings))
+        StopWhen::Decided(Rules::from_settings(&verdict.terms.settings))
     } else {
         StopWhen::AllRan
     };
@@ -175,11 +172,9 @@ fn run_oracle(
     if let Some(before) = holding.first() {
         effort.add(Effort { saved_not_run: 0, ..before.effort });
     }
-    verdict.seeds = seeds;
     verdict.effort = effort;
     verdict.baseline = baseline;
-    (verdict.settings.tainted, verdict.settings.leads_back) = (tainted, leads_back);
-    verdict.settings.attempts_write = attempts_write;
+    verdict.terms.settings.doubts = Doubts { tainted, leads_back, attempts_write };
     Ok(())
 }
 
@@ -190,13 +185,13 @@ fn require_working_commands(verdict: &Verdict, entries: &[Entry]) -> Result<()> 
         return Ok(());
     };
     let (run, stage) = (&verdict.run, result.stage);
-    let command = verdict.oracle.iter().find(|command| command.stage == stage);
+    let command = verdict.terms.oracle.iter().find(|command| command.stage == stage);
     let source = command.map(|c| format!(" (this one is from {})", c.source)).unwrap_or_default();
     let other = match stage {
         Stage::Setup => "set `spawn.setup` to another command".to_owned(),
         _ => format!("name another: `git frites judge {run} --{stage} CMD`"),
     };
-    Err(why_not_working(&verdict.oracle, result)
+    Err(why_not_working(&verdict.terms.oracle, result)
         .hint(format!("install what it needs, or {other}{source}"))
         .hint(format!("its output: `git frites output {run}/@base {stage}`")))
 }

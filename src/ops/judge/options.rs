@@ -1,4 +1,4 @@
-//! The options of one judging, and the settings that a verdict records of them.
+//! The options of one judging, and the terms that a verdict records of them.
 use std::time::Duration;
 
 use crate::config::keys;
@@ -8,7 +8,7 @@ use crate::git::seed::find::Seeds;
 use crate::model::base_tests::BaseTests;
 use crate::model::oid::Oid;
 use crate::model::rank::Rank;
-use crate::model::verdict::JudgeSettings;
+use crate::model::terms::{CommandSettings, Doubts, JudgeSettings, Terms};
 use crate::model::world::WorldKind;
 use crate::ops::judge::{modules, worlds};
 use crate::ops::session::Session;
@@ -70,20 +70,17 @@ impl JudgeOptions {
         self.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT))
     }
 
-    /// The settings for running these commands now, with the worlds that they run in. Fails if the
+    /// The terms for running these commands now, with the worlds that they run in. Fails if the
     /// configuration requires sealed worlds and the system refuses them.
-    pub(super) fn settings_to_run(
-        &self,
-        session: &Session,
-        oracle: &ResolvedOracle,
-    ) -> Result<JudgeSettings> {
-        let settings = self.settings(session, oracle);
+    pub(super) fn terms_to_run(&self, session: &Session, oracle: &ResolvedOracle) -> Result<Terms> {
+        let mut terms = self.terms(session, oracle);
         let world = if self.in_place { WorldKind::Open } else { worlds::choose(session)? };
-        Ok(JudgeSettings { world, ..settings })
+        terms.settings.commands.world = world;
+        Ok(terms)
     }
 
-    /// The settings to record: these options, completed by configuration, for these commands.
-    pub(super) fn settings(&self, session: &Session, oracle: &ResolvedOracle) -> JudgeSettings {
+    /// The terms to record: these options, completed by configuration, for these commands.
+    pub(super) fn terms(&self, session: &Session, oracle: &ResolvedOracle) -> Terms {
         let config = &session.config;
         let mut protect = config.get(keys::ORACLE_PROTECT);
         for path in &self.protect {
@@ -91,7 +88,7 @@ impl JudgeOptions {
                 protect.push(path.clone());
             }
         }
-        JudgeSettings {
+        let settings = JudgeSettings {
             rank: self.rank.unwrap_or_else(|| config.get(keys::ORACLE_RANK)),
             ceiling: Some(config.get(keys::SYNTHESIS_CEILING)),
             // Protected paths cannot be restored when judging in place.
@@ -103,17 +100,18 @@ impl JudgeOptions {
                 config.get(keys::ORACLE_BASE_TESTS)
             },
             source: if self.in_place { Vec::new() } else { config.get(keys::ORACLE_SOURCE) },
-            retries: self.retries.unwrap_or_else(|| config.get(keys::ORACLE_RETRIES)),
-            world: WorldKind::default(),
-            refuse_flaky: config.get(keys::ORACLE_FLAKY) == Flaky::Fail,
-            trust_exit: config.get(keys::ORACLE_TRUST_EXIT),
-            junit: config.get(keys::ORACLE_JUNIT),
+            commands: CommandSettings {
+                world: WorldKind::default(),
+                retries: self.retries.unwrap_or_else(|| config.get(keys::ORACLE_RETRIES)),
+                refuse_flaky: config.get(keys::ORACLE_FLAKY) == Flaky::Fail,
+                trust_exit: config.get(keys::ORACLE_TRUST_EXIT),
+                junit: config.get(keys::ORACLE_JUNIT),
+            },
             renames: true,
             in_place: self.in_place,
-            tainted: false,
-            leads_back: Vec::new(),
-            attempts_write: Vec::new(),
+            doubts: Doubts::default(),
             tests_nothing: oracle.tests_nothing(),
-        }
+        };
+        Terms { seeds: None, settings, oracle: oracle.commands.clone() }
     }
 }

@@ -8,11 +8,11 @@ use crate::git::commit::neutral_commit;
 use crate::model::FORMAT;
 use crate::model::machine::Machine;
 use crate::model::name::Name;
-use crate::model::oracle::OracleCommand;
-use crate::model::outcome::StageResult;
+use crate::model::outcome::{Results, StageResult};
 use crate::model::partial::{BaseOutcome, Judging, PartOutcome, PartialVerdict};
 use crate::model::run::Run;
-use crate::model::verdict::{Entry, JudgeSettings};
+use crate::model::terms::{Doubts, Terms};
+use crate::model::verdict::Entry;
 use crate::ops::capture::Captured;
 use crate::ops::judge::entries;
 use crate::ops::judge::judged_base::BaseState;
@@ -30,10 +30,8 @@ use crate::store::select::check_candidate;
 
 /// What outcomes are found by: the commands, the settings and the round that they belong to.
 pub(super) struct Grounds {
-    /// The commands.
-    pub oracle: Vec<OracleCommand>,
-    /// The settings, with the world of this machine.
-    pub settings: JudgeSettings,
+    /// The terms, with the world of this machine.
+    pub terms: Terms,
     /// The round of judging.
     pub round: u32,
     /// The options of this process.
@@ -58,8 +56,7 @@ pub fn judge_some(
     let oracle = options.oracle(session, &run.base)?;
     on_oracle(&oracle)?;
     let grounds = Grounds {
-        settings: options.settings_to_run(session, &oracle)?,
-        oracle: oracle.commands,
+        terms: options.terms_to_run(session, &oracle)?,
         round: store.verdict(&run.run)?.map_or(0, |verdict| verdict.round),
         options: options.clone(),
     };
@@ -88,10 +85,10 @@ pub(super) fn judge_captured(
     captured: &[Captured],
     grounds: &Grounds,
 ) -> Result<Vec<NewOutcome>> {
-    let Grounds { oracle, settings, options, .. } = grounds;
-    let mut entries = entries::from_captured(session, run, oracle, settings, captured)?;
+    let Grounds { terms, options, .. } = grounds;
+    let mut entries = entries::from_captured(session, run, terms, captured)?;
     let mut judging = judging(session, run, grounds)?;
-    if !oracle.is_empty() {
+    if !terms.oracle.is_empty() {
         judged_by(session, run, grounds, &mut judging, |runner| {
             runner.run_all(&mut entries, options.jobs, StopWhen::AllRan, BaseState::NotWanted)
         })?;
@@ -101,7 +98,7 @@ pub(super) fn judge_captured(
         let judged = entry.same_as.as_ref().unwrap_or(&entry.candidate);
         let directory = session.store.candidate_dir(&run.run, judged);
         let logs = last_of_logs(&directory, &entry.results);
-        entries::forget_passing_tests(&mut entry.results);
+        entry.results.forget_passing_tests();
         // Only a verdict over all candidates can compare them, or tell which of them have the same
         // tree.
         entry.agreement = None;
@@ -133,16 +130,14 @@ fn judged_by<T>(
     judging: &mut Judging,
     work: impl FnOnce(&OracleRunner<'_>) -> Result<T>,
 ) -> Result<T> {
-    let Grounds { oracle, settings, options, .. } = grounds;
-    let timeout = options.timeout(session);
+    let Grounds { terms, options, .. } = grounds;
     // Whoever decides over stored outcomes cannot confirm claims.
     let options = &JudgeOptions { cold: true, ..options.clone() };
-    let runner = OracleRunner::new(session, run, oracle, settings, timeout, options)?;
-    judging.seeds = runner.seeds();
-    judging.settings.leads_back = runner.warn_of_seeds();
-    judging.settings.attempts_write = runner.attempts_write();
+    let runner = OracleRunner::new(session, run, terms.clone(), options)?;
+    judging.terms = runner.terms().clone();
+    let (leads_back, attempts_write) = (runner.warn_of_seeds(), runner.attempts_write());
     let (done, tainted) = runner.watched(work)?;
-    judging.settings.tainted = tainted;
+    judging.terms.settings.doubts = Doubts { tainted, leads_back, attempts_write };
     Ok(done)
 }
 
@@ -165,10 +160,8 @@ fn judging(session: &Session, run: &Run, grounds: &Grounds) -> Result<Judging> {
         base: run.base,
         judged: jiff::Timestamp::now(),
         round: grounds.round,
-        seeds: None,
         machine: Some(machine(session)?),
-        settings: grounds.settings.clone(),
-        oracle: grounds.oracle.clone(),
+        terms: grounds.terms.clone(),
     })
 }
 
@@ -187,7 +180,7 @@ fn machine(session: &Session) -> Result<Machine> {
 const KEPT_OF_LOG: usize = 64 << 10;
 
 /// The ends of the logs of these results, by file name. A log that cannot be read is left out.
-fn last_of_logs(directory: &Path, results: &[StageResult]) -> Vec<(String, Vec<u8>)> {
+fn last_of_logs(directory: &Path, results: &Results) -> Vec<(String, Vec<u8>)> {
     let names = results.iter().flat_map(StageResult::log_names);
     let logs = names.filter_map(|name| {
         let bytes = regular::read(&directory.join(&name)).ok()?;

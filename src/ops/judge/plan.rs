@@ -6,7 +6,6 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::model::run::Run;
-use crate::model::verdict::JudgeSettings;
 use crate::model::world::WorldKind;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::cached::open_cache;
@@ -72,14 +71,15 @@ pub fn start_at_head(
     planned: &PlannedOracle,
     world: WorldKind,
 ) -> Result<Option<StartOutputs>> {
-    let commands = &planned.oracle.commands;
-    if commands.is_empty() || world != WorldKind::Sealed {
+    if planned.oracle.commands.is_empty() || world != WorldKind::Sealed {
         return Ok(None);
     }
     let options = JudgeOptions::default();
-    let settings = JudgeSettings { world, ..options.settings(session, &planned.oracle) };
-    let own = runner::options(session, &settings, options.timeout(session));
-    let cache = open_cache(session, commands, &own, session.seeds(head)?.digest()?)?;
+    let mut terms = options.terms(session, &planned.oracle);
+    terms.settings.commands.world = world;
+    terms.seeds = Some(session.seeds(head)?.digest()?);
+    let own = runner::options(session, &terms.settings, options.timeout(session));
+    let cache = open_cache(session, terms, &own)?;
     let base = JudgedTree::of(&session.repo, *head)?;
     start_of(session, &cache, &base, options.may_be_warm(session))
 }
@@ -119,17 +119,17 @@ impl OraclePlan {
     ) -> Result<OraclePlan> {
         let repo = &session.repo;
         let planned = PlannedOracle::new(session, base, &options.flags)?;
-        let settings = options.settings_to_run(session, &planned.oracle)?;
+        let mut terms = options.terms_to_run(session, &planned.oracle)?;
+        let world = terms.settings.commands.world;
         let known = match planned.oracle.commands.as_slice() {
             [] => None,
-            _ if !worlds::keeps_outcomes(session, settings.world) => None,
-            commands => {
-                let timeout = options.timeout(session);
-                let own = runner::options(session, &settings, timeout);
-                let digest = session.seeds(base)?.digest()?;
-                let cache = open_cache(session, commands, &own, digest)?;
+            _ if !worlds::keeps_outcomes(session, world) => None,
+            _ => {
+                let own = runner::options(session, &terms.settings, options.timeout(session));
+                terms.seeds = Some(session.seeds(base)?.digest()?);
+                let cache = open_cache(session, terms, &own)?;
                 let judged = JudgedTree::of(repo, *base)?;
-                let start = match settings.world {
+                let start = match world {
                     WorldKind::Sealed => {
                         start_of(session, &cache, &judged, options.may_be_warm(session))?
                     }
@@ -146,7 +146,6 @@ impl OraclePlan {
                 Some(KnownPasses { base, start, candidates })
             }
         };
-        let world = settings.world;
         let downloads = runner::downloads_of(session, base, &planned.oracle.commands, world)?;
         Ok(OraclePlan { planned, world, downloads, known })
     }

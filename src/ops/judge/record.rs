@@ -28,7 +28,7 @@ pub(super) fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()
     let failing = verdict
         .candidates
         .iter()
-        .filter_map(|e| Some((e.candidate.clone(), e.failing_tests()?.to_vec())));
+        .filter_map(|e| Some((e.candidate.clone(), e.results.failing_tests()?.to_vec())));
     let event = Event::Judged {
         decision: decision.decision,
         recommended: decision.recommended.clone(),

@@ -8,10 +8,11 @@ use crate::model::decision::{decide, with_commands};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::part::Part;
+use crate::model::part::SharedTerms;
 use crate::model::partial::{BaseOutcome, Judging, PartOutcome, PartialVerdict};
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
-use crate::model::terms::SharedTerms;
+use crate::model::terms::Terms;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::partial::end_of_log;
@@ -54,11 +55,10 @@ pub(super) fn replay_locked(
     };
     if let Some(verdict) = &stored {
         terms.require_same_in_verdict(run, verdict)?;
-        terms.settle_on(verdict.settings.world);
     }
     let mut verdict = match &stored {
         Some(verdict) => verdict.clone(),
-        None => without_results(run, &terms, &parts, opened.as_ref()),
+        None => without_results(run, &terms.terms, &parts, opened.as_ref()),
     };
     let parts = names.into_iter().zip(parts).collect();
     let mut used = add_parts(session, run, &mut terms, opened.as_ref(), parts, &mut verdict)?;
@@ -85,12 +85,12 @@ fn add_parts(
     verdict: &mut Verdict,
 ) -> Result<Vec<(Part, Judging)>> {
     let names: Vec<&Name> = parts.iter().map(|(name, _)| *name).collect();
-    let present = present_entries(session, run, terms, verdict, &names)?;
+    let present = present_entries(session, run, &terms.terms, verdict, &names)?;
     let mut used = Vec::new();
     for (name, part) in parts {
         let Some(entry) = present.iter().find(|e| e.candidate == *name) else { continue };
         let why_not = why_not_used(run, name, &part, entry, verdict.round)
-            .or_else(|| difference_to_opened(terms, opened?, &part.judging));
+            .or_else(|| difference_to_opened(opened?, &part.judging));
         if let Some(reason) = why_not {
             session.ui.warn(format!(
                 "{}/{name}: the outcome of judging it by itself is not used: {reason}",
@@ -99,7 +99,6 @@ fn add_parts(
             continue;
         }
         terms.require_same_in_part(run, &part)?;
-        terms.settle_on(part.judging.settings.world);
         restore_logs(session, run, &part)?;
         used.push((Part::Candidate(name.clone()), part.judging.clone()));
         add_part(verdict, entry, part);
@@ -113,16 +112,8 @@ fn add_parts(
 }
 
 /// The reason why an outcome does not answer the question of an opened run, if there is one.
-fn difference_to_opened(
-    terms: &OwnTerms,
-    opened: &SharedTerms,
-    judging: &Judging,
-) -> Option<String> {
-    let world = judging.settings.world;
-    if world != opened.settings.world {
-        return Some(format!("its commands ran {}", world.in_words()));
-    }
-    let difference = terms.difference_of(judging)?;
+fn difference_to_opened(opened: &SharedTerms, judging: &Judging) -> Option<String> {
+    let difference = judging.terms.first_difference(&opened.terms())?;
     Some(format!("it was found on other terms: {difference}"))
 }
 
@@ -170,11 +161,12 @@ fn decide_and_save(
         forget_stale_twins(&mut verdict.candidates);
         entries::set_agreement_of_judged(session, run, &mut verdict.candidates)?;
     }
-    verdict.settings.rank = options.rank.unwrap_or(verdict.settings.rank);
-    let rules = Rules::from_settings(&verdict.settings);
+    let settings = &mut verdict.terms.settings;
+    settings.rank = options.rank.unwrap_or(settings.rank);
+    let rules = Rules::from_settings(&verdict.terms.settings);
     confirm::drop_decisive_claims(&mut verdict.candidates, rules);
     verdict.decision = decide(&verdict.candidates, verdict.baseline.as_ref(), rules);
-    if !verdict.oracle.is_empty() {
+    if !verdict.terms.oracle.is_empty() {
         verdict.decision = with_commands(verdict.decision);
     }
     if stored != Some(&verdict) {
@@ -188,7 +180,7 @@ fn decide_and_save(
 /// A verdict on this side's terms without any candidate.
 fn without_results(
     run: &Run,
-    terms: &OwnTerms,
+    terms: &Terms,
     parts: &[PartialVerdict],
     opened: Option<&SharedTerms>,
 ) -> Verdict {
@@ -200,12 +192,10 @@ fn without_results(
         base: run.base,
         judged: judged.unwrap_or_default(),
         round: opened.map_or(0, |terms| terms.round),
-        seeds: terms.seeds.clone(),
         decision: decide(&[], None, Rules::from_settings(&terms.settings)),
         no_synthesis: None,
-        settings: terms.settings.clone(),
+        terms: terms.clone(),
         effort: Default::default(),
-        oracle: terms.oracle.clone(),
         baseline: None,
         candidates: Vec::new(),
     }
@@ -216,7 +206,7 @@ fn without_results(
 fn present_entries(
     session: &Session,
     run: &Run,
-    terms: &OwnTerms,
+    terms: &Terms,
     verdict: &Verdict,
     with_part: &[&Name],
 ) -> Result<Vec<Entry>> {
@@ -229,7 +219,7 @@ fn present_entries(
     if captured.is_empty() {
         return Ok(Vec::new());
     }
-    entries::from_captured(session, run, &terms.oracle, &terms.settings, &captured)
+    entries::from_captured(session, run, terms, &captured)
 }
 
 /// The reason why a partial verdict says nothing about the candidate as it is now, if there is one.
@@ -266,7 +256,7 @@ fn why_not_used(
     if theirs.judged() != present.judged() && theirs.problem.is_none() {
         return Some("other changes to protected paths were put back".into());
     }
-    let was_judged_once = judging.settings.in_place || theirs.problem.is_some();
+    let was_judged_once = judging.terms.settings.in_place || theirs.problem.is_some();
     if second_judging(theirs) != second_judging(present) && !was_judged_once {
         return Some("it was not judged with the same of the base's tests put back".into());
     }
@@ -281,21 +271,22 @@ fn second_judging(entry: &Entry) -> Option<(Vec<Oid>, Option<&str>)> {
 
 /// Puts the outcome of a partial verdict into a verdict. All else is as this side finds it.
 fn add_part(verdict: &mut Verdict, present: &Entry, part: PartialVerdict) {
-    let PartialVerdict { judging: Judging { judged, settings, .. }, candidate } = part;
+    let PartialVerdict { judging: Judging { judged, terms, .. }, candidate } = part;
+    let settings = terms.settings;
     verdict.judged = verdict.judged.max(judged);
-    verdict.settings.tainted |= settings.tainted;
-    let ours = &mut verdict.settings;
+    let ours = &mut verdict.terms.settings;
+    ours.doubts.tainted |= settings.doubts.tainted;
     let sums = [
-        (&mut ours.leads_back, &settings.leads_back),
-        (&mut ours.attempts_write, &settings.attempts_write),
+        (&mut ours.doubts.leads_back, &settings.doubts.leads_back),
+        (&mut ours.doubts.attempts_write, &settings.doubts.attempts_write),
     ];
     for (all, more) in sums {
         let new: Vec<String> = more.iter().filter(|path| !all.contains(path)).cloned().collect();
         all.extend(new);
     }
-    verdict.settings.in_place |= settings.in_place;
+    ours.in_place |= settings.in_place;
     // The same for all outcomes.
-    verdict.settings.world = settings.world;
+    ours.commands.world = settings.commands.world;
     let Entry { problem, results, base_tests, .. } = candidate;
     let entry = Entry { same_as: None, problem, results, base_tests, ..present.clone() };
     match verdict.candidates.iter_mut().find(|e| e.candidate == entry.candidate) {

@@ -1,8 +1,6 @@
 //! What the changing rows on a terminal say of a candidate that was judged.
-use std::time::Duration;
-
 use crate::model::board::Standing;
-use crate::model::outcome::{self, Outcome, StageResult};
+use crate::model::outcome::{Outcome, StageResult};
 use crate::ops::judge::entry_outcome::EntryOutcome;
 use crate::ops::judge::judged_base::JudgedBase;
 use crate::ops::progress::{Board, Ending};
@@ -18,44 +16,36 @@ pub fn ending(outcome: Option<&EntryOutcome>) -> Ending {
     };
     let EntryOutcome { results, base_tests, .. } = outcome;
     let is_flaky = |r: &StageResult| matches!(r.outcome, Outcome::Flaky { .. });
-    let (standing, words) = match outcome::first_failure(results).map(comparison::stop) {
+    let (standing, words) = match results.stopped_at().map(comparison::stop) {
         Some((words, Tone::Caution)) => (Standing::Caution, words),
         Some((words, _)) => (Standing::Bad, words),
-        None if outcome::cannot_tell(base_tests) => {
+        None if base_tests.cannot_tell() => {
             (Standing::Caution, "base's tests cannot tell".to_owned())
         }
-        None if !base_tests.is_empty() && !outcome::all_passed(base_tests) => {
+        None if !base_tests.is_empty() && !base_tests.passed() => {
             (Standing::Caution, "passed only its own tests".to_owned())
         }
         None if results.iter().any(is_flaky) => (Standing::Caution, "flaky".to_owned()),
         None => (Standing::Good, "passed".to_owned()),
     };
-    let elapsed = time_of(results) + time_of(base_tests);
+    let elapsed = results.time() + base_tests.time();
     Ending { standing, words, elapsed: Some(elapsed), size: None }
 }
 
 /// Tells the board how long each tree is expected to take: as long as the base, if that ran.
 pub fn expect(board: &Board, base: Option<&JudgedBase>) {
-    let results = base.map(|base| base.baseline.results.as_slice());
-    board.expect(time_of(results.unwrap_or_default()));
-}
-
-/// The time that commands took.
-fn time_of(results: &[StageResult]) -> Duration {
-    let seconds: f64 = results.iter().map(|result| result.seconds).sum();
-    // Records of other machines may hold any number.
-    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    board.expect(base.map(|base| base.baseline.results.time()).unwrap_or_default());
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::outcome::Stage;
+    use crate::model::outcome::{Results, Stage};
 
     fn shown(results: &[Outcome], base_tests: &[Outcome]) -> (Standing, String, u64) {
         let all = |outcomes: &[Outcome]| {
             let result = |outcome: &Outcome| StageResult::new(Stage::Test, 1.0, outcome.clone());
-            outcomes.iter().map(result).collect::<Vec<_>>()
+            outcomes.iter().map(result).collect::<Results>()
         };
         let (results, base_tests) = (all(results), all(base_tests));
         let outcome = EntryOutcome { results, base_tests, ..EntryOutcome::default() };

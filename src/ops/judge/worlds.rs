@@ -114,7 +114,7 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
 /// The commands with these options, as a watch has to know them. What `sandbox.write` opens can be a
 /// checkout, lead to one, or be a socket of a service that writes there.
 pub fn watched_commands(options: &OracleOptions) -> WatchedCommands {
-    match (options.world, &options.sandbox) {
+    match (options.commands.world, &options.sandbox) {
         (WorldKind::Sealed, Some(sandbox)) if sandbox.write.is_empty() => {
             WatchedCommands::SealedOracle
         }
@@ -129,7 +129,7 @@ pub fn checkouts<'a>(
     base: &Oid,
     seeds: &Seeds,
 ) -> Result<Option<SealedCheckouts<'a>>> {
-    let (WorldKind::Sealed, Some(sandbox)) = (options.world, &options.sandbox) else {
+    let (WorldKind::Sealed, Some(sandbox)) = (options.commands.world, &options.sandbox) else {
         return Ok(None);
     };
     let home = session.home.as_deref();
@@ -138,7 +138,7 @@ pub fn checkouts<'a>(
 
 /// The restrictions of commands that Landlock confines; none if others run.
 pub fn restrictions(session: &Session, options: &OracleOptions) -> Option<Restrictions> {
-    let (WorldKind::Landlock, Some(sandbox)) = (options.world, &options.sandbox) else {
+    let (WorldKind::Landlock, Some(sandbox)) = (options.commands.world, &options.sandbox) else {
         return None;
     };
     Some(Restrictions::new(session.home.as_deref(), sandbox))

@@ -4,7 +4,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::git::commit;
 use crate::model::oid::Oid;
-use crate::model::outcome::{Outcome, first_failure};
+use crate::model::outcome::Outcome;
 use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in};
 use crate::ops::judge::{judge_commit, plan_base_tests};
 use crate::ops::land::plan::{LandOptions, Plan};
@@ -41,7 +41,7 @@ impl Plan {
         let who = format!("{} on {name}", self.address());
         let (results, world) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
         self.world = Some(world);
-        match first_failure(&results) {
+        match results.stopped_at() {
             None => self.judge_with_base_tests(session, target, options),
             Some(doubtful)
                 if matches!(
@@ -73,8 +73,7 @@ impl Plan {
     ) -> Result<()> {
         let Session { repo, store, .. } = session;
         let Some(verdict) = &self.verdict else { return Ok(()) };
-        let (oracle, settings) = (&verdict.oracle, &verdict.settings);
-        let second = plan_base_tests(repo, target.state(), &self.tree, oracle, settings)?;
+        let second = plan_base_tests(repo, target.state(), &self.tree, &verdict.terms)?;
         let Some(mut second) = second else { return Ok(()) };
         let logs = store.landing_logs(&self.run.run).judging(None).with_base_tests();
         let name = target.name();
@@ -91,7 +90,7 @@ impl Plan {
         if second.passed() {
             return Ok(());
         }
-        let why = match second.stopped_at() {
+        let why = match second.results.stopped_at() {
             Some(skipped) if skipped.outcome == Outcome::CannotTell => {
                 format!("{} with the tests of {name}", stopped_in(skipped))
             }

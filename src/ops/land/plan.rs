@@ -102,7 +102,7 @@ impl Plan {
         };
         let judged = JudgedState { commit, tree };
         let choices = Vec::new();
-        let world = verdict.as_ref().map(|verdict| verdict.settings.world);
+        let world = verdict.as_ref().map(|verdict| verdict.terms.settings.commands.world);
         let plan = Plan {
             run,
             candidate,
@@ -260,7 +260,7 @@ impl Plan {
             Trailer::Tree.line(self.tree),
         ];
         if let (true, Some(verdict)) = (self.verified, &self.verdict) {
-            trailers.extend(verdict.oracle.iter().map(|check| {
+            trailers.extend(verdict.terms.oracle.iter().map(|check| {
                 let command = check.command.to_string().replace('\n', " ");
                 Trailer::Oracle.line(format_args!("{}: {command}", check.stage))
             }));

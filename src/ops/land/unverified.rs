@@ -21,15 +21,15 @@ pub(super) fn why_unverified(
     match verdict {
         None => format!("run {} was not judged", run.run),
         Some(v) if !judged(v) => format!("this state of {address} was not judged"),
-        Some(v) if !v.settings.leads_back.is_empty() => format!(
+        Some(v) if !v.terms.settings.doubts.leads_back.is_empty() => format!(
             "the seed '{}' leads to a checkout of this repository, whose files may have been tested",
-            v.settings.leads_back[0]
+            v.terms.settings.doubts.leads_back[0]
         ),
-        Some(v) if !v.settings.attempts_write.is_empty() => format!(
+        Some(v) if !v.terms.settings.doubts.attempts_write.is_empty() => format!(
             "the commands could read '{}', which attempts may write",
-            v.settings.attempts_write[0]
+            v.terms.settings.doubts.attempts_write[0]
         ),
-        Some(v) if v.settings.tainted => {
+        Some(v) if v.terms.settings.doubts.tainted => {
             format!(
                 "git's configuration or files above the checkouts changed while run {} was \
                  judged, so its results do not count",
@@ -37,7 +37,7 @@ pub(super) fn why_unverified(
             )
         }
         Some(v) if v.decision.recommended.as_ref() == Some(name) => v.decision.rationale.clone(),
-        Some(v) if v.settings.tests_nothing && v.entry(name).is_some_and(Entry::passed) => {
+        Some(v) if v.terms.settings.tests_nothing && v.entry(name).is_some_and(Entry::passed) => {
             format!("{address} was built, but nothing tests the change")
         }
         Some(v) => match v.entry(name) {
@@ -78,7 +78,7 @@ pub(super) fn unverified(
             Some(entry) if matches!(entry.state, State::Failed | State::TimedOut) => format!(
                 "its attempt did not end well, so it is not judged: correct it, and then `git frites capture {address}`"
             ),
-            Some(entry) if entry.stopped_at().is_some() => {
+            Some(entry) if entry.results.stopped_at().is_some() => {
                 format!("see why: `git frites output {address}`")
             }
             _ => format!(

@@ -230,7 +230,7 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
     let best = material[0];
     let others = &material[1..];
     let checks: Vec<String> =
-        verdict.oracle.iter().map(|c| format!("{}: `{}`", c.stage, c.command)).collect();
+        verdict.terms.oracle.iter().map(|c| format!("{}: `{}`", c.stage, c.command)).collect();
     let mut text = format!(
         "Several attempts were made at one task, each on its own, and these passed the project's own checks. This \
          worktree holds the best of them, {best}, as changes that are not committed. Bring into it what the others do \

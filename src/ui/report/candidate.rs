@@ -56,7 +56,7 @@ fn one(report: &Report, at: usize, room: &mut usize) -> Markup {
             }
             @if let Some(entry) = entry {
                 @if let Some(problem) = &entry.problem { p.bad { "It could not be captured: " (visible(problem)) } }
-                @if let Some(result) = entry.stopped_at() { p.bad { "It " (visible(&stopped_in(result))) } }
+                @if let Some(result) = entry.results.stopped_at() { p.bad { "It " (visible(&stopped_in(result))) } }
                 @if entry.skipped_with_base_tests().is_some() { p.caution { "It " (visible(&failed_at(entry))) } }
                 @if entry.verified() { p.good { "It passed" } }
                 @if entry.passed_own_tests_only() {

@@ -69,14 +69,14 @@ fn table(text: &mut String, verdict: &Verdict) {
 }
 
 fn commands(text: &mut String, verdict: &Verdict) {
-    for command in &verdict.oracle {
+    for command in &verdict.terms.oracle {
         let _ = writeln!(text, "* {}: {}", command.stage, code(&command.command.to_string()));
     }
-    if !verdict.oracle.is_empty() {
+    if !verdict.terms.oracle.is_empty() {
         let _ = write!(
             text,
             "\nThe commands ran {}.\n\n",
-            places(&verdict.settings, verdict.doubt_about_attempts())
+            places(&verdict.terms.settings, verdict.doubt_about_attempts())
         );
     }
 }

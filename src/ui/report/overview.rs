@@ -77,14 +77,14 @@ pub fn verdict(report: &Report) -> Markup {
 /// The commands that ran.
 fn oracle(verdict: &Verdict) -> Markup {
     html! {
-        @if !verdict.oracle.is_empty() {
+        @if !verdict.terms.oracle.is_empty() {
             table.plain {
-                @for command in &verdict.oracle {
+                @for command in &verdict.terms.oracle {
                     tr { th scope="row" { (command.stage) } td { code { (visible(&command.command.to_string())) } }
                         td.dim { (visible(&command.source)) } }
                 }
             }
-            p.dim { "The commands ran " (places(&verdict.settings, verdict.doubt_about_attempts())) "." }
+            p.dim { "The commands ran " (places(&verdict.terms.settings, verdict.doubt_about_attempts())) "." }
         }
     }
 }

@@ -3,7 +3,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::model::candidate::State;
-use crate::model::outcome::{Outcome, StageResult};
+use crate::model::outcome::{Outcome, Results, StageResult};
 use crate::ui::local_time;
 use crate::ui::report::content::Report;
 use crate::ui::report::wording::{class, visible};
@@ -71,7 +71,7 @@ fn judging(report: &Report) -> Markup {
     let Some(verdict) = &report.verdict else { return html! {} };
     let base = verdict.baseline.iter().map(|base| ("@base".to_owned(), &base.results));
     let candidates = verdict.candidates.iter().map(|e| (e.candidate.to_string(), &e.results));
-    let rows: Vec<(String, &Vec<StageResult>)> =
+    let rows: Vec<(String, &Results)> =
         base.chain(candidates).filter(|(_, results)| !results.is_empty()).collect();
     let sum = |results: &[StageResult]| results.iter().map(taken).sum::<f64>();
     let longest = rows.iter().map(|(_, results)| sum(results)).fold(0.001, f64::max);

@@ -1,10 +1,8 @@
 //! The base's own results.
 use crate::error::Result;
-use crate::model::outcome;
 use crate::model::verdict::{Baseline, Entry};
 use crate::model::world::WorldKind;
 use crate::ops::judge::confirm::{must_confirm_base, stumbled};
-use crate::ops::judge::entry_outcome::commands_run;
 use crate::ops::judge::judged_base::{JudgedBase, warn_of_base};
 use crate::ops::judge::judged_once::TreeOutcome;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
@@ -24,7 +22,7 @@ impl OracleRunner<'_> {
     pub(super) fn confirm_base(&self, base: &mut JudgedBase, entries: &[Entry]) -> Result<()> {
         let report = self.report_of_base();
         let results = &base.baseline.results;
-        let passed = outcome::all_passed(results);
+        let passed = results.passed();
         let said = stumbled(results);
         let inherited = base.baseline.inherited;
         if !must_confirm_base(results, inherited, said, entries) {
@@ -37,10 +35,10 @@ impl OracleRunner<'_> {
             let OracleEnd::Finished(results) = end else { return Ok(None) };
             let judged = JudgedTree::of(&self.session.repo, commit)?;
             self.keep_cached(&judged, &results, &report)?;
-            base.ran += commands_run(&results);
+            base.ran += results.commands_run();
             if let Some(layered) = &self.layered
                 && inherited
-                && passed != outcome::all_passed(&results)
+                && passed != results.passed()
             {
                 base.layer = None;
                 layered.forget_layers()?;
@@ -66,7 +64,7 @@ impl OracleRunner<'_> {
         let mut ran = 0;
         // Nothing is decided by the base's results, so that a claim will do. An overlay shows what its
         // commands leave.
-        let is_sealed = self.settings.world == WorldKind::Sealed;
+        let is_sealed = self.world() == WorldKind::Sealed;
         let had_outputs = self.has_outputs();
         let needs_outputs = self.may_be_warm || is_sealed && !had_outputs;
         // What a failed test left could let it pass: a log that make takes for that of a pass.
@@ -91,7 +89,7 @@ impl OracleRunner<'_> {
             } else {
                 self.tamper.check(None, cache)?;
             }
-            ran = commands_run(&results);
+            ran = results.commands_run();
             Ok(Some(TreeOutcome { results, logs }))
         })?;
         let Some((TreeOutcome { results, logs }, was_known)) = found else { return Ok(None) };
@@ -102,11 +100,11 @@ impl OracleRunner<'_> {
         warn_of_base(self.session, self.run, &results);
         let layer = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use);
         // A failure may be a claim because of the overlay alone, and a pass only because of outputs.
-        let over_outputs = outcome::all_passed(&results)
+        let over_outputs = results.passed()
             || had_outputs
             || self.layered.as_ref().is_some_and(SealedCheckouts::has_inherited);
-        let inherited = over_outputs && results.iter().any(|result| result.warm);
+        let inherited = over_outputs && results.is_claim();
         let baseline = Baseline { results, inherited };
-        Ok(Some(JudgedBase { baseline, ran, layer, seeds: self.seeds() }))
+        Ok(Some(JudgedBase { baseline, ran, layer, terms: self.terms.clone() }))
     }
 }

@@ -4,9 +4,9 @@ use crate::error::Result;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::outcome::{self, Outcome, StageResult};
+use crate::model::outcome::{Outcome, Results, StageResult};
 use crate::model::verdict::{Effort, Entry};
-use crate::ops::judge::entry_outcome::{EntryOutcome, commands_run};
+use crate::ops::judge::entry_outcome::EntryOutcome;
 use crate::ops::judge::judged_once::{JudgedOnce, TreeOutcome};
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::judge::schedule::Judge;
@@ -53,7 +53,7 @@ impl<'r, 'a> EntryJudge<'r, 'a> {
         let report = runner.report_to(entry)?;
         let suspect = self.alone.then_some(name);
         let how = |prepared| HowToJudge { cancel, warmth: self.warmth, prepared };
-        if runner.settings.in_place {
+        if runner.terms.settings.in_place {
             runner.tamper.begin()?;
             let end = runner.run_in_worktree(name, &report, cancel)?;
             runner.tamper.check(suspect, || Ok(None))?;
@@ -67,7 +67,7 @@ impl<'r, 'a> EntryJudge<'r, 'a> {
         else {
             return Ok(None);
         };
-        let mut base_tests = Vec::new();
+        let mut base_tests = Results::default();
         let second = report.with_base_tests();
         for tree in self.round.second_trees(entry, &results) {
             let Some((results, more)) = runner.outcome_of(tree, &second, suspect, how(None))?
@@ -76,7 +76,7 @@ impl<'r, 'a> EntryJudge<'r, 'a> {
             };
             base_tests.extend(results);
             effort.add(more);
-            if !outcome::all_passed(&base_tests) {
+            if !base_tests.passed() {
                 break;
             }
         }
@@ -115,8 +115,8 @@ struct HowToJudge<'c> {
 /// The outcome of an entry that is judged once.
 fn entry_outcome(end: OracleEnd) -> Option<EntryOutcome> {
     let OracleEnd::Finished(results) = end else { return None };
-    let effort = Effort { ran: commands_run(&results), ..Effort::default() };
-    Some(EntryOutcome { results, base_tests: Vec::new(), effort })
+    let effort = Effort { ran: results.commands_run(), ..Effort::default() };
+    Some(EntryOutcome { results, base_tests: Results::default(), effort })
 }
 
 /// The rounds in which candidates are judged.
@@ -131,9 +131,9 @@ pub(super) enum Round {
 impl Round {
     /// The trees of the second judging that are to be judged in this round after these results on the
     /// entry's own, in order.
-    fn second_trees<'e>(self, entry: &'e Entry, results: &[StageResult]) -> Vec<&'e Oid> {
+    fn second_trees<'e>(self, entry: &'e Entry, results: &Results) -> Vec<&'e Oid> {
         let is_due = |second: &&BaseTestsResult| self == Round::Confirming || !second.if_first;
-        let second = entry.base_tests.as_ref().filter(|_| outcome::all_passed(results));
+        let second = entry.base_tests.as_ref().filter(|_| results.passed());
         second.filter(is_due).iter().flat_map(|second| second.trees()).collect()
     }
 }
@@ -158,7 +158,7 @@ impl OracleRunner<'_> {
         let report = self.report_to(entry)?;
         let Some(results) = self.look_up(tree, &report)? else { return Ok(None) };
         let second = report.with_base_tests();
-        let mut base_tests = Vec::new();
+        let mut base_tests = Results::default();
         for tree in self.round().second_trees(entry, &results) {
             // Only a pass is cached.
             let Some(results) = self.look_up(tree, &second)? else { return Ok(None) };
@@ -166,12 +166,12 @@ impl OracleRunner<'_> {
         }
         self.note_all(&report, &results);
         self.note_all(&second, &base_tests);
-        let saved_cached = commands_run(&results) + commands_run(&base_tests);
+        let saved_cached = results.commands_run() + base_tests.commands_run();
         let effort = Effort { saved_cached, ..Effort::default() };
         Ok(Some(EntryOutcome { results, base_tests, effort }))
     }
 
-    fn look_up(&self, tree: &Oid, report: &ReportTo) -> Result<Option<Vec<StageResult>>> {
+    fn look_up(&self, tree: &Oid, report: &ReportTo) -> Result<Option<Results>> {
         let Some(cache) = &self.cache else { return Ok(None) };
         let warm = self.may_be_warm;
         cache.find(&self.session.repo, &self.judged_tree(tree)?, &report.logs, warm)
@@ -182,16 +182,16 @@ impl OracleRunner<'_> {
         judged: &JudgedTree,
         report: &ReportTo,
         warmth: Warmth,
-    ) -> Result<Option<Vec<StageResult>>> {
+    ) -> Result<Option<Results>> {
         let Some(cache) = &self.cache else { return Ok(None) };
         let warm = warmth == Warmth::Warm;
         let found = cache.find(&self.session.repo, judged, &report.logs, warm)?;
-        self.note_all(report, found.as_deref().unwrap_or_default());
+        self.note_all(report, found.as_ref().unwrap_or(&Results::default()));
         Ok(found)
     }
 
     /// Notes cached results, or those of another candidate with the same tree.
-    pub(super) fn note_all(&self, report: &ReportTo, results: &[StageResult]) {
+    pub(super) fn note_all(&self, report: &ReportTo, results: &Results) {
         for result in results.iter().filter(|r| r.outcome != Outcome::Skipped) {
             self.note(report, result);
         }
@@ -206,7 +206,7 @@ impl OracleRunner<'_> {
         report: &ReportTo,
         suspect: Option<&Name>,
         HowToJudge { cancel, warmth, prepared }: HowToJudge<'_>,
-    ) -> Result<Option<(Vec<StageResult>, Effort)>> {
+    ) -> Result<Option<(Results, Effort)>> {
         let mut effort = Effort::default();
         let found = self.once(warmth).get_or_judge(tree, || {
             if let Some(known) = self.found_without_layers(tree, warmth) {
@@ -215,7 +215,7 @@ impl OracleRunner<'_> {
             let judged = self.judged_tree(tree)?;
             let logs = report.logs.directory();
             if let Some(results) = self.find_cached(&judged, report, warmth)? {
-                effort.saved_cached = commands_run(&results);
+                effort.saved_cached = results.commands_run();
                 return Ok(Some(TreeOutcome { results, logs }));
             }
             let end = match prepared {
@@ -231,12 +231,12 @@ impl OracleRunner<'_> {
                 self.keep_cached(&judged, results, report)?;
                 Ok(Some(judged))
             })?;
-            effort.ran = commands_run(results.as_deref().unwrap_or_default());
+            effort.ran = results.as_ref().map_or(0, Results::commands_run);
             Ok(results.map(|results| TreeOutcome { results, logs }))
         })?;
         let Some((known, was_known)) = found else { return Ok(None) };
         if was_known {
-            effort.saved_equal = commands_run(&known.results);
+            effort.saved_equal = known.results.commands_run();
             report.logs.copy_from(&known.logs)?;
             self.note_all(report, &known.results);
         }
@@ -247,7 +247,7 @@ impl OracleRunner<'_> {
     /// it was judged with them.
     pub(super) fn found_without_layers(&self, tree: &Oid, warmth: Warmth) -> Option<TreeOutcome> {
         let known = if warmth == Warmth::Cold { self.once.get(tree)? } else { return None };
-        let is_final = outcome::all_passed(&known.results) && known.results.iter().all(|r| !r.warm);
+        let is_final = known.results.passed() && !known.results.is_claim();
         is_final.then_some(known)
     }
 
@@ -262,7 +262,7 @@ impl OracleRunner<'_> {
     pub(super) fn keep_cached(
         &self,
         judged: &JudgedTree,
-        results: &[StageResult],
+        results: &Results,
         report: &ReportTo,
     ) -> Result<()> {
         match &self.cache {

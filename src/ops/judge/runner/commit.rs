@@ -2,9 +2,10 @@
 use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::model::oid::Oid;
-use crate::model::outcome::StageResult;
+use crate::model::outcome::Results;
 use crate::model::run::Run;
-use crate::model::verdict::{JudgeSettings, LEADS_BACK_HINT, Verdict};
+use crate::model::terms::LEADS_BACK_HINT;
+use crate::model::verdict::Verdict;
 use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo, back_leads, options};
 use crate::ops::judge::{keep, worlds};
@@ -22,17 +23,18 @@ pub fn judge_commit(
     commit: &Oid,
     name: &str,
     logs: &JudgingLogs,
-) -> Result<(Vec<StageResult>, WorldKind)> {
+) -> Result<(Results, WorldKind)> {
     // The landed commit is to be seeded as the user's checkout is, whose HEAD is its first parent.
     let parents = session.repo.commit(commit)?.parents;
     let known = parents.first().unwrap_or(&run.base);
     let seeds = session.seeds(known)?;
     // The commit is judged in a world of this machine, wherever the verdict was reached.
     let world = worlds::choose(session)?;
-    let settings = &JudgeSettings { world, in_place: false, ..verdict.settings.clone() };
-    let leads = back_leads(session, settings, &seeds, known)?;
+    let mut terms = verdict.terms.clone();
+    (terms.settings.commands.world, terms.settings.in_place) = (world, false);
+    let leads = back_leads(session, &terms.settings, &seeds, known)?;
     // Whoever lands what was judged with such seeds knows that it is not verified.
-    if verdict.settings.leads_back.is_empty()
+    if verdict.terms.settings.doubts.leads_back.is_empty()
         && let Some(lead) = leads.first_in_words()
     {
         return Err(
@@ -40,16 +42,8 @@ pub fn judge_commit(
         );
     }
     let timeout = session.config.get(keys::ORACLE_TIMEOUT);
-    let options = options(session, settings, timeout);
-    let runner = OracleRunner::with_cache(
-        session,
-        run,
-        (commit, seeds),
-        &verdict.oracle,
-        settings,
-        options,
-        None,
-    )?;
+    let options = options(session, &terms.settings, timeout);
+    let runner = OracleRunner::with_cache(session, run, (commit, seeds), terms, options, None)?;
     let report = ReportTo { name: name.to_owned(), logs: logs.clone() };
     let (results, _) = runner.watched(|runner| {
         keep::keep(session, run, &[*commit], known)?;

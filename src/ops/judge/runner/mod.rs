@@ -22,7 +22,7 @@ use crate::integrity::{baseline, watch};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::run::Run;
-use crate::model::verdict::{JudgeSettings, LEADS_BACK_HINT};
+use crate::model::terms::{JudgeSettings, LEADS_BACK_HINT, Terms};
 use crate::model::world::WorldKind;
 use crate::ops::judge::judged_once::JudgedOnce;
 use crate::ops::judge::options::JudgeOptions;
@@ -44,8 +44,7 @@ use crate::store::logs::JudgingLogs;
 pub struct OracleRunner<'a> {
     session: &'a Session,
     run: &'a Run,
-    oracle: &'a [OracleCommand],
-    settings: &'a JudgeSettings,
+    terms: Terms,
     options: OracleOptions,
     pool: CheckoutPool<'a>,
     /// The checkouts in sealed worlds; none if the commands run in another world.
@@ -60,8 +59,6 @@ pub struct OracleRunner<'a> {
     told: Mutex<BTreeSet<String>>,
     /// True if candidates may be judged over the base's outputs.
     may_be_warm: bool,
-    /// A digest of the seeds; none when a commit is judged on its own.
-    seeds: Option<String>,
     /// None if the cache does not matter: the outcomes depend on more than the tree.
     cache: Option<Cache>,
     once: JudgedOnce,
@@ -96,42 +93,34 @@ impl<'a> OracleRunner<'a> {
     pub fn new(
         session: &'a Session,
         run: &'a Run,
-        oracle: &'a [OracleCommand],
-        settings: &'a JudgeSettings,
-        timeout: Duration,
+        mut terms: Terms,
         judging: &JudgeOptions,
     ) -> Result<OracleRunner<'a>> {
         let seeds = judging.seeds(session, &run.base)?;
-        let digest = seeds.digest()?;
-        let options = options(session, settings, timeout);
+        terms.seeds = Some(seeds.digest()?);
+        let settings = &terms.settings;
+        let options = options(session, settings, judging.timeout(session));
         let leads = back_leads(session, settings, &seeds, &run.base)?;
         // While others judge, their code under test can write to the cache.
         let others_judge = baseline::others_judge(&session.store, None);
         // In a checkout that is not clean, an outcome depends on more than the tree.
         let cache = if !settings.in_place && !others_judge {
-            let cache = open_cache(session, oracle, &options, digest.clone())?;
-            let is_kept = !judging.no_cache && worlds::keeps_outcomes(session, settings.world);
+            let cache = open_cache(session, terms.clone(), &options)?;
+            let is_kept =
+                !judging.no_cache && worlds::keeps_outcomes(session, settings.commands.world);
             Some(if is_kept { cache } else { cache.only_forgetting() })
         } else {
             None
         };
-        let runner = OracleRunner::with_cache(
-            session,
-            run,
-            (&run.base, seeds),
-            oracle,
-            settings,
-            options,
-            cache,
-        )?;
+        let runner =
+            OracleRunner::with_cache(session, run, (&run.base, seeds), terms, options, cache)?;
         let may_be_warm = judging.may_be_warm(session);
         let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
         // Another run, whose attempts could not write there, must not believe what was found so.
         let is_shared = !attempts_write.is_empty();
         let cache =
             runner.cache.map(|cache| if is_shared { cache.only_forgetting() } else { cache });
-        let seeds = Some(digest);
-        let runner = OracleRunner { seeds, leads, attempts_write, cache, may_be_warm, ..runner };
+        let runner = OracleRunner { leads, attempts_write, cache, may_be_warm, ..runner };
         if let (Some(layered), Some(cache), false) = (&runner.layered, &runner.cache, is_shared) {
             let base = JudgedTree::of(&session.repo, run.base)?;
             let name = cache.layer_name(&session.repo, &base)?;
@@ -161,8 +150,7 @@ impl<'a> OracleRunner<'a> {
         session: &'a Session,
         run: &'a Run,
         (base, seeds): (&Oid, Seeds),
-        oracle: &'a [OracleCommand],
-        settings: &'a JudgeSettings,
+        terms: Terms,
         options: OracleOptions,
         cache: Option<Cache>,
     ) -> Result<OracleRunner<'a>> {
@@ -176,15 +164,14 @@ impl<'a> OracleRunner<'a> {
             None => KnownOutcomes::list(&pool.path().join(OUTCOMES)),
         };
         let commands = worlds::watched_commands(&options);
-        let surroundings = WatchedSurroundings { outcomes, world: settings.world };
+        let surroundings = WatchedSurroundings { outcomes, world: terms.settings.commands.world };
         let tamper = TamperWatch::new(session, run, commands, surroundings);
-        let downloads = downloads_of(session, base, oracle, settings.world)?;
+        let downloads = downloads_of(session, base, &terms.oracle, terms.settings.commands.world)?;
         let (once, leads) = (JudgedOnce::default(), BackLeads::default());
         Ok(OracleRunner {
             session,
             run,
-            oracle,
-            settings,
+            terms,
             options,
             pool,
             layered,
@@ -193,7 +180,6 @@ impl<'a> OracleRunner<'a> {
             base_lacks_downloads: AtomicBool::default(),
             told: Mutex::default(),
             may_be_warm: false,
-            seeds: None,
             cache,
             once,
             confirmed_once: JudgedOnce::default(),
@@ -203,9 +189,14 @@ impl<'a> OracleRunner<'a> {
         })
     }
 
-    /// A digest of the seeds.
-    pub fn seeds(&self) -> Option<String> {
-        self.seeds.clone()
+    /// The terms, with a digest of the seeds.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// The worlds that the commands run in.
+    fn world(&self) -> WorldKind {
+        self.terms.settings.commands.world
     }
 
     /// Does `work`, then reports what the commands changed outside their checkouts, also if the
@@ -268,7 +259,7 @@ fn back_leads(
     seeds: &Seeds,
     commit: &Oid,
 ) -> Result<BackLeads> {
-    if settings.in_place || settings.world == WorldKind::Sealed {
+    if settings.in_place || settings.commands.world == WorldKind::Sealed {
         return Ok(BackLeads::default());
     }
     leads_back::find(&session.repo, seeds, commit)
@@ -308,13 +299,6 @@ pub(super) fn options(
     settings: &JudgeSettings,
     timeout: Duration,
 ) -> OracleOptions {
-    OracleOptions {
-        timeout,
-        retries: settings.retries,
-        refuse_flaky: settings.refuse_flaky,
-        trust_exit: settings.trust_exit,
-        junit: settings.junit.clone(),
-        world: settings.world,
-        sandbox: worlds::options(session, settings.world),
-    }
+    let sandbox = worlds::options(session, settings.commands.world);
+    OracleOptions { timeout, sandbox, commands: settings.commands.clone() }
 }

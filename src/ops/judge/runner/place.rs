@@ -11,7 +11,7 @@ use crate::git::layers::base::BaseEnd;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::{OracleCommand, shell_word};
-use crate::model::outcome::{self, Obstacle, Outcome, Stage, StageResult};
+use crate::model::outcome::{Obstacle, Outcome, Results, Stage, StageResult};
 use crate::model::path::TreePath;
 use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
@@ -150,7 +150,7 @@ impl OracleRunner<'_> {
                 let may_be_refused = checkout.is_overlay && !result.outcome.passed();
                 result.warm = checkout.has_outputs || may_be_refused;
             }
-            let passed = outcome::all_passed(results);
+            let passed = results.passed();
             let downloaded = !self.base_lacks_downloads.load(Ordering::Relaxed);
             // Without outputs the candidates take longer, and nothing else differs.
             if is_base
@@ -187,7 +187,7 @@ impl OracleRunner<'_> {
         let Some(Obstacle::Write { directory }) = &result.obstacle else { return };
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.insert(directory.clone()) {
-            let who = match self.settings.world {
+            let who = match self.world() {
                 WorldKind::Landlock => "Landlock",
                 WorldKind::Sealed | WorldKind::Open => "the sealed world",
             };
@@ -221,11 +221,7 @@ impl OracleRunner<'_> {
     }
 
     /// Runs the oracle on one commit to its end, as nothing cancels it.
-    pub(super) fn finish_on_commit(
-        &self,
-        commit: &Oid,
-        report: &ReportTo,
-    ) -> Result<Vec<StageResult>> {
+    pub(super) fn finish_on_commit(&self, commit: &Oid, report: &ReportTo) -> Result<Results> {
         match self.run_on_commit(commit, report, &Cancel::default(), Warmth::Cold)? {
             OracleEnd::Finished(results) => Ok(results),
             OracleEnd::Cancelled => Err(ended_too_early(report)),
@@ -234,7 +230,7 @@ impl OracleRunner<'_> {
 
     pub(super) fn not_started(&self, report: &ReportTo, reason: &str) -> OracleEnd {
         self.session.ui.warn(format!("{}: {reason}", report.name));
-        OracleEnd::Finished(oracle_run::not_started(self.oracle, reason))
+        OracleEnd::Finished(oracle_run::not_started(&self.terms.oracle, reason))
     }
 
     /// Directories of their own for commands that Landlock confines; none if others run.
@@ -280,7 +276,7 @@ impl OracleRunner<'_> {
             changed,
             on_end,
         };
-        oracle_run::run(self.oracle, &self.options, &context).map_err(|e| match e.cause {
+        oracle_run::run(&self.terms.oracle, &self.options, &context).map_err(|e| match e.cause {
             Cause::EndUnknown => e.context(&report.name),
             _ => e,
         })

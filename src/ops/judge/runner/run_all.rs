@@ -26,10 +26,10 @@ impl OracleRunner<'_> {
         stop: StopWhen,
         base: BaseState,
     ) -> Result<(Effort, Option<Baseline>)> {
-        if !self.settings.in_place {
-            kept_trees::keep_trees(self.session, self.run, self.oracle, self.settings, entries)?;
+        if !self.terms.settings.in_place {
+            kept_trees::keep_trees(self.session, self.run, &self.terms, entries)?;
         }
-        let scheduler = Scheduler::new(entries, self.settings.in_place, stop);
+        let scheduler = Scheduler::new(entries, self.terms.settings.in_place, stop);
         if self.cache.as_ref().is_some_and(Cache::gives_outcomes) {
             scheduler.fill_in_cached(|entry| self.find_cached_entry(entry))?;
         }
@@ -37,7 +37,7 @@ impl OracleRunner<'_> {
         let (mut base, with_base) = match base {
             BaseState::NotWanted => (None, false),
             BaseState::Unjudged => (None, true),
-            BaseState::Judged(judged) => (Some(judged), false),
+            BaseState::Judged(judged) => (Some(*judged), false),
         };
         if let (Some(layered), Some(JudgedBase { layer: Some(layer), .. })) = (&self.layered, &base)
         {
@@ -45,9 +45,9 @@ impl OracleRunner<'_> {
             layered.adopt(layer.clone(), distrusted)?;
         }
         let trees = waiting.len() + usize::from(with_base);
-        if trees > 0 && !self.settings.in_place {
+        if trees > 0 && !self.terms.settings.in_place {
             // One more is prepared while the commands on others run.
-            let ahead = usize::from(self.settings.world == WorldKind::Sealed);
+            let ahead = usize::from(self.world() == WorldKind::Sealed);
             self.require_space(&self.run.base, (jobs + ahead).min(trees))?;
         }
         let workers = scheduler.workers(jobs, usize::from(with_base));
@@ -73,7 +73,7 @@ impl OracleRunner<'_> {
             scheduler.run(workers, judge_base, &judge);
             Ok(())
         })?;
-        let mut effort = scheduler.finish(self.oracle.len())?;
+        let mut effort = scheduler.finish(self.terms.oracle.len())?;
         if confirm::any_claims(entries) {
             effort.add(self.confirm(entries, jobs)?);
         }
@@ -106,7 +106,7 @@ impl OracleRunner<'_> {
         let has_outputs = self.has_outputs();
         let causes: StaleCauses =
             entries.iter().map(|entry| (entry.index, self.cause(entry, has_outputs))).collect();
-        let rules = Rules::from_settings(self.settings);
+        let rules = Rules::from_settings(&self.terms.settings);
         let is_warm = entries.iter().any(|entry| entry.is_claim() && !entry.is_pending());
         let without = if is_warm { "the base's build outputs" } else { "its added tests" };
         self.session.ui.note(format!(
@@ -133,11 +133,11 @@ impl OracleRunner<'_> {
 
     /// The cause that a claim's failure has if it is not confirmed.
     fn cause(&self, entry: &Entry, has_outputs: bool) -> StaleCause {
-        if self.settings.world != WorldKind::Sealed {
+        if self.world() != WorldKind::Sealed {
             return StaleCause::Outputs;
         }
-        let second = entry.base_tests.as_ref().map(|second| second.results.as_slice());
-        if stumbled(&entry.results) || stumbled(second.unwrap_or_default()) {
+        let mut second = entry.base_tests.iter();
+        if stumbled(&entry.results) || second.any(|second| stumbled(&second.results)) {
             return StaleCause::Rename;
         }
         if has_outputs { StaleCause::Outputs } else { StaleCause::Overlay }

@@ -7,7 +7,7 @@ use super::*;
 use crate::model::blast::Blast;
 use crate::model::candidate::State;
 use crate::model::oid::Oid;
-use crate::model::outcome::{Outcome, Stage, StageResult};
+use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 
 /// A usable entry with so many changed lines; entries with the same letter have the same tree.
 pub(super) fn entry(index: u32, lines: u64, tree: char) -> Entry {
@@ -21,9 +21,9 @@ pub(super) fn entry(index: u32, lines: u64, tree: char) -> Entry {
 }
 
 pub(super) fn ended(outcome: Outcome) -> Result<Option<EntryOutcome>> {
-    let results = vec![StageResult::new(Stage::Test, 0.0, outcome)];
+    let results = vec![StageResult::new(Stage::Test, 0.0, outcome)].into();
     let effort = Effort { ran: 1, ..Effort::default() };
-    Ok(Some(EntryOutcome { results, base_tests: Vec::new(), effort }))
+    Ok(Some(EntryOutcome { results, base_tests: Results::default(), effort }))
 }
 
 fn wait_for_cancel(cancel: &Cancel) -> Result<Option<EntryOutcome>> {
@@ -247,7 +247,7 @@ fn cached_outcomes_are_not_judged_again() {
     let script = Script::new(|_: &Entry, _: &Cancel| ended(Outcome::Passed));
     let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
     let cached = |entry: &Entry| {
-        let results = vec![StageResult::new(Stage::Test, 0.0, Outcome::Passed)];
+        let results = vec![StageResult::new(Stage::Test, 0.0, Outcome::Passed)].into();
         let effort = Effort { saved_cached: 1, ..Effort::default() };
         let outcome = EntryOutcome { results, effort, ..EntryOutcome::default() };
         Ok((entry.index == 1).then_some(outcome))

@@ -3,8 +3,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Error, Result};
 use crate::model::part::Part;
+use crate::model::part::SharedTerms;
 use crate::model::run::Run;
-use crate::model::terms::SharedTerms;
 use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::replay::replay_locked;

@@ -5,9 +5,9 @@ use crate::git::refs;
 use crate::git::remote::{From, Remote, RemoteMove};
 use crate::model::FORMAT;
 use crate::model::oid::Oid;
+use crate::model::part::{SharedSeeds, SharedTerms, TreeToJudge};
 use crate::model::refname::RefName;
 use crate::model::run::Run;
-use crate::model::terms::{SharedSeeds, SharedTerms, TreeToJudge};
 use crate::model::verdict::Entry;
 use crate::ops::judge::entries;
 use crate::ops::judge::listed::require_captures;
@@ -46,8 +46,8 @@ pub fn open(
         ))
         .hint(format!("name one: `git frites judge --open --test CMD {}`", run.run)));
     }
-    let settings = options.settings_to_run(session, &oracle)?;
-    let entries = entries::of_run(session, run, &oracle.commands, &settings)?;
+    let judged_on = options.terms_to_run(session, &oracle)?;
+    let entries = entries::of_run(session, run, &judged_on)?;
     let mut terms = SharedTerms {
         version: FORMAT,
         run: run.run.clone(),
@@ -56,8 +56,8 @@ pub fn open(
         round: 0,
         timeout_ms: u64::try_from(options.timeout(session).as_millis()).unwrap_or(u64::MAX),
         seeds: seeds(session, run)?,
-        settings,
-        oracle: oracle.commands,
+        settings: judged_on.settings,
+        oracle: judged_on.oracle,
         trees: trees(store, run, &entries)?,
     };
     if terms.trees.is_empty() {

@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 use crate::model::candidate::Capture;
 use crate::model::name::Name;
 use crate::model::part::Part;
+use crate::model::part::{SharedTerms, TreeToJudge};
 use crate::model::partial::PartOutcome;
 use crate::model::run::Run;
-use crate::model::terms::{SharedTerms, TreeToJudge};
 use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::partial::{Grounds, judge_base, judge_captured, record_event};
@@ -154,7 +154,7 @@ fn judge_chunk(
 fn grounds(session: &Session, run: &Run, terms: &SharedTerms, jobs: usize) -> Result<Grounds> {
     let SharedTerms { oracle, settings, seeds, .. } = terms;
     programs::require_programs(oracle)?;
-    worlds::require(session, settings.world)?;
+    worlds::require(session, settings.commands.world)?;
     let found = session.seeds_by(&seeds.copy, &seeds.link, &run.base)?;
     if found.digest()? != seeds.digest {
         let here: Vec<String> =
@@ -173,8 +173,7 @@ fn grounds(session: &Session, run: &Run, terms: &SharedTerms, jobs: usize) -> Re
         .hint("put the same untracked files into a clone on this machine, and judge there with `--remote NAME`"));
     }
     Ok(Grounds {
-        oracle: oracle.clone(),
-        settings: settings.clone(),
+        terms: terms.terms(),
         round: terms.round,
         options: JudgeOptions {
             jobs,

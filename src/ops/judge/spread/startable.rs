@@ -48,7 +48,7 @@ impl Startable {
         match self.nowhere() {
             None => Ok(()),
             Some(result) => {
-                let oracle = found.first().map(|new| new.outcome.judging().oracle.as_slice());
+                let oracle = found.first().map(|new| new.outcome.judging().terms.oracle.as_slice());
                 Err(why_not_working(oracle.unwrap_or_default(), result).hint(
                     "install on this machine what it needs, and judge again: no outcome was stored",
                 ))
@@ -69,7 +69,7 @@ impl Startable {
 
     fn nowhere(&self) -> Option<&StageResult> {
         let base = self.base.as_ref()?;
-        match base.stopped_at().filter(|result| result.outcome.could_not_start()) {
+        match base.results.stopped_at().filter(|result| result.outcome.could_not_start()) {
             // No candidate was judged yet.
             Some(result) if self.candidates.is_empty() => Some(result),
             _ => base.starts_nowhere(&self.candidates),
