@@ -264,6 +264,44 @@ fn only_git_touches_gix_and_starts_git() {
     assert_none(&lines_outside("git", &starts), "only src/git uses gix and starts git");
 }
 
+/// The names of files and directories that src/model/layout.rs spells and that cannot mean anything
+/// else: a plain word such as `index` is a name in git, too.
+fn names_of_the_state() -> Vec<String> {
+    let all = sources();
+    let layout = all.iter().find(|source| source.module == "model/layout").unwrap();
+    let text = layout.text();
+    let quoted = text.split('"').skip(1).step_by(2);
+    let is_own = |name: &&str| {
+        let inner = name.trim_start_matches(['.', '@']);
+        !name.contains('{') && inner.contains(['.', '-', '/']) && *name != ".gitignore"
+    };
+    quoted.filter(is_own).map(|name| format!("\"{name}\"")).collect()
+}
+
+#[test]
+fn only_the_layout_spells_a_path_of_the_state() {
+    let names = names_of_the_state();
+    assert!(names.len() > 15, "{names:?}");
+    let mut offenders = Vec::new();
+    for source in sources().iter().filter(|source| source.module != "model/layout") {
+        for line in &source.lines {
+            if names.iter().any(|name| line.contains(name)) || line.contains("{}.log\"") {
+                offenders.push(format!("src/{}: {}", source.module, line.trim()));
+            }
+        }
+        let text: String = source.text().split_whitespace().collect();
+        let makers = ["directory()", "_dir(", "dir()", "base()", "landed_trees()", "base_tests()"];
+        for (at, _) in text.match_indices(".path().join(") {
+            let before = &text[..at];
+            let call = &before[before.rfind([';', '{', '=', ',']).map_or(0, |at| at + 1)..];
+            if makers.iter().any(|maker| call.contains(maker)) {
+                offenders.push(format!("src/{}: {call}.path().join(", source.module));
+            }
+        }
+    }
+    assert_none(&offenders, "only src/model/layout.rs joins names to a path of the state");
+}
+
 #[test]
 fn only_ui_prints() {
     let mut offenders = lines_outside(

@@ -62,7 +62,7 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     let message = (!message.is_empty()).then_some(message);
     let names = selected.as_ref().map_or(run.candidates.as_slice(), std::slice::from_ref);
     // Only a person may say that an attempt which failed is to be judged.
-    let may_open = selected.is_some() && caller(&session.store.runs_dir()).is_none();
+    let may_open = selected.is_some() && caller(&session.store.dir().runs()).is_none();
     let mut failed = false;
     let mut documents = Vec::new();
     for mut captured in session.capture_each(&run, names, message.as_deref())? {

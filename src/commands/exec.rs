@@ -48,7 +48,7 @@ pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
         words => words.to_vec(),
     };
     CandidateCommand::typed(&command, None).require_program()?;
-    let prompt_file = candidate.prompt();
+    let prompt_file = candidate.directory().prompt();
     let prompt = regular::read(&prompt_file).ok();
     let context = CommandContext {
         run: candidate.run,

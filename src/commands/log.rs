@@ -41,7 +41,7 @@ pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
                 .hint("name a run, or leave it out to see all"));
         }
     };
-    let all = events::read(&session.store.events())?;
+    let all = events::read(&session.store.dir().events())?;
     // A run that was forgotten still has its events, but no refs.
     let run_of = |event: &Map<String, Value>| event.get("run")?.as_str()?.parse::<Name>().ok();
     let wanted = match wanted {

@@ -72,7 +72,7 @@ pub fn run(session: &Session, args: &ReportArgs) -> Result<u8> {
             file.clone()
         }
         None => {
-            let file = session.store.run_dir(&run.run).join("report.html");
+            let file = session.store.run_dir(&run.run).report();
             atomic::write(&file, text.as_bytes())?;
             file
         }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::config::value::{Setting, SynthesisMode, parse_duration};
 use crate::error::{Error, Result};
 use crate::model::address::{Address, InvalidAddress};
+use crate::model::layout::RECORDS;
 use crate::model::name::{InvalidName, Name, RULE};
 use crate::model::part::{BASE, PartAddress};
 use crate::model::shard::Shard;
 use crate::model::task::is_task;
-use crate::store::RECORDS;
 
 /// A run's or candidate's name.
 pub fn name(text: &str) -> Result<Name> {

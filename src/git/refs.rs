@@ -13,7 +13,7 @@ use crate::fs::{disk, regular};
 use crate::git::cli::{Git, OURS, PAUSES};
 use crate::git::clock;
 use crate::git::gc::WholeMove;
-use crate::git::repo::{PackedRefsStamp, RUNS, Repo, from_oid, to_oid};
+use crate::git::repo::{PackedRefsStamp, Repo, from_oid, to_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::part::Part;
@@ -291,7 +291,7 @@ impl Repo {
 
     /// The beginning of our reflog messages.
     pub(super) fn signature(&self) -> String {
-        let attempt = caller(&self.state_root().join(RUNS));
+        let attempt = caller(&self.state_dir().runs());
         attempt.map_or(OURS.0.to_owned(), |attempt| format!("{} for {attempt}", OURS.0))
     }
 

@@ -18,6 +18,7 @@ use crate::git::loose::LooseObjects;
 use crate::git::overrides::Overrides;
 use crate::git::own_dir::mark;
 use crate::git::program;
+use crate::model::layout::StateDir;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
@@ -47,9 +48,6 @@ pub(super) type PackedRefsStamp = (u64, i64, i64, u64);
 
 /// The most commits that are looked at for an ancestor before git is asked.
 const MOST_NEAR: usize = 64;
-
-/// The directory of the runs' records and logs in the state root.
-pub const RUNS: &str = "runs";
 
 /// The times of changes in the directory of packs.
 #[derive(Debug, Default)]
@@ -146,15 +144,9 @@ impl Repo {
         &self.common_dir
     }
 
-    /// The root of the state of git-frites: `.frites` beside the common git directory, or in it if
-    /// that has another name than `.git`.
-    pub fn state_root(&self) -> PathBuf {
-        let common = self.common_dir();
-        let home = match common.parent() {
-            Some(parent) if common.file_name().is_some_and(|n| n == ".git") => parent,
-            _ => common,
-        };
-        home.join(".frites")
+    /// The state of git-frites in this repository.
+    pub fn state_dir(&self) -> StateDir {
+        StateDir::of(self.common_dir())
     }
 
     /// The git directory of the checkout that the command runs in.

@@ -8,21 +8,19 @@ use crate::error::{Error, Result};
 use crate::fs::{atomic, regular};
 use crate::git::cli::Git;
 use crate::git::program;
+use crate::model::layout::StateDir;
 
 /// The oldest version that works: `git merge-tree` has `--merge-base` since 2.40, and
 /// `--attr-source` is new in 2.41.
 const OLDEST: (u32, u32) = (2, 41);
 
-/// The file in the state root that remembers which git program is new enough.
-const REMEMBERED: &str = "git-program";
-
 /// Refuses a git program that is older than 2.41, or that cannot be started.
 ///
-/// The program is asked only if it is another than the one that `state`, the state root, remembers.
+/// The program is asked only if it is another than the one that `state` remembers.
 /// An attempt that edits this memory gains nothing: an old git then fails later, at an option that
 /// it does not have.
-pub fn require_new_enough(git: &Git, state: &Path) -> Result<()> {
-    let memory = state.join(REMEMBERED);
+pub fn require_new_enough(git: &Git, state: &StateDir) -> Result<()> {
+    let memory = state.git_program();
     let stamp = stamp();
     if stamp.is_some() && regular::read(&memory).ok() == stamp {
         return Ok(());
@@ -30,7 +28,7 @@ pub fn require_new_enough(git: &Git, state: &Path) -> Result<()> {
     ask(git)?;
     // Commands that only look leave no trace, and a state root that cannot be written costs one
     // process each time.
-    if let Some(stamp) = stamp.filter(|_| state.is_dir()) {
+    if let Some(stamp) = stamp.filter(|_| state.path().is_dir()) {
         let _ = atomic::write(&memory, &stamp);
     }
     Ok(())

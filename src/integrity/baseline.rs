@@ -25,14 +25,10 @@ pub struct BaselineDir {
     _lock: Lock,
 }
 
-fn root(store: &Store) -> PathBuf {
-    store.root().join("watches")
-}
-
 /// The baselines of all watches, alive or interrupted: the run and the directory of each, sorted.
 pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(root(store)).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(store.dir().watches()).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         if let Some(run) = name.rsplit_once('.').and_then(|(run, _)| run.parse().ok()) {
@@ -70,7 +66,7 @@ pub fn read(path: &Path) -> Option<(Fingerprint, WatchedCommands)> {
 impl BaselineDir {
     /// Makes the directory of a new watch.
     pub fn create(store: &Store, run: &Name) -> Result<BaselineDir> {
-        let root = root(store);
+        let root = store.dir().watches();
         let failed = || format!("could not use '{}'", root.display());
         fs::create_dir_all(&root).context(failed)?;
         // Under the repository lock nobody sees the directory before it is locked, and takes it for

@@ -4,7 +4,6 @@
 //! There is one list for the repository and not one per run: the configuration belongs to all runs,
 //! and a planted setting stays dangerous after its run was forgotten.
 use std::fmt;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -77,13 +76,9 @@ struct QuarantineFile {
     planted: Vec<Suspect>,
 }
 
-fn file(store: &Store) -> PathBuf {
-    store.root().join("untrusted.json")
-}
-
 /// All changes that are not accepted yet.
 pub fn suspects(store: &Store) -> Vec<Suspect> {
-    let bytes = regular::read(&file(store)).unwrap_or_default();
+    let bytes = regular::read(&store.dir().untrusted()).unwrap_or_default();
     serde_json::from_slice::<QuarantineFile>(&bytes).map(|f| f.planted).unwrap_or_default()
 }
 
@@ -107,7 +102,7 @@ pub fn add(store: &Store, new: Vec<Suspect>) -> Result<()> {
 fn write(store: &Store, planted: Vec<Suspect>) -> Result<()> {
     let bytes = serde_json::to_vec(&QuarantineFile { version: FORMAT, planted })
         .map_err(|e| Error::internal(format!("a record cannot be written as JSON: {e}")))?;
-    atomic::write(&file(store), &bytes)
+    atomic::write(&store.dir().untrusted(), &bytes)
 }
 
 /// Takes the change of one thing out.
@@ -115,13 +110,13 @@ pub fn forget(store: &Store, fact: &Fact) -> Result<()> {
     let _lock = store.lock_repository()?;
     let mut planted = suspects(store);
     planted.retain(|suspect| suspect.fact != *fact);
-    if planted.is_empty() { remove(&file(store)) } else { write(store, planted) }
+    if planted.is_empty() { remove(&store.dir().untrusted()) } else { write(store, planted) }
 }
 
 /// Accepts all changes.
 pub fn clear(store: &Store) -> Result<()> {
     let _lock = store.lock_repository()?;
-    remove(&file(store))
+    remove(&store.dir().untrusted())
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl SurroundingsWatch {
         }
         outcomes.believe_all();
         let above = above_checkouts(world, &home);
-        let events = fs::metadata(context.store.events()).map_or(0, |meta| meta.len());
+        let events = fs::metadata(context.store.dir().events()).map_or(0, |meta| meta.len());
         let others_judged = false;
         Ok(SurroundingsWatch { world, home, above, outcomes, stuck, events, others_judged })
     }
@@ -108,7 +108,7 @@ impl SurroundingsWatch {
 
     /// True if the event log says that somebody else has judged since the beginning.
     fn others_logged(&self, context: IntegrityContext<'_>) -> bool {
-        let bytes = regular::read(&context.store.events()).unwrap_or_default();
+        let bytes = regular::read(&context.store.dir().events()).unwrap_or_default();
         let start = usize::try_from(self.events).unwrap_or(usize::MAX).min(bytes.len());
         bytes[start..].split(|b| *b == b'\n').any(|line| {
             serde_json::from_slice::<Value>(line)

@@ -290,7 +290,7 @@ fn is_our_doing(
                 Ok(Event::Forgotten { by: None })
             )
     };
-    Ok(events::read(&context.store.events())?.iter().any(forgotten))
+    Ok(events::read(&context.store.dir().events())?.iter().any(forgotten))
 }
 
 fn close(context: IntegrityContext<'_>, dir: BaselineDir) -> Result<()> {

@@ -14,6 +14,7 @@ pub mod decision;
 pub mod env;
 pub mod error_line;
 pub mod flag;
+pub mod layout;
 pub mod machine;
 pub mod name;
 pub mod nearest;

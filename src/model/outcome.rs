@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::model::count::count;
+use crate::model::layout::{log_name, log_of_try};
 use crate::model::size::size;
 use crate::model::test_report::TestReport;
 
@@ -229,8 +230,8 @@ impl StageResult {
     /// The names of the command's logs: that of each earlier try, then that of the one that counts.
     pub fn log_names(&self) -> Vec<String> {
         let stage = self.stage;
-        let earlier = (1..=self.earlier.len()).map(|n| format!("{stage}.try-{n}.log"));
-        let last = (self.outcome != Outcome::Skipped).then(|| format!("{stage}.log"));
+        let earlier = (1..=self.earlier.len()).map(|n| log_of_try(stage.as_str(), n));
+        let last = (self.outcome != Outcome::Skipped).then(|| log_name(stage.as_str()));
         earlier.chain(last).collect()
     }
 

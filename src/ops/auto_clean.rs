@@ -22,8 +22,8 @@ pub fn start_if_due(session: &Session) {
 fn try_start(session: &Session) -> Result<()> {
     let Some(interval) = session.config.get(keys::CLEAN_AUTO).0 else { return Ok(()) };
     let store = &session.store;
-    let log = store.auto_clean_log();
-    if !is_due(&log, interval) || caller(&store.runs_dir()).is_some() {
+    let log = store.dir().auto_clean_log();
+    if !is_due(&log, interval) || caller(&store.dir().runs()).is_some() {
         return Ok(());
     }
     let Some(_lock) = store.try_lock_auto_clean()? else { return Ok(()) };

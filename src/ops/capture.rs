@@ -72,7 +72,7 @@ impl Captured {
 impl Session {
     /// The record of the seeds in a candidate's worktree; rebuilt from today's seeds if it is lost.
     fn seeded(&self, candidate: CandidateRef<'_>) -> Result<PlacedSeeds> {
-        match read_toml(&candidate.seeds()) {
+        match read_toml(&candidate.directory().seeds()) {
             Some(seeded) => Ok(seeded),
             None => self.seeds(&candidate.run.base)?.as_if_placed(&candidate.worktree()),
         }
@@ -93,7 +93,7 @@ impl Session {
             let captured = match self.capture_once(candidate, message) {
                 // An index that lists lost objects would fail again.
                 Err(first) if first.cause == Cause::Damaged => {
-                    let _ = std::fs::remove_file(candidate.index());
+                    let _ = std::fs::remove_file(candidate.directory().index());
                     self.capture_once(candidate, message)
                         .map_err(|second| second.with_source(first))
                 }
@@ -101,7 +101,7 @@ impl Session {
             };
             captured.map(|mut captured| {
                 captured.omissions.special = special;
-                captured.omissions.unread = own_dir::unread(&candidate.own_git());
+                captured.omissions.unread = own_dir::unread(&candidate.directory().own_git());
                 captured
             })
         });
@@ -137,7 +137,7 @@ impl Session {
         if let Some(admin) = worktree::admin_of(&self.repo, &worktree)? {
             own.leave(&worktree, &admin)?;
         }
-        let room = candidate.own_git();
+        let room = candidate.directory().own_git();
         if own_dir::unread(&room).is_some() {
             return Ok(());
         }
@@ -219,7 +219,7 @@ impl Session {
         let omissions = self.with_source(candidate, previous.as_ref(), |source, there| {
             if there { capture::uncapturable(&self.repo, source) } else { Ok(Omissions::default()) }
         })?;
-        Ok(Omissions { unread: own_dir::unread(&candidate.own_git()), ..omissions })
+        Ok(Omissions { unread: own_dir::unread(&candidate.directory().own_git()), ..omissions })
     }
 
     /// Calls `work` with the places to capture from, and with true if there is a worktree.
@@ -234,7 +234,7 @@ impl Session {
             worktree: &worktree,
             branch: &candidate.branch(),
             base: &candidate.run.base,
-            index: &candidate.index(),
+            index: &candidate.directory().index(),
             previous,
             excludes: &self.excludes,
             seeds: &self.seeded(candidate)?,
@@ -290,7 +290,7 @@ impl Session {
         let times = times.as_ref();
         let commit = capture::store(&self.repo, source, &snapshot, &refname, &message, times)?;
         let WorktreeSnapshot { tree, omissions, .. } = snapshot;
-        atomic::write(&candidate.patch(), &patch.bytes)?;
+        atomic::write(&candidate.directory().patch(), &patch.bytes)?;
         let capture = Capture { commit, tree, iteration };
         let event = Event::Captured {
             candidate: candidate.name.clone(),
@@ -458,7 +458,7 @@ impl Session {
 
 /// The git directory of a candidate's own.
 fn own_git(candidate: CandidateRef<'_>) -> Option<OwnGitDir> {
-    OwnGitDir::at(&candidate.own_git(), &candidate.worktree())
+    OwnGitDir::at(&candidate.directory().own_git(), &candidate.worktree())
 }
 /// The message of a capture, with the user's words. Lost records are rebuilt from its trailers.
 fn message(

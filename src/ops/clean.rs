@@ -197,7 +197,7 @@ fn park(session: &Session, candidate: CandidateRef<'_>, bin: &Bin) -> Result<boo
     if most == 0 || tree::free_space(&candidate.worktree_root())? < reserve {
         return Ok(false);
     }
-    Ok(bin.park(&candidate.index(), &candidate.filled(), most))
+    Ok(bin.park(&candidate.directory().index(), &candidate.directory().filled(), most))
 }
 
 /// Deletes the branches of removals in one transaction, if nobody moves one of them meanwhile.
@@ -212,7 +212,7 @@ fn delete_branches(session: &Session, removals: &mut [&mut BegunRemoval<'_>]) {
 
 /// Deletes what a candidate's commands wrote to a HOME of their own.
 fn delete_home(candidate: CandidateRef<'_>) {
-    let home = candidate.own_home();
+    let home = candidate.directory().own_home();
     for own in [work_of(&home), home] {
         let _ = tree::delete_tree(&own);
     }
@@ -227,8 +227,8 @@ fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -
         session.repo.update_ref(branch, None, Some(&tip), "clean")?;
     }
     let _ = std::fs::remove_dir(candidate.worktree_root().join(candidate.run.run.as_str()));
-    let _ = std::fs::remove_file(candidate.index());
-    let _ = tree::delete_tree(&candidate.own_git());
+    let _ = std::fs::remove_file(candidate.directory().index());
+    let _ = tree::delete_tree(&candidate.directory().own_git());
     agent_state::settle(session, *candidate);
     let mut record = candidate.record()?;
     let first_time = !record.cleaned || bytes.is_some_and(|bytes| bytes > 0);
@@ -418,7 +418,7 @@ pub fn mark_kept(session: &Session, candidate: CandidateRef<'_>, kept: bool) -> 
 /// Removes a run's captures and records.
 pub fn forget(session: &Session, run: &Run) -> Result<()> {
     let Session { repo, store, .. } = session;
-    let directory = store.run_dir(&run.run);
+    let directory = store.run_dir(&run.run).path().to_owned();
     tree::delete_tree(&directory)
         .context(|| format!("could not delete '{}'", directory.display()))?;
     // The record goes last: while it exists, an interrupted removal can be repeated.
@@ -427,5 +427,5 @@ pub fn forget(session: &Session, run: &Run) -> Result<()> {
     let last: Vec<_> = found.extract_if(.., |(name, _)| *name == record).collect();
     repo.delete_refs(&found, "forget")?;
     repo.delete_refs(&last, "forget")?;
-    store.record_last_event(run, &Event::Forgotten { by: caller(&store.runs_dir()) })
+    store.record_last_event(run, &Event::Forgotten { by: caller(&store.dir().runs()) })
 }

@@ -13,9 +13,9 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer;
+use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::records::{read_toml, write_toml};
-use crate::store::{DISK, Store};
 
 /// One capture of a candidate.
 pub struct Iteration {
@@ -131,7 +131,7 @@ impl DiskUse {
 }
 
 fn file(store: &Store, run: &Run) -> std::path::PathBuf {
-    store.run_dir(&run.run).join(DISK)
+    store.run_dir(&run.run).disk()
 }
 
 /// Measures the disk space of a run and of its candidates, and records it.
@@ -153,7 +153,7 @@ pub fn measure(store: &Store, run: &Run) -> Result<()> {
     let others = others.into_iter().map(|(_, oid)| oid).chain(repo.head());
     let measured = MeasuredRun {
         version: FORMAT,
-        records: tree::disk_usage(&store.run_dir(&run.run)),
+        records: tree::disk_usage(store.run_dir(&run.run).path()),
         objects: repo.bytes_of(ours.into_iter().map(|(_, oid)| oid), others)?,
         measured: Some(jiff::Timestamp::now()),
     };

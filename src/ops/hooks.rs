@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::fs::atomic;
 use crate::integrity::trust;
 use crate::model::env;
+use crate::model::layout::AGENT;
 use crate::model::name::Name;
 use crate::ops::capture::Captured;
 use crate::ops::log_end;
@@ -21,7 +22,6 @@ use crate::ops::session::Session;
 use crate::process::environment::Policy;
 use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
-use crate::store::logs::AGENT;
 use crate::ui::json;
 
 /// A moment at which a hook runs.
@@ -74,7 +74,7 @@ pub fn tell_ended(session: &Session, candidate: CandidateRef<'_>, captured: &Cap
         "lines": captured.blast.lines, "files_touched": captured.blast.files,
     });
     json::put_file(&mut fields, "worktree", &candidate.worktree());
-    json::put_file(&mut fields, "log", &candidate.log(AGENT));
+    json::put_file(&mut fields, "log", &candidate.directory().log(AGENT));
     tell(session, Hook::CandidateEnded, &record.run, Some(&record.candidate), fields);
 }
 
@@ -141,10 +141,9 @@ fn run_hook(
     // A command of an attempt may have written the configuration.
     trust::require_trust(session.integrity(), None)?;
     fields["hook"] = json!(hook.as_str());
-    let of = candidate.map_or_else(String::new, |name| format!("-{name}"));
-    let file =
-        |end: &str| session.store.run_dir(run).join(format!("hook-{}{of}.{end}", hook.as_str()));
-    let (input, log) = (file("json"), file("log"));
+    let directory = session.store.run_dir(run);
+    let input = directory.hook_input(hook.as_str(), candidate);
+    let log = directory.hook_log(hook.as_str(), candidate);
     atomic::write(&input, json::document(fields).as_bytes())?;
     let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();
     let dir = session.home.clone().unwrap_or_else(|| session.repo.common_dir().to_owned());

@@ -1,6 +1,5 @@
 //! The progress of a run's candidates, for the changing rows on a terminal and for `status`.
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -9,13 +8,13 @@ use std::time::{Duration, Instant};
 use crate::error::Result;
 use crate::model::board::{Row, Standing, remaining};
 use crate::model::candidate::State;
+use crate::model::layout::{AGENT, LogDir};
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::process::progress::{self, Running};
 use crate::store::candidate::CandidateRef;
-use crate::store::logs::{AGENT, BASE_TESTS};
 use crate::ui::progress::{View, whole_seconds};
 
 /// The interval between two redraws.
@@ -29,13 +28,13 @@ const REST: u32 = 20;
 
 /// The command that currently runs for a candidate, in any process; none if nothing runs.
 pub fn running(candidate: CandidateRef<'_>) -> Option<Running> {
-    running_in(&candidate.directory())
+    running_in(&candidate.directory().logs())
 }
 
 /// The command that writes a log in a directory of logs, or in that of its second judging.
-fn running_in(directory: &Path) -> Option<Running> {
-    progress::running(directory).or_else(|| {
-        let again = progress::running(&directory.join(BASE_TESTS))?;
+fn running_in(directory: &LogDir) -> Option<Running> {
+    progress::running(directory.path()).or_else(|| {
+        let again = progress::running(directory.base_tests().path())?;
         Some(Running { what: format!("base's {}", again.what), ..again })
     })
 }
@@ -119,7 +118,7 @@ impl Board {
 
     fn view(&self, session: &Session, run: &Run, names: &[Name]) -> View {
         let mut state = self.lock();
-        let base = running_in(&session.store.run_dir(&run.run).join("base"));
+        let base = running_in(&session.store.run_dir(&run.run).base());
         let base = base.map(|running| row_at_work(format!("{}/@base", run.run), running));
         let rows =
             names.iter().map(|name| self.row(&mut state, session.store.candidate(run, name)));

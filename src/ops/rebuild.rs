@@ -34,10 +34,10 @@ pub fn rebuild(store: &Store, name: &Name) -> Result<Option<String>> {
         return Ok(Some(format!(
             "run {name} has lost its refs, and its base {} is gone: fetch that commit, or remove '{}'",
             run.base.short(),
-            directory.display()
+            directory.path().display()
         )));
     }
-    let events = events::read(&store.events())?;
+    let events = events::read(&store.dir().events())?;
     let mut lost = Vec::new();
     for candidate in store.candidates(&run) {
         let commits = captures_of(&events, candidate);

@@ -24,7 +24,7 @@ use crate::store::records::run_names;
 fn end_survivors(store: &Store, runs: &[(Name, bool)]) -> Result<Vec<String>> {
     let mut messages = Vec::new();
     for run in runs_at_work(store, runs) {
-        for entry in fs::read_dir(store.run_dir(&run)).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(store.run_dir(&run).path()).into_iter().flatten().flatten() {
             for (what, ended) in survivors::end(&entry.path()) {
                 let whose = format!("{run}/{}", entry.file_name().display());
                 messages.push(match ended {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::error::Result;
 use crate::git::diff;
 use crate::model::candidate::Candidate;
+use crate::model::layout::AGENT;
 use crate::model::outcome::{Outcome, StageResult};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
@@ -17,7 +18,6 @@ use crate::ops::session::Session;
 use crate::process::last_words;
 use crate::store::candidate::CandidateRef;
 use crate::store::events;
-use crate::store::logs::AGENT;
 use crate::ui::report::content::{FileSide, LogEnd, Report, ReportedCandidate, ReportedFile};
 
 /// The lines of a log that are shown.
@@ -119,7 +119,7 @@ fn logs(
     record: &Candidate,
     entry: Option<&Entry>,
 ) -> Result<Vec<LogEnd>> {
-    let log = candidate.log(AGENT);
+    let log = candidate.directory().log(AGENT);
     let mut ends = vec![LogEnd {
         command: AGENT.to_owned(),
         failed: record.exit_code.is_some_and(|code| code != 0),
@@ -156,7 +156,7 @@ fn end_of(command: String, log: &Path, failed: bool) -> LogEnd {
 
 /// The changes outside of worktrees that were reported while commands of the run ran.
 fn warnings(session: &Session, run: &Run) -> Result<Vec<String>> {
-    let all = events::read(&session.store.events())?;
+    let all = events::read(&session.store.dir().events())?;
     let is_of_run = |event: &&Map<String, Value>| {
         let text = |key: &str| event.get(key).and_then(Value::as_str);
         text("run") == Some(run.run.as_str()) && text("event") == Some("escaped")

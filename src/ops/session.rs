@@ -138,7 +138,7 @@ impl Session {
 
     fn of(opened: ReadSession, mirror: Option<Lock>) -> Result<Session> {
         // `git version` starts no program that a setting names.
-        version::require_new_enough(&opened.repo.git(), opened.store.root())?;
+        version::require_new_enough(&opened.repo.git(), opened.store.dir())?;
         let (_, undeleted) = opened.heal()?;
         let undeleted = Mutex::new(undeleted);
         let ReadSession { repo, store, ui, home } = opened;

@@ -13,7 +13,7 @@ use crate::store::Store;
 /// An attempt that calls git-frites waits for the deletion: a process that it left behind would be
 /// ended, and reported.
 pub fn empty(store: &Store, root: &Path) -> Result<()> {
-    if trash::is_little(root) || caller(&store.runs_dir()).is_some() {
+    if trash::is_little(root) || caller(&store.dir().runs()).is_some() {
         return trash::empty(root);
     }
     if trash::is_being_emptied(root) || background::empty_trash(root).is_ok() {

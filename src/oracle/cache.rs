@@ -24,6 +24,7 @@ use crate::fs::tree;
 use crate::git::repo::{Repo, digest};
 use crate::model::FORMAT;
 use crate::model::env;
+use crate::model::layout::OUTCOME;
 use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Outcome, Results, StageResult};
@@ -254,7 +255,7 @@ impl Cache {
         }
         let key = self.key(repo, judged)?.digest;
         let directory = self.dir.join(&key);
-        let file = directory.join("outcome.toml");
+        let file = directory.join(OUTCOME);
         if !(self.is_trusted(&directory) && self.is_trusted(&file) && self.known.holds(&key)) {
             tracing::debug!(tree = %judged.tree, key, "no cached outcome");
             return Ok(None);
@@ -296,7 +297,7 @@ impl Cache {
         fs::create_dir_all(&self.dir)?;
         let directory = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&self.dir)?;
         let text = toml::to_string(&outcome).map_err(io::Error::other)?;
-        let file = directory.path().join("outcome.toml");
+        let file = directory.path().join(OUTCOME);
         fs::write(&file, &text)?;
         fs::write(directory.path().join("conditions.json"), &key.text)?;
         for name in logs::judging_files(from) {

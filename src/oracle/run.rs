@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::error::{Cause, Error, Result};
 use crate::model::env;
+use crate::model::layout::{log_name, log_of_try};
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Attempt, CANNOT_TELL, Obstacle, Outcome, Results, Stage, StageResult};
 use crate::model::path::TreePath;
@@ -116,7 +117,7 @@ fn run_with_retries(
 ) -> Result<Option<StageResult>> {
     let stage = command.stage;
     let argv = command.command.argv();
-    let log = context.logs.join(format!("{stage}.log"));
+    let log = context.logs.join(log_name(stage.as_str()));
     let limits = Limits { hard: Some(options.timeout), idle: None };
     let ExecContext { dir, policy, written, .. } = *context;
     let confinement = (context.confinement)(stage);
@@ -187,7 +188,7 @@ fn run_with_retries(
         if failed && earlier.len() < options.commands.retries as usize {
             earlier.push(Attempt { seconds, outcome });
             // A log that cannot be renamed is no reason to stop.
-            let aside = context.logs.join(format!("{stage}.try-{}.log", earlier.len()));
+            let aside = context.logs.join(log_of_try(stage.as_str(), earlier.len()));
             let _ = fs::rename(&log, aside);
             continue;
         }

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::fs::directory;
 use crate::fs::lock::{self, Lock};
 use crate::fs::regular;
+use crate::model::layout::{AGENT, log_name};
 use crate::process::capped;
 
 const ENDING: &str = "log.running";
@@ -103,9 +104,9 @@ pub fn running(directory: &Path) -> Option<Running> {
         }
         let began = file.metadata().and_then(|m| m.modified()).ok()?;
         let elapsed = SystemTime::now().duration_since(began).unwrap_or_default();
-        let log = directory.join(format!("{what}.log"));
+        let log = directory.join(log_name(&what));
         let last_line = match what.as_str() {
-            "agent" => capped::last_word_line(&log),
+            AGENT => capped::last_word_line(&log),
             _ => capped::last_lines(&log, 1).pop(),
         };
         Some(Running { what, elapsed, last_line })

@@ -8,6 +8,7 @@ use crate::fs::regular;
 use crate::git::repo::Commit;
 use crate::git::{capture, refs};
 use crate::model::candidate::{Candidate, Capture, State};
+use crate::model::layout::CandidateDir;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -81,59 +82,8 @@ impl CandidateRef<'_> {
     }
 
     /// `runs/RUN/CAND/`.
-    pub fn directory(self) -> PathBuf {
+    pub fn directory(self) -> CandidateDir {
         self.store.candidate_dir(&self.run.run, self.name)
-    }
-
-    /// The candidate's private index.
-    pub fn index(self) -> PathBuf {
-        self.directory().join("index")
-    }
-
-    /// The directory for the git directory that guarded commands see in place of the repository's.
-    pub fn own_git(self) -> PathBuf {
-        self.directory().join("own")
-    }
-
-    /// The directory in which its agents keep their state.
-    pub fn agent_state(self) -> PathBuf {
-        self.directory().join("agent")
-    }
-
-    /// The record of what lies in [`CandidateRef::agent_state`].
-    pub fn agent_record(self) -> PathBuf {
-        self.directory().join("agent.toml")
-    }
-
-    /// The layers that guarded commands write to in the user's directories.
-    pub fn own_home(self) -> PathBuf {
-        self.directory().join("home")
-    }
-
-    /// An empty file that was written when all files of the base were in the worktree. It is there
-    /// only if worktrees are recycled.
-    pub fn filled(self) -> PathBuf {
-        self.directory().join("filled")
-    }
-
-    /// The record of the files that the worktree was given before the attempt began.
-    pub fn seeds(self) -> PathBuf {
-        self.directory().join("seeds.toml")
-    }
-
-    /// The file that holds the candidate's prompt.
-    pub fn prompt(self) -> PathBuf {
-        self.directory().join("prompt.md")
-    }
-
-    /// The candidate's patch, as last captured.
-    pub fn patch(self) -> PathBuf {
-        self.directory().join("candidate.diff")
-    }
-
-    /// The candidate's log of one command: `agent`, `setup`, `build`, `lint` or `test`.
-    pub fn log(self, command: &str) -> PathBuf {
-        self.directory().join(format!("{command}.log"))
     }
 
     /// The candidate's worktree. Fails if it was removed, or not made yet.
@@ -176,7 +126,7 @@ impl CandidateRef<'_> {
     /// lost.
     pub fn record(self) -> Result<Candidate> {
         let CandidateRef { store, run, name } = self;
-        let file = self.directory().join("candidate.toml");
+        let file = self.directory().record();
         let text = match regular::read_text(&file) {
             Ok(text) => Some(text),
             Err(e) if LOST.contains(&e.kind()) => None,

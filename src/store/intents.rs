@@ -15,12 +15,13 @@ use crate::fs::atomic;
 use crate::git::cli::Git;
 use crate::git::landing::fresh_branch::{FreshBranch, Position};
 use crate::model::candidate::Landing;
+use crate::model::layout::{ACTIVE, RUN_RECORD};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::store::records::{read_toml, to_toml, write_toml};
-use crate::store::{ACTIVE, RECORD, Store, remove};
+use crate::store::{Store, remove};
 
 /// `landings/CHECKOUT.toml`: a landing on a fresh branch, from before its first effect until it is
 /// done or taken back. Each checkout has its own file, so that none forgets another's.
@@ -126,7 +127,7 @@ pub enum Phase {
 
 impl Store {
     fn landing_file(&self) -> PathBuf {
-        self.landings().join(format!("{}.toml", self.repo.checkout_key()))
+        self.dir.landing(&self.repo.checkout_key())
     }
 
     /// Writes the intent of a landing on a fresh branch. The caller holds the landing lock.
@@ -153,10 +154,8 @@ impl Store {
 
     fn move_file(&self, holder: Option<&Holder>) -> PathBuf {
         match holder {
-            None => self.landings().join(format!("{}.move.toml", self.repo.checkout_key())),
-            Some(Holder { run, candidate }) => {
-                self.moves_of_candidates(run).join(format!("{candidate}.toml"))
-            }
+            None => self.dir.checkout_move(&self.repo.checkout_key()),
+            Some(Holder { run, candidate }) => self.dir.candidate_move(run, candidate),
         }
     }
 
@@ -170,14 +169,9 @@ impl Store {
         delete(&self.move_file(intent.holder.as_ref()))
     }
 
-    /// The directory with the intents of moves in the worktrees of a run's candidates.
-    pub(super) fn moves_of_candidates(&self, run: &Name) -> PathBuf {
-        self.landings().join("candidates").join(run.as_str())
-    }
-
     /// The files with intents of moves: in this checkout and in candidates' worktrees.
     pub fn move_files(&self) -> Vec<PathBuf> {
-        let runs = fs::read_dir(self.landings().join("candidates")).into_iter().flatten().flatten();
+        let runs = fs::read_dir(self.dir.candidate_moves()).into_iter().flatten().flatten();
         let candidates =
             runs.flat_map(|run| fs::read_dir(run.path()).into_iter().flatten().flatten());
         let mut files = vec![self.move_file(None)];
@@ -194,49 +188,40 @@ impl Store {
         Some((read_toml(file)?, written(file)))
     }
 
-    fn active_file(&self, run: &Name) -> PathBuf {
-        self.run_dir(run).join(ACTIVE)
-    }
-
     /// Writes a run's record to its file only, and that the run is being made, before its worktrees
     /// are made. The caller holds the run's lock.
     pub fn save_intent(&self, run: &Run, active: &Active) -> Result<()> {
         let (active, record) = (to_toml(active)?, to_toml(run)?);
-        let files = [(ACTIVE, active.as_str()), (RECORD, record.as_str())];
+        let files = [(ACTIVE, active.as_str()), (RUN_RECORD, record.as_str())];
         let files = files.map(|(name, text)| (OsStr::new(name), text.as_bytes()));
-        atomic::write_all(&self.run_dir(&run.run), &files)
+        atomic::write_all(self.run_dir(&run.run).path(), &files)
     }
 
     /// Writes which work on a run begins. The caller holds the run's lock.
     pub fn set_active(&self, run: &Name, active: &Active) -> Result<()> {
-        write_toml(&self.active_file(run), active)
+        write_toml(&self.run_dir(run).active(), active)
     }
 
     /// Removes the file of [`Store::set_active`]. An attempt may have removed it, or its whole
     /// directory.
     pub fn clear_active(&self, run: &Name) -> Result<()> {
-        remove(&self.active_file(run))
+        remove(&self.run_dir(run).active())
     }
 
     /// True if work on a run is under way, or was killed.
     pub fn is_active(&self, run: &Name) -> bool {
-        self.active_file(run).exists()
+        self.run_dir(run).active().exists()
     }
 
     /// The work that is under way in a run, or was killed; none if there is none, or its file is
     /// damaged.
     pub fn active(&self, run: &Name) -> Option<Active> {
-        read_toml(&self.active_file(run))
-    }
-
-    /// The file with the intent of a run.
-    pub fn run_file(&self, run: &Name) -> PathBuf {
-        self.run_dir(run).join(RECORD)
+        read_toml(&self.run_dir(run).active())
     }
 
     /// The run that was about to be made; none if its file was never whole.
     pub fn run_intent(&self, run: &Name) -> Option<Run> {
-        read_toml(&self.run_file(run))
+        read_toml(&self.run_dir(run).record())
     }
 }
 

@@ -20,7 +20,7 @@ use crate::store::records::{read_toml, write_toml};
 impl Store {
     /// `runs/RUN/CAND/landed.toml`: the intent of a candidate's last landing on a fresh branch.
     fn landed_file(&self, run: &Name, candidate: &Name) -> PathBuf {
-        self.candidate_dir(run, candidate).join("landed.toml")
+        self.candidate_dir(run, candidate).landed()
     }
 
     /// Remembers a landing on a fresh branch.

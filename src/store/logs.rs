@@ -11,35 +11,19 @@ use serde::{Deserialize, Serialize};
 use crate::error::{IoContext, Result};
 use crate::fs::{regular, tree};
 use crate::model::FORMAT;
+use crate::model::layout::{
+    AGENT, BASE_TESTS, LANDED_TREES, LogDir, PROMPT, command_of_log, log_name,
+};
 use crate::model::name::Name;
 use crate::model::outcome::Stage;
-use crate::model::part::BASE;
 use crate::model::verdict::Verdict;
 use crate::process::progress;
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::records::{read_toml, write_toml};
 
-/// The log of a candidate's own command.
-pub const AGENT: &str = "agent";
-
 /// All commands that have a log.
 const COMMANDS: [&str; 5] = [AGENT, "setup", "build", "lint", "test"];
-
-/// The directory beside the logs of a judging for those with the base's tests.
-pub const BASE_TESTS: &str = "base-tests";
-
-/// The directory of the logs of landed trees. No candidate has this name.
-const LANDING: &str = "apply";
-
-/// The directory of the earlier rounds of a candidate's command, by iteration.
-const ROUNDS: &str = "rounds";
-
-/// The directory of earlier judgings: of a candidate by iteration, else counted.
-const JUDGINGS: &str = "judgings";
-
-/// The file of a [`LogRecord`].
-const RECORD: &str = "logs.toml";
 
 /// `logs.toml`: the iterations that the newest logs belong to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +40,7 @@ struct LogRecord {
 /// The logs of one place: of a candidate, of a run's base or of its landed trees.
 #[derive(Clone, Debug)]
 pub struct LogPlace {
-    directory: PathBuf,
+    directory: LogDir,
     /// The iterations of the newest logs; none where trees have no iteration.
     iterations: Option<LogRecord>,
 }
@@ -83,47 +67,47 @@ pub struct JudgingLogs {
 impl Store {
     /// The logs of the run's base.
     pub fn base_logs(&self, run: &Name) -> LogPlace {
-        LogPlace { directory: self.run_dir(run).join(BASE), iterations: None }
+        LogPlace { directory: self.run_dir(run).base(), iterations: None }
     }
 
     /// The words after `git frites output` that show a log; none if none do.
     pub fn output_of(&self, log: &Path) -> Option<String> {
-        let path = log.strip_prefix(self.runs_dir()).ok()?;
+        let path = log.strip_prefix(self.dir.runs()).ok()?;
         let parts: Vec<&str> = path.iter().map(|part| part.to_str()).collect::<Option<_>>()?;
         let ([run, place, file] | [run, place, BASE_TESTS, file]) = parts.as_slice() else {
             return None;
         };
         let command = COMMANDS.iter().find(|command| log_name(command) == **file)?;
-        (*place != LANDING).then(|| format!("{run}/{place} {command}"))
+        (*place != LANDED_TREES).then(|| format!("{run}/{place} {command}"))
     }
 
     /// The logs of trees that a landing of the run made and judged.
     pub fn landing_logs(&self, run: &Name) -> LogPlace {
-        LogPlace { directory: self.run_dir(run).join(LANDING), iterations: None }
+        LogPlace { directory: self.run_dir(run).landed_trees(), iterations: None }
     }
 }
 
 impl CandidateRef<'_> {
     /// The candidate's logs.
     pub fn logs(self) -> Result<LogPlace> {
-        let directory = self.directory();
-        let record = read_toml(&directory.join(RECORD)).unwrap_or_default();
+        let directory = self.directory().logs();
+        let record = read_toml(&directory.record()).unwrap_or_default();
         let iterations = Some(self.completed(record, &directory)?);
         Ok(LogPlace { directory, iterations })
     }
 
     /// The record with the iterations of logs that an earlier version wrote, or whose round was
     /// killed, as far as other records tell.
-    fn completed(self, mut record: LogRecord, directory: &Path) -> Result<LogRecord> {
+    fn completed(self, mut record: LogRecord, directory: &LogDir) -> Result<LogRecord> {
         let newest = || Ok(self.latest()?.map_or(0, |capture| capture.iteration));
-        if record.round.is_none() && is_there(&log_in(directory, AGENT)) {
+        if record.round.is_none() && is_there(&directory.log(AGENT)) {
             record.round = Some(newest()?);
         }
         let judged = [Stage::Build, Stage::Lint, Stage::Test];
         if record.judging.is_some() {
             return Ok(record);
         }
-        if judged.iter().any(|stage| is_there(&log_in(directory, stage.as_str()))) {
+        if judged.iter().any(|stage| is_there(&directory.log(stage.as_str()))) {
             let verdict = self.store.verdict(&self.run.run)?;
             let of_this = |verdict: Verdict| {
                 verdict.candidates.iter().find(|entry| entry.candidate == *self.name)?.iteration
@@ -140,7 +124,7 @@ impl CandidateRef<'_> {
 impl LogPlace {
     /// The newest log of a command: `agent`, `setup`, `build`, `lint` or `test`.
     pub fn newest(&self, command: &str) -> PathBuf {
-        log_in(&self.directory, command)
+        self.directory.log(command)
     }
 
     /// The logs of a command, the newest first; of one iteration if it is named.
@@ -151,18 +135,19 @@ impl LogPlace {
         };
         let now = self.iterations.as_ref().map(of_judging);
         let mut found = vec![KeptLog { iteration: now.flatten(), path: self.newest(command) }];
-        let kinds: &[&str] = match command {
-            AGENT => &[ROUNDS],
-            "setup" => &[JUDGINGS, ROUNDS],
-            _ => &[JUDGINGS],
+        let here = &self.directory;
+        let kinds = match command {
+            AGENT => vec![here.rounds()],
+            "setup" => vec![here.judgings(), here.rounds()],
+            _ => vec![here.judgings()],
         };
         for kind in kinds {
-            let mut kept = kept_in(&self.directory.join(kind));
+            let mut kept = kept_in(&kind);
             kept.sort_by_key(|(numbers, _)| Reverse(*numbers));
             let numbered = self.iterations.is_some();
             found.extend(kept.into_iter().map(|((number, _), directory)| KeptLog {
                 iteration: numbered.then_some(number),
-                path: log_in(&directory, command),
+                path: directory.log(command),
             }));
         }
         found.retain(|log| {
@@ -173,7 +158,7 @@ impl LogPlace {
 
     /// The command that runs now and writes a log here; none if nothing runs.
     pub fn running(&self) -> Option<&'static str> {
-        let running = progress::running(&self.directory)?;
+        let running = progress::running(self.directory.path())?;
         COMMANDS.into_iter().find(|command| *command == running.what)
     }
 
@@ -201,11 +186,11 @@ impl LogPlace {
     }
 
     /// The directory of the logs of the last judging of this iteration; none if no logs are there.
-    pub fn directory_of_judging(&self, iteration: Option<u32>) -> Option<PathBuf> {
+    pub fn directory_of_judging(&self, iteration: Option<u32>) -> Option<LogDir> {
         if self.iterations.is_none_or(|now| now.judging == iteration) {
             return Some(self.directory.clone());
         }
-        let kept = kept_in(&self.directory.join(JUDGINGS)).into_iter();
+        let kept = kept_in(&self.directory.judgings()).into_iter();
         let of_this = kept.filter(|((number, _), _)| Some(*number) == iteration);
         of_this.max_by_key(|(numbers, _)| *numbers).map(|(_, directory)| directory)
     }
@@ -220,7 +205,7 @@ impl LogPlace {
     ) -> PathBuf {
         let directory = self.directory_of_judging(iteration);
         let directory = directory.as_ref().unwrap_or(&self.directory);
-        log_in(&directory_of_judging(directory, with_base_tests), stage.as_str())
+        directory_of_judging(directory, with_base_tests).log(stage.as_str())
     }
 
     /// The logs of a judging of this iteration.
@@ -235,11 +220,11 @@ impl LogPlace {
         if record.judging.is_some() {
             self.keep_judging(&record)?;
         }
-        let mut files = vec![log_name(AGENT), "prompt.md".to_owned()];
+        let mut files = vec![log_name(AGENT), PROMPT.to_owned()];
         if anew {
             files.push(log_name(Stage::Setup.as_str()));
         }
-        self.keep(ROUNDS, &files, record.round)?;
+        self.keep(&self.directory.rounds(), &files, record.round)?;
         if record.round.is_none() && record.judging.is_none() {
             return Ok(());
         }
@@ -259,7 +244,7 @@ impl LogPlace {
     }
 
     fn record(&self, record: LogRecord) -> Result<()> {
-        let file = self.directory.join(RECORD);
+        let file = self.directory.record();
         if read_toml(&file) == Some(record) {
             return Ok(());
         }
@@ -268,19 +253,20 @@ impl LogPlace {
 
     /// Keeps the newest logs of judging.
     fn keep_judging(&self, record: &LogRecord) -> Result<()> {
-        let mut files = judging_files(&self.directory);
+        let mut files = judging_files(self.directory.path());
         files.push(BASE_TESTS.to_owned());
-        self.keep(JUDGINGS, &files, record.judging)
+        self.keep(&self.directory.judgings(), &files, record.judging)
     }
 
     /// Moves those of the files that are there to the first free directory for their iteration.
-    fn keep(&self, kind: &str, files: &[String], iteration: Option<u32>) -> Result<()> {
+    fn keep(&self, kind: &Path, files: &[String], iteration: Option<u32>) -> Result<()> {
+        let directory = self.directory.path();
         let here: Vec<&String> =
-            files.iter().filter(|name| is_there(&self.directory.join(name))).collect();
+            files.iter().filter(|name| is_there(&directory.join(name))).collect();
         if here.is_empty() {
             return Ok(());
         }
-        let kept = real_directory(&self.directory.join(kind))?;
+        let kept = real_directory(kind)?;
         let is_free =
             |directory: &PathBuf| here.iter().all(|name| !is_there(&directory.join(name)));
         let iteration = self.iterations.map(|_| iteration.unwrap_or_default());
@@ -288,7 +274,7 @@ impl LogPlace {
         let place = (1..).map(numbered).find(is_free).unwrap_or_else(|| numbered(u32::MAX));
         let place = real_directory(&place)?;
         for name in here {
-            let (from, to) = (self.directory.join(name), place.join(name));
+            let (from, to) = (directory.join(name), place.join(name));
             fs::rename(&from, &to)
                 .context(|| format!("could not move '{}' to '{}'", from.display(), to.display()))?;
         }
@@ -305,12 +291,12 @@ impl JudgingLogs {
 
     /// The directory of the logs.
     pub fn directory(&self) -> PathBuf {
-        directory_of_judging(&self.place.directory, self.second)
+        directory_of_judging(&self.place.directory, self.second).path().to_owned()
     }
 
     /// The log of a stage's command.
     pub fn log(&self, stage: Stage) -> PathBuf {
-        log_in(&self.directory(), stage.as_str())
+        directory_of_judging(&self.place.directory, self.second).log(stage.as_str())
     }
 
     /// Makes the directory, and keeps what an earlier judging left there.
@@ -319,11 +305,16 @@ impl JudgingLogs {
         let record = place.iterations.unwrap_or_default();
         match (self.second, place.iterations) {
             (true, _) => {
-                place.keep(JUDGINGS, &[BASE_TESTS.to_owned()], record.judging)?;
+                place.keep(
+                    &place.directory.judgings(),
+                    &[BASE_TESTS.to_owned()],
+                    record.judging,
+                )?;
             }
             (false, Some(LogRecord { judging: None, round, .. })) => {
                 // The log of the worktree's own setup.
-                place.keep(ROUNDS, &judging_files(&place.directory), round)?;
+                let files = judging_files(place.directory.path());
+                place.keep(&place.directory.rounds(), &files, round)?;
             }
             (false, _) => place.keep_judging(&record)?,
         }
@@ -360,14 +351,15 @@ impl JudgingLogs {
 
 /// The log of the same command on the same tree with the base's tests, if it ran with those, too.
 pub fn with_base_tests(log: &Path) -> Option<PathBuf> {
-    let second = log.parent()?.join(BASE_TESTS).join(log.file_name()?);
+    let second = LogDir::at(log.parent()?.to_owned()).base_tests();
+    let second = second.path().join(log.file_name()?);
     second.is_file().then_some(second)
 }
 
-fn directory_of_judging(place: &Path, with_base_tests: bool) -> PathBuf {
+fn directory_of_judging(place: &LogDir, with_base_tests: bool) -> LogDir {
     match with_base_tests {
-        true => place.join(BASE_TESTS),
-        false => place.to_owned(),
+        true => place.base_tests(),
+        false => place.clone(),
     }
 }
 
@@ -386,21 +378,10 @@ pub fn judging_files(directory: &Path) -> Vec<String> {
     let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     let mut names: Vec<String> = files
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| {
-            let stem = name.strip_suffix(".log").and_then(|stem| stem.split('.').next());
-            stem.is_some_and(|stem| stages.contains(&stem))
-        })
+        .filter(|name| command_of_log(name).is_some_and(|command| stages.contains(&command)))
         .collect();
     names.sort();
     names
-}
-
-fn log_name(command: &str) -> String {
-    format!("{command}.log")
-}
-
-fn log_in(directory: &Path, command: &str) -> PathBuf {
-    directory.join(log_name(command))
 }
 
 fn is_there(path: &Path) -> bool {
@@ -417,12 +398,12 @@ fn directory_name(iteration: Option<u32>, n: u32) -> String {
 }
 
 /// The kept directories, each with its iteration and its place among those of that iteration.
-fn kept_in(directory: &Path) -> Vec<((u32, u32), PathBuf)> {
+fn kept_in(directory: &Path) -> Vec<((u32, u32), LogDir)> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let numbered = entries.filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
         let (iteration, n) = name.split_once('.').unwrap_or((&name, "1"));
-        Some(((iteration.parse().ok()?, n.parse().ok()?), entry.path()))
+        Some(((iteration.parse().ok()?, n.parse().ok()?), LogDir::at(entry.path())))
     });
     numbered.collect()
 }

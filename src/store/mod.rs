@@ -26,7 +26,8 @@ use crate::fs::{
     atomic, directory,
     lock::{self, Lock},
 };
-use crate::git::repo::{RUNS, Repo};
+use crate::git::repo::Repo;
+use crate::model::layout::{CandidateDir, RunDir, StateDir, active_of};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
@@ -35,27 +36,12 @@ use crate::store::events::Event;
 /// A repository's state: the directory `.frites`, and the records that lie in refs.
 pub struct Store {
     repo: Arc<Repo>,
-    root: PathBuf,
+    dir: StateDir,
     /// The files of the commits of records that were read.
     record_files: Mutex<BTreeMap<Oid, Arc<BTreeMap<String, Oid>>>>,
     /// What is removed while the command goes on; it ends after that.
     removals: Arc<Removals>,
 }
-
-/// The file of a run's record.
-const RECORD: &str = "run.toml";
-
-/// The file of a run's verdict.
-const VERDICT: &str = "verdict.toml";
-
-/// The file that says which work on a run is under way.
-const ACTIVE: &str = "active";
-
-/// The file of a run's disk usage.
-pub const DISK: &str = "disk.toml";
-
-/// The files of a run itself, beside which each candidate has a directory by its name.
-pub const RECORDS: [&str; 4] = [RECORD, VERDICT, ACTIVE, DISK];
 
 impl Store {
     /// The repository whose state this is.
@@ -68,63 +54,58 @@ impl Store {
         &self.removals
     }
 
-    /// The state root: `.frites`, see DESIGN.md §4.
-    pub fn root(&self) -> &Path {
-        &self.root
+    /// The paths of the state.
+    pub fn dir(&self) -> &StateDir {
+        &self.dir
     }
 
-    /// The state of a repository: `X/.frites` when the common git directory is `X/.git`, otherwise
-    /// `COMMON_DIR/.frites`. Creates nothing.
+    /// The state of a repository. Creates nothing.
     pub fn of(repo: &Arc<Repo>) -> Store {
         Store {
             repo: repo.clone(),
-            root: repo.state_root(),
+            dir: repo.state_dir(),
             record_files: Mutex::default(),
             removals: Arc::default(),
         }
     }
 
-    /// Creates the state root, with a `.gitignore` that hides it from git.
-    fn prepare(&self) -> Result<()> {
-        let ignore = self.root.join(".gitignore");
+    /// Creates the state directory, with a `.gitignore` that hides it from git. Every change takes a
+    /// lock first, and each lock begins here.
+    fn prepare(&self) -> Result<&StateDir> {
+        let ignore = self.dir.ignore();
         if !ignore.exists() {
             atomic::write(&ignore, b"*\n")?;
         }
-        Ok(())
+        Ok(&self.dir)
     }
 
     /// Puts the `.gitignore` of the state root back if something that is no regular file is in its
     /// place: git would wait for ever when it reads a FIFO.
     pub fn restore_ignore(&self) -> Result<()> {
-        let ignore = self.root.join(".gitignore");
+        let ignore = self.dir.ignore();
         match std::fs::metadata(&ignore) {
             Ok(meta) if !meta.is_file() && !meta.is_dir() => atomic::write(&ignore, b"*\n"),
             _ => Ok(()),
         }
     }
 
-    /// `runs/`.
-    pub fn runs_dir(&self) -> PathBuf {
-        self.root.join(RUNS)
-    }
-
     /// `runs/RUN/`.
-    pub fn run_dir(&self, run: &Name) -> PathBuf {
-        self.runs_dir().join(run.as_str())
+    pub fn run_dir(&self, run: &Name) -> RunDir {
+        self.dir.run(run)
     }
 
     /// `runs/RUN/CAND/`.
-    pub fn candidate_dir(&self, run: &Name, candidate: &Name) -> PathBuf {
-        self.run_dir(run).join(candidate.as_str())
+    pub fn candidate_dir(&self, run: &Name, candidate: &Name) -> CandidateDir {
+        self.run_dir(run).candidate(candidate)
     }
 
     /// The directory that holds the worktrees of all runs, unless a run's record names another.
     pub fn worktrees(&self, configured: Option<&str>) -> PathBuf {
-        let home = self.root.parent().unwrap_or(&self.root);
+        let home = self.dir.path().parent().unwrap_or(self.dir.path());
         match configured {
             // In the form that git's admin directories have: without `..`, links resolved.
             Some(directory) => tree::nearest_real(&home.join(directory)),
-            None => home.join(".frites/worktrees"),
+            None => self.dir.worktrees(),
         }
     }
 
@@ -157,53 +138,43 @@ impl Store {
         Ok(root.map(Path::to_owned))
     }
 
-    /// The event log.
-    pub fn events(&self) -> PathBuf {
-        self.root.join("events.jsonl")
-    }
-
     /// Appends an event to the log. Call this after the event, never before.
     pub fn record_event(&self, run: &Name, event: &Event) -> Result<()> {
         // The event is told also if the record cannot be read.
-        events::append(&self.events(), run, self.run(run).ok().flatten().as_ref(), event)
+        events::append(&self.dir.events(), run, self.run(run).ok().flatten().as_ref(), event)
     }
 
     /// Appends the last event of a run whose record is gone.
     pub fn record_last_event(&self, run: &Run, event: &Event) -> Result<()> {
-        events::append(&self.events(), &run.run, Some(run), event)
+        events::append(&self.dir.events(), &run.run, Some(run), event)
     }
 
     /// Waits for the repository lock. Its holder may number runs, and may add and remove admin
     /// directories.
     pub fn lock_repository(&self) -> Result<Lock> {
-        lock::wait(&self.lock_file("repository")?)
+        lock::wait(&self.prepare()?.repository_lock())
     }
 
     /// Waits for the landing lock.
     pub fn lock_landing(&self) -> Result<Lock> {
-        lock::wait(&self.lock_file("landing")?)
+        lock::wait(&self.prepare()?.landing_lock())
     }
 
     /// Takes the landing lock; none if another process holds it.
     pub fn try_lock_landing(&self) -> Result<Option<Lock>> {
-        lock::attempt(&self.lock_file("landing")?)
-    }
-
-    /// `auto-clean.log`: the output of the last cleaning that `clean.auto` started.
-    pub fn auto_clean_log(&self) -> PathBuf {
-        self.root.join("auto-clean.log")
+        lock::attempt(&self.prepare()?.landing_lock())
     }
 
     /// Takes the lock under which a cleaning is started in the background; none if another process
     /// holds it.
     pub fn try_lock_auto_clean(&self) -> Result<Option<Lock>> {
-        lock::attempt(&self.lock_file("auto-clean")?)
+        lock::attempt(&self.prepare()?.auto_clean_lock())
     }
 
     /// Takes a run's lock; none if another process holds it. A process that makes, runs, judges or
     /// cleans a run holds its lock throughout.
     pub fn try_lock_run(&self, run: &Name) -> Result<Option<Lock>> {
-        lock::attempt(&self.lock_file(&format!("run/{run}"))?)
+        lock::attempt(&self.prepare()?.run_lock(run))
     }
 
     /// Takes a run's lock. Fails if another process holds it.
@@ -226,20 +197,20 @@ impl Store {
     /// Takes a run's lock in shared mode, to judge single candidates. Fails if another process
     /// holds it alone.
     pub fn share_run(&self, run: &Name) -> Result<Lock> {
-        lock::attempt_shared(&self.lock_file(&format!("run/{run}"))?)?.ok_or_else(|| busy(run))
+        lock::attempt_shared(&self.prepare()?.run_lock(run))?.ok_or_else(|| busy(run))
     }
 
     /// Waits for a candidate's lock, which allows capturing and changing the record. Afterwards the
     /// candidate's directory exists, and anything that an attempt put in place of it or of its
     /// files is removed.
     pub fn lock_candidate(&self, run: &Name, candidate: &Name) -> Result<Lock> {
-        let lock = lock::wait(&self.lock_file(&format!("candidate/{run}/{candidate}"))?)?;
+        let lock = lock::wait(&self.prepare()?.candidate_lock(run, candidate))?;
         let dir = self.candidate_dir(run, candidate);
         // The directory comes first, and no link is followed: the target of a link is not ours.
-        if dir.symlink_metadata().is_ok_and(|m| !m.is_dir()) {
-            remove(&dir)?;
+        if dir.path().symlink_metadata().is_ok_and(|m| !m.is_dir()) {
+            remove(dir.path())?;
         }
-        for file in ["candidate.toml", "index", "seeds.toml"].map(|name| dir.join(name)) {
+        for file in [dir.record(), dir.index(), dir.seeds()] {
             match file.symlink_metadata() {
                 Ok(meta) if meta.is_dir() => {
                     tree::delete_tree(&file)
@@ -249,38 +220,30 @@ impl Store {
                 _ => {}
             }
         }
-        std::fs::create_dir_all(&dir).context(|| format!("could not make '{}'", dir.display()))?;
+        let dir = dir.path();
+        std::fs::create_dir_all(dir).context(|| format!("could not make '{}'", dir.display()))?;
         Ok(lock)
     }
 
     /// The directory in which layers over the user's directories are tried, which it creates with the
     /// state root.
     pub fn probe_room(&self) -> Result<PathBuf> {
-        self.prepare()?;
-        Ok(self.root.join("probe"))
-    }
-
-    /// The file of a lock. Every change takes a lock first, so this creates the state root.
-    fn lock_file(&self, name: &str) -> Result<PathBuf> {
-        self.prepare()?;
-        Ok(self.root.join("locks").join(name))
+        Ok(self.prepare()?.probe())
     }
 
     /// Removes the temporary files that killed processes left in the directories of this run, and in
     /// those that all runs share.
     pub fn remove_abandoned_files(&self, run: &Run) {
-        let candidates = run.candidates.iter().map(|name| self.candidate_dir(&run.run, name));
-        let moves = self.moves_of_candidates(&run.run);
-        let shared = [self.root.clone(), self.landings(), moves, self.run_dir(&run.run)];
+        let dir = &self.dir;
+        let of_run = self.run_dir(&run.run);
+        let mut ours = vec![dir.path().to_owned(), dir.landings(), dir.moves_of_run(&run.run)];
+        ours.push(of_run.path().to_owned());
+        for name in &run.candidates {
+            ours.push(of_run.candidate(name).path().to_owned());
+        }
         // An attempt can put a link in their place, and its target is not ours.
-        let ours = shared.into_iter().chain(candidates);
-        ours.filter(|path| tree::is_real_directory(&self.root, path))
-            .for_each(|path| atomic::remove_abandoned(&path));
-    }
-
-    /// The directory that holds the intents of landings.
-    fn landings(&self) -> PathBuf {
-        self.root.join("landings")
+        ours.retain(|path| tree::is_real_directory(dir.path(), path));
+        ours.iter().for_each(|path| atomic::remove_abandoned(path));
     }
 
     /// The runs that have a directory; their records may be incomplete.
@@ -292,7 +255,7 @@ impl Store {
     pub fn run_activities(&self) -> Result<Vec<(Name, bool)>> {
         let Some((directory, names)) = self.list_runs()? else { return Ok(Vec::new()) };
         let is_active = |name: &Name| {
-            let file = format!("{name}/{ACTIVE}");
+            let file = active_of(name);
             let stat = directory.fd().and_then(|fd| rustix::fs::statat(fd, file, AtFlags::empty()));
             stat.is_ok()
         };
@@ -305,7 +268,7 @@ impl Store {
 
     /// The open directory of all runs, with the names in it; none if there is no such directory.
     fn list_runs(&self) -> Result<Option<(Dir, Vec<Name>)>> {
-        let path = self.runs_dir();
+        let path = self.dir.runs();
         let listed = directory::open_to_list(CWD, &path).and_then(|mut opened| {
             let entries = directory::entries(&mut opened)?;
             let name = |entry: &DirEntry| entry.file_name().to_str().ok()?.parse().ok();

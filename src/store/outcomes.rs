@@ -5,6 +5,7 @@ use crate::git::commit::commit_tree;
 use crate::git::objects::StoredContent;
 use crate::git::refs;
 use crate::model::FORMAT;
+use crate::model::layout::{OUTCOME, TERMS};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::part::Part;
@@ -15,12 +16,6 @@ use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::store::Store;
 use crate::store::records::{Parents, commit_of, is_newer, newer, to_toml};
-
-/// The file of an outcome.
-const OUTCOME: &str = "outcome.toml";
-
-/// The file of the terms.
-const TERMS: &str = "terms.toml";
 
 /// The number of other processes that may store an outcome of one part before this one gives up.
 const MOST_RACES: u32 = 64;

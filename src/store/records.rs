@@ -16,13 +16,14 @@ use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::model::FORMAT;
 use crate::model::candidate::Candidate;
+use crate::model::layout::{PROMPT, RUN_RECORD, VERDICT, prompt_of};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::model::verdict::Verdict;
-use crate::store::{RECORD, Store, VERDICT};
+use crate::store::Store;
 
 /// The errors of reading a file that is lost, damaged or replaced by something else: its content is
 /// rebuilt.
@@ -59,12 +60,12 @@ impl Store {
 
     /// A run's record, from its ref; none if there is no such run.
     pub fn run(&self, run: &Name) -> Result<Option<Run>> {
-        self.recorded(run, RECORD)
+        self.recorded(run, RUN_RECORD)
     }
 
     /// The record of a run in a ref of this name; none if there is no such ref.
     pub fn run_at(&self, run: &Name, name: &RefName) -> Result<Option<Run>> {
-        self.stored(run, name, RECORD)
+        self.stored(run, name, RUN_RECORD)
     }
 
     /// A run's verdict, from its ref; none if it was never judged.
@@ -118,7 +119,7 @@ impl Store {
         if run.version > FORMAT || self.verdict(&run.run)?.is_some_and(|v| v.version > FORMAT) {
             return Err(newer(&format!("run {}", run.run)));
         }
-        let mut files = vec![(RECORD, to_toml(run)?)];
+        let mut files = vec![(RUN_RECORD, to_toml(run)?)];
         if let Some(verdict) = verdict {
             files.push((VERDICT, to_toml(verdict)?));
         }
@@ -127,9 +128,8 @@ impl Store {
             for (name, text) in &files {
                 stored.push(((*name).to_owned(), StoredContent::Bytes(text.as_bytes())));
             }
-            let prompts = run.own_prompts().map(|(name, blob)| (format!("prompt-{name}.md"), blob));
-            let prompts =
-                run.prompt.iter().map(|blob| ("prompt.md".to_owned(), blob)).chain(prompts);
+            let prompts = run.own_prompts().map(|(name, blob)| (prompt_of(name), blob));
+            let prompts = run.prompt.iter().map(|blob| (PROMPT.to_owned(), blob)).chain(prompts);
             stored.extend(prompts.map(|(name, blob)| (name, StoredContent::Stored(*blob))));
             let name = refs::record(&run.run);
             let old = self.repo.read_ref(&name)?;
@@ -140,7 +140,7 @@ impl Store {
             self.repo.set_ref_whole(&name, &commit, old.as_ref(), &parents.known(), "record")
         })?;
         for (name, text) in files {
-            let file = self.run_dir(&run.run).join(name);
+            let file = self.run_dir(&run.run).file(name);
             // A new run's file is there since its intent.
             if !regular::read(&file).is_ok_and(|there| there == text.as_bytes()) {
                 atomic::write(&file, text.as_bytes())?;
@@ -168,7 +168,7 @@ impl Store {
             return Err(newer(&candidate.address()));
         }
         let dir = self.candidate_dir(&candidate.run, &candidate.candidate);
-        atomic::write(&dir.join("candidate.toml"), to_toml(candidate)?.as_bytes())
+        atomic::write(&dir.record(), to_toml(candidate)?.as_bytes())
     }
 }
 

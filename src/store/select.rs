@@ -96,7 +96,7 @@ impl Store {
         for name in self.run_directories()? {
             see(name.as_str());
         }
-        for event in events::read(&self.events())? {
+        for event in events::read(&self.dir.events())? {
             see(event.get("run").and_then(|r| r.as_str()).unwrap_or_default());
         }
         let next = highest.checked_add(1).map(|n| n.to_string().parse());

@@ -9,9 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::fs::file_system;
 use crate::fs::regular;
-
-/// The file of these directories, beside the private index.
-const FILE: &str = "listed";
+use crate::model::layout::listed_beside;
 
 /// The age that a change time must have: a change before that would have the same one, because the
 /// kernel's clock ticks every few milliseconds.
@@ -56,7 +54,7 @@ pub(super) struct ListedDirectories(HashMap<DirectoryState, usize>);
 impl ListedDirectories {
     /// Those that an earlier capture has listed; empty if there was none, or they cannot be read.
     pub fn beside(index: &Path) -> ListedDirectories {
-        let text = regular::read_own(&index.with_file_name(FILE)).unwrap_or_default();
+        let text = regular::read_own(&listed_beside(index)).unwrap_or_default();
         let text = String::from_utf8(text).unwrap_or_default();
         ListedDirectories(text.split_inclusive('\n').filter_map(from_line).collect())
     }
@@ -68,7 +66,7 @@ impl ListedDirectories {
             return;
         }
         let text: String = self.0.iter().map(as_line).collect();
-        let file = index.with_file_name(FILE);
+        let file = listed_beside(index);
         if let Err(reason) =
             regular::create_own(&file).and_then(|mut file| file.write_all(text.as_bytes()))
         {
@@ -161,7 +159,7 @@ mod tests {
         let two = ListedDirectories(HashMap::from([(state(1), 10), (state(2), 200)]));
         two.keep_beside(&index, &none);
         assert_eq!(ListedDirectories::beside(&index), two);
-        let file = index.with_file_name(FILE);
+        let file = listed_beside(&index);
         let text = std::fs::read_to_string(&file).expect("written");
         std::fs::write(&file, text.trim_end()).expect("written");
         assert_eq!(ListedDirectories::beside(&index).0.len(), 1);

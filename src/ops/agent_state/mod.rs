@@ -51,7 +51,7 @@ pub fn prepare(
         return Ok(Vec::new());
     }
     settle(session, candidate);
-    let root = candidate.agent_state();
+    let root = candidate.directory().agent_state();
     let failed = || format!("could not make the state directory of the agent '{agent}'");
     make_private(&root).context(failed)?;
     let users = UsersState::of(session);
@@ -95,7 +95,7 @@ pub fn prepare_again(
 
 /// The directory of a candidate's state directories, without links; none if there is none.
 pub fn directory(candidate: CandidateRef<'_>) -> Option<PathBuf> {
-    let root = candidate.agent_state();
+    let root = candidate.directory().agent_state();
     let is_real = fs::symlink_metadata(&root).is_ok_and(|meta| meta.is_dir());
     is_real.then(|| nearest_real(&root))
 }
@@ -117,7 +117,7 @@ pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
     }
     let users = UsersState::of(session);
     for login in std::mem::take(&mut record.logins) {
-        match login.settle(&candidate.agent_state(), &users) {
+        match login.settle(&candidate.directory().agent_state(), &users) {
             Ok(Settled::Kept) => {}
             Ok(Settled::GivenBack(file)) => {
                 let file = file.display();
@@ -126,7 +126,7 @@ pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
                     .note(format!("{candidate}: its agent has refreshed the login in '{file}'"));
             }
             Err(e) => {
-                let path = login.in_state(&candidate.agent_state());
+                let path = login.in_state(&candidate.directory().agent_state());
                 let error = Error::io(format!("could not take '{}' away", path.display()), e);
                 session.ui.warn(format!("{candidate}: {}", error.message));
             }
@@ -172,7 +172,7 @@ fn make_private(directory: &Path) -> io::Result<()> {
 
 /// The record; an empty one if there is none, or if it is damaged: an unguarded command can write to it.
 fn read(candidate: CandidateRef<'_>) -> AgentStateRecord {
-    let text = regular::read_text(&candidate.agent_record()).ok();
+    let text = regular::read_text(&candidate.directory().agent_record()).ok();
     let record = text.and_then(|text| toml::from_str(&text).ok());
     record.unwrap_or(AgentStateRecord { version: FORMAT, agents: Vec::new(), logins: Vec::new() })
 }
@@ -180,5 +180,5 @@ fn read(candidate: CandidateRef<'_>) -> AgentStateRecord {
 fn save(candidate: CandidateRef<'_>, record: &AgentStateRecord) -> Result<()> {
     let text = toml::to_string(record)
         .map_err(|e| Error::internal(format!("could not write a record: {e}")))?;
-    atomic::write(&candidate.agent_record(), text.as_bytes())
+    atomic::write(&candidate.directory().agent_record(), text.as_bytes())
 }

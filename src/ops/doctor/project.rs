@@ -29,7 +29,7 @@ pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
     let limit = session.config.get(keys::LIMITS_LAYERS).0;
     let used = kept::disk_usage(&pool::home(&session.repo)?.join(pool::LAYERS));
     checkup.layers = (used, limit);
-    let place = session.store.root();
+    let place = session.store.dir().path();
     let place = if place.is_dir() { place } else { session.repo.common_dir() };
     checkup.findings.push(match scratch_in(place) {
         Ok(room) => reflinks("reflinks in the repository", room.path()),

@@ -9,7 +9,6 @@ use crate::model::terms::Terms;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::judge::judged_base::{BaseState, JudgedBase};
 use crate::ops::session::Session;
-use crate::store::logs::BASE_TESTS;
 
 /// What is known of a run before it is judged.
 ///
@@ -102,10 +101,10 @@ fn copy_logs(session: &Session, run: &Run, from: &Entry, to: &Entry) -> Result<(
     let logs = |entry: &Entry| session.store.candidate(run, &entry.candidate).logs();
     let Some(directory) = logs(from)?.directory_of_judging(from.iteration) else { return Ok(()) };
     let place = logs(to)?.judging(to.iteration);
-    place.copy_from(&directory)?;
+    place.copy_from(directory.path())?;
     match &to.base_tests {
         Some(second) if !second.results.is_empty() => {
-            place.with_base_tests().copy_from(&directory.join(BASE_TESTS))
+            place.with_base_tests().copy_from(directory.base_tests().path())
         }
         _ => Ok(()),
     }

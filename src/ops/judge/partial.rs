@@ -97,7 +97,7 @@ pub(super) fn judge_captured(
         // The commands ran only for the first of several candidates with one tree.
         let judged = entry.same_as.as_ref().unwrap_or(&entry.candidate);
         let directory = session.store.candidate_dir(&run.run, judged);
-        let logs = last_of_logs(&directory, &entry.results);
+        let logs = last_of_logs(directory.path(), &entry.results);
         entry.results.forget_passing_tests();
         // Only a verdict over all candidates can compare them, or tell which of them have the same
         // tree.

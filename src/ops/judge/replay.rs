@@ -313,7 +313,7 @@ fn restore_logs(session: &Session, run: &Run, part: &PartialVerdict) -> Result<(
     let candidate = session.store.candidate(run, name);
     let directory = candidate.directory();
     let missing = |(file, kept): &(String, Vec<u8>)| {
-        regular::read(&directory.join(file)).map_or(true, |log| end_of_log(&log) != kept)
+        regular::read(&directory.path().join(file)).map_or(true, |log| end_of_log(&log) != kept)
     };
     let logs = session.store.part_logs(run, &Part::Candidate(name.clone()), &names)?;
     if !logs.iter().any(missing) {
@@ -321,5 +321,5 @@ fn restore_logs(session: &Session, run: &Run, part: &PartialVerdict) -> Result<(
     }
     let _lock = candidate.lock()?;
     candidate.logs()?.judging(part.candidate.iteration).begin()?;
-    logs.iter().try_for_each(|(file, kept)| atomic::write(&directory.join(file), kept))
+    logs.iter().try_for_each(|(file, kept)| atomic::write(&directory.path().join(file), kept))
 }

@@ -132,7 +132,7 @@ impl OwnTerms {
 
 /// True if this clone recorded the run's verdict, and did not fetch it.
 fn was_recorded_here(session: &Session, run: &Run) -> bool {
-    let for_anyone = caller(&session.store.runs_dir()).is_some();
+    let for_anyone = caller(&session.store.dir().runs()).is_some();
     session.repo.reflog_claims_us(&refs::record(&run.run), for_anyone).unwrap_or(false)
 }
 

@@ -240,7 +240,7 @@ impl ResolvedTarget {
             ))
             .hint(format!("commit or unstage it there: `cd \"$(git frites path {address})\"`")));
         }
-        let index = candidate.index();
+        let index = candidate.directory().index();
         let checkout = TargetCheckout { git, index, state };
         let owner = Some((candidate.run.clone(), candidate.name.clone()));
         let target = ResolvedTarget::new(branch, tip, Some(checkout));

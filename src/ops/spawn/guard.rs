@@ -205,14 +205,14 @@ impl Guard {
         let mut mounts = vec![Mount::Devices];
         // What lies below a mount that replaces a directory needs a mount of its own.
         let mut replaced = vec![Path::new("/dev")];
-        let home = candidate.own_home();
+        let home = candidate.directory().own_home();
         make_room(&self.private, &home)
             .context(|| format!("could not make '{}'", home.display()))?;
         let downloads = self.downloads.iter().map(|kept| kept.layers().to_owned());
         mounts.extend(overlays(&self.private, &home, &downloads.collect::<Vec<_>>()));
         replaced.extend(self.private.iter().map(PathBuf::as_path));
         if !is_fork(&dir) {
-            let own = OwnGitDir::make(&session.repo, admin, &candidate.own_git())?;
+            let own = OwnGitDir::make(&session.repo, admin, &candidate.directory().own_git())?;
             mounts.extend(own.mounts(common)?);
             replaced.push(common);
         }
@@ -273,7 +273,7 @@ fn sockets_of_keys(directories: &[PathBuf]) -> Vec<PathBuf> {
 fn protected(session: &Session) -> Result<Vec<PathBuf>> {
     let Session { repo, store, .. } = session;
     let mut all = worktree::checkouts(repo)?;
-    all.push(store.root().to_owned());
+    all.push(store.dir().path().to_owned());
     all.push(pool::home_of_all(repo)?);
     all.push(mirror::all());
     Ok(all.iter().map(|path| nearest_real(path)).collect())

@@ -29,7 +29,7 @@ pub(super) fn confinement(
     let of_agent = agent_state::variables(session, candidate);
     restriction.variables.retain(|(name, _)| !of_agent.contains(name));
     if !is_fork(&dir) {
-        let git = OwnGitDir::make(&session.repo, admin, &candidate.own_git())?;
+        let git = OwnGitDir::make(&session.repo, admin, &candidate.directory().own_git())?;
         git.enter(session.repo.common_dir(), &dir)?;
         restriction.writable.push(git.dir().to_owned());
     }

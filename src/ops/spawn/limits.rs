@@ -4,17 +4,16 @@ use std::path::PathBuf;
 use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::model::env;
+use crate::model::layout::{AGENT, log_name};
 use crate::ops::session::Session;
 use crate::process::ancestry;
-
-/// The log of a candidate's own command.
-const ATTEMPT_LOG: &str = "agent.log";
 
 /// The number of candidates' commands that this process runs inside of: by its variables, or of
 /// this repository by its ancestors, which a command cannot hide.
 pub fn depth(session: &Session) -> Result<u32> {
-    let runs = session.store.runs_dir();
-    let is_attempt = |log: &&PathBuf| log.starts_with(&runs) && log.ends_with(ATTEMPT_LOG);
+    let runs = session.store.dir().runs();
+    let agent = log_name(AGENT);
+    let is_attempt = |log: &&PathBuf| log.starts_with(&runs) && log.ends_with(&agent);
     let seen = ancestry::surrounding_logs().iter().filter(is_attempt).count();
     let seen = u32::try_from(seen).unwrap_or(u32::MAX);
     let Some(text) = std::env::var_os(env::DEPTH) else { return Ok(seen) };

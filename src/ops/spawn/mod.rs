@@ -363,15 +363,15 @@ fn prepare_candidate(
     port: Option<u16>,
 ) -> Result<(Prepared, Candidate)> {
     let directory = candidate.directory();
-    std::fs::create_dir_all(&directory)
-        .context(|| format!("could not make '{}'", directory.display()))?;
-    capture::copy_index(&worktree.index(), &candidate.index())?;
+    std::fs::create_dir_all(directory.path())
+        .context(|| format!("could not make '{}'", directory.path().display()))?;
+    capture::copy_index(&worktree.index(), &directory.index())?;
     if candidate.run.fork {
-        fork::make(&session.repo, worktree, &candidate.branch(), &candidate.own_git())?;
+        fork::make(&session.repo, worktree, &candidate.branch(), &directory.own_git())?;
     }
     candidate.logs()?.begin_round(true)?;
     if session.config.get(keys::POOL_SIZE) > 0 {
-        let filled = candidate.filled();
+        let filled = directory.filled();
         regular::create_own(&filled)
             .context(|| format!("could not write '{}'", filled.display()))?;
     }
@@ -385,7 +385,7 @@ fn prepare_candidate(
         state,
     );
     record.port = port;
-    record.bytes = capture::size_on_disk(&candidate.index());
+    record.bytes = capture::size_on_disk(&candidate.directory().index());
     // A worktree that is made again stays marked for review, and what it cost is spent.
     let before = candidate.record()?;
     (record.kept, record.usage) = (before.kept, before.usage);

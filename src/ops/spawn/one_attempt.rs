@@ -10,6 +10,7 @@ use crate::git::worktree::{self, WorktreeLock};
 use crate::model::agent_stop::AgentStop;
 use crate::model::candidate::{Candidate, State};
 use crate::model::env;
+use crate::model::layout::AGENT;
 use crate::model::name::Name;
 use crate::model::outcome::Outcome;
 use crate::model::separation::AttemptAccess;
@@ -27,7 +28,6 @@ use crate::oracle::obstacles;
 use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
-use crate::store::logs::AGENT;
 use crate::ui::table;
 
 /// What to do if a command could not rename a directory.
@@ -101,7 +101,7 @@ impl OneAttempt<'_> {
     /// Writes the prompt, and records that the command starts now.
     fn record_start(&self) -> Result<Candidate> {
         if let Some(text) = &self.command.prompt_text() {
-            atomic::write(&self.candidate.prompt(), text)?;
+            atomic::write(&self.candidate.directory().prompt(), text)?;
         }
         let started = jiff::Timestamp::now();
         let access = self.terms.guard.as_ref().map_or_else(guard::unguarded, Guard::access);
@@ -124,8 +124,11 @@ impl OneAttempt<'_> {
     /// Runs the command to its end. `record` is the record of its start.
     fn run_command(&self, record: &Candidate) -> Result<RanCommand> {
         let OneAttempt { session, candidate, command, terms } = *self;
-        let (dir, prompt_file, log) =
-            (candidate.worktree(), candidate.prompt(), candidate.log(AGENT));
+        let (dir, prompt_file, log) = (
+            candidate.worktree(),
+            candidate.directory().prompt(),
+            candidate.directory().log(AGENT),
+        );
         let prompt = command.prompt_text();
         let context = CommandContext {
             run: candidate.run,
@@ -342,7 +345,7 @@ fn report_end(
     let line = format!("{address}: {words} in {time}, {}{same}", captured.blast);
     match state {
         State::Failed | State::TimedOut | State::Cancelled | State::Limited => {
-            let log = candidate.log(AGENT);
+            let log = candidate.directory().log(AGENT);
             log_end::note_of_agent(session, &line, &log);
             let has_layers = record.access.as_ref().is_some_and(AttemptAccess::has_layers);
             if has_layers && obstacles::speaks_of_a_rename(&log) {

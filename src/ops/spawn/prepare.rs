@@ -124,7 +124,7 @@ impl Preparation {
         if let Some(setup) = &self.setup {
             let world =
                 self.guard.as_ref().map(|guard| guard.world(session, candidate)).transpose()?;
-            let log = candidate.log("setup");
+            let log = candidate.directory().log("setup");
             prepared.failure = run_setup(
                 session,
                 setup,
@@ -133,13 +133,16 @@ impl Preparation {
                 world.as_ref().map(|world| &world.confinement),
             )?;
             session.end_guard(candidate)?;
-            let git = session.repo.git().work_tree(&dir).index(&candidate.index());
+            let git = session.repo.git().work_tree(&dir).index(&candidate.directory().index());
             let left = find::changes_by_setup(&git)?;
             given.extend(left.untracked.into_iter().filter(|path| !session.excludes.hides(path)));
             prepared.changed = left.changed;
         }
         if !given.is_empty() {
-            write_toml(&candidate.seeds(), &PlacedSeeds::in_worktree(&dir, given, &self.known)?)?;
+            write_toml(
+                &candidate.directory().seeds(),
+                &PlacedSeeds::in_worktree(&dir, given, &self.known)?,
+            )?;
         }
         Ok(prepared)
     }
@@ -156,7 +159,7 @@ impl Preparation {
             let Some(failure) = &prepared.failure else { continue };
             let candidate = session.store.candidate(run, name);
             let line = format!("{candidate}: failed ({failure})");
-            log_end::warn(session, &line, &candidate.log("setup"));
+            log_end::warn(session, &line, &candidate.directory().log("setup"));
             let event = Event::Ended {
                 candidate: name.clone(),
                 state: State::Failed,

@@ -33,7 +33,7 @@ pub fn recover_run(store: &Store, run: &Name) -> Result<Option<String>> {
         Phase::Making => {
             let Some(record) = store.run_intent(run) else {
                 // The intent itself was never whole, so nothing else was made.
-                tree::delete_tree(&store.run_dir(run))
+                tree::delete_tree(store.run_dir(run).path())
                     .context(|| format!("could not remove run {run}"))?;
                 return Ok(None);
             };
@@ -83,7 +83,7 @@ fn interrupted(run: &Run) -> String {
 
 /// Removes the directory of a run that was killed before its first record or after its last.
 fn remove_stub(store: &Store, run: &Name) -> Result<()> {
-    let intent = store.run_file(run);
+    let intent = store.run_dir(run).record();
     if intent.exists() {
         return Ok(());
     }
@@ -95,7 +95,7 @@ fn remove_stub(store: &Store, run: &Name) -> Result<()> {
     {
         return Ok(());
     }
-    tree::delete_tree(&store.run_dir(run))
+    tree::delete_tree(store.run_dir(run).path())
         .context(|| format!("could not remove what is left of run {run}"))
 }
 
@@ -137,7 +137,7 @@ pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<
     // The run's directory, unless something that is not ours lies in it.
     let root = store.worktrees(run.worktree_root.as_deref());
     let _ = fs::remove_dir(root.join(run.run.as_str()));
-    tree::delete_tree(&store.run_dir(&run.run))
+    tree::delete_tree(store.run_dir(&run.run).path())
         .context(|| format!("could not remove run {}", run.run))
 }
 
@@ -174,7 +174,7 @@ pub fn take_back(
         if store.repo().read_ref(&branch)?.is_some_and(|tip| tip == run.base) {
             store.repo().update_ref(&branch, None, Some(&run.base), "spawn taken back")?;
         }
-        tree::delete_tree(&store.candidate_dir(&run.run, name))
+        tree::delete_tree(store.candidate_dir(&run.run, name).path())
             .context(|| format!("could not remove {}/{name}", run.run))?;
     }
     Ok(())

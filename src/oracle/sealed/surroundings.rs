@@ -156,7 +156,7 @@ pub fn of(
     hidden.extend(sessions.map(|entry| entry.path()).filter(|path| !temporary.contains(path)));
     hidden.extend(SOCKET_VARIABLES.iter().filter_map(|name| variable(name)));
     hidden.extend(cache.parent().map(Path::to_owned));
-    hidden.push(repo.state_root());
+    hidden.push(repo.state_dir().path().to_owned());
     let hidden = distinct(
         hidden
             .into_iter()

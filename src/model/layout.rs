@@ -1,0 +1,322 @@
+//! The paths of the state directory (docs/DESIGN.md §4). No other file spells one of them.
+use std::path::{Path, PathBuf};
+
+use crate::model::name::Name;
+use crate::model::part::BASE;
+
+/// The file of a run's record.
+pub const RUN_RECORD: &str = "run.toml";
+
+/// The file of a run's verdict.
+pub const VERDICT: &str = "verdict.toml";
+
+/// The file of an outcome.
+pub const OUTCOME: &str = "outcome.toml";
+
+/// The file of the terms on which a run is judged in parts.
+pub const TERMS: &str = "terms.toml";
+
+/// The file of a prompt.
+pub const PROMPT: &str = "prompt.md";
+
+/// The log of a candidate's own command.
+pub const AGENT: &str = "agent";
+
+/// The file that says which work on a run is under way.
+pub const ACTIVE: &str = "active";
+
+/// The directory beside the logs of a judging for those with the base's tests.
+pub const BASE_TESTS: &str = "base-tests";
+
+/// The directory of the logs of landed trees. No candidate has this name.
+pub const LANDED_TREES: &str = "apply";
+
+const DISK: &str = "disk.toml";
+const LOG_ENDING: &str = ".log";
+
+/// The files of a run itself, beside which each candidate has a directory by its name.
+pub const RECORDS: [&str; 4] = [RUN_RECORD, VERDICT, ACTIVE, DISK];
+
+/// The name of a command's log.
+pub fn log_name(command: &str) -> String {
+    format!("{command}{LOG_ENDING}")
+}
+
+/// The name of the log of a command's `number`th try that was not its last.
+pub fn log_of_try(command: &str, number: usize) -> String {
+    log_name(&format!("{command}.try-{number}"))
+}
+
+/// The command whose log has this name, also that of an earlier try; none if it is no log.
+pub fn command_of_log(name: &str) -> Option<&str> {
+    name.strip_suffix(LOG_ENDING)?.split('.').next()
+}
+
+/// The path of a run's [`ACTIVE`] below the directory of all runs.
+pub fn active_of(run: &Name) -> String {
+    format!("{run}/{ACTIVE}")
+}
+
+/// The name of the file of a candidate's own prompt in the run's record.
+pub fn prompt_of(candidate: &Name) -> String {
+    format!("prompt-{candidate}.md")
+}
+
+/// The record of a private index that names the directories that were listed.
+pub fn listed_beside(index: &Path) -> PathBuf {
+    index.with_file_name("listed")
+}
+
+/// Gives a type a function for its own path and one for each file or directory in it.
+macro_rules! paths {
+    ($owner:ident: $($(#[$doc:meta])* $name:ident: $file:expr;)*) => {
+        impl $owner {
+            /// The directory itself.
+            pub fn path(&self) -> &Path {
+                &self.0
+            }
+            $($(#[$doc])* pub fn $name(&self) -> PathBuf {
+                self.0.join($file)
+            })*
+        }
+    };
+}
+
+/// The state directory of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateDir(PathBuf);
+
+/// `runs/RUN/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunDir(PathBuf);
+
+/// `runs/RUN/CAND/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CandidateDir(PathBuf);
+
+/// A directory of logs: of a candidate, a base or landed trees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogDir(PathBuf);
+
+paths! { StateDir:
+    /// The file that hides the directory from git.
+    ignore: ".gitignore";
+
+    /// The event log.
+    events: "events.jsonl";
+
+    /// The record of the git program that is new enough.
+    git_program: "git-program";
+
+    /// The output of the last cleaning that `clean.auto` started.
+    auto_clean_log: "auto-clean.log";
+
+    /// The changes by commands that the user has not accepted yet.
+    untrusted: "untrusted.json";
+
+    /// The directory of the states before commands that are running now.
+    watches: "watches";
+
+    /// The directory in which layers over the user's directories are tried.
+    probe: "probe";
+
+    /// The directory of worktrees, unless the configuration names another.
+    worktrees: "worktrees";
+
+    /// The lock of the repository.
+    repository_lock: "locks/repository";
+
+    /// The lock of landings.
+    landing_lock: "locks/landing";
+
+    /// The lock under which a cleaning is started in the background.
+    auto_clean_lock: "locks/auto-clean";
+
+    /// The directory of the intents of landings.
+    landings: "landings";
+
+    /// The directory of all runs.
+    runs: "runs";
+}
+
+impl StateDir {
+    /// The state of the repository with this common git directory: `X/.frites` if that is `X/.git`,
+    /// otherwise `COMMON_DIR/.frites`.
+    pub fn of(common_dir: &Path) -> StateDir {
+        let home = match common_dir.parent() {
+            Some(parent) if common_dir.file_name().is_some_and(|n| n == ".git") => parent,
+            _ => common_dir,
+        };
+        StateDir(home.join(".frites"))
+    }
+
+    /// The lock of a run.
+    pub fn run_lock(&self, run: &Name) -> PathBuf {
+        self.0.join("locks/run").join(run.as_str())
+    }
+
+    /// The lock of a candidate.
+    pub fn candidate_lock(&self, run: &Name, candidate: &Name) -> PathBuf {
+        self.0.join("locks/candidate").join(run.as_str()).join(candidate.as_str())
+    }
+
+    /// The intent of a landing on a fresh branch, in the checkout with this key.
+    pub fn landing(&self, checkout: &str) -> PathBuf {
+        self.landings().join(format!("{checkout}.toml"))
+    }
+
+    /// The intent of a move of the checkout with this key.
+    pub fn checkout_move(&self, checkout: &str) -> PathBuf {
+        self.landings().join(format!("{checkout}.move.toml"))
+    }
+
+    /// The directory of the intents of moves in candidates' worktrees, a directory for each run.
+    pub fn candidate_moves(&self) -> PathBuf {
+        self.landings().join("candidates")
+    }
+
+    /// The directory of the intents of moves in the worktrees of one run.
+    pub fn moves_of_run(&self, run: &Name) -> PathBuf {
+        self.candidate_moves().join(run.as_str())
+    }
+
+    /// The intent of a move in a candidate's worktree.
+    pub fn candidate_move(&self, run: &Name, candidate: &Name) -> PathBuf {
+        self.moves_of_run(run).join(format!("{candidate}.toml"))
+    }
+
+    /// The directory of a run.
+    pub fn run(&self, run: &Name) -> RunDir {
+        RunDir(self.runs().join(run.as_str()))
+    }
+}
+
+paths! { RunDir:
+    /// The run's record.
+    record: RUN_RECORD;
+
+    /// The file that says which work on the run is under way.
+    active: ACTIVE;
+
+    /// The size of the run's records and objects, as last measured.
+    disk: DISK;
+
+    /// The page that `report` writes.
+    report: "report.html";
+}
+
+impl RunDir {
+    /// One of [`RECORDS`].
+    pub fn file(&self, record: &str) -> PathBuf {
+        self.0.join(record)
+    }
+
+    /// The document that a hook is told of the run or of a candidate.
+    pub fn hook_input(&self, hook: &str, candidate: Option<&Name>) -> PathBuf {
+        self.0.join(format!("{}.json", hook_name(hook, candidate)))
+    }
+
+    /// The log of a hook.
+    pub fn hook_log(&self, hook: &str, candidate: Option<&Name>) -> PathBuf {
+        self.0.join(log_name(&hook_name(hook, candidate)))
+    }
+
+    /// The logs of the base.
+    pub fn base(&self) -> LogDir {
+        LogDir(self.0.join(BASE))
+    }
+
+    /// The logs of trees that a landing made and judged. No candidate has this name.
+    pub fn landed_trees(&self) -> LogDir {
+        LogDir(self.0.join(LANDED_TREES))
+    }
+
+    /// The directory of a candidate.
+    pub fn candidate(&self, candidate: &Name) -> CandidateDir {
+        CandidateDir(self.0.join(candidate.as_str()))
+    }
+}
+
+/// The name of the files of a hook that is told of a run or of a candidate.
+fn hook_name(hook: &str, candidate: Option<&Name>) -> String {
+    match candidate {
+        Some(candidate) => format!("hook-{hook}-{candidate}"),
+        None => format!("hook-{hook}"),
+    }
+}
+
+paths! { CandidateDir:
+    /// The candidate's record.
+    record: "candidate.toml";
+
+    /// The private index that captures compare with.
+    index: "index";
+
+    /// The git directory that guarded commands see in place of the repository's.
+    own_git: "own";
+
+    /// The directory in which its agents keep their state.
+    agent_state: AGENT;
+
+    /// The record of what lies in [`CandidateDir::agent_state`].
+    agent_record: "agent.toml";
+
+    /// The layers that guarded commands write to in the user's directories.
+    own_home: "home";
+
+    /// An empty file that was written when all files of the base were in the worktree. It is there
+    /// only if worktrees are recycled.
+    filled: "filled";
+
+    /// The record of the files that the worktree was given before the attempt began.
+    seeds: "seeds.toml";
+
+    /// The prompt of the candidate's command.
+    prompt: PROMPT;
+
+    /// The candidate's patch, as last captured.
+    patch: "candidate.diff";
+
+    /// The intent of the candidate's last landing on a fresh branch.
+    landed: "landed.toml";
+}
+
+impl CandidateDir {
+    /// The candidate's logs.
+    pub fn logs(&self) -> LogDir {
+        LogDir(self.0.clone())
+    }
+
+    /// The candidate's log of one command: `agent`, `setup`, `build`, `lint` or `test`.
+    pub fn log(&self, command: &str) -> PathBuf {
+        self.0.join(log_name(command))
+    }
+}
+
+paths! { LogDir:
+    /// The record of the iterations that the newest logs belong to.
+    record: "logs.toml";
+
+    /// The directory of the earlier rounds of a candidate's command, by iteration.
+    rounds: "rounds";
+
+    /// The directory of earlier judgings: of a candidate by iteration, else counted.
+    judgings: "judgings";
+}
+
+impl LogDir {
+    /// A directory that is known to hold logs.
+    pub fn at(path: PathBuf) -> LogDir {
+        LogDir(path)
+    }
+
+    /// The log of a command.
+    pub fn log(&self, command: &str) -> PathBuf {
+        self.0.join(log_name(command))
+    }
+
+    /// The logs of the second judging, with the base's tests.
+    pub fn base_tests(&self) -> LogDir {
+        LogDir(self.0.join(BASE_TESTS))
+    }
+}
