@@ -653,3 +653,43 @@ fn next_command_ends_what_outlived_a_killed_git_frites() {
     assert!(!told.contains("cannot be ended"), "{told}");
     world.assert_clean();
 }
+
+#[test]
+fn next_command_ends_hooks_and_second_judgings_that_outlived_git_frites() {
+    crate::common::in_the_open_world();
+    let (world, mark) = marked();
+    world.write("check.sh", "test ! -e new || sleep 600\n");
+    world.commit("a check that waits for what is new");
+    assert_eq!(world.attempts(&["echo > new; echo true > check.sh"]), "1");
+    let hook = ["config", "--global", "frites.hooks.verdict", "sleep 600"];
+    let of_hook = "1: its hook-verdict command had outlived git-frites, and is ended";
+    let of_second = "1/c1: its base's test command had outlived git-frites, and is ended";
+    for (test, expected, log) in [
+        ("sh check.sh", of_second, "c1/base-tests/test.log"),
+        ("true", of_hook, "hook-verdict.log"),
+    ] {
+        let mut child = start(&world, &["judge", "1", "--test", test]);
+        poll(|| living(&mark).iter().any(|(_, line)| line.starts_with("sleep 600")));
+        let doing = world.frites(["status", "1"]).expect(0).out();
+        let what = if log.starts_with("hook") { "hook-verdict" } else { "base's test" };
+        assert!(doing.lines().any(|l| l.starts_with("● ") && l.contains(what)), "{doing}");
+        let line = format!(
+            "kill -STOP {0}; kill -KILL {1}; kill -KILL {0}",
+            child.id(),
+            supervisors(&mark)[0]
+        );
+        world.sh(&world.repo, &line).expect(0);
+        child.wait().unwrap();
+        assert!(!living(&mark).is_empty(), "it survives");
+        let told = world.frites(["status"]).expect(0).stderr;
+        assert!(told.contains(expected), "{told}");
+        assert_eq!(living(&mark), []);
+        let mark_of = world.repo.join(format!(".frites/runs/1/{log}.running"));
+        assert!(!mark_of.exists(), "{}", mark_of.display());
+        let told = world.frites(["status"]).expect(0);
+        assert!(!told.stderr.contains("outlived") && !told.out().contains("● "), "{told:?}");
+        // The second judging ends, and its hook waits.
+        world.git(hook);
+    }
+    world.assert_clean();
+}

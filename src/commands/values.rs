@@ -8,8 +8,8 @@ use crate::config::value::{Setting, SynthesisMode, parse_duration};
 use crate::error::{Error, Result};
 use crate::model::address::{Address, InvalidAddress};
 use crate::model::layout::RECORDS;
-use crate::model::name::{InvalidName, Name, RULE};
-use crate::model::part::{BASE, PartAddress};
+use crate::model::name::{BASE, InvalidName, Name, RULE};
+use crate::model::part::PartAddress;
 use crate::model::shard::Shard;
 use crate::model::task::is_task;
 

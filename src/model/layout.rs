@@ -1,8 +1,7 @@
 //! The paths of the state directory (docs/DESIGN.md §4). No other file spells one of them.
 use std::path::{Path, PathBuf};
 
-use crate::model::name::Name;
-use crate::model::part::BASE;
+use crate::model::name::{BASE, Name};
 
 /// The file of a run's record.
 pub const RUN_RECORD: &str = "run.toml";
@@ -219,6 +218,11 @@ impl RunDir {
     /// The log of a hook.
     pub fn hook_log(&self, hook: &str, candidate: Option<&Name>) -> PathBuf {
         self.0.join(log_name(&hook_name(hook, candidate)))
+    }
+
+    /// The logs of the run's hooks.
+    pub fn logs(&self) -> LogDir {
+        LogDir(self.0.clone())
     }
 
     /// The logs of the base.

@@ -9,6 +9,9 @@ use thiserror::Error;
 pub const RULE: &str = "a name is 1 to 64 of A-Z a-z 0-9 . _ -, does not begin with `-` or `.`, \
 holds no `..`, does not end in `.` or `.lock`, and is not `run` or `apply`";
 
+/// The word that stands for the base. No candidate can have this name.
+pub const BASE: &str = "@base";
+
 /// A run's or candidate's name: safe as one path component and as one component of a ref.
 ///
 /// `run` and `apply` are reserved because `frites/apply/1` would name two refs at once

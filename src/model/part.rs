@@ -6,13 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::name::{InvalidName, Name};
+use crate::model::name::{BASE, InvalidName, Name};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::terms::{JudgeSettings, Terms};
-
-/// The word that stands for the base. No candidate can have this name.
-pub const BASE: &str = "@base";
 
 /// One part of a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ use crate::config::keys::{self, Key};
 use crate::config::value::Argv;
 use crate::error::{Error, Result};
 use crate::fs::atomic;
+use crate::integrity::baseline::BaselineDir;
 use crate::integrity::trust;
 use crate::model::env;
 use crate::model::layout::AGENT;
@@ -163,7 +164,11 @@ fn run_hook(
         limits: Limits { hard: Some(session.config.get(keys::HOOKS_TIMEOUT)), idle: None },
         confinement: None,
     };
-    let End { outcome, cancelled, .. } = process::run(&job)?;
+    // A later git-frites looks there for what outlived this one.
+    let work = BaselineDir::create(&session.store, run)?;
+    let ended = process::run(&job);
+    work.close(&session.store)?;
+    let End { outcome, cancelled, .. } = ended?;
     let words = match cancelled {
         true => (hook == Hook::BeforeClean).then(|| "interrupted".to_owned()),
         false => (!outcome.passed()).then(|| outcome.to_string()),

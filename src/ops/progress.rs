@@ -9,12 +9,14 @@ use crate::error::Result;
 use crate::model::board::{Row, Standing, remaining};
 use crate::model::candidate::State;
 use crate::model::layout::{AGENT, LogDir};
-use crate::model::name::Name;
+use crate::model::name::{BASE, Name};
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::process::interrupt;
-use crate::process::progress::{self, Running};
+use crate::process::progress::Running;
+use crate::store::Store;
 use crate::store::candidate::CandidateRef;
+use crate::store::logs::LogDirectory;
 use crate::ui::progress::{View, whole_seconds};
 
 /// The interval between two redraws.
@@ -28,15 +30,11 @@ const REST: u32 = 20;
 
 /// The command that currently runs for a candidate, in any process; none if nothing runs.
 pub fn running(candidate: CandidateRef<'_>) -> Option<Running> {
-    running_in(&candidate.directory().logs())
+    running_in(&candidate.address(), candidate.directory().logs())
 }
 
-/// The command that writes a log in a directory of logs, or in that of its second judging.
-fn running_in(directory: &LogDir) -> Option<Running> {
-    progress::running(directory.path()).or_else(|| {
-        let again = progress::running(directory.base_tests().path())?;
-        Some(Running { what: format!("base's {}", again.what), ..again })
-    })
+fn running_in(address: &str, place: LogDir) -> Option<Running> {
+    LogDirectory::both(address, place).iter().find_map(LogDirectory::running)
 }
 
 /// What a run's candidates do in one part of a command.
@@ -118,8 +116,9 @@ impl Board {
 
     fn view(&self, session: &Session, run: &Run, names: &[Name]) -> View {
         let mut state = self.lock();
-        let base = running_in(&session.store.run_dir(&run.run).base());
-        let base = base.map(|running| row_at_work(format!("{}/@base", run.run), running));
+        let address = format!("{}/{BASE}", run.run);
+        let base = running_in(&address, session.store.run_dir(&run.run).base());
+        let base = base.map(|running| row_at_work(address, running));
         let rows =
             names.iter().map(|name| self.row(&mut state, session.store.candidate(run, name)));
         let rows: Vec<Row> = base.into_iter().chain(rows).collect();
@@ -233,9 +232,15 @@ pub fn live<T>(
     result
 }
 
-/// The row of a candidate for which a command runs, in any process; none if nothing runs.
-pub fn at_work(candidate: CandidateRef<'_>) -> Option<Row> {
-    Some(row_at_work(candidate.address(), running(candidate)?))
+/// A row for each command of a run that runs, in any process: hooks and the base first, then the
+/// candidates in order.
+pub fn at_work(store: &Store, run: &Run) -> Vec<Row> {
+    let places = store.log_directories(&run.run).into_iter();
+    let mut rows: Vec<Row> = places
+        .filter_map(|place| Some(row_at_work(place.address.clone(), place.running()?)))
+        .collect();
+    rows.sort_by_key(|row| store.candidates(run).position(|c| c.address() == row.address));
+    rows
 }
 
 fn row_at_work(address: String, running: Running) -> Row {

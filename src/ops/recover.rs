@@ -1,6 +1,5 @@
 //! Recovery after a kill: the next command finishes what a killed one began, or takes it back.
 use std::collections::BTreeSet;
-use std::fs;
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -24,9 +23,9 @@ use crate::store::records::run_names;
 fn end_survivors(store: &Store, runs: &[(Name, bool)]) -> Result<Vec<String>> {
     let mut messages = Vec::new();
     for run in runs_at_work(store, runs) {
-        for entry in fs::read_dir(store.run_dir(&run).path()).into_iter().flatten().flatten() {
-            for (what, ended) in survivors::end(&entry.path()) {
-                let whose = format!("{run}/{}", entry.file_name().display());
+        for place in store.log_directories(&run) {
+            for (what, ended) in survivors::end(place.directory.path()) {
+                let (whose, what) = (&place.address, place.in_words(&what));
                 messages.push(match ended {
                     true => format!("{whose}: its {what} command had outlived git-frites, and is ended"),
                     false => format!(

@@ -17,7 +17,7 @@ use crate::model::layout::{
 use crate::model::name::Name;
 use crate::model::outcome::Stage;
 use crate::model::verdict::Verdict;
-use crate::process::progress;
+use crate::process::progress::{self, Running};
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::records::{read_toml, write_toml};
@@ -64,7 +64,57 @@ pub struct JudgingLogs {
     second: bool,
 }
 
+/// A directory in which commands write logs and marks while they run.
+#[derive(Clone, Debug)]
+pub struct LogDirectory {
+    /// The address of what the commands are about: `RUN/CAND`, `RUN/@base`, or `RUN` of a hook.
+    pub address: String,
+    /// The directory.
+    pub directory: LogDir,
+    /// True for the judging with the base's tests.
+    second: bool,
+}
+
+impl LogDirectory {
+    /// The directories of the commands about one thing: of its first and of its second judging.
+    pub fn both(address: &str, place: LogDir) -> [LogDirectory; 2] {
+        let second = place.base_tests();
+        [(place, false), (second, true)].map(|(directory, second)| LogDirectory {
+            address: address.to_owned(),
+            directory,
+            second,
+        })
+    }
+
+    /// A command whose log lies here, in words.
+    pub fn in_words(&self, command: &str) -> String {
+        if self.second { format!("base's {command}") } else { command.to_owned() }
+    }
+
+    /// The command that runs and writes a log here; none if nothing runs.
+    pub fn running(&self) -> Option<Running> {
+        let running = progress::running(self.directory.path())?;
+        Some(Running { what: self.in_words(&running.what), ..running })
+    }
+}
+
 impl Store {
+    /// Every directory in which commands of a run write logs, sorted; also those of candidates that
+    /// no record names yet.
+    pub fn log_directories(&self, run: &Name) -> Vec<LogDirectory> {
+        let own = self.run_dir(run).logs();
+        let entries = fs::read_dir(own.path()).into_iter().flatten().flatten();
+        let mut entries: Vec<fs::DirEntry> = entries.collect();
+        entries.sort_by_key(fs::DirEntry::file_name);
+        let mut found =
+            vec![LogDirectory { address: run.to_string(), directory: own, second: false }];
+        for entry in entries {
+            let address = format!("{run}/{}", entry.file_name().display());
+            found.extend(LogDirectory::both(&address, LogDir::at(entry.path())));
+        }
+        found
+    }
+
     /// The logs of the run's base.
     pub fn base_logs(&self, run: &Name) -> LogPlace {
         LogPlace { directory: self.run_dir(run).base(), iterations: None }
@@ -158,7 +208,8 @@ impl LogPlace {
 
     /// The command that runs now and writes a log here; none if nothing runs.
     pub fn running(&self) -> Option<&'static str> {
-        let running = progress::running(self.directory.path())?;
+        let places = [self.directory.clone(), self.directory.base_tests()];
+        let running = places.iter().find_map(|place| progress::running(place.path()))?;
         COMMANDS.into_iter().find(|command| *command == running.what)
     }
 

@@ -9,6 +9,7 @@ trials! {
     thirty_candidates_fit_on_sixteen_rows: [TERMINAL];
     the_end_is_told_as_configured_and_by_default_not_at_all: [TERMINAL];
     one_ctrl_c_is_told_at_once_and_leaves_no_row: [TERMINAL];
+    the_base_has_a_row_while_its_commands_run: [TERMINAL];
 }
 
 /// Waits until a file exists, in sh.
@@ -82,9 +83,9 @@ fn thirty_candidates_fit_on_sixteen_rows() {
             world.write_home(name);
         }
         let lines = shown.wait_for_lines(size, |lines| {
-            has(lines, "judging: 2 of 29 done, ") && rows(lines, "● 1/c4 ").len() == 1
+            has(lines, "judging: 2 of 29 done, ")
+                && rows(lines, "● ").iter().any(|row| row.starts_with("● 1/c4   test"))
         });
-        assert!(rows(&lines, "● ")[0].contains("test"), "{lines:#?}");
         assert!(rows(&lines, "✓ ")[0].starts_with("✓ 1/c2   passed"), "{lines:#?}");
         assert!(rows(&lines, "✓ ")[0].ends_with("+2 −1"), "{lines:#?}");
         assert!(rows(&lines, "✗ ")[0].starts_with("✗ 1/c3   test exit 1"), "{lines:#?}");
@@ -123,6 +124,34 @@ fn one_ctrl_c_is_told_at_once_and_leaves_no_row() {
         assert!(rows(&lines, words).is_empty(), "nothing stays: {lines:#?}");
     }
     assert!(has(&lines, "1/c1: cancelled"), "{lines:#?}");
+}
+
+fn the_base_has_a_row_while_its_commands_run() {
+    let world = gated();
+    world.write(
+        "check",
+        "echo \"testing the base\"; until test -e \"$HOME/end\"; do sleep 0.01; done\n",
+    );
+    world.commit("a check that waits");
+    world.attempts(&["echo more >>README"]);
+    let size = (24, 80);
+    let shown = Terminal::start(
+        &world,
+        "stty rows 24 cols 80; TERM=xterm git frites judge -j 1 --test 'sh check'; echo \"exit $?\"",
+    );
+    let at_work = |lines: &[String]| {
+        let base = rows(lines, "● 1/@base");
+        base.iter().any(|row| row.contains(" test ") && row.contains("testing the base"))
+    };
+    let lines = shown.wait_for_lines(size, at_work);
+    assert_eq!(rows(&lines, "· 1/c1").len(), 1, "it waits for the base: {lines:#?}");
+    let watching = "stty rows 24 cols 80; TERM=xterm git frites status --watch";
+    for line in ["git frites status 1", watching] {
+        let other = Terminal::start(&world, line);
+        other.wait_for_lines(size, |lines| has(lines, "1/@base") && has(lines, "testing the base"));
+    }
+    world.write_home("end");
+    shown.wait_for("exit 0");
 }
 
 fn the_end_is_told_as_configured_and_by_default_not_at_all() {

@@ -199,16 +199,24 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         let mut busy = false;
         let mut news = String::new();
         for (run, only) in &runs {
-            for name in
-                run.candidates.iter().filter(|name| only.as_ref().is_none_or(|o| o == *name))
-            {
-                let candidate = session.store.candidate(run, name);
-                let record = candidate.record()?;
-                let at_work = progress::at_work(candidate);
-                busy |= at_work.is_some() || record.state == State::Running;
-                let words = at_work.map_or_else(|| record.state_in_words(), |line| line.doing);
-                if shown.insert(candidate.address(), words.clone()).as_ref() != Some(&words) {
-                    news.push_str(&format!("{}\t{words}\n", candidate.address()));
+            let at_work = rows_at_work(session, run, only.as_ref());
+            busy |= !at_work.is_empty();
+            let mut now: Vec<(String, String)> =
+                at_work.into_iter().map(|row| (row.address, row.doing)).collect();
+            for candidate in session.store.candidates(run) {
+                let (address, record) = (candidate.address(), candidate.record()?);
+                if only.as_ref().is_some_and(|only| only != candidate.name) {
+                    continue;
+                }
+                busy |= record.state == State::Running;
+                if now.iter().all(|(known, _)| *known != address) {
+                    now.push((address, record.state_in_words()));
+                }
+            }
+            for (address, words) in now {
+                if shown.get(&address) != Some(&words) {
+                    news.push_str(&format!("{address}\t{words}\n"));
+                    shown.insert(address, words);
                 }
             }
         }
@@ -326,12 +334,21 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
         text.push_str(&iterations(session, session.store.candidate(run, name))?);
     }
     // The progress lines that `run` shows, for a run that was started in another process.
-    let members = one.shown().filter(|_| is_at_work);
-    let candidates = members.map(|member| session.store.candidate(run, &member.record.candidate));
-    let at_work: Vec<Row> = candidates.filter_map(progress::at_work).collect();
-    let lines = texts(&at_work, ui.out);
-    text.extend(lines.iter().map(|line| format!("{line}\n")));
+    if is_at_work {
+        let lines = texts(&rows_at_work(session, run, only.as_ref()), ui.out);
+        text.extend(lines.iter().map(|line| format!("{line}\n")));
+    }
     Ok(text)
+}
+
+/// A row for each command of a run that runs; of one candidate if it is named.
+fn rows_at_work(session: &ReadSession, run: &Run, only: Option<&Name>) -> Vec<Row> {
+    let mut rows = progress::at_work(&session.store, run);
+    if let Some(name) = only {
+        let address = session.store.candidate(run, name).address();
+        rows.retain(|row| row.address == address);
+    }
+    rows
 }
 
 /// The state of a candidate; of one whose worktree is gone what is known of its last capture, too.
