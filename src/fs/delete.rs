@@ -14,12 +14,14 @@ use crate::fs::directory::DIRECTORY;
 /// The longest path that is kept for a message.
 const LONGEST_SHOWN: usize = 4096;
 
+/// The number of directories, one in the other, that are open at once.
+const MOST_OPEN: usize = 16;
+
 /// Deletes a directory with its content, never through a link, and also where directories are
 /// read-only (Go's module cache). Succeeds if there is no such directory.
 ///
 /// What can be deleted is deleted even if something else cannot be; the error is the first one.
-/// Directories of any depth need neither stack nor descriptors: each is moved up before it is
-/// emptied.
+/// Directories of any depth need few descriptors: a deep one is moved up before it is emptied.
 pub fn delete_tree(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_symlink() => return fs::remove_file(path),
@@ -43,39 +45,51 @@ pub fn delete_tree(path: &Path) -> io::Result<()> {
 /// A tree that is being deleted.
 struct Deletion {
     top: OwnedFd,
-    /// Directories in `top`: their names there, and the paths at which they were found.
+    /// Directories that were moved to `top`: their names there, and the paths at which they were
+    /// found.
     waiting: Vec<(CString, PathBuf)>,
-    /// The number of directories that were moved to `top`.
+    /// The number of directories that were moved.
     moved: u64,
     first_error: Option<io::Error>,
 }
 
 impl Deletion {
     fn run(&mut self, path: &Path) {
-        match self.top.try_clone() {
-            Ok(top) => self.empty(&top, path, true),
+        let top = match self.top.try_clone() {
+            Ok(top) => top,
             Err(e) => return self.fail(e),
-        }
+        };
+        self.empty(&top, path, 1);
         while let Some((name, path)) = self.waiting.pop() {
-            match open_directory(self.top.as_fd(), &name) {
-                Ok(directory) => self.empty(&directory, &path, false),
-                Err(Errno::NOENT) => continue,
-                Err(e) => {
-                    self.fail(failed(&path, e));
-                    continue;
-                }
-            }
-            match rustix::fs::unlinkat(&self.top, &name, AtFlags::REMOVEDIR) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                // Something in it is still there, and that error was noted; or it appeared just
-                // now.
-                Err(e) => self.fail(failed(&path, e)),
+            if let Err(e) = self.remove(&top, &name, &path, 1) {
+                self.fail(failed(&path, e));
             }
         }
     }
 
-    /// Deletes the files of a directory, and moves the directories in it to `top`.
-    fn empty(&mut self, directory: &OwnedFd, path: &Path, is_top: bool) {
+    /// Deletes a directory with its content. `depth` directories are open.
+    fn remove(
+        &mut self,
+        parent: &OwnedFd,
+        name: &CStr,
+        path: &Path,
+        depth: usize,
+    ) -> Result<(), Errno> {
+        match open_directory(parent, name) {
+            Ok(directory) => self.empty(&directory, path, depth + 1),
+            Err(Errno::NOENT) => return Ok(()),
+            Err(e) => return Err(e),
+        }
+        match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
+            // Something in it is still there, and that error was noted; or it appeared just now.
+            Err(e) if e != Errno::NOENT => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes the content of a directory, or moves the directories in it to `top` where as many are
+    /// open as may be.
+    fn empty(&mut self, directory: &OwnedFd, path: &Path, depth: usize) {
         let entries = match Dir::read_from(directory) {
             Ok(entries) => entries,
             Err(e) => return self.fail(failed(path, e)),
@@ -99,11 +113,9 @@ impl Deletion {
                 Ok(()) | Err(Errno::NOENT) => Ok(()),
                 // POSIX lets unlink say EPERM for a directory.
                 Err(Errno::ISDIR | Errno::PERM) if is_directory(directory, name) => {
-                    if is_top {
-                        self.waiting.push((name.to_owned(), found_at.clone()));
-                        Ok(())
-                    } else {
-                        self.move_up(directory, name, &found_at)
+                    match depth < MOST_OPEN {
+                        true => self.remove(directory, name, &found_at, depth),
+                        false => self.move_up(directory, name, &found_at),
                     }
                 }
                 Err(e) => Err(e),
