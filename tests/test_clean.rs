@@ -146,6 +146,11 @@ fn worktree_that_cannot_be_captured_is_kept_and_others_are_cleaned() {
             "git init -q nested; echo x > nested/x; git -C nested add x; git -C nested commit -qm x",
             "'nested' (a nested repository)",
         ),
+        (
+            "git init -q nested; rm nested/.git/HEAD",
+            "'nested/.git' (git takes it for no repository)",
+        ),
+        ("mkdir d; echo x > d/.git", "'d/.git' (git takes it for no repository)"),
         ("echo '*.log' >> .gitignore; echo work > work.log", "such as 'work.log'"),
     ];
     for (script, words) in cases {

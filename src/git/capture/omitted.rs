@@ -28,6 +28,8 @@ const IN_NO_SUBMODULE: &str = "files in a submodule that is not initialised";
 
 const TOO_LONG: &str = "its path is too long";
 
+const DAMAGED: &str = "git takes it for no repository";
+
 /// The newest stash, if there is one. Without a wildcard git would search below that name.
 const STASH: &str = "--glob=refs/stas[h]";
 
@@ -102,7 +104,7 @@ pub(super) fn add_unlisted_files(
     omissions: &mut Omissions,
 ) -> Result<()> {
     index.map_or(Ok(()), |index| add_submodules(repo, source, index, omissions))?;
-    add_special_files(source, omissions);
+    add_special_files(source, index, omissions);
     if fs::symlink_metadata(source.worktree.join(".git")).is_ok_and(|m| m.is_dir())
         && !mark::is_fork(source.worktree)
     {
@@ -232,9 +234,13 @@ pub(super) fn add_refused_names(
     }
 }
 
-/// Adds FIFOs, sockets, devices and unreadable directories, which git lists nowhere. Ignored and
-/// excluded directories are not searched.
-fn add_special_files(source: &CaptureSource<'_>, omissions: &mut Omissions) {
+/// Adds FIFOs, sockets, devices, unreadable directories, and what is named `.git` outside of any
+/// repository, which git lists nowhere. Ignored and excluded directories are not searched.
+fn add_special_files(
+    source: &CaptureSource<'_>,
+    index: Option<&gix::index::File>,
+    omissions: &mut Omissions,
+) {
     let (root, excludes) = (source.worktree.to_owned(), source.excludes.clone());
     let walk = ignore::WalkBuilder::new(source.worktree)
         .standard_filters(false)
@@ -242,11 +248,14 @@ fn add_special_files(source: &CaptureSource<'_>, omissions: &mut Omissions) {
         .require_git(false)
         .filter_entry(move |entry| {
             let path = entry.path().strip_prefix(&root).map(tree::path_bytes).unwrap_or_default();
-            entry.file_name() != ".git" && (path.is_empty() || !excludes.hides(path))
+            path != b".git"
+                && entry.path().parent().is_none_or(|above| !above.ends_with(".git"))
+                && (path.is_empty() || !excludes.hides(path))
         })
         .build();
     for entry in walk {
         let found = match &entry {
+            Ok(entry) if entry.file_name() == ".git" => Some((entry.path(), DAMAGED)),
             // git says nothing of a file with such a path.
             Ok(entry) if !is_nameable(entry.path()) => Some((entry.path(), TOO_LONG)),
             Ok(entry) => entry.file_type().and_then(special_kind).map(|why| (entry.path(), why)),
@@ -254,8 +263,24 @@ fn add_special_files(source: &CaptureSource<'_>, omissions: &mut Omissions) {
         };
         let Some((path, why)) = found else { continue };
         let Ok(path) = path.strip_prefix(source.worktree).map(tree::path_bytes) else { continue };
-        omissions.unholdable.insert(TreePath::new(path), why);
+        let path = TreePath::new(path);
+        if why != DAMAGED || !is_in_repository(&path, index, omissions) {
+            omissions.unholdable.insert(path, why);
+        }
     }
+}
+
+/// True if a directory above a path is a submodule, or a nested repository that was found.
+fn is_in_repository(
+    path: &TreePath,
+    index: Option<&gix::index::File>,
+    omissions: &Omissions,
+) -> bool {
+    path.parents().any(|directory| {
+        let entry = index.and_then(|index| index.entry_by_path(directory.as_bstr()));
+        entry.is_some_and(|entry| entry.mode == Mode::COMMIT)
+            || omissions.unholdable.contains_key(&directory)
+    })
 }
 
 /// The directory that a walk could not read, with the reason.
