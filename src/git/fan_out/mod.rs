@@ -6,12 +6,13 @@
 //! ([`conversion`]).
 mod conversion;
 mod fallback;
+mod place;
 mod recycle;
 mod sharing;
 mod template;
 mod writer;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::Timestamps;
@@ -20,7 +21,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
 use crate::git::cli::Git;
 use crate::git::fan_out::conversion::Conversion;
-use crate::git::fan_out::recycle::Taken;
+use crate::git::fan_out::place::{Place, Taken};
 use crate::git::fan_out::template::IndexTemplate;
 use crate::git::fan_out::writer::Fan;
 use crate::git::file_times::{self, FileTimes};
@@ -30,12 +31,6 @@ use crate::model::oid::Oid;
 
 /// The directories that are open at the same time. A process may often open 1,024 files.
 const OPEN_DIRECTORIES: usize = 256;
-
-/// A directory without files that gets those of a commit, and the place of its index.
-pub(super) struct Place<'a> {
-    pub path: &'a Path,
-    pub index: PathBuf,
-}
 
 /// Checks the files of `commit` out into registered worktrees without files, whose HEADs are at
 /// that commit. They take what they can from worktrees that are parked in the directory `parked`.

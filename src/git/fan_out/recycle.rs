@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::ByteSlice;
 use gix::index::State;
-use gix::index::entry::{Flags, Mode as EntryMode, Stat as EntryStat};
+use gix::index::entry::{Flags, Mode as EntryMode};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat};
 use rustix::io::Errno;
 
@@ -25,16 +25,12 @@ use crate::fs::regular;
 use crate::fs::trash::{self, Bin};
 use crate::fs::tree::delete_tree;
 use crate::git::directories::{Directory, directories};
-use crate::git::fan_out::Place;
+use crate::git::fan_out::place::{Place, Taken};
 use crate::git::index::{entry_at, read_index};
 use crate::git::stat::entry_stat;
 
 /// The place in a new worktree of the parked one whose files it takes.
 const STAGE: &str = ".frites-parked";
-
-/// The stat data of the files that a new worktree has already, by their entries' positions in the
-/// index.
-pub type Taken = Vec<Option<EntryStat>>;
 
 /// Gives each of these new worktrees, which have no files, those files of `index` that a worktree
 /// parked in `root` has. All files of `index` are stored as they are.

@@ -5,8 +5,7 @@ use gix::index::write::{Extensions, Options};
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
-use crate::git::fan_out::Place;
-use crate::git::fan_out::recycle::Taken;
+use crate::git::fan_out::place::{Place, Taken};
 use crate::git::fan_out::writer::Written;
 use crate::git::index::cached_tree;
 use crate::git::index_bytes::{HEADER, entry_length, put_stat};
