@@ -118,10 +118,10 @@ fn each_judged_tree_has_a_parent_directory_of_its_own() {
         places.lines().map(|line| Path::new(line).parent().unwrap()).collect();
     // Three attempts and the base.
     assert_eq!(parents.len(), 4, "{places}");
-    assert_eq!(places, read("tops"), "git knows where it was moved to");
+    assert_eq!(places, read("tops"), "git knows where it is");
     let beside = read("beside");
     let beside: BTreeSet<&str> = beside.lines().collect();
-    assert_eq!(beside, ["frites-judge-1", "lock"].into());
+    assert_eq!(beside, ["frites-judge-tree", "lock"].into());
     world.assert_clean();
 }
 

@@ -36,7 +36,7 @@ fn merge_with_git(world: &mut World, script: &str) -> Answer {
 fn commit_that_is_killed_in_a_worktree_of_ours_leaves_no_lock_of_the_packed_refs() {
     let mut world = World::new();
     world.judged("true", &["echo 1 >> README"]);
-    let killed = "case $* in *commit\\ --quiet*) cd \"$REPO\"/.git && touch worktrees/frites-judge-1/AUTO_MERGE.lock &&
+    let killed = "case $* in *commit\\ --quiet*) cd \"$REPO\"/.git && touch worktrees/frites-judge-tree/AUTO_MERGE.lock &&
         touch packed-refs.lock && kill -9 $$; esac\ngit \"$@\"";
     let _ = merge_with_git(&mut world, killed).expect(1);
     world.assert_clean();

@@ -28,12 +28,18 @@ pub(super) fn read_index(file: &Path) -> Result<gix::index::File> {
         |e: &dyn Display| Error::fatal(format!("could not read '{}': {e}", file.display()));
     let (bytes, times) = regular::read_with_metadata(file).map_err(|e| failed(&e))?;
     let time = FileTime::from_last_modification_time(&times);
-    let (state, _) = State::from_bytes(&bytes, time, SHA1, one_thread()).map_err(|e| failed(&e))?;
+    let state = parse_index(&bytes, time)?;
     let state = match state.link() {
         Some(link) => dissolved(file, &bytes, time, link).map_err(|e| failed(&e))?,
         None => state,
     };
     Ok(gix::index::File::from_state(state, file))
+}
+
+/// Reads the bytes of an index file with this time.
+pub(super) fn parse_index(bytes: &[u8], time: FileTime) -> Result<State> {
+    let parsed = State::from_bytes(bytes, time, SHA1, one_thread());
+    parsed.map(|(state, _)| state).map_err(|e| Error::fatal(format!("an index is damaged: {e}")))
 }
 
 /// The bytes of a split index as one whole index; none if these are no split index, or if the shared

@@ -2,7 +2,6 @@
 //! not do as git does.
 mod attributes;
 pub mod capture;
-pub mod checkout;
 pub mod cli;
 mod clock;
 pub mod commit;

@@ -41,7 +41,12 @@ pub fn register_all(repo: &Repo, all: &[NewWorktree], at: &Oid) -> Result<Vec<Wo
     let reason = match reason_for_git(repo) {
         Some(reason) => reason.to_owned(),
         None => match repo.create_refs(&branches, at, "spawn") {
-            Ok(()) => return all.iter().map(|new| write_entry(repo, new, at)).collect(),
+            Ok(()) => {
+                let write = |new: &NewWorktree| {
+                    write_entry(repo, &new.path, &format!("ref: {}", new.branch), at)
+                };
+                return all.iter().map(write).collect();
+            }
             Err(error) => error.message,
         },
     };
@@ -51,12 +56,25 @@ pub fn register_all(repo: &Repo, all: &[NewWorktree], at: &Oid) -> Result<Vec<Wo
     all.iter().map(register).collect()
 }
 
-/// The reason why git must register worktrees here; none if its entries look like ours.
+/// Registers a worktree without files at this path, which is free, with a detached HEAD. The caller
+/// holds the repository lock.
+pub fn register_detached(repo: &Repo, path: &Path, at: &Oid) -> Result<Worktree> {
+    require_readable_entries(repo)?;
+    match reason_for_git(repo) {
+        None => write_entry(repo, path, &at.to_string(), at),
+        Some(reason) => {
+            tracing::debug!(%reason, "git registers a worktree");
+            Worktree::register(repo, path, Head::Detached, at)
+        }
+    }
+}
+
+/// The reason why git must register worktrees here; none if its entries look like ours. The
+/// configuration is that from before commands ran.
 fn reason_for_git(repo: &Repo) -> Option<&'static str> {
     let gix = repo.gix();
     let config = gix.config_snapshot();
     let reasons = [
-        ("its configuration is replaced while commands run", repo.overrides().is_redirected()),
         (
             "worktree.useRelativePaths is true",
             config.boolean("worktree.useRelativePaths") == Some(true),
@@ -68,13 +86,13 @@ fn reason_for_git(repo: &Repo) -> Option<&'static str> {
     reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
 }
 
-/// Writes the entry of a worktree, its directory and its `.git` file. Until they are complete, the
-/// entry is locked as git locks it, so that `git worktree prune` leaves it alone.
-fn write_entry(repo: &Repo, new: &NewWorktree, at: &Oid) -> Result<Worktree> {
-    let failed = || format!("could not register '{}'", new.path.display());
+/// Writes the entry of a worktree with this HEAD, its directory and its `.git` file. Until they are
+/// complete, the entry is locked as git locks it, so that `git worktree prune` leaves it alone.
+fn write_entry(repo: &Repo, path: &Path, head: &str, at: &Oid) -> Result<Worktree> {
+    let failed = || format!("could not register '{}'", path.display());
     let stage = repo.common_dir().join(STAGE);
     tree::delete_tree(&stage).context(failed)?;
-    let dot_git = new.path.join(".git");
+    let dot_git = path.join(".git");
     let mut gitdir = tree::path_bytes(&dot_git).to_owned();
     gitdir.push(b'\n');
     let now = jiff::Timestamp::now().as_second();
@@ -86,15 +104,15 @@ fn write_entry(repo: &Repo, new: &NewWorktree, at: &Oid) -> Result<Worktree> {
         fs::write(stage.join("locked"), INITIALIZING)?;
         fs::write(stage.join("gitdir"), gitdir)?;
         fs::write(stage.join("commondir"), "../..\n")?;
-        fs::write(stage.join("HEAD"), format!("ref: {}\n", new.branch))?;
+        fs::write(stage.join("HEAD"), format!("{head}\n"))?;
         fs::write(stage.join("logs/HEAD"), log)?;
-        let admin = place(&stage, &repo.common_dir().join("worktrees"), &new.path)?;
-        fs::create_dir(&new.path)?;
+        let admin = place(&stage, &repo.common_dir().join("worktrees"), path)?;
+        fs::create_dir(path)?;
         fs::write(&dot_git, link_to(&admin))?;
         fs::remove_file(admin.join("locked"))?;
         Ok(admin)
     };
-    Ok(Worktree::at(repo, &new.path, write().context(failed)?))
+    Ok(Worktree::at(repo, path, write().context(failed)?))
 }
 
 /// Moves the entry of the worktree at `path` to the name that git would choose: that of the worktree, and a number if

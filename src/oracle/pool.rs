@@ -1,35 +1,42 @@
-//! The pool of judge checkouts: each holds the tracked files of exactly one tree and the seeds,
-//! and lies outside every checkout of the repository.
+//! Checkouts for judging in plain directories: each holds the tracked files of exactly one tree and
+//! the seeds, and lies outside every checkout of the repository.
 //!
-//! The pool lies outside the user's checkout because build tools search the directories above:
+//! They lie outside the user's checkout because build tools search the directories above:
 //! `node_modules`, `.cargo/config.toml`, `go.work` and `conftest.py` of the user's checkout must
-//! not affect the results. For the same reason each checkout has a parent directory of its own, with
-//! a random name that is new for each tree: code under test can neither guess the place of another
+//! not affect the results. For the same reason each checkout is new for its tree and has a parent
+//! directory of its own, with a random name: code under test can neither guess the place of another
 //! checkout nor leave anything there for the next one.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::removals::Removals;
 use crate::fs::trash::Bin;
 use crate::fs::tree;
-use crate::git::checkout::ReusableCheckout;
 use crate::git::cli::{self, Git};
+use crate::git::fan_out;
+use crate::git::file_times::FileTimes;
+use crate::git::layers::written::{CompleteIndex, wait_for_next_step};
+use crate::git::registration;
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
-use crate::git::worktree::{self, Head, Worktree};
+use crate::git::worktree::{self, Worktree};
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::store::Store;
 
 /// The prefix of our worktrees' admin directories, which tells those of a killed process from the
 /// user's.
 pub(super) const CHECKOUT_PREFIX: &str = "frites-judge-";
+
+/// The name of a checkout in its room.
+const CHECKOUT: &str = "frites-judge-tree";
 
 /// The prefix of a room. In older versions a room held a whole pool: its leftovers are swept in the
 /// same way.
@@ -47,16 +54,13 @@ pub const LAYERS: &str = "layers";
 /// The name of a room's lock.
 pub(super) const ROOM_LOCK: &str = "lock";
 
-/// The checkouts of one process in the user's cache. They go with it.
-pub struct CheckoutPool<'a> {
+/// The makers of checkouts in the user's cache.
+pub struct Checkouts<'a> {
     store: &'a Store,
     /// This repository's directory in the cache.
     dir: PathBuf,
     home: Option<PathBuf>,
     seeds: Seeds,
-    /// Checkouts that nobody uses at the moment.
-    idle: Mutex<Vec<RoomedCheckout>>,
-    made: AtomicUsize,
 }
 
 /// The parent directory of one checkout: it holds nothing else but its lock. When it is dropped, its
@@ -71,35 +75,31 @@ pub struct CheckoutRoom {
     removals: Arc<Removals>,
 }
 
-/// A checkout in a room of its own.
-pub struct RoomedCheckout {
-    /// The checkout's files.
-    pub files: ReusableCheckout,
+/// A worktree in a room of its own. It goes with the value, with everything that commands left
+/// there.
+pub struct RoomedWorktree {
+    /// The worktree.
+    pub worktree: Worktree,
     room: CheckoutRoom,
 }
 
-/// One checkout, detached at a commit of its tree.
-pub struct PooledCheckout {
-    /// The checkout.
-    pub checkout: RoomedCheckout,
+/// The tree of one commit in a worktree of its own, whose HEAD is detached at that commit.
+pub struct PlainCheckout {
+    place: RoomedWorktree,
+    index: CompleteIndex,
+    /// Device and inode of the directory, to notice if it is replaced.
+    identity: (u64, u64),
     /// The reason why the checkout is incomplete: a submodule at a commit that the user's checkout
     /// has not.
     pub problem: Option<String>,
 }
 
-impl<'a> CheckoutPool<'a> {
-    /// Makes an empty pool outside every checkout of the repository.
-    pub fn open(repo: &Repo, store: &'a Store) -> Result<CheckoutPool<'a>> {
-        let dir = home(repo)?;
+impl<'a> Checkouts<'a> {
+    /// Checkouts outside every checkout of the repository.
+    pub fn open(store: &'a Store) -> Result<Checkouts<'a>> {
+        let dir = home(store.repo())?;
         fs::create_dir_all(&dir).context(|| format!("could not make '{}'", dir.display()))?;
-        Ok(CheckoutPool {
-            store,
-            dir,
-            home: None,
-            seeds: Seeds::default(),
-            idle: Mutex::default(),
-            made: AtomicUsize::default(),
-        })
+        Ok(Checkouts { store, dir, home: None, seeds: Seeds::default() })
     }
 
     /// The directory that holds the rooms.
@@ -116,12 +116,12 @@ impl<'a> CheckoutPool<'a> {
     }
 
     /// Registers a worktree at `commit` without files.
-    pub fn register(&self, repo: &Repo, commit: &Oid) -> Result<RoomedCheckout> {
-        let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
+    pub fn register(&self, commit: &Oid) -> Result<RoomedWorktree> {
+        let repo = self.store.repo();
         let _repository = self.store.lock_repository()?;
         let room = CheckoutRoom::make(self.store, &self.dir)?;
-        let path = room.dir.join(format!("{CHECKOUT_PREFIX}{number}"));
-        let registered = Worktree::register(repo, &path, Head::Detached, commit);
+        let path = room.dir.join(CHECKOUT);
+        let registered = registration::register_detached(repo, &path, commit);
         let worktree = registered.inspect_err(|_| {
             // A git that was killed leaves an entry, of which every `git fsck` would complain.
             let _ = remove_entries(repo, &room.dir);
@@ -134,93 +134,75 @@ impl<'a> CheckoutPool<'a> {
             }
             _ => {}
         }
-        Ok(RoomedCheckout { files: ReusableCheckout::new(worktree)?, room })
+        Ok(RoomedWorktree { worktree, room })
     }
 
     /// A checkout of `commit`: its tracked files, the submodules that the user's checkout has, and
-    /// the pool's seeds where the commit has no such path. Every tracked file that is written gets
-    /// the current time, by which build tools decide what is out of date. Seeds keep their own
-    /// times, which are older.
-    ///
-    /// A released checkout is used again under a new path, unless commands left it in a state that
-    /// cannot be reset.
-    pub fn acquire(&self, repo: &Repo, commit: &Oid) -> Result<PooledCheckout> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let again = idle.and_then(|mut checkout| match self.move_away(&mut checkout) {
-            Ok(()) => self.fill(repo, commit, checkout).ok(),
-            Err(_) => {
-                self.abandon(checkout);
-                None
-            }
-        });
-        again.map_or_else(|| self.fill(repo, commit, self.register(repo, commit)?), Ok)
+    /// the seeds where the commit has no such path. Every tracked file gets the current time, by
+    /// which build tools decide what is out of date. Seeds keep their own times, which are older.
+    pub fn acquire(&self, commit: &Oid) -> Result<PlainCheckout> {
+        let repo = self.store.repo();
+        let place = self.register(commit)?;
+        let path = &place.worktree.path;
+        let index = place.worktree.index();
+        fan_out::check_out(repo, commit, path, &index, FileTimes::Current)?;
+        let exported = export_submodules(repo, self.home.as_deref(), commit, path);
+        let problem = exported.err().map(|e| e.message);
+        self.seeds.place(path)?;
+        let failed = || format!("could not prepare '{}'", path.display());
+        let index = CompleteIndex::hand_out(&index, &index).context(failed)?;
+        let identity = identity(path).context(failed)?;
+        wait_for_next_step(&place.room.dir).context(failed)?;
+        Ok(PlainCheckout { place, index, identity, problem })
+    }
+}
+
+impl PlainCheckout {
+    /// The checkout's directory.
+    pub fn path(&self) -> &Path {
+        &self.place.worktree.path
     }
 
-    /// Gives a checkout's room a new name.
-    fn move_away(&self, checkout: &mut RoomedCheckout) -> Result<()> {
-        // A sweep in another process sees the room under one of its names.
-        let _repository = self.store.lock_repository()?;
-        let RoomedCheckout { files, room } = checkout;
-        let name = files.worktree.path.file_name().unwrap_or_default().to_owned();
-        let place = new_room(&self.dir)?;
-        fs::rename(&room.dir, &place)
-            .context(|| format!("could not move '{}'", room.dir.display()))?;
-        room.dir = place;
-        files.moved_to(room.dir.join(name))
-    }
-
-    fn fill(
-        &self,
-        repo: &Repo,
-        commit: &Oid,
-        mut checkout: RoomedCheckout,
-    ) -> Result<PooledCheckout> {
-        let files = &mut checkout.files;
-        let filled = files.reset_to(commit).and_then(|()| {
-            let problem =
-                export_submodules(repo, self.home.as_deref(), commit, &files.worktree.path)
-                    .err()
-                    .map(|e| e.message);
-            self.seeds.place(&files.worktree.path).map(|_| problem)
-        });
-        match filled {
-            Ok(problem) => Ok(PooledCheckout { checkout, problem }),
-            Err(error) => {
-                self.abandon(checkout);
-                Err(error)
+    /// The tracked files that commands have changed, sorted: all, if something else has taken the
+    /// place of the directory.
+    pub fn changed(&self) -> Result<Vec<TreePath>> {
+        match identity(self.path()) {
+            Ok(now) if now == self.identity => {
+                self.index.changed_in(&self.place.worktree.git(), self.path())
             }
+            _ => self.index.paths(),
         }
     }
+}
 
-    /// Returns a checkout to the pool, with everything that commands left in it.
-    pub fn release(&self, checkout: RoomedCheckout) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(checkout);
-    }
-
-    /// Removes a checkout with everything that commands left in it.
-    pub fn discard(&self, checkout: RoomedCheckout) -> Result<()> {
-        let RoomedCheckout { files, room } = checkout;
-        files.worktree.discard(&room.dir)
-    }
-
-    /// Removes a checkout as far as possible. If something else has taken its place, that goes with
-    /// its room.
-    fn abandon(&self, checkout: RoomedCheckout) {
-        let RoomedCheckout { files, mut room } = checkout;
-        let set_aside = files.worktree.set_aside(&room.dir).or_else(|_| {
-            let mut lost = files.worktree.clone();
-            lost.path = room.dir.join("lost");
-            lost.set_aside(&room.dir)
+impl Drop for RoomedWorktree {
+    fn drop(&mut self) {
+        // If this fails, such as on an administrative entry that cannot be moved, the next command
+        // sweeps.
+        let set_aside = self.worktree.set_aside(&self.room.dir).or_else(|_| {
+            // What has taken the worktree's place goes with the room.
+            self.worktree.path = self.room.dir.join("lost");
+            self.worktree.set_aside(&self.room.dir)
         });
-        room.trash = set_aside.ok();
+        self.room.trash = set_aside.ok();
+    }
+}
+
+/// Device and inode of a directory. Fails for a link.
+fn identity(directory: &Path) -> io::Result<(u64, u64)> {
+    let meta = fs::symlink_metadata(directory)?;
+    if meta.is_dir() {
+        Ok((meta.dev(), meta.ino()))
+    } else {
+        Err(io::ErrorKind::NotADirectory.into())
     }
 }
 
 impl CheckoutRoom {
     /// Makes a room. The caller holds the repository's lock, so that nobody sweeps the directory
     /// before it is locked itself.
-    fn make(store: &Store, pool: &Path) -> Result<CheckoutRoom> {
-        let dir = new_room(pool)?;
+    fn make(store: &Store, parent: &Path) -> Result<CheckoutRoom> {
+        let dir = new_room(parent)?;
         let lock = lock::wait(&dir.join(ROOM_LOCK))?;
         Ok(CheckoutRoom { dir, lock: Some(lock), trash: None, removals: store.removals().clone() })
     }
@@ -259,21 +241,12 @@ fn new_room(pool: &Path) -> Result<PathBuf> {
     Ok(made.context(|| format!("could not use '{}'", pool.display()))?.keep())
 }
 
-/// True if a directory is a checkout of a pool, of this process or another.
+/// True if a directory is a checkout for judging, of this process or another.
 pub fn is_pool_checkout(path: &Path) -> bool {
     let begins = |path: Option<&Path>, prefix: &[u8]| {
         path.and_then(Path::file_name).is_some_and(|name| name.as_bytes().starts_with(prefix))
     };
     begins(Some(path), CHECKOUT_PREFIX.as_bytes()) && begins(path.parent(), ROOM_PREFIX.as_bytes())
-}
-
-impl Drop for CheckoutPool<'_> {
-    fn drop(&mut self) {
-        // If this fails, such as on an admin directory that is still there after an error, the next
-        // command sweeps.
-        let idle = std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
-        idle.into_iter().for_each(|checkout| self.abandon(checkout));
-    }
 }
 
 /// Removes the rooms of killed processes, with their admin directories. Gives a message for each
@@ -285,7 +258,6 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
     }
     let Ok(home) = home(repo) else { return Ok(Vec::new()) };
     let _repository = store.lock_repository()?;
-    // Only now no living process renames one of its own.
     let kept = all_rooms(&home).into_iter().filter_map(|dir| sweep_room(repo, &dir).err());
     Ok(kept.map(|e| format!("{}; every command tries again", e.message)).collect())
 }
@@ -300,20 +272,12 @@ fn sweep_room(repo: &Repo, dir: &Path) -> Result<()> {
 /// Removes the administrative entries of checkouts in a room, and half-made ones of any judge. The
 /// caller holds the repository lock, so that nobody makes one.
 fn remove_entries(repo: &Repo, dir: &Path) -> Result<()> {
-    let checkouts = fs::read_dir(dir).into_iter().flatten().flatten();
-    let named: Vec<PathBuf> =
-        checkouts.filter_map(|checkout| worktree::named_by(&checkout.path())).collect();
     for admin in worktree::entries(repo)? {
         let is_removed = match worktree::points_to(&admin) {
             None => admin
                 .file_name()
                 .is_some_and(|n| n.as_bytes().starts_with(CHECKOUT_PREFIX.as_bytes())),
-            Some(git_file) if git_file.starts_with(dir) => true,
-            // A process that was killed while it renamed the room had not told git the new name.
-            Some(git_file) => {
-                let is_gone = |path: &Path| is_pool_checkout(path) && !path.exists();
-                named.contains(&admin) && git_file.parent().is_some_and(is_gone)
-            }
+            Some(git_file) => git_file.starts_with(dir),
         };
         if is_removed {
             Worktree::at(repo, &dir.join("swept"), admin).discard(dir)?;
@@ -343,7 +307,7 @@ pub fn home_of_all(repo: &Repo) -> Result<PathBuf> {
     Ok(own.parent().map_or_else(|| own.clone(), Path::to_owned))
 }
 
-/// The directory for this repository's pools and cached outcomes: in the user's cache directory, or
+/// The directory for this repository's rooms and cached outcomes: in the user's cache directory, or
 /// in the temporary directory if the former lies in a checkout of the repository (a home directory
 /// under version control).
 pub fn home(repo: &Repo) -> Result<PathBuf> {
@@ -376,7 +340,7 @@ pub fn share_blocks(dir: &Path) -> io::Result<()> {
     fs::write(&from, "x").and_then(|()| reflink_copy::reflink(&from, &to))
 }
 
-/// The directories that may hold pools, the best first.
+/// The directories that may hold rooms, the best first.
 fn places() -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = Vec::new();
     if let Some(dir) =

@@ -5,22 +5,20 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::ops::judge::keep;
 use crate::ops::session::Session;
-use crate::oracle::pool::CheckoutPool;
+use crate::oracle::pool::Checkouts;
 
 /// Makes a commit without touching a checkout, and keeps it for the run's landing. Fails if a hook
 /// refused it or rewrote its files, which then are not what passed.
 pub fn make_commit(session: &Session, run: &Run, request: &CommitRequest<'_>) -> Result<Oid> {
     let Session { repo, store, .. } = session;
-    let pool = CheckoutPool::open(repo, store)?;
-    let checkout = pool.register(repo, request.parent)?;
-    let made = commit::commit_in(repo, &checkout.files.worktree, request);
+    let checkouts = Checkouts::open(store)?;
+    let place = checkouts.register(request.parent)?;
+    let made = commit::commit_in(repo, &place.worktree, request);
     if let (Ok(Some(commit)), true) = (&made, repo.is_beside_housekeeping()) {
         // Until its branch moves, no other ref reaches it.
         keep::keep(session, run, &[*commit], request.parent)?;
     }
-    let discarded = pool.discard(checkout);
     let commit = made?.ok_or_else(|| no_commit("nothing was changed"))?;
-    discarded?;
     require_tree(session, request.tree, &commit, "nothing was changed")?;
     Ok(commit)
 }

@@ -20,7 +20,8 @@ use crate::fs::tree::disk_usage;
 use crate::git::fan_out;
 use crate::git::file_times::FileTimes;
 use crate::git::layers::base::{BaseEnd, BaseLayer};
-use crate::git::layers::{difference, inherited, written};
+use crate::git::layers::written::{CompleteIndex, wait_for_next_step};
+use crate::git::layers::{difference, inherited};
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;
@@ -129,8 +130,7 @@ pub struct SealedCheckout {
     /// True if the checkout is an overlay: a directory of the base cannot be renamed there
     /// (GIT-FACTS, "Worlds").
     pub is_overlay: bool,
-    /// The time from which on commands change files in a plain directory; none in an overlay.
-    complete: Option<SystemTime>,
+    index: CompleteIndex,
     /// The reason why the tree is incomplete: a submodule at a commit that the user's checkout has
     /// not.
     pub problem: Option<String>,
@@ -203,9 +203,10 @@ impl<'a> SealedCheckouts<'a> {
         };
         let index = self.write_git_dir(commit, &room)?;
         let is_overlay = !layers.is_empty();
-        // The upper layer of an overlay shows what commands change.
-        let complete = (!is_overlay).then(|| written::after_changes(&index)).transpose();
-        let complete = complete.context(|| format!("could not read '{}'", index.display()))?;
+        if !is_overlay {
+            wait_for_next_step(guard.path())
+                .context(|| format!("could not use '{}'", guard.path().display()))?;
+        }
         let base = self.lock().as_ref().map(|base| base.layer.clone());
         let has_downloads = base.as_ref().is_some_and(BaseLayer::has_downloads);
         let may_download =
@@ -241,7 +242,7 @@ impl<'a> SealedCheckouts<'a> {
             lacks_downloads,
             has_outputs,
             is_overlay,
-            complete,
+            index,
             problem,
         })
     }
@@ -451,8 +452,8 @@ impl<'a> SealedCheckouts<'a> {
     }
 
     /// Prepares the upper layer of the git directory: HEAD is at the commit, and the index is that
-    /// of its tree. Gives the index file.
-    fn write_git_dir(&self, commit: &Oid, room: &WorldRoom) -> Result<PathBuf> {
+    /// of its tree.
+    fn write_git_dir(&self, commit: &Oid, room: &WorldRoom) -> Result<CompleteIndex> {
         let failed = || "could not prepare the git directory of a sealed world".to_owned();
         let Surroundings { checkout, git_dir, .. } = &self.surroundings;
         let upper = room.git_dir();
@@ -475,9 +476,7 @@ impl<'a> SealedCheckouts<'a> {
             own
         };
         fs::write(own.join("HEAD"), format!("{commit}\n")).context(failed)?;
-        let index = own.join("index");
-        written::hand_out_index(&room.index(), &index).context(failed)?;
-        Ok(index)
+        CompleteIndex::hand_out(&room.index(), &own.join("index")).context(failed)
     }
 }
 
@@ -535,10 +534,9 @@ impl SealedCheckout {
 
     /// The tracked files that commands have changed, sorted.
     pub fn changed(&self, repo: &Repo) -> Result<Vec<TreePath>> {
-        let (git, index, written) = (repo.git(), self.room.index(), self.written());
-        match self.complete {
-            None => written::changed(&git, &index, &written),
-            Some(since) => written::changed_in(&git, &index, &written, since),
+        match self.is_overlay {
+            true => self.index.changed_over(&repo.git(), &self.written()),
+            false => self.index.changed_in(&repo.git(), &self.written()),
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::ops::spawn::guard::{self, Guard};
 use crate::ops::spawn::prepare;
 use crate::oracle::cache::{Cache, JudgedTree};
 use crate::oracle::outcomes::KnownOutcomes;
-use crate::oracle::pool::{CheckoutPool, OUTCOMES};
+use crate::oracle::pool::{Checkouts, OUTCOMES};
 use crate::oracle::restricted::Restrictions;
 use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::SealedCheckouts;
@@ -46,7 +46,7 @@ pub struct OracleRunner<'a> {
     run: &'a Run,
     terms: Terms,
     options: OracleOptions,
-    pool: CheckoutPool<'a>,
+    checkouts: Checkouts<'a>,
     /// The checkouts in sealed worlds; none if the commands run in another world.
     layered: Option<SealedCheckouts<'a>>,
     /// The restrictions of the commands, if Landlock confines them.
@@ -157,11 +157,10 @@ impl<'a> OracleRunner<'a> {
         session.warn_of_undeleted();
         let layered = worlds::checkouts(session, &options, base, &seeds)?;
         let restrictions = worlds::restrictions(session, &options);
-        let pool = CheckoutPool::open(&session.repo, &session.store)?
-            .with_seeds(session.home.as_deref(), seeds);
+        let checkouts = Checkouts::open(&session.store)?.with_seeds(session.home.as_deref(), seeds);
         let outcomes = match &cache {
             Some(cache) => cache.known(),
-            None => KnownOutcomes::list(&pool.path().join(OUTCOMES)),
+            None => KnownOutcomes::list(&checkouts.path().join(OUTCOMES)),
         };
         let commands = worlds::watched_commands(&options);
         let surroundings = WatchedSurroundings { outcomes, world: terms.settings.commands.world };
@@ -173,7 +172,7 @@ impl<'a> OracleRunner<'a> {
             run,
             terms,
             options,
-            pool,
+            checkouts,
             layered,
             restrictions,
             downloads,
@@ -215,12 +214,8 @@ impl<'a> OracleRunner<'a> {
     /// Ends the tamper watch and takes outcomes that may be wrong out of the cache. True if
     /// outcomes are tainted.
     fn end(self) -> Result<bool> {
-        let OracleRunner { session, pool, cache, tamper, .. } = self;
-        // Removing the checkouts takes about as long as the last look.
-        let end = std::thread::scope(|scope| {
-            scope.spawn(|| drop(pool));
-            tamper.end()
-        })?;
+        let OracleRunner { session, cache, tamper, .. } = self;
+        let end = tamper.end()?;
         if let Some(cache) = cache {
             for judged in &end.doubtful {
                 cache.forget(&session.repo, judged)?;
@@ -247,7 +242,7 @@ impl<'a> OracleRunner<'a> {
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {
-        prepare::require_space_to_judge(self.session, self.pool.path(), commit, checkouts)
+        prepare::require_space_to_judge(self.session, self.checkouts.path(), commit, checkouts)
     }
 }
 

@@ -79,26 +79,22 @@ impl OracleRunner<'_> {
         // The first time, the watch takes about as long to begin as a checkout.
         let (watch, checkout) = std::thread::scope(|scope| {
             let watch = scope.spawn(|| self.tamper.begin());
-            let checkout = self.pool.acquire(&self.session.repo, commit);
+            let checkout = self.checkouts.acquire(commit);
             (watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), checkout)
         });
         let checkout = checkout?;
-        let end = watch.and_then(|()| match &checkout.problem {
-            Some(reason) => Ok(self.not_started(report, reason)),
-            None => {
-                let files = &checkout.checkout.files;
-                let dir = &files.worktree.path;
-                let own = self.directories(dir)?;
-                let confinement = |_| {
-                    let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
-                    Some(Confinement::Landlock(restrictions.of(dir, own)))
-                };
-                let place = JudgedPlace::new(dir, dir, &confinement);
-                self.execute(&place, report, cancel, &|| files.changed())
-            }
-        });
-        self.pool.release(checkout.checkout);
-        end
+        watch?;
+        if let Some(reason) = &checkout.problem {
+            return Ok(self.not_started(report, reason));
+        }
+        let dir = checkout.path();
+        let own = self.directories(dir)?;
+        let confinement = |_| {
+            let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
+            Some(Confinement::Landlock(restrictions.of(dir, own)))
+        };
+        let place = JudgedPlace::new(dir, dir, &confinement);
+        self.execute(&place, report, cancel, &|| checkout.changed())
     }
 
     /// A tree's checkout for a sealed world, before anybody waits for it. None if there are no such
