@@ -75,7 +75,7 @@ impl Ui {
 
     /// Shows these rows, if rows are shown. After requests to end, their last line tells of them.
     pub fn show_live(&self, view: &View, requests: usize) {
-        if let Some(live) = &*self.live() {
+        if let Some(live) = &mut *self.live() {
             live.show(view, stopping(requests));
         }
     }
@@ -84,7 +84,7 @@ impl Ui {
     /// last one leaves no row behind.
     pub fn tell_stopping(&self, requests: usize) {
         let words = stopping(requests).filter(|_| !self.quiet);
-        match (&*self.live(), words) {
+        match (&mut *self.live(), words) {
             (Some(live), Some(words)) => return live.say_last(words),
             (None, Some(words)) if io::stderr().is_terminal() => {
                 // The terminal has shown ^C where its cursor is.
@@ -152,9 +152,10 @@ impl Ui {
     }
 
     /// Writes a text in place of the one that was drawn on the screen before.
-    pub fn redraw(&self, screen: &mut Screen, text: &str) -> Result<()> {
+    pub fn redraw(&self, screen: &Screen, text: &str) {
         let (rows, columns) = window();
-        self.answer(screen.frame(text.lines(), rows.unwrap_or(24), columns.unwrap_or(80)))
+        let lines: Vec<&str> = text.lines().collect();
+        screen.draw(&lines, rows.unwrap_or(24), columns.unwrap_or(80));
     }
 
     /// Writes the answer, byte for byte.

@@ -1,9 +1,8 @@
 //! Rows on a terminal's standard error that change while commands run.
-use std::io::{self, IsTerminal, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use console::measure_text_width;
+use console::{Term, measure_text_width};
 
 use crate::model::board::{Row, Standing, fold};
 use crate::ui::screen::Screen;
@@ -78,44 +77,25 @@ fn tone(standing: Standing) -> Tone {
     }
 }
 
-/// The changing rows on the terminal. Other output goes above them.
+/// The changing rows on standard error. Other output goes above them.
 #[derive(Debug)]
 pub struct Live {
     styles: Styles,
-    drawn: Mutex<DrawnRows>,
-}
-
-#[derive(Debug, Default)]
-struct DrawnRows {
     screen: Screen,
     lines: Vec<String>,
-}
-
-impl DrawnRows {
-    fn draw(&mut self) {
-        // The cursor stays in the row below the last one.
-        let (rows, columns) = console::Term::stderr().size();
-        let lines = self.lines.iter().map(String::as_str);
-        write(&self.screen.frame(lines, rows.into(), columns.into()));
-    }
-}
-
-/// Writes to standard error at once; there is nobody to tell of a failure.
-fn write(text: &str) {
-    let mut err = io::stderr().lock();
-    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 
 impl Live {
     /// Changing rows on standard error; none unless that is a terminal that can move its cursor.
     pub fn on_terminal(styles: Styles) -> Option<Live> {
         let able = io::stderr().is_terminal() && moves_cursor();
-        able.then(|| Live { styles, drawn: Mutex::default() })
+        let screen = Screen::on(Term::buffered_stderr());
+        able.then_some(Live { styles, screen, lines: Vec::new() })
     }
 
     /// Replaces the rows, as many as fit on the terminal. `stopping` takes the place of the summary.
-    pub fn show(&self, view: &View, stopping: Option<&str>) {
-        let rows = usize::from(console::Term::stderr().size().0);
+    pub fn show(&mut self, view: &View, stopping: Option<&str>) {
+        let rows = usize::from(Term::stderr().size().0);
         let room = rows.saturating_sub(ABOVE + 2).max(2);
         let (shown, rest) = fold(view.rows.clone(), room);
         let mut lines = texts(&shown, self.styles);
@@ -124,37 +104,33 @@ impl Live {
             Some(words) => self.styles.caution.paint(words),
             None => self.styles.dim.paint(&view.summary),
         });
-        let mut drawn = self.lock();
-        if drawn.lines != lines {
-            drawn.lines = lines;
-            drawn.draw();
+        if self.lines != lines {
+            self.lines = lines;
+            self.draw();
         }
     }
 
     /// Replaces the last row, at once.
-    pub fn say_last(&self, words: &str) {
-        let mut drawn = self.lock();
-        drawn.lines.pop();
-        drawn.lines.push(self.styles.caution.paint(words));
-        drawn.draw();
+    pub fn say_last(&mut self, words: &str) {
+        self.lines.pop();
+        self.lines.push(self.styles.caution.paint(words));
+        self.draw();
     }
 
     /// Prints above the rows.
     pub fn aside(&self, print: impl FnOnce()) {
-        let mut drawn = self.lock();
-        write(&drawn.screen.erase());
-        print();
-        drawn.draw();
+        self.screen.aside(print);
     }
 
-    fn lock(&self) -> MutexGuard<'_, DrawnRows> {
-        self.drawn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn draw(&self) {
+        let (rows, columns) = Term::stderr().size();
+        self.screen.draw(&self.lines, rows.into(), columns.into());
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        write(&self.lock().screen.erase());
+        self.screen.erase();
     }
 }
 

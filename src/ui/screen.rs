@@ -1,40 +1,62 @@
-//! A text that is redrawn in place on a terminal.
-use console::truncate_str;
+//! A text at the end of a terminal that is redrawn in place.
+use std::borrow::Borrow;
 
-/// The place on the terminal, as the number of lines drawn last. The cursor is below them, so that what
-/// the terminal shows of keys does not move them.
-#[derive(Debug, Default)]
+use console::{Term, truncate_str};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// The most redraws in a second.
+const MOST_REDRAWS: u8 = 20;
+
+/// The text, as one progress bar that consists of its message.
+#[derive(Debug)]
 pub struct Screen {
-    drawn: usize,
+    bar: ProgressBar,
+    terminal: Term,
 }
 
 impl Screen {
-    /// The characters that replace the lines drawn before.
-    pub fn frame<'a>(
-        &mut self,
-        lines: impl Iterator<Item = &'a str>,
-        rows: usize,
-        columns: usize,
-    ) -> String {
-        let mut frame = self.back();
-        self.drawn = 0;
-        for line in lines.take(rows.saturating_sub(1)) {
-            frame.push_str(&truncate_str(line, columns, "…"));
-            frame.push_str("\x1b[0m\x1b[K\n");
-            self.drawn += 1;
+    /// An empty text on this terminal.
+    pub fn on(terminal: Term) -> Screen {
+        let target = ProgressDrawTarget::term(terminal.clone(), MOST_REDRAWS);
+        let bar = ProgressBar::with_draw_target(None, target);
+        let bar = match ProgressStyle::with_template("{msg}") {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        };
+        Screen { bar, terminal }
+    }
+
+    /// Replaces the text by these lines, as far as they fit.
+    pub fn draw(&self, lines: &[impl Borrow<str>], rows: usize, columns: usize) {
+        let mut text = String::new();
+        for line in lines.iter().take(rows.saturating_sub(1)) {
+            text.push_str(&truncate_str(line.borrow(), columns, "…"));
+            text.push('\n');
         }
-        frame.push_str("\x1b[J");
-        frame
+        self.bar.set_message(text);
+        self.return_cursor();
     }
 
-    /// The characters that erase the lines drawn before.
-    pub fn erase(&mut self) -> String {
-        let frame = format!("{}\r\x1b[J", self.back());
-        self.drawn = 0;
-        frame
+    /// Prints above the text.
+    pub fn aside(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
+        self.return_cursor();
     }
 
-    fn back(&self) -> String {
-        if self.drawn > 0 { format!("\x1b[{}A\r", self.drawn) } else { String::new() }
+    /// Removes the text.
+    pub fn erase(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// Leaves the text on the terminal, with the cursor below it.
+    pub fn leave(&self) {
+        self.bar.abandon();
+        self.return_cursor();
+    }
+
+    /// Moves the cursor to the start of the empty line below the text, from its end, where the bar leaves
+    /// it: there, what the terminal shows of keys would begin a line more, and leave a row behind.
+    fn return_cursor(&self) {
+        let _ = self.terminal.write_str("\r").and_then(|()| self.terminal.flush());
     }
 }

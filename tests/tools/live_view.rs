@@ -112,6 +112,9 @@ fn one_ctrl_c_is_told_at_once_and_leaves_no_row() {
     shown.wait_for_lines(size, |lines| {
         rows(lines, "● 1/c").iter().filter(|r| r.contains("ready")).count() == 2
     });
+    // What is typed takes the line below the rows.
+    shown.press("typed");
+    shown.wait_for("typed");
     shown.press("\x03");
     let lines = shown.wait_for_lines(size, |lines| has(lines, "stopping … (again: kill)"));
     assert!(!has(&lines, "killing"), "one key is one request: {lines:#?}");
@@ -120,7 +123,7 @@ fn one_ctrl_c_is_told_at_once_and_leaves_no_row() {
     world.write_home("end");
     let lines = shown.wait_for_lines(size, |lines| has(lines, "--resume 1"));
     assert!(!shown.screen().contains("killing"), "{:?}", shown.screen());
-    for words in ["● ", "stopping", "attempts: ", "^C"] {
+    for words in ["● ", "stopping", "attempts: ", "^C", "typed"] {
         assert!(rows(&lines, words).is_empty(), "nothing stays: {lines:#?}");
     }
     assert!(has(&lines, "1/c1: cancelled"), "{lines:#?}");

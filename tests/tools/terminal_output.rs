@@ -70,14 +70,13 @@ fn terminal_cuts_tables_and_a_dumb_one_gets_no_escapes() {
 fn status_watch_redraws_in_place() {
     let world = judged_by_true();
     world.attempts(&["echo x >>README"]);
-    let mut command =
-        world.command(&world.repo, "script", ["-qec", "git frites status -w", "/dev/null"]);
-    let seen = run(command.env("TERM", "xterm").env("COLUMNS", "60").env("SHELL", "/bin/sh"))
-        .expect(0)
-        .out();
-    let frames: Vec<&str> = seen.split("\x1b[J").collect();
-    assert_eq!(frames.len(), 3, "two looks, and nothing after them: {seen:?}");
-    assert!(frames[1].starts_with("\x1b[4A\r") && frames[1].contains("1/c1"), "{seen:?}");
+    let line = "stty rows 24 cols 60; TERM=xterm git frites status -w; echo \"exit $?\"";
+    let shown = Terminal::start(&world, line);
+    let lines = shown.wait_for_lines((24, 60), |lines| lines.iter().any(|line| line == "exit 0"));
+    let looks = shown.screen().matches("1/c1").count();
+    assert!(looks >= 2, "{looks} looks");
+    assert!(lines[0].starts_with("run 1, ") && lines[3].starts_with("disk: "), "{lines:#?}");
+    assert_eq!(lines[4], "exit 0", "each look is drawn over the one before: {lines:#?}");
 }
 
 /// On a terminal that `script` makes; gives what the terminal showed.
@@ -175,8 +174,8 @@ fn run_shows_a_progress_line_per_candidate() {
     );
     assert!(screen.contains("\x1b["), "lines are drawn over");
     // No line of progress is left on the last screen: each was erased or drawn over.
-    let end = screen.rsplit("1/c1: test passed").next().unwrap();
-    assert!(!end.split("\x1b[J").last().unwrap().contains("1/c1  test"), "{end:?}");
+    let lines = shown.wait_for_lines((24, 60), |lines| lines.iter().any(|line| line == "exit 0"));
+    assert!(lines.iter().all(|line| !line.starts_with("● ")), "{lines:#?}");
 }
 
 fn output_is_paged_and_controls_nothing_on_a_terminal() {

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap_complete::engine::ArgValueCompleter;
+use console::Term;
 use serde_json::{Value, json};
 
 use crate::commands::status::shown::{Member, ShownRun, conflicts};
@@ -188,8 +189,7 @@ fn chosen(session: &ReadSession, args: &StatusArgs) -> Result<Vec<(Run, Option<N
 
 /// Updates the display until no command runs; without a terminal, prints each change.
 fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
-    let draws = session.ui.can_redraw();
-    let mut screen = Screen::default();
+    let screen = session.ui.can_redraw().then(|| Screen::on(Term::buffered_stdout()));
     let mut shown: BTreeMap<String, String> = BTreeMap::new();
     let mut idle = 0;
     loop {
@@ -220,9 +220,9 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
                 }
             }
         }
-        if draws {
+        if let Some(screen) = &screen {
             let text = show_all(session, &read_all(session, runs)?)?;
-            session.ui.redraw(&mut screen, &text)?;
+            session.ui.redraw(screen, &text);
         } else if !news.is_empty() {
             session.ui.answer(news)?;
         }
@@ -230,6 +230,7 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         // oracle command.
         idle = if busy { 0 } else { idle + 1 };
         if idle == 2 {
+            screen.iter().for_each(Screen::leave);
             return Ok(exit::OK);
         }
         // The commands that run need most of the time.
