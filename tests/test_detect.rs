@@ -24,9 +24,8 @@ fn stand_in(world: &mut World, program: &str) {
     let path = bin.join(program);
     write(
         &path,
-        format!(
-            "#!/bin/sh\ntest -e attempt.txt && echo \"{program}${{*:+ $*}}\" >> \"$HOME/calls\"\n"
-        ),
+        "#!/bin/sh\ntest -e attempt.txt && echo \"${0##*/}${*:+ $*}\" >> \"$HOME/calls\"\n\
+         [ \"$1 $2\" != '-m venv' ] || { mkdir -p .venv/bin; cp \"$0\" .venv/bin/python; }\n",
     );
     make_executable(&path);
     let old = std::env::var("PATH").unwrap();
@@ -37,6 +36,10 @@ fn stand_in(world: &mut World, program: &str) {
 fn calls(world: &World) -> String {
     fs::read_to_string(world.home().join("calls")).unwrap_or_default()
 }
+
+/// The virtual environment of a checkout whose project can be installed.
+const VENV: &str = "setup: python3 -m venv .venv && .venv/bin/python -m pip install -U pip && \
+                    .venv/bin/python -m pip install -e . pytest, from setup.py";
 
 /// A path and a text.
 type File<'a> = (&'a str, &'a str);
@@ -122,6 +125,112 @@ fn each_kind_of_project_runs_its_own_commands() {
             )],
             only(&["lint: npm run lint, from package.json"]),
         ),
+        // Nothing is locked, so that the plain command installs; a lint that repairs is none.
+        (
+            "npm",
+            vec![(
+                "package.json",
+                r#"{"scripts": {"test": "jest", "lint": "eslint --fix .", "lint:check": "eslint ."}, "devDependencies": {"jest": "1"}}"#,
+            )],
+            only(&[
+                "setup: npm install, from package.json (no lock file)",
+                "lint: npm run lint:check, from package.json",
+                "test: npm run test, from package.json",
+            ]),
+        ),
+        // The package manager of CI, and how it installs.
+        (
+            "yarn",
+            vec![
+                (
+                    "package.json",
+                    r#"{"scripts": {"test": "jest"}, "devDependencies": {"jest": "1"}}"#,
+                ),
+                (
+                    ".github/workflows/a.yml",
+                    "jobs:\n  a:\n    steps:\n      - run: yarn install --ignore-engines\n      - run: yarn test\n",
+                ),
+            ],
+            only(&[
+                "setup: yarn install --ignore-engines, from package.json (no lock file)",
+                "test: yarn run test, from package.json",
+            ]),
+        ),
+        // CI decides between the ways to test.
+        (
+            "make",
+            vec![
+                ("go.mod", "module a\n"),
+                ("Makefile", "test:\n"),
+                (".gitlab-ci.yml", "unit:\n  script: [make test]\n"),
+            ],
+            only(&["test: make test, from Makefile"]),
+        ),
+        // Else the language with most source.
+        (
+            "mix",
+            vec![
+                ("package.json", &scripts),
+                ("a.js", ""),
+                ("mix.exs", ""),
+                ("lib/a.ex", ""),
+                ("lib/b.ex", ""),
+            ],
+            only(&["build: mix compile, from mix.exs", "test: mix test, from mix.exs"]),
+        ),
+        (
+            "zig",
+            vec![("build.zig", "b.step(\"test\", \"\")\n")],
+            only(&["build: zig build, from build.zig", "test: zig build test, from build.zig"]),
+        ),
+        (
+            "swift",
+            vec![("Package.swift", "// no tests\n")],
+            only(&["build: swift build, from Package.swift"]),
+        ),
+        (
+            "swift",
+            vec![("Package.swift", ".testTarget(name: \"a\")\n")],
+            only(&[
+                "build: swift build, from Package.swift",
+                "test: swift test, from Package.swift",
+            ]),
+        ),
+        ("bats", vec![("test/a.bats", "")], only(&["test: bats test, from test/*.bats"])),
+        // A Makefile that hands every target on, and a tool's rules without any test.
+        (
+            "make",
+            vec![
+                ("Makefile", ".DEFAULT:\n\tcd src && $(MAKE) $@\n"),
+                ("src/Makefile", "all test:\n"),
+                ("MODULE.bazel", ""),
+                ("BUILD", "cc_library(name = 'a')\n"),
+            ],
+            only(&["build: make all, from Makefile", "test: make test, from Makefile"]),
+        ),
+        (
+            "dotnet",
+            vec![("src/App.sln", ""), ("src/App.csproj", "")],
+            only(&[
+                "build: dotnet build src/App.sln, from src/App.sln",
+                "test: dotnet test src/App.sln --no-build, from src/App.sln",
+            ]),
+        ),
+        (
+            "cargo",
+            vec![("Cargo.toml", "[package]\nname = \"a\"\n"), ("rustfmt.toml", "")],
+            only(&[
+                "build: cargo build, from Cargo.toml",
+                "lint: cargo fmt --all --check, from rustfmt.toml",
+                "test: cargo test, from Cargo.toml",
+            ]),
+        ),
+        // The author's own target before a guess by names.
+        (
+            "make",
+            vec![("setup.py", ""), ("tests/test_a.py", ""), ("Makefile", "test:\n")],
+            only(&["test: make test, from Makefile"]),
+        ),
         // Members of a workspace have dependencies where the project has none.
         (
             "npm",
@@ -195,7 +304,7 @@ fn each_kind_of_project_runs_its_own_commands() {
         (
             "python3",
             vec![("setup.py", ""), ("tests/test_a.py", "")],
-            only(&["test: python3 -m pytest, from the tests directory"]),
+            only(&[VENV, "test: .venv/bin/python -m pytest, from the tests directory"]),
         ),
         ("ruff", vec![("ruff.toml", "")], only(&["lint: ruff check, from ruff.toml"])),
         (
@@ -225,11 +334,11 @@ fn each_kind_of_project_runs_its_own_commands() {
                 "test: cargo nextest run, from .config/nextest.toml",
             ]),
         ),
-        // One interpreter, not the matrix of all: pytest where it is configured, else one environment.
+        // One interpreter, not the matrix of all: one environment or session where tox or nox makes it.
         (
-            "python3",
+            "tox",
             vec![("tox.ini", "[tox]\n[pytest]\n")],
-            only(&["test: python3 -m pytest, from tox.ini"]),
+            only(&["test: tox run -e py, from tox.ini"]),
         ),
         (
             "python3",
@@ -254,7 +363,7 @@ fn each_kind_of_project_runs_its_own_commands() {
             "nox",
             vec![(
                 "noxfile.py",
-                "import nox\n@nox.session\ndef lint(s):\n    pass\n\n@nox.session(python=['3.8', '3.12'])\ndef tests(s):\n    pass\n",
+                "import nox\n@nox.session\ndef test_types(s):\n    pass\n\n@nox.session(\n    python=[\n        *ALL,\n    ],\n    default=False,\n)\ndef tests(s):\n    pass\n",
             )],
             only(&["test: nox -s tests, from noxfile.py"]),
         ),
@@ -265,12 +374,21 @@ fn each_kind_of_project_runs_its_own_commands() {
                 ("requirements-dev.txt", "pytest>=7\n"),
                 ("tests/a.py", ""),
             ],
-            only(&["test: python3 -m pytest, from requirements.txt"]),
+            only(&[
+                "setup: python3 -m venv .venv && .venv/bin/python -m pip install -U pip && \
+                 .venv/bin/python -m pip install -r requirements.txt -r requirements-dev.txt \
+                 pytest, from requirements.txt",
+                "test: .venv/bin/python -m pytest, from requirements.txt",
+            ]),
         ),
         (
             "python3",
             vec![("requirements.txt", "flask\n"), ("tests/test_a.py", "")],
-            only(&["test: python3 -m unittest discover -s tests, from requirements.txt"]),
+            only(&[
+                "setup: python3 -m venv .venv && .venv/bin/python -m pip install -U pip && \
+                 .venv/bin/python -m pip install -r requirements.txt, from requirements.txt",
+                "test: .venv/bin/python -m unittest discover -s tests, from requirements.txt",
+            ]),
         ),
         (
             "make",
@@ -281,6 +399,7 @@ fn each_kind_of_project_runs_its_own_commands() {
             "bundle",
             vec![("Gemfile", ""), (".rspec", ""), (".rubocop.yml", "")],
             only(&[
+                "setup: bundle install, from Gemfile (no lock file)",
                 "lint: bundle exec rubocop, from .rubocop.yml",
                 "test: bundle exec rspec, from .rspec",
             ]),
@@ -288,7 +407,10 @@ fn each_kind_of_project_runs_its_own_commands() {
         (
             "bundle",
             vec![("Gemfile", ""), ("Rakefile", "Rake::TestTask.new\n")],
-            only(&["test: bundle exec rake test, from Rakefile"]),
+            only(&[
+                "setup: bundle install, from Gemfile (no lock file)",
+                "test: bundle exec rake test, from Rakefile",
+            ]),
         ),
         ("rake", vec![("Rakefile", "task :default\n")], only(&["test: rake, from Rakefile"])),
         (
@@ -387,7 +509,11 @@ fn each_kind_of_project_runs_its_own_commands() {
         ),
         (
             "bazel",
-            vec![("MODULE.bazel", ""), ("Makefile", "test:\n")],
+            vec![
+                ("MODULE.bazel", ""),
+                ("a/BUILD", "cc_test(name = 'a')\n"),
+                ("Makefile", "test:\n"),
+            ],
             only(&[
                 "build: bazel --batch build //..., from MODULE.bazel",
                 "test: bazel --batch test //..., from MODULE.bazel",
@@ -402,7 +528,11 @@ fn each_kind_of_project_runs_its_own_commands() {
                 ),
                 ("Makefile", "lint:\n"),
             ],
-            only(&["build: just build, from justfile", "test: just check, from justfile"]),
+            only(&[
+                "build: just build, from justfile",
+                "lint: make lint, from Makefile",
+                "test: just check, from justfile",
+            ]),
         ),
         // The first kind whose files give a command wins whole.
         (
@@ -426,9 +556,13 @@ fn each_kind_of_project_runs_its_own_commands() {
         let has_test = expected.iter().any(|line| line.starts_with("test: "));
         let answer = world.frites(["judge", "--explain"]).expect(if has_test { 0 } else { 3 });
         assert_eq!(explained(&answer.stderr), *expected, "{files:?}");
+        // Of a line for a shell, each program; a lint of another tool is no call of this stand-in.
         let called: Vec<String> = expected
             .iter()
-            .map(|l| l.split(": ").nth(1).unwrap().split(", from").next().unwrap().to_owned())
+            .map(|l| l.split(": ").nth(1).unwrap().split(", from").next().unwrap())
+            .flat_map(|line| line.split(" && "))
+            .map(|line| line.strip_prefix(".venv/bin/").unwrap_or(line).replace('\'', ""))
+            .filter(|line| !line.starts_with("make lint") || program == &"make")
             .collect();
         assert_eq!(calls(&world).lines().collect::<Vec<_>>(), called, "{files:?}");
         world.assert_clean();
@@ -519,7 +653,8 @@ fn cmake_without_presets_is_configured_built_and_tested_in_a_new_directory() {
         stand_in(&mut world, "cmake");
         stand_in(&mut world, "ctest");
         world.frites(["judge"]).expect(if test { 0 } else { 3 });
-        let ctest = "ctest --test-dir cmake-build --no-tests=error --output-on-failure\n";
+        let ctest = "ctest --test-dir cmake-build --no-tests=error --output-on-failure \
+                     --output-junit Testing/Temporary/report.xml\n";
         assert_eq!(
             calls(&world),
             format!(
@@ -604,6 +739,7 @@ fn dependencies_that_only_the_users_checkout_has_are_named_with_the_seed() {
     world.write("node_modules/a/index.js", "");
     let hint = "hint: 'node_modules' is in your checkout alone: if the attempts and the checks need it, `git config --add frites.seed.copy /node_modules/`\n";
     let said = |args: &[&str]| world.frites(args).stderr.contains(hint);
+    world.git(["config", "frites.oracle.setup", ""]);
     assert!(said(&["judge"]));
     assert!(said(&["run", "-n", "1", "--", "sh", "-c", "echo x > x"]));
     world.git(["config", "--add", "frites.seed.copy", "/node_modules/"]);
@@ -648,4 +784,155 @@ fn presets_and_wrapper_scripts_are_used_unchanged() {
     }
     let answer = project(&[("A.sln", ""), ("B.sln", "")]).frites(["judge"]);
     answer.refuses(128, "A.sln of the base cannot be understood: there is 'B.sln', too");
+}
+
+#[test]
+fn tests_of_cmake_come_before_recipes_that_do_not_call_it() {
+    let lists = ("CMakeLists.txt", "enable_testing()\noption(A_BUILD_TESTS \"Build tests\" OFF)\n");
+    let test_of = |makefile: &str| {
+        let world = project(&[lists, ("Makefile", makefile)]);
+        let plan = world.frites(["judge", "-n", "--json"]).json();
+        let commands = plan["commands"].as_array().unwrap().iter();
+        commands.map(|c| c["command"].to_string().replace('"', "")).collect::<Vec<_>>()
+    };
+    let own = test_of("test:\n\t./own_test\n");
+    assert!(own[0].contains("cmake -S . -B build -DA_BUILD_TESTS=ON"), "{own:?}");
+    assert!(own[1].starts_with("[ctest,"), "{own:?}");
+    assert_eq!(test_of("test:\n\tcmake -B out && ctest --test-dir out\n"), ["[make,test]"]);
+}
+
+#[test]
+fn autotools_are_configured_and_their_own_target_tests() {
+    for (makefile, target) in [("test:\n\ttrue\n", "test"), ("TESTS = a\n", "check")] {
+        let world = project(&[("configure.ac", "AC_INIT\n"), ("Makefile.am", makefile)]);
+        let plan = world.frites(["judge", "-n", "--json"]).json();
+        assert_eq!(plan["commands"][0]["command"], "autoreconf -fi && ./configure && make");
+        assert_eq!(plan["commands"][1]["command"], serde_json::json!(["make", target]));
+    }
+}
+
+#[test]
+fn commands_of_ci_come_from_the_base_and_are_shown_where_ours_differ() {
+    let ci = |line: &str| format!("jobs:\n  a:\n    steps:\n      - run: {line}\n");
+    let files = [
+        ("go.mod", "module a\n"),
+        ("Makefile", "test:\n\ttrue\n"),
+        (".github/workflows/ci.yml", &ci("go test -race ./... && make test-slow")),
+    ];
+    let world = project(&files);
+    world.attempts(&[&format!(
+        "mkdir -p .github/workflows; echo '{}' > .github/workflows/ci.yml",
+        ci("make test")
+    )]);
+    for run in ["1", "2"] {
+        let plan = world.frites(["judge", "-n", run]).out();
+        assert!(plan.contains("\ntest: `go test ./...`, from go.mod\n"), "{plan}");
+        let other =
+            "passed over: test `make test-slow`, from .github/workflows/ci.yml: CI runs it\n";
+        assert!(plan.contains(other), "{plan}");
+        let first = "from Makefile: go.mod comes first, because CI runs it\n";
+        assert!(plan.contains(first), "{plan}");
+    }
+}
+
+#[test]
+fn script_that_ci_tests_by_is_the_test_where_nothing_else_is() {
+    let ci =
+        "jobs:\n  a:\n    steps:\n      - run: ./test/run --all\n      - run: ./missing-test\n";
+    let world = project(&[(".github/workflows/ci.yml", ci), ("test/run", "#!/bin/sh\n")]);
+    let plan = world.frites(["judge", "-n"]).out();
+    let line = "test: `./test/run --all`, from .github/workflows/ci.yml\n";
+    assert!(plan.contains(line), "{plan}");
+}
+
+#[test]
+fn lint_that_is_not_installed_and_that_no_ci_names_is_left_out() {
+    let ci = (".gitlab-ci.yml", "lint:\n  script: golangci-lint run\n");
+    let files = [("go.mod", "module a\n"), (".golangci.yml", ""), ("README", "")];
+    let words = "lint `golangci-lint run`, from .golangci.yml";
+    let mut world = project(&files);
+    stand_in(&mut world, "go");
+    let plan = world.frites(["judge", "-n"]).expect(0).out();
+    let reason = "it is not installed, and no CI file names it";
+    assert!(plan.contains(&format!("passed over: {words}: {reason}\n")), "{plan}");
+    world.frites(["judge"]).expect(0);
+    let mut world = project(&[files[0], files[1], ci]);
+    stand_in(&mut world, "go");
+    world
+        .frites(["judge"])
+        .refuses(128, "the lint command cannot run: 'golangci-lint' is not on PATH");
+}
+
+#[test]
+fn package_below_src_is_tested_from_the_checkout() {
+    let pyproject = "[project]\nname = \"a\"\n[project.optional-dependencies]\ntests = [\"b\"]\n\
+                     [dependency-groups]\ndev = [\"c\"]\n[tool.pytest.ini_options]\n";
+    let files = [("pyproject.toml", pyproject), ("src/a/__init__.py", ""), ("tests/test_a.py", "")];
+    let setup = |files: &[File<'_>]| {
+        let world = project(files);
+        let plan = world.frites(["judge", "-n", "--json"]).json();
+        assert_eq!(plan["commands"][1]["command"][0], ".venv/bin/python");
+        plan["commands"][0]["command"].as_str().unwrap().to_owned()
+    };
+    let own = setup(&files);
+    assert!(own.ends_with("pip install -e '.[tests]' --group dev pytest"), "{own}");
+    let ci = "jobs:\n  a:\n    steps:\n      - run: pip install -r ci.txt\n      - run: pytest\n  \
+              b:\n    steps:\n      - run: pip install docs\n";
+    for (line, expected) in [
+        ("pip install -r ci.txt", "-r ci.txt && .venv/bin/python -m pip install -e ."),
+        ("pip install -e .[x] c", "-e '.[x]' c"),
+    ] {
+        let ci = ci.replace("pip install -r ci.txt", line);
+        let of_ci =
+            setup(&[files[0], files[1], files[2], (".github/workflows/ci.yml", ci.as_str())]);
+        assert!(
+            of_ci.ends_with(&format!("-U pip && .venv/bin/python -m pip install {expected}")),
+            "{of_ci}"
+        );
+    }
+}
+
+#[test]
+fn missing_program_of_a_test_is_fatal_and_names_the_next_test() {
+    let mut world = project(&[("mix.exs", ""), ("Makefile", "test:\n\t@test -e attempt.txt\n")]);
+    // Only what make and git need.
+    let bin = world.home().join("few");
+    fs::create_dir(&bin).unwrap();
+    for program in ["git", "sh", "make"] {
+        let found = world.sh(&world.repo, &format!("command -v {program}")).expect(0).out();
+        std::os::unix::fs::symlink(found.trim(), bin.join(program)).unwrap();
+    }
+    let ours = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().display();
+    world.set_env("PATH", format!("{}:{ours}", bin.display()));
+    let answer = world.frites(["judge"]).refuses(128, "'mix' is not on PATH");
+    let hint = "hint: Makefile shows another test: `--test 'make test'`\n";
+    assert!(answer.stderr.contains(hint), "{}", answer.stderr);
+    world.frites(["judge", "--test", "make test"]).expect(0);
+}
+
+#[test]
+fn run_says_in_one_line_what_was_passed_over() {
+    let ci = "jobs:\n  a:\n    steps:\n      - run: make test-slow\n";
+    let files = [("Makefile", "test:\n\t@test -e attempt.txt\n"), (".github/workflows/ci.yml", ci)];
+    let world = project(&files);
+    let words = ["run", "-n", "1", "--", "sh", "-c", "echo x > attempt.txt"];
+    let told = world.frites(words).expect(0).stderr;
+    let line =
+        "passed over: 1 command, CI runs `make test-slow`; `git frites judge -n` lists all\n";
+    assert!(told.contains(line), "{told}");
+}
+
+#[test]
+fn setup_of_the_oracle_prepares_checkouts_for_judging_alone() {
+    let world = project(&[("Makefile", "test:\n\t@test -e attempt.txt && test -e prepared\n")]);
+    world.git(["config", "frites.spawn.setup", "touch spawned"]);
+    world.git(["config", "frites.oracle.setup", "test ! -e spawned && touch prepared"]);
+    let plan = world.frites(["judge", "-n"]).expect(0).out();
+    assert!(plan.contains("\nsetup: `test ! -e spawned && touch prepared`, from "), "{plan}");
+    world.frites(["judge"]).expect(0);
+    world.attempts(&["test -e spawned && test ! -e prepared && echo x > attempt.txt"]);
+    world.frites(["judge", "2"]).expect(0);
+    // The empty text is none.
+    world.git(["config", "frites.oracle.setup", ""]);
+    assert!(world.frites(["judge", "-n"]).expect(0).out().contains("\nsetup: none\n"));
 }

@@ -7,7 +7,7 @@ use crate::model::run::Run;
 use crate::ops::judge::plan::OraclePlan;
 use crate::ops::judge::{self, modules, unseeded};
 use crate::ops::session::Session;
-use crate::oracle::{self, ResolvedOracle, programs};
+use crate::oracle::{self, ResolvedOracle};
 use crate::store::select::Matching;
 use crate::ui::{json, table};
 
@@ -45,7 +45,7 @@ pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
     }
     let commands = &plan.planned.oracle.commands;
     unseeded::hint(session, &base, commands)?;
-    programs::require_programs(commands)?;
+    plan.planned.oracle.require_programs()?;
     modules::require(session, &base, &plan.planned.oracle)?;
     if commands.is_empty() {
         session.ui.hint("name a test with `--test CMD`, or oracle.test in .frites.toml");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::commands::note_left_out;
+use crate::ecosystems::detect::CI_RUNS;
 use crate::error::{Error, Result};
 use crate::model::count::count;
 use crate::model::name::Name;
@@ -14,7 +15,7 @@ use crate::ops::session::Session;
 use crate::ops::spawn::attempt::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::oracle::{ResolvedOracle, programs};
-use crate::ui::table;
+use crate::ui::{Ui, table};
 
 /// The most names of seeds that are shown.
 const SEEDS: usize = 3;
@@ -80,6 +81,7 @@ pub fn check(
         ui.warn("no test was detected: a pass of these commands verifies nothing; name one with `--test CMD`");
     }
     note_left_out(ui, &oracle);
+    note_not_taken(ui, &oracle);
     warn_of_new_scripts(session, base, &oracle)?;
     note_seeds(session, base, &oracle)?;
     Ok(oracle)
@@ -109,6 +111,19 @@ fn attempt_programs(commands: &[(Name, CandidateCommand)]) -> String {
 fn command_lines(commands: &[(Name, CandidateCommand)]) -> BTreeMap<&Name, String> {
     let agents = commands.iter().filter_map(|(_, c)| Some((c.agent.as_ref()?, c.line())));
     agents.collect()
+}
+
+/// Says in one line what detection did not take, and first of all what CI runs.
+fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
+    let all = || oracle.not_taken.iter().filter_map(|other| Some((other.command.as_ref()?, other)));
+    let of_ci = all().find(|(_, other)| other.reason == CI_RUNS);
+    let Some((command, other)) = of_ci.or_else(|| all().next()) else { return };
+    let who = if other.reason == CI_RUNS { "CI runs" } else { "such as" };
+    ui.note(format!(
+        "passed over: {}, {who} `{}`; `git frites judge -n` lists all",
+        count(all().count(), "command"),
+        table::printable(&command.command.to_string()),
+    ));
 }
 
 /// Warns of a script that the first command starts and that the base does not have: it is no

@@ -124,6 +124,7 @@ use DefaultValue::{Is, Unset};
 
 // A new key is one new line: constant, type, name, default, description.
 keys! {
+    ORACLE_SETUP: Option<CommandLine> = "oracle.setup", Unset("spawn.setup, or else found in the base's files", "'npm ci --offline'"), "The command that prepares each checkout for judging; worktrees are left as they are.";
     ORACLE_BUILD: Option<CommandLine> = "oracle.build", Unset("found in the base's files", "'make'"), "The command that builds the project.";
     ORACLE_LINT: Option<CommandLine> = "oracle.lint", Unset("found in the base's files", "'make lint'"), "The command that lints the project.";
     ORACLE_TEST: Option<CommandLine> = "oracle.test", Unset("found in the base's files", "['make', 'test']"), "The command that runs the tests.";

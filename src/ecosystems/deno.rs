@@ -1,14 +1,14 @@
 //! Deno. Its tests look as [`javascript`](crate::ecosystems::javascript) says.
 use crate::ecosystems::ecosystem::{Download, Ecosystem};
 use crate::ecosystems::manifest::{PutBackPart, json_members};
-use crate::ecosystems::project::{RootFiles, command};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// Deno.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[deno],
+    detectors: &[Detector { evidence: Evidence::Settings, find: deno }],
     lock_files: &["deno.lock"],
     manifest: |name| {
         if MANIFESTS.contains(&name) { Some(deno_part as PutBackPart) } else { None }

@@ -1,43 +1,187 @@
 //! Detection of the project's own commands in the base's files, when nobody named any.
 //!
-//! The first detector that finds a test decides alone; if none does, the first that finds any
-//! command. A command is only taken where the project's files show that it is in use. A file that cannot be parsed is an error, because
-//! nobody can say which commands it would have shown.
+//! Each detector proposes commands that belong together. One order ranks the proposals: those with a
+//! test, those whose test the project's CI runs, those that files show best, and those of the language
+//! with most source. The first proposal is taken whole. A file that cannot be parsed is an error,
+//! because nobody can say which commands it would have shown, unless a proposal before it is taken.
+use std::cmp::Reverse;
+use std::fmt;
+
 use crate::ecosystems::ALL;
-use crate::ecosystems::project::RootFiles;
-use crate::error::Result;
+use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::languages::is_hidden_or_installed;
+use crate::ecosystems::project::{Evidence, RootFiles};
+use crate::error::{Error, Result};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
-use crate::model::oracle::OracleCommand;
+use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::Stage;
+use crate::process;
 
-/// All commands that a commit's files show, by the detectors that find any, in their order; or why a
-/// detector could not read its files. [`detect_commands`] takes those of one of them.
-pub fn detect_all(repo: &Repo, commit: &Oid) -> Result<Vec<Result<Vec<OracleCommand>>>> {
-    let files = RootFiles::of_commit(repo, commit)?;
-    let detectors = ALL.iter().flat_map(|ecosystem| ecosystem.detectors);
-    let found = detectors.map(|detector| detector(&files));
-    Ok(found.filter(|found| found.as_ref().map_or(true, |all| !all.is_empty())).collect())
+/// The commands that a commit's files show.
+#[derive(Debug, Default)]
+pub struct Detected {
+    /// Those to run, in the order of their stages.
+    pub commands: Vec<OracleCommand>,
+    /// The others, with the reasons.
+    pub passed_over: Vec<PassedOver>,
 }
 
-/// The commands that a commit's files show, in the order of their stages; none if no detector
-/// finds a command.
-pub fn detect_commands(repo: &Repo, commit: &Oid) -> Result<Vec<OracleCommand>> {
-    let files = RootFiles::of_commit(repo, commit)?;
-    let mut without_test = Vec::new();
-    for detector in ALL.iter().flat_map(|ecosystem| ecosystem.detectors) {
-        let mut found = match detector(&files) {
-            // What cannot be read matters only as long as nothing else is found.
-            Err(_) if !without_test.is_empty() => continue,
-            found => found?,
-        };
-        found.sort_by_key(|c| c.stage);
-        if found.iter().any(|c| c.stage == Stage::Test) {
-            return Ok(found);
-        }
-        if without_test.is_empty() && found.iter().any(|c| c.stage != Stage::Setup) {
-            without_test = found;
+/// A command that does not run, although it is configured or the base's files show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PassedOver {
+    /// The command; none if its file could not be read.
+    pub command: Option<OracleCommand>,
+    /// The reason.
+    pub reason: String,
+}
+
+impl fmt::Display for PassedOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reason = &self.reason;
+        match &self.command {
+            Some(c) => {
+                write!(f, "passed over: {} `{}`, from {}: {reason}", c.stage, c.command, c.source)
+            }
+            None => write!(f, "passed over: {reason}"),
         }
     }
-    Ok(without_test)
 }
+
+/// Commands that belong together, and what speaks for them.
+struct Proposal {
+    commands: Vec<OracleCommand>,
+    evidence: Evidence,
+    /// True if CI runs its test.
+    is_in_ci: bool,
+    /// The number of source files of its language.
+    sources: usize,
+    /// Its place among all detectors.
+    place: usize,
+}
+
+impl Proposal {
+    fn command(&self, stage: Stage) -> Option<&OracleCommand> {
+        self.commands.iter().find(|command| command.stage == stage)
+    }
+
+    fn tests(&self) -> bool {
+        self.command(Stage::Test).is_some()
+    }
+}
+
+/// The commands that a commit's files show: those to run, and the others. None if no file shows any.
+pub fn detect(repo: &Repo, commit: &Oid) -> Result<Detected> {
+    let files = RootFiles::of_commit(repo, commit)?;
+    let mut proposals = Vec::new();
+    let mut failures: Vec<(usize, Error)> = Vec::new();
+    let detectors = ALL.iter().flat_map(|e| e.detectors.iter().map(move |d| (*e, d)));
+    for (place, (ecosystem, detector)) in detectors.enumerate() {
+        match (detector.find)(&files) {
+            Ok(mut commands) => {
+                commands.sort_by_key(|c| c.stage);
+                if commands.iter().any(|c| c.stage != Stage::Setup) {
+                    let test = commands.iter().find(|c| c.stage == Stage::Test);
+                    let is_in_ci = test.is_some_and(|test| files.ci().runs(test));
+                    let evidence = detector.evidence;
+                    let sources = sources_of(ecosystem, &files);
+                    proposals.push(Proposal { commands, evidence, is_in_ci, sources, place });
+                }
+            }
+            Err(error) => failures.push((place, error)),
+        }
+    }
+    proposals.extend(script_of_ci(&files, &proposals));
+    proposals
+        .sort_by_key(|p| Reverse((p.tests(), p.is_in_ci, p.evidence, p.sources, Reverse(p.place))));
+    let first = proposals.first().map(|p| p.place);
+    if let Some(at) =
+        failures.iter().position(|(place, _)| first.is_none_or(|first| *place < first))
+    {
+        return Err(failures.swap_remove(at).1);
+    }
+    let unreadable = failures.into_iter().map(|(_, error)| error.message);
+    let mut found = choose(&files, proposals);
+    found.passed_over.extend(unreadable.map(|reason| PassedOver { command: None, reason }));
+    Ok(found)
+}
+
+/// The number of source files of an ecosystem that lie where people write them.
+fn sources_of(ecosystem: &Ecosystem, files: &RootFiles<'_>) -> usize {
+    let all = [ecosystem.extensions, ecosystem.other_extensions].concat();
+    let is_source = |path: &str| path.rsplit_once('.').is_some_and(|(_, end)| all.contains(&end));
+    let is_own = |path: &&String| is_source(path) && !is_hidden_or_installed(path);
+    files.paths().iter().filter(is_own).count()
+}
+
+/// A script of the project that CI tests by, if no proposal has a test.
+fn script_of_ci(files: &RootFiles<'_>, proposals: &[Proposal]) -> Option<Proposal> {
+    if proposals.iter().any(Proposal::tests) {
+        return None;
+    }
+    let is_tracked = |command: &OracleCommand| match &command.command {
+        CommandLine::Argv(words) => words.first().is_some_and(|program| {
+            let path = program.strip_prefix("./").unwrap_or(program);
+            program.contains('/') && files.paths().iter().any(|tracked| tracked == path)
+        }),
+        CommandLine::Shell(_) => false,
+    };
+    let script = files.ci().other_tests(None).into_iter().find(is_tracked)?;
+    let mut commands: Vec<OracleCommand> =
+        proposals.first().map(|proposal| proposal.commands.clone()).unwrap_or_default();
+    commands.push(script);
+    let evidence = Evidence::Recipe;
+    Some(Proposal { commands, evidence, is_in_ci: true, sources: 0, place: usize::MAX })
+}
+
+/// Takes the first proposal, with a lint of the author's recipes if it has none.
+fn choose(files: &RootFiles<'_>, proposals: Vec<Proposal>) -> Detected {
+    let mut found = Detected::default();
+    let mut rest = proposals.into_iter();
+    let Some(first) = rest.next() else { return found };
+    let others: Vec<Proposal> = rest.collect();
+    found.commands = first.commands.clone();
+    let recipes = others.iter().filter(|other| other.evidence == Evidence::Recipe);
+    let lint = recipes.filter_map(|other| other.command(Stage::Lint)).next();
+    if first.command(Stage::Lint).is_none()
+        && let Some(lint) = lint
+    {
+        found.commands.push(lint.clone());
+        found.commands.sort_by_key(|c| c.stage);
+    }
+    let is_missing = |command: &OracleCommand| {
+        let program = command.command.argv().first().cloned().unwrap_or_default();
+        let name = program.to_string_lossy();
+        command.stage == Stage::Lint && !process::on_path(&program) && !files.ci().names(&name)
+    };
+    let (missing, commands): (Vec<_>, Vec<_>) = found.commands.into_iter().partition(is_missing);
+    found.commands = commands;
+    found.passed_over.extend(missing.into_iter().map(|command| PassedOver {
+        command: Some(command),
+        reason: "it is not installed, and no CI file names it".to_owned(),
+    }));
+    let shown = first.commands.iter().find(|c| c.stage != Stage::Setup).map(|c| &c.source);
+    for other in &others {
+        let why = match () {
+            () if first.is_in_ci && !other.is_in_ci => "comes first, because CI runs it",
+            () if first.tests() => "comes first and has a test",
+            () => "comes first",
+        };
+        let reason = format!("{} {why}", shown.map_or("", String::as_str));
+        let commands = other.commands.iter().filter(|c| !found.commands.contains(c));
+        let passed_over = commands.map(|c| (Some(c.clone()), reason.clone()));
+        found
+            .passed_over
+            .extend(passed_over.map(|(command, reason)| PassedOver { command, reason }));
+    }
+    let test = first.command(Stage::Test);
+    let of_ci = files.ci().other_tests(test).into_iter();
+    let of_ci = of_ci.filter(|command| !found.commands.contains(command));
+    found.passed_over.extend(
+        of_ci.map(|command| PassedOver { command: Some(command), reason: CI_RUNS.to_owned() }),
+    );
+    found
+}
+
+/// The reason why a command is shown that CI runs and git-frites does not.
+pub const CI_RUNS: &str = "CI runs it";

@@ -1,14 +1,14 @@
 //! .NET: C#, F# and Visual Basic.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{PutBackPart, line_hunks};
-use crate::ecosystems::project::{RootFiles, command, unreadable};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, unreadable};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// .NET.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[solution],
+    detectors: &[Detector { evidence: Evidence::Settings, find: solution }],
     extensions: &["cs", "fs", "vb"],
     is_source_if_new: |file| file.has_its_language(),
     other_extensions: &["cshtml", "razor", "xaml"],
@@ -35,13 +35,18 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The one solution or project in the root; the formatter if there is an `.editorconfig`.
+/// The one solution or project in the root, or the one solution one directory below; the formatter if there is an `.editorconfig`.
 fn solution(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let kinds = [".slnx", ".sln", ".csproj", ".fsproj", ".vbproj"];
-    let Some(all) = kinds.map(|end| files.ending(end)).into_iter().find(|found| !found.is_empty())
-    else {
-        return Ok(Vec::new());
+    let at_depth = |depth: usize| {
+        let of_kind = |end: &str| -> Vec<&str> {
+            let is_there = |path: &&str| path.ends_with(end) && path.matches('/').count() == depth;
+            files.paths().iter().map(String::as_str).filter(is_there).collect()
+        };
+        kinds.map(of_kind).into_iter().find(|found| !found.is_empty())
     };
+    let below = || at_depth(1).filter(|found| found[0].contains(".sln"));
+    let Some(all) = at_depth(0).or_else(below) else { return Ok(Vec::new()) };
     let [name] = all[..] else {
         return Err(unreadable(
             all[0],

@@ -1,14 +1,14 @@
 //! Elixir: Mix.
 use crate::ecosystems::ecosystem::{Ecosystem, is_in};
 use crate::ecosystems::manifest::{PutBackPart, all_but_sections};
-use crate::ecosystems::project::{RootFiles, command};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// Elixir.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[mix],
+    detectors: &[Detector { evidence: Evidence::Settings, find: mix }],
     extensions: &["ex", "exs"],
     other_extensions: &["eex", "heex", "leex"],
     is_source_if_new: |file| file.has_its_language(),
@@ -37,6 +37,10 @@ fn mix(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     ];
     if files.has(".formatter.exs") {
         found.push(command(Stage::Lint, &["mix", "format", "--check-formatted"], ".formatter.exs"));
+    }
+    let text = files.text("mix.exs")?.unwrap_or_default();
+    if !files.has("mix.lock") && text.contains("deps:") {
+        found.push(command(Stage::Setup, &["mix", "deps.get"], "mix.exs (no lock file)"));
     }
     if files.has("mix.lock") {
         found.push(command(Stage::Setup, &["mix", "deps.get", "--check-locked"], "mix.lock"));

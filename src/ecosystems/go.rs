@@ -1,14 +1,14 @@
 //! Go.
 use crate::ecosystems::ecosystem::{Download, Ecosystem};
 use crate::ecosystems::manifest::{PutBackPart, line_hunks};
-use crate::ecosystems::project::{RootFiles, command};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// Go.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[go_module],
+    detectors: &[Detector { evidence: Evidence::Settings, find: go_module }],
     extensions: &["go"],
     is_source_if_new: |file| file.has_its_language(),
     project_files: &["go.work"],
@@ -27,14 +27,19 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// Builds, vets and tests all packages of the module.
+/// Builds, lints and tests all packages of the module.
 fn go_module(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     if !files.has("go.mod") {
         return Ok(Vec::new());
     }
+    let configs = [".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"];
+    let lint = match files.first(&configs) {
+        Some(config) => command(Stage::Lint, &["golangci-lint", "run"], config),
+        None => command(Stage::Lint, &["go", "vet", "./..."], "go.mod"),
+    };
     Ok(vec![
         command(Stage::Build, &["go", "build", "./..."], "go.mod"),
-        command(Stage::Lint, &["go", "vet", "./..."], "go.mod"),
+        lint,
         command(Stage::Test, &["go", "test", "./..."], "go.mod"),
     ])
 }

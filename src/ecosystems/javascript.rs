@@ -1,7 +1,7 @@
 //! JavaScript and TypeScript: package.json with npm, pnpm, yarn or bun.
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
 use crate::ecosystems::manifest::{PutBackPart, json_members};
-use crate::ecosystems::project::{RootFiles, command, unreadable};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs, unreadable};
 use crate::ecosystems::recipe::Recipe;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -9,7 +9,7 @@ use crate::model::outcome::Stage;
 
 /// JavaScript and TypeScript, whatever runs them.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[package_json],
+    detectors: &[Detector { evidence: Evidence::Settings, find: package_json }],
     installed: &[InstalledDirectory {
         directory: "node_modules",
         manifests: &["package.json"],
@@ -119,7 +119,7 @@ const LOCK_FILES: [(&str, &str); 6] = [
     ("npm", "npm-shrinkwrap.json"),
 ];
 
-/// The scripts `build`, `lint` and `test`, by the package manager that `packageManager` or a lock
+/// The scripts `build`, `lint` (or one that only checks) and `test`, by the package manager that `packageManager` or a lock
 /// file names. A checkout has no `node_modules`, so the setup installs the locked packages: those of
 /// the project, or of the members of its workspace, which may have dependencies where it has none.
 fn package_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
@@ -138,23 +138,34 @@ fn package_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
             return Err(unreadable("package.json", &format!("unknown packageManager '{other}'")));
         }
         (None, Some((manager, lock))) => (*manager, format!(" ({manager} by {lock})")),
-        (None, None) => ("npm", String::new()),
+        (None, None) => {
+            let others = ["pnpm", "yarn", "bun"];
+            let in_ci = |name: &&str| files.ci().install(name, &["install", "i"]).is_some();
+            (others.into_iter().find(in_ci).unwrap_or("npm"), String::new())
+        }
     };
     let mut found = Vec::new();
     for stage in [Stage::Build, Stage::Lint, Stage::Test] {
-        let Some(script) = package["scripts"][stage.as_str()].as_str() else { continue };
-        // `npm init` writes this script into a project without tests.
-        if script.contains("no test specified") {
-            continue;
+        let checking = format!("{stage}:check");
+        let text = |name: &str| package["scripts"][name].as_str().unwrap_or_default();
+        // `npm init` writes such a test into a project without tests.
+        let is_meant = |name: &&str| {
+            let script = text(name);
+            let is_none = script.is_empty() || script.contains("no test specified");
+            !is_none && (stage != Stage::Lint || !repairs(script))
+        };
+        let names = [checking.as_str(), stage.as_str()];
+        let names = if stage == Stage::Lint { &names[..] } else { &names[1..] };
+        if let Some(name) = names.iter().copied().find(is_meant) {
+            found.push(command(stage, &[manager, "run", name], format!("package.json{why}")));
         }
-        let source = format!("package.json{why}");
-        found.push(command(stage, &[manager, "run", stage.as_str()], source));
     }
     let has_members = !package["workspaces"].is_null() || files.has("pnpm-workspace.yaml");
-    if let Some((_, lock)) = locked
-        && (has_members || has_dependencies(&package))
-    {
-        found.push(command(Stage::Setup, install_command(manager, files)?, *lock));
+    if has_members || has_dependencies(&package) {
+        found.push(match locked {
+            Some((_, lock)) => command(Stage::Setup, install_command(manager, files)?, *lock),
+            None => unlocked_install(manager, files),
+        });
     }
     Ok(found)
 }
@@ -163,6 +174,14 @@ fn has_dependencies(package: &serde_json::Value) -> bool {
     ["dependencies", "devDependencies"]
         .iter()
         .any(|key| package[key].as_object().is_some_and(|packages| !packages.is_empty()))
+}
+
+/// The command that installs packages that no lock file names: as CI does, or the plain one.
+fn unlocked_install(manager: &str, files: &RootFiles<'_>) -> OracleCommand {
+    let words = files.ci().install(manager, &["install", "i"]);
+    let words = words.unwrap_or_else(|| vec![manager.to_owned(), "install".to_owned()]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    command(Stage::Setup, &words, "package.json (no lock file)")
 }
 
 /// The command that installs exactly the packages of the lock file.

@@ -1,13 +1,13 @@
 //! just: the recipes of a justfile.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::project::{RootFiles, recipe_commands};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands};
 use crate::ecosystems::recipe::{indented_recipes, joined_lines};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 
 /// just.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[justfile],
+    detectors: &[Detector { evidence: Evidence::Recipe, find: justfile }],
     decisive_files: &JUSTFILES,
     recipe_files: &JUSTFILES,
     recipe_runners: &["just"],

@@ -2,14 +2,17 @@
 //! any.
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
 use crate::ecosystems::manifest::all_but_sections;
-use crate::ecosystems::project::{RootFiles, command};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// The languages of the Java virtual machine.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[maven, gradle],
+    detectors: &[
+        Detector { evidence: Evidence::Settings, find: maven },
+        Detector { evidence: Evidence::Settings, find: gradle },
+    ],
     extensions: &["java", "kt", "kts", "groovy", "scala"],
     project_files: &["build.sbt", "settings.gradle", "settings.gradle.kts"],
     lock_files: &["gradle.lockfile"],

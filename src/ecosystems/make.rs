@@ -3,14 +3,14 @@ use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
-use crate::ecosystems::project::{RootFiles, recipe_commands};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands};
 use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 
 /// Make.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[makefile],
+    detectors: &[Detector { evidence: Evidence::Recipe, find: makefile }],
     manifest: |name| {
         let is_makefile = MAKEFILES.contains(&name) || name.ends_with(".mk");
         if is_makefile { Some(makefile_part as PutBackPart) } else { None }
@@ -24,11 +24,32 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 /// The names of a Makefile, in the order in which GNU make looks for them.
 pub const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-/// The targets that [`recipe_commands`] names.
+/// The targets that [`recipe_commands`] names, also those of a Makefile to which this one hands every
+/// target on.
 fn makefile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(name) = files.first(&MAKEFILES) else { return Ok(Vec::new()) };
     let text = files.text(name)?.unwrap_or_default();
-    Ok(recipe_commands("make", &targets(&text), name))
+    let mut all = text.clone();
+    if let Some(directory) = forwards_to(&text) {
+        for name in MAKEFILES {
+            all.push_str(&files.text(&format!("{directory}/{name}"))?.unwrap_or_default());
+        }
+    }
+    Ok(recipe_commands("make", &targets(&all), name))
+}
+
+/// The directory in which a rule for every target runs make.
+fn forwards_to(makefile: &str) -> Option<String> {
+    let lines = joined_lines(makefile);
+    let at =
+        lines.iter().position(|line| line.starts_with(".DEFAULT:") || line.starts_with("%:"))?;
+    let recipe = lines[at + 1..].iter().take_while(|line| line.starts_with('\t'));
+    let words: Vec<&str> =
+        recipe.flat_map(|line| line.split(&[' ', '\t', ';', '&', '@'][..])).collect();
+    let after = words.windows(2).find(|pair| ["cd", "-C"].contains(&pair[0]))?;
+    let directory = after[1].trim_matches('/');
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    directory.chars().all(is_plain).then(|| directory.to_owned())
 }
 
 /// The explicit targets of a Makefile.

@@ -5,6 +5,7 @@
 //! `mod` line, and one line in [`ALL`].
 pub mod base_project;
 mod ci;
+mod ci_steps;
 mod dart;
 mod deno;
 pub mod detect;
@@ -36,8 +37,10 @@ mod run_files;
 mod rust;
 pub mod scripts;
 mod shell;
+mod swift;
 mod task;
 pub mod touched;
+mod zig;
 
 pub use crate::ecosystems::ecosystem::InstalledDirectory;
 
@@ -62,6 +65,8 @@ const ALL: &[&Ecosystem] = &[
     &perl::ECOSYSTEM,
     &php::ECOSYSTEM,
     &dart::ECOSYSTEM,
+    &swift::ECOSYSTEM,
+    &zig::ECOSYSTEM,
     &shell::ECOSYSTEM,
     &other_languages::ECOSYSTEM,
     &ci::ECOSYSTEM,

@@ -1,16 +1,22 @@
-//! C and C++: CMake, with presets or without, and Bazel.
+//! C and C++: CMake, with presets or without, the autotools, and Bazel.
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
 use crate::ecosystems::manifest::line_hunks;
-use crate::ecosystems::project::{RootFiles, command};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::error::Result;
-use crate::model::oracle::{CommandLine, OracleCommand};
+use crate::model::oracle::{OracleCommand, shell_quoted};
 use crate::model::outcome::Stage;
 
 /// C and C++, and the build tools that are theirs first of all.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[cmake_presets, bazel, plain_cmake],
+    detectors: &[
+        Detector { evidence: Evidence::Settings, find: cmake_presets },
+        Detector { evidence: Evidence::Settings, find: plain_cmake },
+        Detector { evidence: Evidence::Names, find: wrapped_cmake },
+        Detector { evidence: Evidence::Settings, find: autotools },
+        Detector { evidence: Evidence::Settings, find: bazel },
+    ],
     extensions: &["c", "cc", "cpp", "cxx", "h", "hpp", "hh", "hxx", "inl", "ipp", "m", "mm", "cu"],
     other_extensions: &["s", "S", "asm", "l", "y"],
     is_source_if_new: |file| file.is_beside_its_language(),
@@ -51,6 +57,9 @@ const STANDARD_HEADERS: [&str; 20] = [
     "time",
 ];
 
+/// The most files with rules of Bazel's that are looked at.
+const MOST_BUILD_FILES: usize = 1_000;
+
 const PRESETS: &str = "CMakePresets.json";
 
 /// The first visible configure preset, with the build preset and the test preset that belong to
@@ -73,40 +82,84 @@ fn cmake_presets(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
         shell_quoted(configure),
         shell_quoted(build)
     );
-    let mut found = vec![OracleCommand {
-        stage: Stage::Build,
-        command: CommandLine::Shell(line),
-        source: PRESETS.to_owned(),
-    }];
+    let mut found = vec![shell_command(Stage::Build, line, PRESETS)];
     if let Some(test) = preset_name(&presets, "testPresets", belongs) {
         found.push(command(Stage::Test, &["ctest", "--preset", test], PRESETS));
     }
     Ok(found)
 }
 
-/// Configures and builds in a directory that the base does not have, and runs the tests there if the
-/// project defines any. A project with recipes knows better how it is built.
+/// CMake where no recipe of the project calls it.
 fn plain_cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    if recipes_call_cmake(files)? { Ok(Vec::new()) } else { cmake(files) }
+}
+
+/// CMake where the project's own recipes call it: they know better how.
+fn wrapped_cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    if recipes_call_cmake(files)? { cmake(files) } else { Ok(Vec::new()) }
+}
+
+fn recipes_call_cmake(files: &RootFiles<'_>) -> Result<bool> {
+    for recipes in ["Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".justfile"] {
+        let text = files.text(recipes)?.unwrap_or_default();
+        if ["cmake ", "ctest", "$(CMAKE)"].iter().any(|program| text.contains(program)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Configures and builds in a directory that the base does not have, and runs the tests there if the
+/// project defines any. Options that build tests and are off by themselves are switched on.
+fn cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     const LISTS: &str = "CMakeLists.txt";
     let Some(text) = files.text(LISTS)? else { return Ok(Vec::new()) };
     let directories = ["build", "cmake-build", "build-frites"];
     let free = directories.into_iter().find(|name| !files.has(name) && !files.has_directory(name));
     let Some(directory) = free else { return Ok(Vec::new()) };
-    if files.has_recipes() {
-        return Ok(Vec::new());
-    }
-    let line = format!("cmake -S . -B {directory} && cmake --build {directory}");
-    let mut found = vec![OracleCommand {
-        stage: Stage::Build,
-        command: CommandLine::Shell(line),
-        source: LISTS.to_owned(),
-    }];
+    let options: String = text
+        .lines()
+        .filter_map(test_option_that_is_off)
+        .map(|name| format!(" -D{name}=ON"))
+        .collect();
+    let line = format!("cmake -S . -B {directory}{options} && cmake --build {directory}");
+    let mut found = vec![shell_command(Stage::Build, line, LISTS)];
     let lower = text.to_ascii_lowercase();
     if ["enable_testing", "include(ctest)", "add_test"].iter().any(|call| lower.contains(call)) {
         let words = ["ctest", "--test-dir", directory, "--no-tests=error", "--output-on-failure"];
-        found.push(command(Stage::Test, &words, LISTS));
+        let report = ["--output-junit", "Testing/Temporary/report.xml"];
+        found.push(command(Stage::Test, &[&words[..], &report].concat(), LISTS));
     }
     Ok(found)
+}
+
+/// The name of an option such as `option(ABC_BUILD_TESTS "Build the tests" OFF)`.
+fn test_option_that_is_off(line: &str) -> Option<&str> {
+    let (call, rest) = line.trim().split_once('(')?;
+    let name = rest.split_whitespace().next()?;
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let builds_tests =
+        name.ends_with("_TESTS") || name.ends_with("_TESTING") || name.ends_with("_TEST");
+    let is_off = rest.trim_end().trim_end_matches(')').trim_end().ends_with("OFF");
+    let is_meant = call.eq_ignore_ascii_case("option") && is_name && builds_tests && is_off;
+    is_meant.then_some(name)
+}
+
+/// `./configure` and make, with the author's target `test` or else the `check` of Automake.
+fn autotools(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    const SETTINGS: &str = "configure.ac";
+    let Some(makefile) = files.text("Makefile.am")? else { return Ok(Vec::new()) };
+    if !files.has(SETTINGS) {
+        return Ok(Vec::new());
+    }
+    let configure =
+        if files.has("configure") { "./configure" } else { "autoreconf -fi && ./configure" };
+    let has_test = makefile.lines().any(|line| line.starts_with("test:"));
+    let target = if has_test { "test" } else { "check" };
+    Ok(vec![
+        shell_command(Stage::Build, format!("{configure} && make"), SETTINGS),
+        command(Stage::Test, &["make", target], "Makefile.am"),
+    ])
 }
 
 /// The name of the first visible preset of a kind for which `accept` is true.
@@ -122,15 +175,17 @@ fn preset_name<'p>(
     preset["name"].as_str()
 }
 
-fn shell_quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-/// All targets. No server, because it would outlive the command.
+/// All targets, if a rule of the project's tests. No server, because it would outlive the command.
 fn bazel(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(name) = files.first(&["MODULE.bazel", "WORKSPACE.bazel", "WORKSPACE"]) else {
         return Ok(Vec::new());
     };
+    let is_build = |path: &&String| matches!(file_name(path), "BUILD" | "BUILD.bazel");
+    let builds = files.paths().iter().filter(is_build).take(MOST_BUILD_FILES);
+    let mut texts = builds.filter_map(|path| files.text(path).ok().flatten());
+    if !texts.any(|text| text.contains("_test(")) {
+        return Ok(Vec::new());
+    }
     let all_targets = |verb: &'static str| ["bazel", "--batch", verb, "//..."];
     Ok(vec![
         command(Stage::Build, &all_targets("build"), name),

@@ -1,14 +1,14 @@
 //! PHP: the scripts of composer.json, and PHPUnit.
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
 use crate::ecosystems::manifest::{PutBackPart, json_members};
-use crate::ecosystems::project::{RootFiles, command};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// PHP.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[composer_json],
+    detectors: &[Detector { evidence: Evidence::Settings, find: composer_json }],
     other_extensions: &["php", "phtml"],
     lock_files: &["composer.lock"],
     is_test_file: |stem, extension| extension == "php" && stem.ends_with("Test"),
@@ -37,26 +37,43 @@ const VENDOR: [InstalledDirectory; 1] = [InstalledDirectory {
 const PHPUNIT: [&str; 2] = ["phpunit.xml", "phpunit.xml.dist"];
 
 /// The scripts `build`, `lint` and `test`; PHPUnit if it is configured and no script tests. The
-/// setup installs the locked packages.
+/// setup installs the packages, the locked ones if there is a lock file.
 fn composer_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     const MANIFEST: &str = "composer.json";
     let Some(package) = files.json(MANIFEST)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for stage in [Stage::Build, Stage::Lint, Stage::Test] {
-        if !package["scripts"][stage.as_str()].is_null() {
+        let script = &package["scripts"][stage.as_str()];
+        let is_meant = stage != Stage::Lint || !repairs(&script.to_string().replace('"', " "));
+        if !script.is_null() && is_meant {
             found.push(command(stage, &["composer", "run-script", stage.as_str()], MANIFEST));
         }
     }
     if let Some(settings) = files.first(&PHPUNIT)
         && !found.iter().any(|c| c.stage == Stage::Test)
     {
-        found.push(command(Stage::Test, &["php", "vendor/bin/phpunit"], settings));
+        found.push(command(Stage::Test, phpunit(&package), settings));
     }
-    if files.has("composer.lock") && !found.is_empty() {
+    let needs = ["require", "require-dev"].iter().any(|key| package[*key].is_object());
+    let is_locked = files.has("composer.lock");
+    if !found.is_empty() && (is_locked || needs) {
         let words = ["composer", "install", "--no-interaction"];
-        found.push(command(Stage::Setup, &words, "composer.lock"));
+        let source = if is_locked { "composer.lock" } else { "composer.json (no lock file)" };
+        found.push(command(Stage::Setup, &words, source));
     }
     Ok(found)
+}
+
+/// PHPUnit as the project requires it: a part of a larger one may leave it to the machine.
+fn phpunit(package: &serde_json::Value) -> &'static [&'static str] {
+    let requires = |name: &str| !package["require-dev"][name].is_null();
+    if requires("symfony/phpunit-bridge") {
+        &["php", "vendor/bin/simple-phpunit"]
+    } else if requires("phpunit/phpunit") || !package["require-dev"].is_object() {
+        &["php", "vendor/bin/phpunit"]
+    } else {
+        &["phpunit"]
+    }
 }
 
 /// The scripts, the settings, and the code of tests and of other places.

@@ -1,19 +1,41 @@
 //! The tools of the detectors: a project's files, and commands made from them.
+use std::cell::OnceCell;
+
+use crate::ecosystems::ci_steps::{CiCommands, is_ci_file};
 use crate::error::{Error, Result};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::Stage;
 
-/// Finds the commands of one kind of project; none if the files show no such project.
-pub type Detector = fn(&RootFiles<'_>) -> Result<Vec<OracleCommand>>;
+/// Finds commands that belong together in a project's files.
+pub struct Detector {
+    /// How the files show that they are meant.
+    pub evidence: Evidence,
+    /// Returns them; none if the files show no such project.
+    pub find: fn(&RootFiles<'_>) -> Result<Vec<OracleCommand>>,
+}
+
+/// How files show that commands are the project's own; a later one counts more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Evidence {
+    /// Files and directories have names that such projects use.
+    Names,
+    /// The author's own recipe of that name.
+    Recipe,
+    /// The file by which a tool builds or tests.
+    Settings,
+}
 
 /// The files of a tree's root, as the detectors see them.
 pub struct RootFiles<'a> {
     repo: &'a Repo,
+    commit: Oid,
     tree: Oid,
     /// Each name, and true for a directory.
     names: Vec<(String, bool)>,
+    paths: OnceCell<Vec<String>>,
+    ci: OnceCell<CiCommands>,
 }
 
 impl<'a> RootFiles<'a> {
@@ -21,7 +43,27 @@ impl<'a> RootFiles<'a> {
     pub fn of_commit(repo: &'a Repo, commit: &Oid) -> Result<RootFiles<'a>> {
         let tree = repo.commit(commit)?.tree;
         let names = repo.root_entries(&tree)?;
-        Ok(RootFiles { repo, tree, names })
+        Ok(RootFiles {
+            repo,
+            commit: *commit,
+            tree,
+            names,
+            paths: OnceCell::new(),
+            ci: OnceCell::new(),
+        })
+    }
+
+    /// The paths of all files; none if they cannot be read.
+    pub fn paths(&self) -> &[String] {
+        self.paths.get_or_init(|| self.repo.paths_of(&self.commit).unwrap_or_default())
+    }
+
+    /// What the project's CI runs.
+    pub fn ci(&self) -> &CiCommands {
+        self.ci.get_or_init(|| {
+            let files = self.paths().iter().filter(|path| is_ci_file(path));
+            CiCommands::of(files.filter_map(|path| Some((path.clone(), self.text(path).ok()??))))
+        })
     }
 
     /// True if the root has a file of this name.
@@ -37,12 +79,6 @@ impl<'a> RootFiles<'a> {
     /// The first of these names that the root has a file of.
     pub fn first<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
         names.iter().copied().find(|name| self.has(name))
-    }
-
-    /// True if the root has the recipes of a tool that runs any project's commands.
-    pub fn has_recipes(&self) -> bool {
-        let recipes = ["Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".justfile"];
-        self.first(&recipes).is_some()
     }
 
     /// The files whose names have this ending, sorted.
@@ -83,6 +119,16 @@ impl<'a> RootFiles<'a> {
 pub fn command(stage: Stage, words: &[&str], source: impl Into<String>) -> OracleCommand {
     let words = words.iter().map(|w| (*w).to_owned()).collect();
     OracleCommand { stage, command: CommandLine::Argv(words), source: source.into() }
+}
+
+/// A command that a shell reads; `source` names the file that shows it.
+pub fn shell_command(stage: Stage, line: String, source: impl Into<String>) -> OracleCommand {
+    OracleCommand { stage, command: CommandLine::Shell(line), source: source.into() }
+}
+
+/// True if a lint script changes the files that it looks at: then it finds no fault.
+pub fn repairs(script: &str) -> bool {
+    script.split_whitespace().any(|word| word == "--fix" || word == "--write")
 }
 
 /// The commands that run a project's own recipes by `tool`: `build` or `all`, `lint`, `test` or

@@ -1,9 +1,11 @@
-//! Python: pytest, tox, nox, unittest and ruff; through uv or poetry if their lock file is there.
+//! Python: tox, nox, pytest, unittest and ruff; through uv or poetry if their lock file is there, else
+//! in a virtual environment of the checkout.
 use toml::Table;
 
+use crate::ecosystems::ci_steps::shell_line;
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
 use crate::ecosystems::manifest::{PutBackPart, ini_sections, line_hunks, toml_values};
-use crate::ecosystems::project::{RootFiles, command};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::ecosystems::python_library::MODULES;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -11,7 +13,12 @@ use crate::model::outcome::Stage;
 
 /// Python.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[python_project],
+    detectors: &[
+        Detector { evidence: Evidence::Settings, find: tox },
+        Detector { evidence: Evidence::Settings, find: nox },
+        Detector { evidence: Evidence::Settings, find: pytest },
+        Detector { evidence: Evidence::Names, find: tests_by_name },
+    ],
     extensions: &["py"],
     installed: &[virtual_environment(".venv"), virtual_environment("venv")],
     other_extensions: &["pxd", "pyi", "pyx"],
@@ -83,33 +90,47 @@ const fn virtual_environment(directory: &'static str) -> InstalledDirectory {
 /// The words of a command, or of its start.
 type Words = &'static [&'static str];
 
-/// The commands that run a tool in the environment that a lock file describes.
-struct LockedEnvironment {
+/// The environment of a checkout's own in which its tools run.
+struct Environment {
     /// The words before a tool.
     run: Words,
     /// The words that start the interpreter.
     python: Words,
-    /// The lock file, and the command that installs its packages.
-    setup: Option<(&'static str, Words)>,
+    /// The command that installs the packages.
+    setup: Option<OracleCommand>,
+    /// The lock file's text; empty without one.
+    lock: String,
 }
 
-impl LockedEnvironment {
-    fn of(files: &RootFiles<'_>) -> LockedEnvironment {
-        if files.has("uv.lock") {
-            LockedEnvironment {
+impl Environment {
+    /// The one of uv or poetry if their lock file is there, else the machine's.
+    fn of(files: &RootFiles<'_>) -> Result<Environment> {
+        let text = |name: &str| Ok(files.text(name)?.unwrap_or_default());
+        Ok(if files.has("uv.lock") {
+            Environment {
                 run: &["uv", "run", "--locked"],
                 python: &["uv", "run", "--locked", "python"],
-                setup: Some(("uv.lock", &["uv", "sync", "--locked"])),
+                setup: Some(command(Stage::Setup, &["uv", "sync", "--locked"], "uv.lock")),
+                lock: text("uv.lock")?,
             }
         } else if files.has("poetry.lock") {
-            LockedEnvironment {
+            let words = ["poetry", "install", "--no-interaction"];
+            Environment {
                 run: &["poetry", "run"],
                 python: &["poetry", "run", "python"],
-                setup: Some(("poetry.lock", &["poetry", "install", "--no-interaction"])),
+                setup: Some(command(Stage::Setup, &words, "poetry.lock")),
+                lock: text("poetry.lock")?,
             }
         } else {
-            LockedEnvironment { run: &[], python: &["python3"], setup: None }
-        }
+            Environment { run: &[], python: &["python3"], setup: None, lock: String::new() }
+        })
+    }
+
+    /// The words before a tool that makes environments by itself: those of the lock file, if it names
+    /// the tool.
+    fn before(&self, tool: &str) -> Words {
+        let is_locked = self.lock.lines().any(|line| line == format!("name = \"{tool}\""));
+        if is_locked { self.run } else { &[] }
     }
 }
 
@@ -133,70 +154,158 @@ impl Settings<'_> {
     }
 }
 
-/// pytest if it is configured, else one environment of tox or one session of nox if the project has
-/// their file, else unittest if the root has tests in its style; ruff if it is configured.
-///
-/// tox and nox by themselves run a matrix of all interpreters, most of which are not installed.
-fn python_project(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
-    let settings = Settings { files, pyproject: files.toml("pyproject.toml")? };
-    let environment = LockedEnvironment::of(files);
-    let mut found = Vec::new();
-    let ruff = files.first(&["ruff.toml", ".ruff.toml"]).or_else(|| settings.pyproject_for("ruff"));
-    if let Some(source) = ruff {
-        let words = [environment.run, &["ruff", "check"]].concat();
-        found.push(command(Stage::Lint, &words, source));
-    }
-    found.extend(test_command(&settings, &environment)?);
-    if let Some((lock, install)) = environment.setup {
-        found.push(command(Stage::Setup, install, lock));
-    }
-    Ok(found)
+/// A project whose files this module can read.
+struct Project<'a> {
+    settings: Settings<'a>,
+    environment: Environment,
 }
 
-fn test_command(
-    settings: &Settings<'_>,
-    environment: &LockedEnvironment,
-) -> Result<Option<OracleCommand>> {
-    let files = settings.files;
-    let nox_session = nox_session(&files.text("noxfile.py")?.unwrap_or_default());
-    let (words, source) = if let Some(source) = pytest_settings(settings)? {
-        ([environment.python, &["-m", "pytest"]].concat(), source)
-    } else if let Some(source) = tox_settings(settings)? {
-        ([environment.run, &["tox", "run", "-e", "py"]].concat(), source)
-    } else if let Some(session) = &nox_session {
-        ([environment.run, &["nox", "-s", session]].concat(), "noxfile.py")
-    } else if files.has("noxfile.py") {
-        ([environment.run, &["nox"]].concat(), "noxfile.py")
-    } else if let Some(source) = package_with_tests(settings) {
-        ([environment.python, &["-m", "pytest"]].concat(), source)
-    } else if let Some(directory) = tests_beside_requirements(files)? {
-        let runner: &[&str] = if directory.has_pytest {
-            &["-m", "pytest"]
-        } else {
-            &["-m", "unittest", "discover", "-s", directory.name]
+impl<'a> Project<'a> {
+    fn of(files: &'a RootFiles<'a>) -> Result<Project<'a>> {
+        let settings = Settings { files, pyproject: files.toml("pyproject.toml")? };
+        Ok(Project { settings, environment: Environment::of(files)? })
+    }
+
+    /// A test by these words, in the environment `setup` installs, with ruff if it is configured.
+    fn with_lint(
+        &self,
+        test: Option<OracleCommand>,
+        setup: Option<OracleCommand>,
+    ) -> Vec<OracleCommand> {
+        let files = self.settings.files;
+        let config = files.first(&["ruff.toml", ".ruff.toml"]);
+        let ruff = config.or_else(|| self.settings.pyproject_for("ruff")).map(|source| {
+            let words = [self.environment.run, &["ruff", "check"]].concat();
+            command(Stage::Lint, &words, source)
+        });
+        [setup, ruff, test].into_iter().flatten().collect()
+    }
+
+    /// A module that tests, in the environment of the lock file, or else in a virtual environment of the
+    /// checkout if the project can be installed: the machine's Python may import another release of it.
+    fn by_module(&self, words: &[&str], source: &str) -> Vec<OracleCommand> {
+        let environment = &self.environment;
+        let own = match environment.setup {
+            None => virtual_environment_of(&self.settings, words),
+            Some(_) => None,
         };
-        ([environment.python, runner].concat(), "requirements.txt")
-    } else if let Some(name) = files.ending(".py").into_iter().find(|n| n.starts_with("test")) {
-        ([environment.python, &["-m", "unittest", "discover"]].concat(), name)
-    } else {
-        return Ok(None);
-    };
-    Ok(Some(command(Stage::Test, &words, source)))
+        let python: &[&str] = match own {
+            Some(_) => &[".venv/bin/python"],
+            None => environment.python,
+        };
+        let test = command(Stage::Test, &[python, &["-m"], words].concat(), source);
+        self.with_lint(Some(test), own.or_else(|| environment.setup.clone()))
+    }
 }
 
-/// The first session of a noxfile whose name says that it tests.
+/// One environment of tox. By itself it runs a matrix of all interpreters, most of which are not
+/// installed.
+fn tox(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let project = Project::of(files)?;
+    let Some(source) = tox_settings(&project.settings)? else { return Ok(Vec::new()) };
+    let words = [project.environment.before("tox"), &["tox", "run", "-e", "py"]].concat();
+    let test = command(Stage::Test, &words, source);
+    Ok(project.with_lint(Some(test), project.environment.setup.clone()))
+}
+
+/// The session of nox that tests.
+fn nox(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let project = Project::of(files)?;
+    let noxfile = files.text("noxfile.py")?.unwrap_or_default();
+    let Some(session) = nox_session(&noxfile) else { return Ok(Vec::new()) };
+    let words = [project.environment.before("nox"), &["nox", "-s", &session]].concat();
+    let test = command(Stage::Test, &words, "noxfile.py");
+    Ok(project.with_lint(Some(test), project.environment.setup.clone()))
+}
+
+/// pytest where it is configured.
+fn pytest(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let project = Project::of(files)?;
+    Ok(match pytest_settings(&project.settings)? {
+        Some(source) => project.by_module(&["pytest"], source),
+        None => project.with_lint(None, None),
+    })
+}
+
+/// The tests that directories and names show: those of a package, those beside a list of requirements,
+/// those in unittest's style in the root, or all sessions of nox.
+fn tests_by_name(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let project = Project::of(files)?;
+    if let Some(source) = package_with_tests(&project.settings) {
+        return Ok(project.by_module(&["pytest"], source));
+    }
+    if let Some(directory) = tests_beside_requirements(files)? {
+        let unittest = ["unittest", "discover", "-s", directory.name];
+        let words: &[&str] = if directory.has_pytest { &["pytest"] } else { &unittest };
+        return Ok(project.by_module(words, "requirements.txt"));
+    }
+    if let Some(name) = files.ending(".py").into_iter().find(|n| n.starts_with("test")) {
+        return Ok(project.by_module(&["unittest", "discover"], name));
+    }
+    if files.has("noxfile.py") {
+        let words = [project.environment.before("nox"), &["nox"]].concat();
+        return Ok(vec![command(Stage::Test, &words, "noxfile.py")]);
+    }
+    Ok(Vec::new())
+}
+
+/// The command that makes a virtual environment in the checkout, with the project and the packages of
+/// its tests: those that CI installs where it runs them, or else those that the project names. None if
+/// there is nothing to install.
+fn virtual_environment_of(settings: &Settings<'_>, words: &[&str]) -> Option<OracleCommand> {
+    let files = settings.files;
+    let table = |name: &str| settings.pyproject.as_ref().and_then(|p| p.get(name));
+    let is_project = table("project").is_some() || table("build-system").is_some();
+    let can_be_installed = is_project || files.has("setup.py");
+    let lists =
+        REQUIREMENTS.into_iter().filter(|name| files.has(name)).map(|name| format!("-r {name}"));
+    let lists: Vec<String> = lists.collect();
+    if !can_be_installed && lists.is_empty() {
+        return None;
+    }
+    let of_ci = files.ci().pip_installs(words[0]);
+    let ci_names_project = of_ci.iter().flatten().any(|word| word.starts_with('.'));
+    let mut installs: Vec<String> = of_ci.iter().map(|words| shell_line(words)).collect();
+    if installs.is_empty() {
+        let extras = table("project").and_then(|project| project.get("optional-dependencies"));
+        let extra = named_group(extras).map(|name| format!("-e '.[{name}]'"));
+        let own = extra.unwrap_or_else(|| "-e .".to_owned());
+        let group = named_group(table("dependency-groups")).map(|name| format!("--group {name}"));
+        let mut packages = Vec::new();
+        packages.extend(can_be_installed.then_some(own));
+        packages.extend(lists);
+        packages.extend(group.filter(|_| can_be_installed));
+        packages.extend((words[0] == "pytest").then(|| "pytest".to_owned()));
+        installs.push(packages.join(" "));
+    } else if can_be_installed && !ci_names_project {
+        installs.push("-e .".to_owned());
+    }
+    let pip = |packages: String| format!(" && .venv/bin/python -m pip install {packages}");
+    let line: String = std::iter::once("-U pip".to_owned()).chain(installs).map(pip).collect();
+    let source = if is_project { "pyproject.toml" } else { "setup.py" };
+    let source = if can_be_installed { source } else { "requirements.txt" };
+    Some(shell_command(Stage::Setup, format!("python3 -m venv .venv{line}"), source))
+}
+
+/// The one of a table's groups of packages that is for tests.
+fn named_group(groups: Option<&toml::Value>) -> Option<&'static str> {
+    ["test", "tests", "testing", "dev"]
+        .into_iter()
+        .find(|name| groups.is_some_and(|g| g.get(name).is_some()))
+}
+
+/// The session of a noxfile whose name says that it tests; of several the one that is called so.
 fn nox_session(noxfile: &str) -> Option<String> {
     let lines: Vec<&str> = noxfile.lines().map(str::trim).collect();
     let functions = lines.iter().enumerate().filter_map(|(at, line)| {
         let name = line.strip_prefix("def ")?.split('(').next()?;
-        let decorators = lines[..at].iter().rev().take_while(|line| {
-            line.starts_with('@')
-                || line.starts_with([')', ']', '"', '\''])
-                || line.ends_with(['(', '['])
-        });
-        decorators.into_iter().any(|line| line.contains("session")).then_some(name)
+        let mut above = lines[..at].iter().rev().take_while(|line| !line.is_empty());
+        let is_session = above.any(|line| line.starts_with('@') && line.contains("session"));
+        is_session.then_some(name)
     });
-    functions.into_iter().find(|name| name.contains("test")).map(str::to_owned)
+    let about_tests: Vec<&str> = functions.filter(|name| name.contains("test")).collect();
+    let plain = about_tests.iter().find(|name| ["tests", "test"].contains(name));
+    plain.or_else(|| about_tests.first()).map(|name| (*name).to_owned())
 }
 
 /// The directory of tests in a project that has nothing but a list of its requirements.
@@ -206,23 +315,25 @@ struct TestDirectory {
     has_pytest: bool,
 }
 
-/// None if the project has recipes: they know better how its tests are run.
+/// The lists of packages that tests need.
+const REQUIREMENTS: [&str; 5] = [
+    "requirements.txt",
+    "requirements-dev.txt",
+    "requirements-test.txt",
+    "dev-requirements.txt",
+    "test-requirements.txt",
+];
+
 fn tests_beside_requirements(files: &RootFiles<'_>) -> Result<Option<TestDirectory>> {
     let directories = ["tests", "test"];
     let Some(name) = directories.into_iter().find(|name| files.has_directory(name)) else {
         return Ok(None);
     };
-    if !files.has("requirements.txt") || files.has_recipes() {
+    if !files.has("requirements.txt") {
         return Ok(None);
     }
     let mut has_pytest = false;
-    for list in [
-        "requirements.txt",
-        "requirements-dev.txt",
-        "requirements-test.txt",
-        "dev-requirements.txt",
-        "test-requirements.txt",
-    ] {
+    for list in REQUIREMENTS {
         let text = files.text(list)?.unwrap_or_default();
         has_pytest |= text.lines().any(|line| line.trim_start().starts_with("pytest"));
     }

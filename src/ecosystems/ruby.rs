@@ -1,14 +1,17 @@
 //! Ruby: RSpec, and minitest or test-unit by Rake; through Bundler if there is a Gemfile.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{PutBackPart, line_hunks};
-use crate::ecosystems::project::{RootFiles, command};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// Ruby.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[ruby_project],
+    detectors: &[
+        Detector { evidence: Evidence::Settings, find: configured },
+        Detector { evidence: Evidence::Names, find: spec_directory },
+    ],
     extensions: &["rb"],
     other_extensions: &["erb"],
     project_files: &["Gemfile"],
@@ -30,33 +33,55 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// RSpec if it is configured or has a directory, else Rake's `test` task if the Rakefile defines one,
-/// else its default task; RuboCop if it is configured. The setup installs the locked gems.
-fn ruby_project(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
-    let bundled: &[&str] = if files.has("Gemfile") { &["bundle", "exec"] } else { &[] };
-    let with_bundler = |words: &[&'static str]| [bundled, words].concat();
-    let mut found = Vec::new();
+/// RSpec if it is configured, else Rake's `test` task if the Rakefile defines one, else its default
+/// task if no directory of specs is there.
+fn configured(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let rakefile = files.text("Rakefile")?;
+    let tests = ["TestTask", "task :test", "task test:", "task \"test\""];
     if files.has(".rspec") {
-        found.push(command(Stage::Test, &with_bundler(&["rspec"]), ".rspec"));
-    } else if files.has("Gemfile") && files.has_directory("spec") {
-        found.push(command(Stage::Test, &with_bundler(&["rspec"]), "the spec directory"));
-    } else if let Some(rakefile) = files.text("Rakefile")? {
-        let tests = ["TestTask", "task :test", "task test:", "task \"test\""];
-        let words: &[&str] = if tests.iter().any(|mark| rakefile.contains(mark)) {
-            &["rake", "test"]
-        } else {
-            &["rake"]
-        };
-        found.push(command(Stage::Test, &with_bundler(words), "Rakefile"));
+        return Ok(with_gems(files, &["rspec"], ".rspec"));
+    }
+    Ok(match rakefile {
+        Some(text) if tests.iter().any(|mark| text.contains(mark)) => {
+            with_gems(files, &["rake", "test"], "Rakefile")
+        }
+        Some(_) if !has_specs(files) => with_gems(files, &["rake"], "Rakefile"),
+        _ => with_gems(files, &[], "Rakefile"),
+    })
+}
+
+/// RSpec where there is nothing but its directory.
+fn spec_directory(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    Ok(if has_specs(files) {
+        with_gems(files, &["rspec"], "the spec directory")
+    } else {
+        Vec::new()
+    })
+}
+
+fn has_specs(files: &RootFiles<'_>) -> bool {
+    files.has("Gemfile") && files.has_directory("spec")
+}
+
+/// The test, if there is one, with RuboCop if it is configured, and a setup that installs the gems:
+/// the locked ones if there is a lock file.
+fn with_gems(files: &RootFiles<'_>, test: &[&'static str], source: &str) -> Vec<OracleCommand> {
+    let bundled: &[&str] = if files.has("Gemfile") { &["bundle", "exec"] } else { &[] };
+    let mut found = Vec::new();
+    if !test.is_empty() {
+        found.push(command(Stage::Test, &[bundled, test].concat(), source));
     }
     if files.has(".rubocop.yml") {
-        found.push(command(Stage::Lint, &with_bundler(&["rubocop"]), ".rubocop.yml"));
+        found.push(command(Stage::Lint, &[bundled, &["rubocop"]].concat(), ".rubocop.yml"));
     }
+    let install: &[&str] = &["bundle", "install"];
     if files.has("Gemfile.lock") && !found.is_empty() {
-        let words = ["env", "BUNDLE_FROZEN=true", "bundle", "install"];
+        let words = [&["env", "BUNDLE_FROZEN=true"], install].concat();
         found.push(command(Stage::Setup, &words, "Gemfile.lock"));
+    } else if files.has("Gemfile") && !found.is_empty() {
+        found.push(command(Stage::Setup, install, "Gemfile (no lock file)"));
     }
-    Ok(found)
+    found
 }
 
 /// Everything but lines that name a gem and its versions: the rest is code that Bundler runs.

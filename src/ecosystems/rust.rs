@@ -5,14 +5,14 @@ use toml::Table;
 
 use crate::ecosystems::ecosystem::{Download, Ecosystem, InnerTests};
 use crate::ecosystems::manifest::{PutBackPart, toml_lost_items, toml_values};
-use crate::ecosystems::project::{RootFiles, command};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// Rust.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[cargo],
+    detectors: &[Detector { evidence: Evidence::Settings, find: cargo }],
     extensions: &["rs"],
     is_source_if_new: |file| file.has_its_language(),
     isolates_test_files: |_| true,
@@ -41,8 +41,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// `cargo build` and `cargo test`, `--locked` if the lock file is tracked; clippy if the project
-/// configures it, nextest likewise.
+/// `cargo build` and `cargo test`, `--locked` if the lock file is tracked; clippy and
+/// the format if the project configures them, nextest likewise.
 fn cargo(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     const NEXTEST: &str = ".config/nextest.toml";
     let Some(manifest) = files.toml("Cargo.toml")? else { return Ok(Vec::new()) };
@@ -58,19 +58,33 @@ fn cargo(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let mut found = vec![command(Stage::Build, &with_options(&["cargo", "build"]), "Cargo.toml")];
     let has_lints =
         manifest.contains_key("lints") || workspace.is_some_and(|w| w.contains_key("lints"));
-    let clippy = files.first(&["clippy.toml", ".clippy.toml"]).or(if has_lints {
-        Some("Cargo.toml")
-    } else {
-        None
-    });
-    if let Some(source) = clippy {
-        found.push(command(Stage::Lint, &with_options(&["cargo", "clippy"]), source));
+    let configs = ["clippy.toml", ".clippy.toml"];
+    let clippy = files.first(&configs).or(if has_lints { Some("Cargo.toml") } else { None });
+    let clippy = clippy.map(|source| (with_options(&["cargo", "clippy"]).join(" "), source));
+    let rustfmt = files.first(&["rustfmt.toml", ".rustfmt.toml"]);
+    let rustfmt = rustfmt.map(|source| (format_check(files), source));
+    match (rustfmt, clippy) {
+        (Some((first, source)), Some((second, _))) => {
+            found.push(shell_command(Stage::Lint, format!("{first} && {second}"), source));
+        }
+        (Some((line, source)), None) | (None, Some((line, source))) => {
+            found.push(command(Stage::Lint, &line.split(' ').collect::<Vec<_>>(), source));
+        }
+        (None, None) => {}
     }
     found.push(match files.toml(NEXTEST)? {
         Some(_) => command(Stage::Test, &with_options(&["cargo", "nextest", "run"]), NEXTEST),
         None => command(Stage::Test, &with_options(&["cargo", "test"]), "Cargo.toml"),
     });
     Ok(found)
+}
+
+/// The check of the format, as CI has it: it may need another toolchain than the tests.
+fn format_check(files: &RootFiles<'_>) -> String {
+    let of_ci = ["fmt", "+nightly"].iter().find_map(|word| files.ci().plain(["cargo", word]));
+    let checks = |words: &Vec<String>| words.iter().any(|word| word == "--check");
+    let of_ci = of_ci.filter(checks).map(|words| words.join(" "));
+    of_ci.unwrap_or_else(|| "cargo fmt --all --check".to_owned())
 }
 
 /// The `#[cfg(test)]` module of a file, formatted as rustfmt does: it ends at the first closing

@@ -1,8 +1,13 @@
 //! Shell scripts, and their tests by bats.
 use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
+use crate::error::Result;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
 
 /// Shells.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    detectors: &[Detector { evidence: Evidence::Names, find: bats }],
     other_extensions: &["bash", "bats", "fish", "sh", "zsh"],
     is_test_file: |stem, extension| match extension {
         "bats" => true,
@@ -12,3 +17,19 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     interpreters: &["sh", "bash", "zsh", "dash"],
     ..Ecosystem::NOTHING
 };
+
+/// bats on the directory that holds its tests.
+fn bats(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let of_directory = |directory: &&str| {
+        let is_test = |path: &String| {
+            path.strip_suffix(".bats")
+                .and_then(|p| p.rsplit_once('/'))
+                .is_some_and(|(d, _)| d == *directory)
+        };
+        files.paths().iter().any(is_test)
+    };
+    let found = ["test", "tests", "spec"].into_iter().find(of_directory);
+    let test =
+        |directory| command(Stage::Test, &["bats", directory], format!("{directory}/*.bats"));
+    Ok(found.map(test).into_iter().collect())
+}

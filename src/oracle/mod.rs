@@ -11,15 +11,13 @@ pub mod sealed;
 pub mod surroundings;
 pub mod test_reports;
 
-use std::fmt;
-
 use crate::config::keys::Key;
 use crate::config::{Config, keys};
-use crate::ecosystems::detect::{detect_all, detect_commands};
+use crate::ecosystems::detect::{Detected, PassedOver, detect};
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
-use crate::model::oracle::{CommandLine, OracleCommand};
+use crate::model::oracle::{CommandLine, OracleCommand, as_options};
 use crate::model::outcome::Stage;
 
 /// The commands that flags named.
@@ -49,9 +47,28 @@ pub struct ResolvedOracle {
     pub is_detected: bool,
     /// Commands that the base's files show and that do not run, because options name others.
     pub left_out: Vec<OracleCommand>,
+    /// The commands that detection found and did not take, with the reasons.
+    pub not_taken: Vec<PassedOver>,
 }
 
 impl ResolvedOracle {
+    /// Refuses an oracle whose program is not installed, and names the next test that was found and whose
+    /// program is.
+    pub fn require_programs(&self) -> Result<()> {
+        let tests = self.not_taken.iter().filter_map(|other| other.command.as_ref());
+        let mut tests = tests.filter(|command| command.stage == Stage::Test);
+        let next =
+            tests.find(|test| programs::missing_programs(std::slice::from_ref(test)).is_empty());
+        programs::require_programs(&self.commands).map_err(|error| match next {
+            Some(next) => error.hint(format!(
+                "{} shows another test: `{}`",
+                next.source,
+                as_options(std::iter::once(next)).trim_start()
+            )),
+            None => error,
+        })
+    }
+
     /// True if a pass shows nothing about the change: nobody named the commands, and none of those
     /// that the base's files show is a test.
     pub fn tests_nothing(&self) -> bool {
@@ -63,7 +80,7 @@ impl ResolvedOracle {
 
 /// The commands to run. If flags name any, only those run; else if configuration does, only those;
 /// else those that the base's files show, unless `oracle.detect = false`. A stage whose command is
-/// the empty text has none. `spawn.setup` comes first in every case.
+/// the empty text has none. `oracle.setup`, or else `spawn.setup`, comes first in every case.
 ///
 /// Only the base's files count: an attempt must not choose the commands that judge it.
 pub fn resolve(
@@ -87,14 +104,14 @@ pub fn resolve(
         let set = by_flags.iter().chain(&by_config).flatten().find(|c| c.stage == stage);
         set.is_some_and(|c| c.command.is_empty())
     };
-    let detect = || -> Result<Vec<OracleCommand>> {
+    let detected = || -> Result<Detected> {
         if !config.get(keys::ORACLE_DETECT) {
-            return Ok(Vec::new());
+            return Ok(Detected::default());
         }
-        let mut found = detect_commands(repo, base)?;
-        found.retain(|c| !is_off(c.stage));
-        if found.iter().all(|c| c.stage == Stage::Setup) {
-            found.clear();
+        let mut found = detect(repo, base)?;
+        found.commands.retain(|c| !is_off(c.stage));
+        if found.commands.iter().all(|c| c.stage == Stage::Setup) {
+            found.commands.clear();
         }
         Ok(found)
     };
@@ -102,7 +119,7 @@ pub fn resolve(
     if !oracle.commands.is_empty() {
         if named(&by_config).is_empty() {
             // Only a remark: files that cannot be parsed matter to nobody here.
-            oracle.left_out = detect().unwrap_or_default();
+            oracle.left_out = detected().unwrap_or_default().commands;
         }
         oracle.left_out.retain(|c| !oracle.commands.iter().any(|named| named.stage == c.stage));
     } else {
@@ -110,10 +127,12 @@ pub fn resolve(
         oracle.commands.retain(|c| !is_off(c.stage));
     }
     if oracle.commands.is_empty() {
-        oracle.commands = detect()?;
+        let found = detected()?;
+        oracle.commands = found.commands;
+        oracle.not_taken = found.passed_over;
         oracle.is_detected = true;
     }
-    if let Some((command, source)) = config.command(keys::SPAWN_SETUP) {
+    if let Some((command, source)) = setup_of(config) {
         for commands in [&mut oracle.commands, &mut oracle.left_out] {
             commands.retain(|c| c.stage != Stage::Setup);
         }
@@ -122,27 +141,6 @@ pub fn resolve(
         }
     }
     Ok(oracle)
-}
-
-/// A command that does not run, although it is configured or the base's files show it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PassedOver {
-    /// The command; none if its file could not be read.
-    pub command: Option<OracleCommand>,
-    /// The reason.
-    pub reason: String,
-}
-
-impl fmt::Display for PassedOver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let reason = &self.reason;
-        match &self.command {
-            Some(c) => {
-                write!(f, "passed over: {} `{}`, from {}: {reason}", c.stage, c.command, c.source)
-            }
-            None => write!(f, "passed over: {reason}"),
-        }
-    }
 }
 
 /// The commands that are configured, or that the base's files show, and that do not run when
@@ -179,32 +177,38 @@ pub fn passed_over(
             command: Some(command),
         })
         .collect();
-    let has_setup = config.command(keys::SPAWN_SETUP).is_some();
-    let chosen = oracle.commands.iter().find(|c| oracle.is_detected && c.stage != Stage::Setup);
-    for found in detect_all(repo, base)? {
-        let found = match found {
-            Ok(found) => found,
-            Err(error) => {
-                all.push(PassedOver { command: None, reason: error.message });
-                continue;
-            }
-        };
-        for command in found.into_iter().filter(|command| !runs(command)) {
-            let reason = match (named_by, chosen) {
-                (Some(named_by), _) => named_by.to_owned(),
-                _ if !config.get(keys::ORACLE_DETECT) => "oracle.detect is false".to_owned(),
-                _ if is_off(command.stage) => format!("{} is empty", command.stage),
-                _ if command.stage == Stage::Setup && has_setup => "spawn.setup is set".to_owned(),
-                (None, Some(first)) if oracle.tests_nothing() => {
-                    format!("{} comes first", first.source)
-                }
-                (None, Some(first)) => format!("{} comes first and has a test", first.source),
-                (None, None) => "it alone judges nothing".to_owned(),
-            };
-            all.push(PassedOver { command: Some(command), reason });
+    let has_setup = setup_of(config).is_some();
+    let found = match detect(repo, base) {
+        Ok(found) => found,
+        Err(error) => {
+            all.push(PassedOver { command: None, reason: error.message });
+            return Ok(all);
         }
+    };
+    let chosen = found.commands.into_iter().map(|command| PassedOver {
+        command: Some(command),
+        reason: "it alone judges nothing".to_owned(),
+    });
+    for passed_over in chosen.chain(found.passed_over) {
+        let Some(command) = passed_over.command.as_ref().filter(|command| !runs(command)) else {
+            all.extend(passed_over.command.is_none().then_some(passed_over));
+            continue;
+        };
+        let reason = match named_by {
+            Some(named_by) => named_by.to_owned(),
+            _ if !config.get(keys::ORACLE_DETECT) => "oracle.detect is false".to_owned(),
+            _ if is_off(command.stage) => format!("{} is empty", command.stage),
+            _ if command.stage == Stage::Setup && has_setup => "a setup is configured".to_owned(),
+            None => passed_over.reason,
+        };
+        all.push(PassedOver { command: passed_over.command, reason });
     }
     Ok(all)
+}
+
+/// The configured setup of checkouts for judging: `oracle.setup`, or else that of all worktrees.
+fn setup_of(config: &Config) -> Option<(CommandLine, String)> {
+    config.command(keys::ORACLE_SETUP).or_else(|| config.command(keys::SPAWN_SETUP))
 }
 
 /// A stage of the oracle with its flag and its key.

@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::ecosystems::base_project::BaseProject;
-use crate::ecosystems::detect::detect_commands;
+use crate::ecosystems::detect::detect;
 use crate::ecosystems::put_back::PutBack;
 use crate::ecosystems::touched::is_test_path;
 use crate::git::diff;
@@ -30,7 +30,7 @@ fn commits_of_another_project_are_classified() {
         let Some(base) = found.parents.first() else { continue };
         let Ok(changes) = diff::changes(&repo, base, base, &found.tree) else { continue };
         let files: Vec<ChangedFile> = changes.iter().map(|c| changed_file(&repo, c)).collect();
-        let oracle = detect_commands(&repo, base).unwrap_or_default();
+        let oracle = detect(&repo, base).unwrap_or_default().commands;
         let project = BaseProject::of(&repo, base, &oracle, &[]).expect("a base");
         let choices = choose(&files, &project, BaseTests::Changed).expect("choices");
         let names = |is_meant: &dyn Fn(&PutBack) -> bool| -> Vec<String> {

@@ -52,7 +52,7 @@ pub(super) fn warn_of_base(session: &Session, run: &Run, results: &Results) {
     let (ui, stage) = (&session.ui, result.stage);
     ui.warn(format!("run {}: the {stage} command cannot start on the base: {why}", run.run));
     let other = match stage {
-        Stage::Setup => "set `spawn.setup` to another command".to_owned(),
+        Stage::Setup => "set `oracle.setup` to another command".to_owned(),
         Stage::Test => {
             format!("judge with another command: `git frites judge {} --test CMD`", run.run)
         }

@@ -188,7 +188,7 @@ fn require_working_commands(verdict: &Verdict, entries: &[Entry]) -> Result<()> 
     let command = verdict.terms.oracle.iter().find(|command| command.stage == stage);
     let source = command.map(|c| format!(" (this one is from {})", c.source)).unwrap_or_default();
     let other = match stage {
-        Stage::Setup => "set `spawn.setup` to another command".to_owned(),
+        Stage::Setup => "set `oracle.setup` to another command".to_owned(),
         _ => format!("name another: `git frites judge {run} --{stage} CMD`"),
     };
     Err(why_not_working(&verdict.terms.oracle, result)

@@ -40,7 +40,7 @@ pub fn require(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result
         "the {stage} command cannot run: {INTERPRETER} has no module '{module}'"
     ))
     .hint(format!(
-        "install it, let `spawn.setup` do so, or name another command with `--{stage} CMD` (this one is from {})",
+        "install it, let `oracle.setup` do so, or name another command with `--{stage} CMD` (this one is from {})",
         command.source
     ));
     Err(match of_another_python(command) {

@@ -12,7 +12,7 @@ use crate::model::terms::{CommandSettings, Doubts, JudgeSettings, Terms};
 use crate::model::world::WorldKind;
 use crate::ops::judge::{modules, worlds};
 use crate::ops::session::Session;
-use crate::oracle::{self, OracleFlags, ResolvedOracle, programs};
+use crate::oracle::{self, OracleFlags, ResolvedOracle};
 
 /// The options of one judging. Configuration and the base's files
 /// complete them.
@@ -47,7 +47,7 @@ impl JudgeOptions {
     /// the module that a detected one starts.
     pub fn oracle(&self, session: &Session, base: &Oid) -> Result<ResolvedOracle> {
         let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, base)?;
-        programs::require_programs(&oracle.commands)?;
+        oracle.require_programs()?;
         modules::require(session, base, &oracle)?;
         Ok(oracle)
     }

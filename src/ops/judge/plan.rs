@@ -1,5 +1,6 @@
 //! What judging would run, found without running anything: the commands, what was passed over, the
 //! programs that are missing, the seeds, the world, and the outcomes that are cached.
+use crate::ecosystems::detect::PassedOver;
 use crate::error::Result;
 use crate::model::checkup::{CheckedCommand, StartOutputs};
 use crate::model::oid::Oid;
@@ -14,7 +15,7 @@ use crate::ops::session::Session;
 use crate::oracle::cache::{Cache, JudgedTree};
 use crate::oracle::pool::{self, LAYERS};
 use crate::oracle::sealed::kept::KeptLayer;
-use crate::oracle::{self, OracleFlags, PassedOver, ResolvedOracle, programs};
+use crate::oracle::{self, OracleFlags, ResolvedOracle, programs};
 
 /// The commands and seeds of judging, in whatever world.
 pub struct PlannedOracle {

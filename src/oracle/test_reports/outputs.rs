@@ -16,10 +16,13 @@ pub struct OutputPlaces {
 const MAVEN: OutputPlaces =
     OutputPlaces { output: "target", reports: &["surefire-reports", "failsafe-reports"] };
 const GRADLE: OutputPlaces = OutputPlaces { output: "build", reports: &["test-results"] };
+/// Where a detected command has ctest write its report: in the directory of ctest's own files.
+const CTEST: OutputPlaces = OutputPlaces { output: "Testing", reports: &["Temporary"] };
 const NEXTEST: OutputPlaces = OutputPlaces { output: "target", reports: &["nextest"] };
 
 /// The programs that write such files.
-const WRITERS: [(&str, OutputPlaces); 7] = [
+const WRITERS: [(&str, OutputPlaces); 8] = [
+    ("ctest", CTEST),
     ("mvn", MAVEN),
     ("mvnw", MAVEN),
     ("mvnd", MAVEN),
@@ -102,6 +105,7 @@ mod tests {
         assert_eq!(OutputPlaces::of(&shell("cd a && sh ./mvnw -B test")), Some(MAVEN));
         assert_eq!(OutputPlaces::of(&shell("gradle --no-daemon check")), Some(GRADLE));
         assert_eq!(OutputPlaces::of(&shell("cargo nextest run;true")), Some(NEXTEST));
+        assert_eq!(OutputPlaces::of(&shell("ctest --test-dir build")), Some(CTEST));
         assert_eq!(OutputPlaces::of(&shell("make test")), None);
     }
 

@@ -15,7 +15,7 @@ pub(super) const LONGEST_LINE: usize = 4096;
 type Reader = fn(&[String]) -> Option<TestReport>;
 
 /// The runners, each with the name that a report gets.
-const RUNNERS: [(&str, Reader); 11] = [
+const RUNNERS: [(&str, Reader); 12] = [
     ("cargo test", libtest),
     ("nextest", nextest),
     ("pytest", pytest),
@@ -27,6 +27,7 @@ const RUNNERS: [(&str, Reader); 11] = [
     ("vitest", vitest),
     ("mocha", mocha),
     ("rspec", rspec),
+    ("minitest", minitest),
 ];
 
 /// The results that a log tells; none if no known runner printed any.
@@ -432,6 +433,30 @@ fn rspec(lines: &[String]) -> Option<TestReport> {
     Some(report)
 }
 
+/// minitest: `4 runs, 2 assertions, 1 failures, 0 errors, 1 skips`, and before it what failed.
+fn minitest(lines: &[String]) -> Option<TestReport> {
+    let mut report = TestReport::default();
+    let is_summary = |line: &&String| line.contains(" runs, ") && line.contains(" assertions, ");
+    let summary = lines.iter().rfind(is_summary)?;
+    report.total = number_before(summary, &["runs"]);
+    report.skipped = number_before(summary, &["skips"]);
+    for pair in lines.windows(2) {
+        let number = pair[0].trim_start().split_once(") ").filter(|(n, _)| number(n).is_some());
+        let kind = number.map_or("", |(_, kind)| kind);
+        if ["Failure:", "Error:"].contains(&kind) {
+            let name = pair[1].split_once(" [").map_or(pair[1].as_str(), |(name, _)| name);
+            report.name_failing(name.trim_end_matches(':'));
+        }
+        if let Some((name, _)) =
+            pair[0].split_once(" = ").filter(|(_, end)| end.ends_with(" s = ."))
+            && name.contains('#')
+        {
+            report.name_passing(name);
+        }
+    }
+    Some(report)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -526,6 +551,15 @@ mod tests {
     fn rspec_is_read() {
         let log = "Finished in 0.01 seconds (files took 0.1 seconds to load)\n10 examples, 1 failure, 2 pending\n\nFailed examples:\n\nrspec ./spec/a_spec.rb:3 # Foo adds\n";
         assert_read(log, (10, 2), &["Foo adds"], "rspec");
+    }
+
+    #[test]
+    fn minitest_is_read() {
+        let log = "# Running:\n\nFS.E\n\n  1) Failure:\nA#test_bad [t.rb:4]:\nExpected: 1\n  Actual: 2\n\n  2) Error:\nA#test_err:\n\
+            RuntimeError: x\n    t.rb:5\n\n4 runs, 2 assertions, 1 failures, 1 errors, 1 skips\n\nYou have skipped tests.\n";
+        assert_read(log, (4, 1), &["A#test_bad", "A#test_err"], "minitest");
+        let verbose = format!("A#test_good = 0.00 s = .\nA#test_skip = 0.00 s = S\n{log}");
+        assert_eq!(read(&verbose).expect("a summary").passing, ["A#test_good"]);
     }
 
     #[test]

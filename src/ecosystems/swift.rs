@@ -1,0 +1,28 @@
+//! Swift: its packages.
+use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
+use crate::error::Result;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
+
+/// Swift.
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    detectors: &[Detector { evidence: Evidence::Settings, find: package }],
+    other_extensions: &["swift"],
+    test_directories: &["Tests"],
+    project_files: &["Package.swift"],
+    lock_files: &["Package.resolved"],
+    decisive_files: &["Package*.swift"],
+    ..Ecosystem::NOTHING
+};
+
+/// `swift build`, and `swift test` if the package has a target of tests.
+fn package(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    const PACKAGE: &str = "Package.swift";
+    let Some(text) = files.text(PACKAGE)? else { return Ok(Vec::new()) };
+    let mut found = vec![command(Stage::Build, &["swift", "build"], PACKAGE)];
+    if text.contains(".testTarget(") {
+        found.push(command(Stage::Test, &["swift", "test"], PACKAGE));
+    }
+    Ok(found)
+}

@@ -1,0 +1,26 @@
+//! Zig: the steps of its build.
+use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
+use crate::error::Result;
+use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
+
+/// Zig.
+pub const ECOSYSTEM: Ecosystem = Ecosystem {
+    detectors: &[Detector { evidence: Evidence::Settings, find: build_steps }],
+    other_extensions: &["zig"],
+    project_files: &["build.zig"],
+    decisive_files: &["build.zig"],
+    ..Ecosystem::NOTHING
+};
+
+/// `zig build`, and its step `test` if the build defines one.
+fn build_steps(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    const BUILD: &str = "build.zig";
+    let Some(text) = files.text(BUILD)? else { return Ok(Vec::new()) };
+    let mut found = vec![command(Stage::Build, &["zig", "build"], BUILD)];
+    if text.contains("step(\"test\"") {
+        found.push(command(Stage::Test, &["zig", "build", "test"], BUILD));
+    }
+    Ok(found)
+}
