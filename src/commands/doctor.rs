@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Result, exit};
 use crate::model::checkup::{Checkup, Finding, Health, ProjectCheckup};
-use crate::model::rationale::some_of;
+use crate::model::count::some_of;
 use crate::ops::doctor::check_up;
 use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};

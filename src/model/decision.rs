@@ -419,6 +419,21 @@ mod tests {
     }
 
     #[test]
+    fn the_tests_of_the_base_that_fail_are_named() {
+        let mut results = entry("o", 1, 1, 1, &FAIL_TEST).results;
+        let failing = ["a", "b", "c", "d"].map(String::from).into();
+        results[2].tests = Some(TestReport { total: 9, failing, ..TestReport::default() });
+        let put_back = vec!["t.py".into()];
+        let second = BaseTestsResult { put_back, results, ..BaseTestsResult::default() };
+        let own = Entry { base_tests: Some(second), ..entry("o", 1, 1, 1, &PASS) };
+        assert_eq!(
+            decide(&[own], None, Rules::default()).rationale,
+            "o passes only with its own tests or commands, with 1 line in 1 file: with the base's \
+             t.py it failed test (exit 1; 4 of 9 tests): a, b, c and 1 more"
+        );
+    }
+
+    #[test]
     fn a_candidate_whose_tests_report_failures_is_behind_all_that_passed_and_before_all_that_failed()
      {
         const REPORTED: [Outcome; 3] =

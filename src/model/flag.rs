@@ -3,6 +3,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::count::some_of;
+
 /// A change to the commands or tests by which the candidate is judged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "flag", rename_all = "kebab-case")]
@@ -56,6 +58,28 @@ impl Flag {
     }
 }
 
+/// Sorted flags as clauses. Files whose tests are edited share one, and so do those whose tests are
+/// deleted: a change to what many tests expect is one reason to look at it.
+pub fn in_words(flags: &[Flag]) -> Vec<String> {
+    flags.chunk_by(|one, next| one.label() == next.label()).flat_map(clauses).collect()
+}
+
+fn clauses(alike: &[Flag]) -> Vec<String> {
+    let paths: Vec<String> = alike
+        .iter()
+        .filter_map(|flag| match flag {
+            Flag::TestsDeleted { path } | Flag::TestsEdited { path } => Some(path.clone()),
+            _ => None,
+        })
+        .collect();
+    let path = some_of(&paths);
+    match alike {
+        [Flag::TestsDeleted { .. }, ..] => vec![Flag::TestsDeleted { path }.to_string()],
+        [Flag::TestsEdited { .. }, ..] => vec![Flag::TestsEdited { path }.to_string()],
+        others => others.iter().map(ToString::to_string).collect(),
+    }
+}
+
 impl fmt::Display for Flag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -66,5 +90,27 @@ impl fmt::Display for Flag {
             Flag::IgnoredAdded { path } => write!(f, "adds {path}, which git ignores"),
             Flag::LinksOutside { path } => write!(f, "links {path} to a place outside the tree"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_edited_tests_are_one_clause() {
+        let edited = |path: &str| Flag::TestsEdited { path: path.into() };
+        let mut flags: Vec<Flag> = ["a.html", "b.html", "c.html", "d.html"].map(edited).into();
+        flags.push(Flag::TestsDeleted { path: "old.rs".into() });
+        flags.push(Flag::OracleChanged { path: "Makefile".into() });
+        flags.sort();
+        assert_eq!(
+            in_words(&flags),
+            [
+                "changes Makefile, which decides what is run",
+                "deletes tests in old.rs",
+                "edits tests in a.html, b.html, c.html and 1 more",
+            ]
+        );
     }
 }

@@ -1,16 +1,14 @@
 //! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone.
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::candidate::State;
-use crate::model::count::count;
+use crate::model::count::{count, some_of};
+use crate::model::flag;
 use crate::model::name::Name;
 use crate::model::outcome::{CANNOT_TELL, Outcome, Stage, StageResult};
 use crate::model::rank::Rank;
 use crate::model::ranking::{MakerCounts, Rules, all_passing, combined_lines};
 use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
-
-/// The most names of tests that a sentence holds.
-const NAMES: usize = 3;
 
 /// The way in which a candidate passes whose pass counts less.
 pub const WITH_OWN_TESTS_ONLY: &str = "only with its own tests or commands";
@@ -369,7 +367,7 @@ impl DecisionInputs<'_> {
 
 /// The flags of the recommended candidate, as a reason to look at it.
 fn to_check(kind: DecisionKind, winner: &Entry, base: Option<&Baseline>) -> String {
-    let mut flags: Vec<String> = winner.flags.iter().map(ToString::to_string).collect();
+    let mut flags = flag::in_words(&winner.flags);
     flags.extend(base.and_then(|base| MoreSkipped::of(base, winner)).map(MoreSkipped::in_words));
     if kind == DecisionKind::NoOracle || flags.is_empty() {
         return String::new();
@@ -387,9 +385,14 @@ pub fn without_own_tests(entry: &Entry) -> String {
     if let Some(problem) = &second.problem {
         return problem.clone();
     }
-    let end = second.results.stopped_at().map_or("was not judged".into(), stopped_in);
+    let stopped = second.results.stopped_at();
+    let end = stopped.map_or("was not judged".into(), stopped_in);
+    let failing = match stopped.and_then(|result| result.tests.as_ref()) {
+        Some(report) if !report.failing.is_empty() => format!(": {}", some_of(&report.failing)),
+        _ => String::new(),
+    };
     let why = why_judged_twice(second).map_or(String::new(), |why| format!("; {why}"));
-    format!("{} it {end}{why}", what_was_put_back(second))
+    format!("{} it {end}{failing}{why}", what_was_put_back(second))
 }
 
 /// The words for a candidate that is judged twice because it changes files that are no source; none if
@@ -521,13 +524,6 @@ fn stages(entry: &Entry) -> String {
         .map(|r| r.stage.as_str())
         .collect();
     and(&names)
-}
-
-/// The first few names, and how many more there are.
-pub fn some_of(names: &[String]) -> String {
-    let more = names.len().saturating_sub(NAMES);
-    let first: Vec<&str> = names.iter().take(NAMES).map(String::as_str).collect();
-    if more == 0 { first.join(", ") } else { format!("{} and {more} more", first.join(", ")) }
 }
 
 fn and<S: AsRef<str>>(words: &[S]) -> String {

@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 
 use crate::error::exit;
 use crate::model::candidate::State;
+use crate::model::count::some_of;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::oracle::{as_options, shell_quoted};
 use crate::model::outcome::{Outcome, StageResult};
 use crate::model::path::quoted;
-use crate::model::rationale::{some_of, why_judged_twice};
+use crate::model::rationale::why_judged_twice;
 use crate::model::terms::JudgeSettings;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::verdict::{Baseline, DecisionKind, Entry, Verdict, doubt_about_attempts};

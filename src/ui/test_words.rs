@@ -2,7 +2,7 @@
 use console::truncate_str;
 
 use crate::model::count::count;
-use crate::model::rationale::some_of;
+use crate::model::count::some_of;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::test_report::TestReport;
 use crate::model::verdict::{Baseline, Entry};

@@ -5,9 +5,9 @@ use crate::error::Result;
 use crate::git::diff::{self, Change};
 use crate::git::repo::Repo;
 use crate::model::blast::Blast;
+use crate::model::count::some_of;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
-use crate::model::rationale::some_of;
 use crate::ops::land::plan::Plan;
 use crate::store::intents::LandingIntent;
 
