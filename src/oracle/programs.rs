@@ -44,7 +44,7 @@ pub fn programs(command: &CommandLine) -> Vec<String> {
 
 fn missing(command: &OracleCommand, program: &str) -> Error {
     let other = match command.stage {
-        Stage::Setup => "set `oracle.setup` to another command".to_owned(),
+        Stage::Setup => "set `spawn.setup` to another command".to_owned(),
         stage => format!("name another command with `--{stage} CMD`"),
     };
     let why = if program.contains('/') { "is no program" } else { "is not on PATH" };
