@@ -26,7 +26,7 @@ use crate::model::run::Run;
 use crate::model::verdict::Verdict;
 use crate::ops::clean;
 use crate::ops::hooks;
-use crate::ops::judge::{BaseBeside, JudgeOptions, JudgedBase, RepeatedJudging};
+use crate::ops::judge::{BaseBeside, JudgeOptions, RepeatedJudging};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
@@ -37,6 +37,7 @@ use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::resume;
 use crate::ops::spawn::synthesis::{self, SynthesisMaker};
 use crate::ops::spawn::{self, SpawnedRun};
+use crate::oracle::ledger::Memory;
 use crate::process::interrupt::{self, Cancel};
 use crate::store::select::{Matching, Selection};
 use crate::ui::comparison;
@@ -137,7 +138,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
         .map_err(|e| e.hint(resume_hint(&run)))?;
     drop(lock);
     let base = base.finish(report.affects_outcomes);
-    conclude(session, args, &run, &report, &options, base.as_ref(), merge_into.as_ref())
+    conclude(session, args, &run, &report, &options, base, merge_into.as_ref())
 }
 
 fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun) -> Result<u8> {
@@ -174,7 +175,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let judge_base = |cancel: &Cancel| base.judge(cancel);
     let report = resume::resume(session, &run, &commands, &options, &judge_base)?;
     let base = base.finish(report.affects_outcomes);
-    conclude(session, args, &run, &report, &options, base.as_ref(), merge_into.as_ref())
+    conclude(session, args, &run, &report, &options, base, merge_into.as_ref())
 }
 
 /// Fails if the result could not be judged or merged: before an hour of work, not after it. Gives the
@@ -234,7 +235,7 @@ fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
     parse(&words.collect::<Vec<_>>())
 }
 
-/// Judges the candidates, makes a synthesis if that is possible, and prints the verdict. `base` is
+/// Judges the candidates, makes a synthesis if that is possible, and prints the verdict. `base` holds
 /// the run's base, if it was judged while the attempts worked. `merge_into` is the branch that a verified
 /// winner is merged into; none if it is not to be merged.
 fn conclude(
@@ -243,7 +244,7 @@ fn conclude(
     run: &Run,
     report: &AttemptReport,
     options: &AttemptOptions,
-    base: Option<&JudgedBase>,
+    base: Memory,
     merge_into: Option<&RefName>,
 ) -> Result<u8> {
     let mut escaped = report.escaped.clone();
@@ -254,8 +255,8 @@ fn conclude(
         None => Ok(()),
     };
     interrupted()?;
-    let mut judging = RepeatedJudging::new(session, judge_options(args), base);
-    let mut judge = |run: &Run, affects_outcomes: bool| {
+    let judging = RepeatedJudging::new(session, judge_options(args), base);
+    let judge = |run: &Run, affects_outcomes: bool| {
         trust::require_trust(session.integrity(), Some(run))?;
         if affects_outcomes {
             judging.forget();

@@ -1,6 +1,7 @@
 //! The oracle: the project's commands, the clean checkouts to run them in, and the cache of
 //! their results.
 pub mod cache;
+pub mod ledger;
 pub mod obstacles;
 pub mod outcomes;
 pub mod pool;

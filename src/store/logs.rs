@@ -345,6 +345,15 @@ impl JudgingLogs {
         directory_of_judging(&self.place.directory, self.second).path().to_owned()
     }
 
+    /// The directory in which the logs lie now: a later judging may have moved them. None if they are
+    /// gone.
+    pub fn directory_now(&self) -> Option<PathBuf> {
+        let read = |then| read_toml(&self.place.directory.record()).unwrap_or(then);
+        let place = LogPlace { iterations: self.place.iterations.map(read), ..self.place.clone() };
+        let directory = place.directory_of_judging(self.iteration)?;
+        Some(directory_of_judging(&directory, self.second).path().to_owned())
+    }
+
     /// The log of a stage's command.
     pub fn log(&self, stage: Stage) -> PathBuf {
         directory_of_judging(&self.place.directory, self.second).log(stage.as_str())

@@ -1,14 +1,12 @@
 //! Judging the base while the run's attempts work.
-use std::sync::{Mutex, PoisonError};
-
 use crate::error::Result;
 use crate::model::run::Run;
 use crate::model::terms::Terms;
-use crate::ops::judge::judged_base::JudgedBase;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
+use crate::oracle::ledger::Memory;
 use crate::process::interrupt::{self, Cancel};
 
 /// The judging of a base beside the commands of the run's attempts.
@@ -22,7 +20,7 @@ pub struct BaseBeside<'a> {
     run: &'a Run,
     options: &'a JudgeOptions,
     terms: Terms,
-    judged: Mutex<Option<JudgedBase>>,
+    memory: Memory,
 }
 
 impl<'a> BaseBeside<'a> {
@@ -35,7 +33,7 @@ impl<'a> BaseBeside<'a> {
         oracle: &ResolvedOracle,
     ) -> Result<BaseBeside<'a>> {
         let terms = options.terms_to_run(session, oracle)?;
-        Ok(BaseBeside { session, run, options, terms, judged: Mutex::default() })
+        Ok(BaseBeside { session, run, options, terms, memory: Memory::default() })
     }
 
     /// Judges the base, until it ends or is cancelled. An error is only a warning: the base is then
@@ -45,25 +43,25 @@ impl<'a> BaseBeside<'a> {
             return;
         }
         match self.try_judge(cancel) {
-            Ok(judged) => *self.judged.lock().unwrap_or_else(PoisonError::into_inner) = judged,
             Err(error) if interrupt::signal().is_none() => {
                 self.session.ui.warn(format!("{}/@base: {}", self.run.run, error.message));
             }
-            Err(_) => {}
+            _ => {}
         }
     }
 
-    fn try_judge(&self, cancel: &Cancel) -> Result<Option<JudgedBase>> {
-        let BaseBeside { session, run, options, terms, .. } = self;
-        let runner = OracleRunner::new(session, run, terms.clone(), options)?;
-        let (judged, _) =
-            runner.covered_by_another_watch()?.watched(|runner| runner.judge_base(cancel, true))?;
-        Ok(judged)
+    fn try_judge(&self, cancel: &Cancel) -> Result<()> {
+        let BaseBeside { session, run, options, terms, memory } = self;
+        let runner = OracleRunner::new(session, run, terms.clone(), options, memory)?;
+        runner.covered_by_another_watch()?.watched(|runner| runner.judge_base_ahead(cancel))?;
+        Ok(())
     }
 
-    /// The outcome; none if there is none, or if the attempts may have affected it.
-    pub fn finish(self, tainted: bool) -> Option<JudgedBase> {
-        let judged = self.judged.into_inner().unwrap_or_else(PoisonError::into_inner)?;
-        (!tainted).then_some(judged)
+    /// The memory with the outcome; empty if the attempts may have affected it.
+    pub fn finish(self, tainted: bool) -> Memory {
+        if tainted {
+            self.memory.forget_all();
+        }
+        self.memory
     }
 }

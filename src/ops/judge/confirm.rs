@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::outcome::{Obstacle, Results};
 use crate::model::ranking::{Rules, undecided};
-use crate::model::verdict::{Effort, Entry};
+use crate::model::verdict::Entry;
 use crate::ops::judge::schedule::StopWhen;
 
 /// Finds results of claims once more, as far as the recommendation by these rules depends on them or
@@ -22,17 +22,17 @@ pub fn confirm(
     entries: &mut [Entry],
     causes: &StaleCauses,
     rules: Rules,
-    mut judge_cold: impl FnMut(&mut [Entry], StopWhen) -> Result<Effort>,
-) -> Result<Effort> {
+    mut judge_cold: impl FnMut(&mut [Entry], StopWhen) -> Result<()>,
+) -> Result<()> {
     let mut confirmed = without_claims(entries);
-    let mut effort = judge_cold(&mut confirmed, StopWhen::Decided(rules))?;
+    judge_cold(&mut confirmed, StopWhen::Decided(rules))?;
     settle(entries, confirmed, causes);
     let mut refused = refused(entries, causes);
     if !refused.is_empty() {
-        effort.add(judge_cold(&mut refused, StopWhen::AllRan)?);
+        judge_cold(&mut refused, StopWhen::AllRan)?;
         settle(entries, refused, causes);
     }
-    Ok(effort)
+    Ok(())
 }
 
 /// The entries as far as their results are no claims: those with claims were not run yet.
@@ -182,8 +182,7 @@ mod tests {
     use crate::model::oid::Oid;
     use crate::model::outcome::{Outcome, Stage, StageResult};
     use crate::model::verdict::Baseline;
-    use crate::ops::judge::entry_outcome::EntryOutcome;
-    use crate::ops::judge::schedule::{Judge, Scheduler};
+    use crate::ops::judge::schedule::{Judge, Round, Schedule, Scheduler, Work};
     use crate::process::interrupt::Cancel;
 
     /// The ends of two commands.
@@ -253,37 +252,34 @@ mod tests {
         }
 
         /// Judges what was not run.
-        fn judge_all(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<Effort> {
-            let scheduler = Scheduler::new(entries, false, stop);
-            scheduler.run(scheduler.workers(jobs, 0), |_| Ok(()), self);
-            scheduler.finish(0)
+        fn judge_all(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<()> {
+            let round = if self.cold { Round::Confirming } else { Round::First };
+            let schedule = Schedule { stop, round, in_place: false, base: None };
+            let scheduler = Scheduler::new(entries, schedule);
+            scheduler.run(scheduler.workers(jobs), self);
+            scheduler.finish(0).map(drop)
         }
     }
 
     impl Judge for Oracle<'_> {
         type Prepared = ();
 
-        fn prepare(&self, _: &Entry) -> Result<()> {
+        fn prepare(&self, _: &Work) -> Result<()> {
             Ok(())
         }
 
-        fn judge(&self, entry: &Entry, (): (), _: &Cancel) -> Result<Option<EntryOutcome>> {
-            let tree = &self.trees[tree_number(entry)];
-            let results = self.results(tree, 0);
-            let is_due = match tree.second {
-                None => false,
-                Some(Second::Always) => true,
-                Some(Second::IfFirst) => self.cold,
-            };
-            let again = is_due && results.passed();
-            let base_tests = if again { self.results(tree, 1) } else { Results::default() };
-            Ok(Some(EntryOutcome { results, base_tests, effort: Effort::default() }))
+        fn judge(&self, work: &Work, (): (), _: &Cancel) -> Result<Option<Results>> {
+            let tree = work.tree.as_ref().expect("it has one").to_string();
+            let number = usize::from_str_radix(&tree, 16).expect("a small number");
+            Ok(Some(self.results(&self.trees[number % SECOND], number / SECOND)))
         }
     }
 
-    fn tree_number(entry: &Entry) -> usize {
-        let tree = entry.tree.as_ref().expect("it has one").to_string();
-        usize::from_str_radix(&tree, 16).expect("a small number")
+    /// The number of the first tree of a second judging.
+    const SECOND: usize = 1000;
+
+    fn tree(number: usize) -> Option<Oid> {
+        Oid::parse(&format!("{number:040x}"))
     }
 
     /// An entry that was not run.
@@ -291,9 +287,10 @@ mod tests {
         let name = format!("c{index}").parse().expect("a valid name");
         Entry {
             iteration: Some(1),
-            tree: Oid::parse(&format!("{number:040x}")),
+            tree: self::tree(number),
             blast: Blast { lines: tree.lines, files: 1 },
             base_tests: tree.second.map(|second| BaseTestsResult {
+                tree: self::tree(number + SECOND),
                 if_first: second == Second::IfFirst,
                 ..BaseTestsResult::default()
             }),

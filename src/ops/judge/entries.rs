@@ -7,6 +7,7 @@ use crate::ecosystems::flags;
 use crate::ecosystems::put_back;
 use crate::ecosystems::touched::{TouchedPath, is_test_path};
 use crate::error::Result;
+use crate::git::commit::neutral_commit;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::ignored::ignored;
 use crate::git::mode::EntryMode;
@@ -16,6 +17,7 @@ use crate::model::agreement::{self, Edit};
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::candidate::{Candidate, State};
 use crate::model::flag::Flag;
+use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
@@ -132,7 +134,7 @@ fn with_protected(
 }
 
 /// Makes the trees that are judged for a captured one again: git may have deleted their objects.
-pub fn make_trees_again(repo: &Repo, base: &Oid, captured: &Oid, terms: &Terms) -> Result<()> {
+fn make_trees_again(repo: &Repo, base: &Oid, captured: &Oid, terms: &Terms) -> Result<()> {
     let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
     let judged = with_protected(repo, base, captured, &terms.settings, &project)?.tree;
     base_tests::plan_for(repo, base, &judged, terms)?;
@@ -219,4 +221,55 @@ pub fn set_agreement_of_judged(session: &Session, run: &Run, entries: &mut [Entr
     let files = files.collect::<Result<Vec<Vec<ChangedFile>>>>()?;
     set_agreement(entries, &files);
     Ok(())
+}
+
+/// Names for each entry with results the first one that has the same tree: the commands ran for that.
+pub fn name_twins(entries: &mut [Entry]) {
+    let mut first_of: BTreeMap<Oid, Name> = BTreeMap::new();
+    for entry in entries {
+        entry.same_as = None;
+        let tree = match entry.judged() {
+            Some(tree) if entry.usable() && !entry.results.is_empty() => *tree,
+            _ => continue,
+        };
+        match first_of.get(&tree) {
+            Some(first) => entry.same_as = Some(first.clone()),
+            None => drop(first_of.insert(tree, entry.candidate.clone())),
+        }
+    }
+}
+
+/// Keeps the trees of these entries, and those of their second judging, until judging ends.
+pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]) -> Result<()> {
+    let Session { repo, store, .. } = session;
+    let recorded = store.judged(&run.run)?;
+    let mut new = Vec::new();
+    for tree in entries.iter().flat_map(judged_trees) {
+        let commit = neutral_commit(repo, tree, &run.base)?;
+        if !recorded.contains(&commit) {
+            new.push(commit);
+        }
+    }
+    if keep::keep(session, run, &new, &run.base).is_ok() {
+        return Ok(());
+    }
+    // One by one: a collection deletes what was made before the ref is there.
+    for entry in entries {
+        let mut is_first_try = true;
+        repo.retry_during_gc(|| {
+            if let (false, Some(captured)) = (is_first_try, &entry.tree) {
+                // The tree itself may be lost, if it is not the captured one.
+                make_trees_again(repo, &run.base, captured, terms)?;
+            }
+            is_first_try = false;
+            judged_trees(entry).try_for_each(|tree| keep::keep_tree(session, run, tree).map(drop))
+        })?;
+    }
+    Ok(())
+}
+
+/// The trees that are judged for an entry.
+fn judged_trees(entry: &Entry) -> impl Iterator<Item = &Oid> {
+    let second = entry.base_tests.iter().flat_map(BaseTestsResult::trees);
+    entry.judged().into_iter().chain(second)
 }

@@ -7,13 +7,7 @@ mod classify;
 mod conditions;
 mod confirm;
 mod entries;
-mod entry_outcome;
-mod found;
-mod groups;
-mod judged_base;
-mod judged_once;
 pub mod keep;
-mod kept_trees;
 mod listed;
 pub mod modules;
 mod options;
@@ -34,7 +28,6 @@ pub use base::BaseBeside;
 pub use base_tests::{is_source_unknown, plan_for as plan_base_tests};
 pub use changed_file::{ChangedFile, FileContent, changed_file};
 pub use entries::covers;
-pub use judged_base::JudgedBase;
 pub use options::JudgeOptions;
 pub use partial::judge_some;
 pub use replay::replay;
@@ -48,46 +41,35 @@ use crate::model::outcome::{Stage, StageResult};
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::terms::Doubts;
-use crate::model::verdict::{Effort, Entry, Verdict};
-use crate::ops::judge::found::FoundBefore;
+use crate::model::verdict::{Entry, Verdict};
 use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
+use crate::oracle::ledger::Memory;
 
 /// Judges one run several times, each tree once.
 pub struct RepeatedJudging<'a> {
     session: &'a Session,
     options: JudgeOptions,
-    /// The run's base, if it was judged while the attempts worked.
-    base: Option<&'a JudgedBase>,
-    /// The verdicts so far.
-    verdicts: Vec<Verdict>,
+    memory: Memory,
 }
 
 impl<'a> RepeatedJudging<'a> {
-    /// Judges with these options. `base` is the run's base, if it was judged before.
-    pub fn new(
-        session: &'a Session,
-        options: JudgeOptions,
-        base: Option<&'a JudgedBase>,
-    ) -> RepeatedJudging<'a> {
-        RepeatedJudging { session, options, base, verdicts: Vec::new() }
+    /// Judges with these options. The memory may hold the run's base.
+    pub fn new(session: &'a Session, options: JudgeOptions, memory: Memory) -> RepeatedJudging<'a> {
+        RepeatedJudging { session, options, memory }
     }
 
     /// Judges the run as it is now.
-    pub fn judge(&mut self, run: &Run) -> Result<Verdict> {
-        let found = FoundBefore { base: self.base, verdicts: &self.verdicts };
-        let verdict = judge_knowing(self.session, run, &self.options, found, |_| Ok(()))?;
-        self.verdicts.push(verdict.clone());
-        Ok(verdict)
+    pub fn judge(&self, run: &Run) -> Result<Verdict> {
+        judge_knowing(self.session, run, &self.options, &self.memory, |_| Ok(()))
     }
 
     /// Forgets all outcomes: something has changed that outcomes depend on.
-    pub fn forget(&mut self) {
-        self.base = None;
-        self.verdicts.clear();
+    pub fn forget(&self) {
+        self.memory.forget_all();
     }
 }
 
@@ -99,15 +81,15 @@ pub fn judge(
     options: &JudgeOptions,
     on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
 ) -> Result<Verdict> {
-    judge_knowing(session, run, options, FoundBefore::default(), on_oracle)
+    judge_knowing(session, run, options, &Memory::default(), on_oracle)
 }
 
-/// Does the same, without running again what was `found` before.
+/// Does the same, without running again what is in `memory`.
 fn judge_knowing(
     session: &Session,
     run: &Run,
     options: &JudgeOptions,
-    found: FoundBefore<'_>,
+    memory: &Memory,
     on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
 ) -> Result<Verdict> {
     let _span = tracing::info_span!("judge", run = %run.run).entered();
@@ -132,7 +114,7 @@ fn judge_knowing(
         candidates: Vec::new(),
     };
     if !verdict.terms.oracle.is_empty() && entries.iter().any(Entry::usable) {
-        run_oracle(session, run, options, found, &mut verdict, &mut entries)?;
+        run_oracle(session, run, options, memory, &mut verdict, &mut entries)?;
         require_working_commands(&verdict, &entries)?;
     }
     for entry in &mut entries {
@@ -146,31 +128,33 @@ fn judge_knowing(
     Ok(verdict)
 }
 
-/// Runs a verdict's oracle on the entries, and on the base, as far as their outcomes were not found
-/// before, and fills the results in.
+/// Runs a verdict's oracle on the entries, and on the base, as far as their outcomes are not in
+/// `memory`, and fills the results in.
 fn run_oracle(
     session: &Session,
     run: &Run,
     options: &JudgeOptions,
-    found: FoundBefore<'_>,
+    memory: &Memory,
     verdict: &mut Verdict,
     entries: &mut [Entry],
 ) -> Result<()> {
-    let runner = OracleRunner::new(session, run, verdict.terms.clone(), options)?;
+    memory.begin_judging();
+    let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, memory)?;
     verdict.terms = runner.terms().clone();
-    let holding = found.holding(&verdict.terms);
-    let base = found.base(&verdict.terms, &holding);
-    runner.found_before(found::take_over(session, run, &holding, entries)?);
     let (leads_back, attempts_write) = (runner.warn_of_seeds(), runner.attempts_write());
     let stop = if options.until_pass {
         StopWhen::Decided(Rules::from_settings(&verdict.terms.settings))
     } else {
         StopWhen::AllRan
     };
-    let ((mut effort, baseline), tainted) =
-        runner.watched(|runner| runner.run_all(entries, options.jobs, stop, base))?;
-    if let Some(before) = holding.first() {
-        effort.add(Effort { saved_not_run: 0, ..before.effort });
+    let wants_base = !options.in_place;
+    let ((effort, baseline), tainted) =
+        runner.watched(|runner| runner.run_all(entries, options.jobs, stop, wants_base))?;
+    if tainted {
+        memory.forget_all();
+    }
+    if !options.in_place {
+        entries::name_twins(entries);
     }
     verdict.effort = effort;
     verdict.baseline = baseline;

@@ -15,7 +15,6 @@ use crate::model::terms::{Doubts, Terms};
 use crate::model::verdict::Entry;
 use crate::ops::capture::Captured;
 use crate::ops::judge::entries;
-use crate::ops::judge::judged_base::BaseState;
 use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::listed::require_captures;
 use crate::ops::judge::options::JudgeOptions;
@@ -23,6 +22,7 @@ use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
+use crate::oracle::ledger::Memory;
 use crate::process::interrupt::Cancel;
 use crate::store::events::Event;
 use crate::store::outcomes::NewOutcome;
@@ -90,8 +90,9 @@ pub(super) fn judge_captured(
     let mut judging = judging(session, run, grounds)?;
     if !terms.oracle.is_empty() {
         judged_by(session, run, grounds, &mut judging, |runner| {
-            runner.run_all(&mut entries, options.jobs, StopWhen::AllRan, BaseState::NotWanted)
+            runner.run_all(&mut entries, options.jobs, StopWhen::AllRan, false)
         })?;
+        entries::name_twins(&mut entries);
     }
     let outcome = |mut entry: Entry| {
         // The commands ran only for the first of several candidates with one tree.
@@ -114,9 +115,9 @@ pub(super) fn judge_captured(
 pub(super) fn judge_base(session: &Session, run: &Run, grounds: &Grounds) -> Result<NewOutcome> {
     let mut judging = judging(session, run, grounds)?;
     let judged = judged_by(session, run, grounds, &mut judging, |runner| {
-        runner.judge_base(&Cancel::default(), true)
+        runner.judge_base(&Cancel::default())
     })?;
-    let results = judged.map(|judged| judged.baseline.results).unwrap_or_default();
+    let results = judged.unwrap_or_default();
     let logs = last_of_logs(&session.store.base_logs(&run.run).judging(None).directory(), &results);
     let outcome = PartOutcome::Base(BaseOutcome { judging, results });
     Ok(NewOutcome { outcome, judged: None, logs })
@@ -133,7 +134,8 @@ fn judged_by<T>(
     let Grounds { terms, options, .. } = grounds;
     // Whoever decides over stored outcomes cannot confirm claims.
     let options = &JudgeOptions { cold: true, ..options.clone() };
-    let runner = OracleRunner::new(session, run, terms.clone(), options)?;
+    let memory = Memory::default();
+    let runner = OracleRunner::new(session, run, terms.clone(), options, &memory)?;
     judging.terms = runner.terms().clone();
     let (leads_back, attempts_write) = (runner.warn_of_seeds(), runner.attempts_write());
     let (done, tainted) = runner.watched(work)?;

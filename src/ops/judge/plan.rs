@@ -9,7 +9,7 @@ use crate::model::outcome::Stage;
 use crate::model::run::Run;
 use crate::model::world::WorldKind;
 use crate::ops::judge::options::JudgeOptions;
-use crate::ops::judge::runner::cached::open_cache;
+use crate::ops::judge::runner::open_cache;
 use crate::ops::judge::{modules, runner, worlds};
 use crate::ops::session::Session;
 use crate::oracle::cache::{Cache, JudgedTree};

@@ -144,7 +144,6 @@ fn share_equal_trees(entries: &mut [Entry]) {
         let Some(twin) = judged.iter().find(is_twin) else { continue };
         entry.results.clone_from(&twin.results);
         entry.base_tests.clone_from(&twin.base_tests);
-        entry.same_as = Some(twin.candidate.clone());
     }
 }
 
@@ -157,8 +156,10 @@ fn decide_and_save(
     mut verdict: Verdict,
 ) -> Result<Verdict> {
     verdict.candidates.sort_by_key(|entry| entry.index);
+    if !verdict.terms.settings.in_place {
+        entries::name_twins(&mut verdict.candidates);
+    }
     if stored.map(|v| &v.candidates) != Some(&verdict.candidates) {
-        forget_stale_twins(&mut verdict.candidates);
         entries::set_agreement_of_judged(session, run, &mut verdict.candidates)?;
     }
     let settings = &mut verdict.terms.settings;
@@ -292,17 +293,6 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: PartialVerdict) {
     match verdict.candidates.iter_mut().find(|e| e.candidate == entry.candidate) {
         Some(old) => *old = entry,
         None => verdict.candidates.push(entry),
-    }
-}
-
-/// Drops the remark that a candidate has the same tree as another, if that is not so any more.
-fn forget_stale_twins(entries: &mut [Entry]) {
-    let trees: Vec<_> =
-        entries.iter().map(|e| (e.candidate.clone(), e.judged().copied())).collect();
-    for entry in entries {
-        let tree = entry.judged().copied();
-        let is_twin = |twin: &Name| trees.iter().any(|(name, t)| name == twin && *t == tree);
-        entry.same_as = entry.same_as.take().filter(is_twin);
     }
 }
 

@@ -1,20 +1,22 @@
 //! What the changing rows on a terminal say of a candidate that was judged.
 use crate::model::board::Standing;
-use crate::model::outcome::{Outcome, StageResult};
-use crate::ops::judge::entry_outcome::EntryOutcome;
-use crate::ops::judge::judged_base::JudgedBase;
-use crate::ops::progress::{Board, Ending};
+use crate::model::outcome::{Outcome, Results, StageResult};
+use crate::model::verdict::Entry;
+use crate::ops::progress::Ending;
 use crate::ui::comparison;
 use crate::ui::style::Tone;
 
-/// The end of a candidate's commands as a row shows it; without an outcome, they were ended because it
-/// could not matter any more.
-pub fn ending(outcome: Option<&EntryOutcome>) -> Ending {
-    let Some(outcome) = outcome else {
-        let words = "not needed".to_owned();
-        return Ending { standing: Standing::Waiting, words, elapsed: None, size: None };
-    };
-    let EntryOutcome { results, base_tests, .. } = outcome;
+/// The end of a candidate's commands that were ended because it could not matter any more.
+pub fn not_needed() -> Ending {
+    let words = "not needed".to_owned();
+    Ending { standing: Standing::Waiting, words, elapsed: None, size: None }
+}
+
+/// The end of a candidate's commands as a row shows it.
+pub fn ending(entry: &Entry) -> Ending {
+    let nothing = Results::default();
+    let (results, second) = (&entry.results, entry.base_tests.as_ref());
+    let base_tests = second.map_or(&nothing, |second| &second.results);
     let is_flaky = |r: &StageResult| matches!(r.outcome, Outcome::Flaky { .. });
     let (standing, words) = match results.stopped_at().map(comparison::stop) {
         Some((words, Tone::Caution)) => (Standing::Caution, words),
@@ -32,15 +34,12 @@ pub fn ending(outcome: Option<&EntryOutcome>) -> Ending {
     Ending { standing, words, elapsed: Some(elapsed), size: None }
 }
 
-/// Tells the board how long each tree is expected to take: as long as the base, if that ran.
-pub fn expect(board: &Board, base: Option<&JudgedBase>) {
-    board.expect(base.map(|base| base.baseline.results.time()).unwrap_or_default());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::outcome::{Results, Stage};
+    use crate::model::base_tests::BaseTestsResult;
+    use crate::model::candidate::State;
+    use crate::model::outcome::Stage;
 
     fn shown(results: &[Outcome], base_tests: &[Outcome]) -> (Standing, String, u64) {
         let all = |outcomes: &[Outcome]| {
@@ -48,8 +47,11 @@ mod tests {
             outcomes.iter().map(result).collect::<Results>()
         };
         let (results, base_tests) = (all(results), all(base_tests));
-        let outcome = EntryOutcome { results, base_tests, ..EntryOutcome::default() };
-        let ending = ending(Some(&outcome));
+        let name = "c1".parse().expect("a valid name");
+        let second = BaseTestsResult { results: base_tests, ..BaseTestsResult::default() };
+        let base_tests = Some(second);
+        let entry = Entry { results, base_tests, ..Entry::new(name, 1, State::Open) };
+        let ending = ending(&entry);
         (ending.standing, ending.words, ending.elapsed.unwrap_or_default().as_secs())
     }
 

@@ -10,6 +10,7 @@ use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo, back_leads, options};
 use crate::ops::judge::{keep, worlds};
 use crate::ops::session::Session;
+use crate::oracle::ledger::{Ledger, Memory};
 use crate::store::logs::JudgingLogs;
 
 /// Runs a verdict's oracle, with its settings, on one more commit in a clean checkout.
@@ -43,7 +44,9 @@ pub fn judge_commit(
     }
     let timeout = session.config.get(keys::ORACLE_TIMEOUT);
     let options = options(session, &terms.settings, timeout);
-    let runner = OracleRunner::with_cache(session, run, (commit, seeds), terms, options, None)?;
+    let memory = Memory::default();
+    let ledger = Ledger::new(&terms, &memory, None);
+    let runner = OracleRunner::with_ledger(session, run, (commit, seeds), terms, options, ledger)?;
     let report = ReportTo { name: name.to_owned(), logs: logs.clone() };
     let (results, _) = runner.watched(|runner| {
         keep::keep(session, run, &[*commit], known)?;

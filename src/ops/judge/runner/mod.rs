@@ -1,11 +1,9 @@
 //! The oracle runner: runs the oracle on a run's candidates, its base or one more commit, each in a
 //! separate checkout.
-mod base;
-pub(super) mod cached;
-mod candidate;
 pub mod commit;
 mod place;
 mod run_all;
+mod trees;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,15 +22,15 @@ use crate::model::oracle::OracleCommand;
 use crate::model::run::Run;
 use crate::model::terms::{JudgeSettings, LEADS_BACK_HINT, Terms};
 use crate::model::world::WorldKind;
-use crate::ops::judge::judged_once::JudgedOnce;
+use crate::ops::attempt_times::when_attempts_ran;
 use crate::ops::judge::options::JudgeOptions;
-use crate::ops::judge::runner::cached::open_cache;
 use crate::ops::judge::tamper::TamperWatch;
 use crate::ops::judge::worlds;
 use crate::ops::session::Session;
 use crate::ops::spawn::guard::{self, Guard};
 use crate::ops::spawn::prepare;
-use crate::oracle::cache::{Cache, JudgedTree};
+use crate::oracle::cache::{Cache, Conditions, JudgedTree};
+use crate::oracle::ledger::{Ledger, Memory};
 use crate::oracle::outcomes::KnownOutcomes;
 use crate::oracle::pool::{Checkouts, OUTCOMES};
 use crate::oracle::restricted::Restrictions;
@@ -59,11 +57,7 @@ pub struct OracleRunner<'a> {
     told: Mutex<BTreeSet<String>>,
     /// True if candidates may be judged over the base's outputs.
     may_be_warm: bool,
-    /// None if the cache does not matter: the outcomes depend on more than the tree.
-    cache: Option<Cache>,
-    once: JudgedOnce,
-    /// The outcomes that confirm claims.
-    confirmed_once: JudgedOnce,
+    ledger: Ledger<'a>,
     tamper: TamperWatch<'a>,
     leads: BackLeads,
     attempts_write: Vec<String>,
@@ -77,16 +71,6 @@ struct ReportTo {
     logs: JudgingLogs,
 }
 
-impl ReportTo {
-    /// The place for the results of the same candidate with the base's tests.
-    fn with_base_tests(&self) -> ReportTo {
-        ReportTo {
-            name: format!("{} with the base's tests", self.name),
-            logs: self.logs.with_base_tests(),
-        }
-    }
-}
-
 impl<'a> OracleRunner<'a> {
     /// A runner for a run's own oracle. It uses the cache, unless the options or the settings forbid
     /// that.
@@ -95,6 +79,7 @@ impl<'a> OracleRunner<'a> {
         run: &'a Run,
         mut terms: Terms,
         judging: &JudgeOptions,
+        memory: &'a Memory,
     ) -> Result<OracleRunner<'a>> {
         let seeds = judging.seeds(session, &run.base)?;
         terms.seeds = Some(seeds.digest()?);
@@ -112,16 +97,19 @@ impl<'a> OracleRunner<'a> {
         } else {
             None
         };
+        let ledger = Ledger::new(&terms, memory, cache);
         let runner =
-            OracleRunner::with_cache(session, run, (&run.base, seeds), terms, options, cache)?;
+            OracleRunner::with_ledger(session, run, (&run.base, seeds), terms, options, ledger)?;
         let may_be_warm = judging.may_be_warm(session);
         let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
         // Another run, whose attempts could not write there, must not believe what was found so.
         let is_shared = !attempts_write.is_empty();
-        let cache =
-            runner.cache.map(|cache| if is_shared { cache.only_forgetting() } else { cache });
-        let runner = OracleRunner { leads, attempts_write, cache, may_be_warm, ..runner };
-        if let (Some(layered), Some(cache), false) = (&runner.layered, &runner.cache, is_shared) {
+        let runner = OracleRunner { leads, attempts_write, may_be_warm, ..runner };
+        if is_shared {
+            let ledger = runner.ledger.only_forgetting();
+            return Ok(OracleRunner { ledger, ..runner });
+        }
+        if let (Some(layered), Some(cache)) = (&runner.layered, runner.ledger.cache()) {
             let base = JudgedTree::of(&session.repo, run.base)?;
             let name = cache.layer_name(&session.repo, &base)?;
             layered.use_kept(name, cache.distrusted(), may_be_warm)?;
@@ -146,19 +134,19 @@ impl<'a> OracleRunner<'a> {
         self.attempts_write.clone()
     }
 
-    fn with_cache(
+    fn with_ledger(
         session: &'a Session,
         run: &'a Run,
         (base, seeds): (&Oid, Seeds),
         terms: Terms,
         options: OracleOptions,
-        cache: Option<Cache>,
+        ledger: Ledger<'a>,
     ) -> Result<OracleRunner<'a>> {
         session.warn_of_undeleted();
         let layered = worlds::checkouts(session, &options, base, &seeds)?;
         let restrictions = worlds::restrictions(session, &options);
         let checkouts = Checkouts::open(&session.store)?.with_seeds(session.home.as_deref(), seeds);
-        let outcomes = match &cache {
+        let outcomes = match ledger.cache() {
             Some(cache) => cache.known(),
             None => KnownOutcomes::list(&checkouts.path().join(OUTCOMES)),
         };
@@ -166,7 +154,6 @@ impl<'a> OracleRunner<'a> {
         let surroundings = WatchedSurroundings { outcomes, world: terms.settings.commands.world };
         let tamper = TamperWatch::new(session, run, commands, surroundings);
         let downloads = downloads_of(session, base, &terms.oracle, terms.settings.commands.world)?;
-        let (once, leads) = (JudgedOnce::default(), BackLeads::default());
         Ok(OracleRunner {
             session,
             run,
@@ -179,11 +166,9 @@ impl<'a> OracleRunner<'a> {
             base_lacks_downloads: AtomicBool::default(),
             told: Mutex::default(),
             may_be_warm: false,
-            cache,
-            once,
-            confirmed_once: JudgedOnce::default(),
+            ledger,
             tamper,
-            leads,
+            leads: BackLeads::default(),
             attempts_write: Vec::new(),
         })
     }
@@ -211,15 +196,13 @@ impl<'a> OracleRunner<'a> {
         watch::with_work(result, tainted, |error| session.ui.warn(&error.message))
     }
 
-    /// Ends the tamper watch and takes outcomes that may be wrong out of the cache. True if
+    /// Ends the tamper watch and takes outcomes that may be wrong off the shelves. True if
     /// outcomes are tainted.
     fn end(self) -> Result<bool> {
-        let OracleRunner { session, cache, tamper, .. } = self;
+        let OracleRunner { session, ledger, tamper, .. } = self;
         let end = tamper.end()?;
-        if let Some(cache) = cache {
-            for judged in &end.doubtful {
-                cache.forget(&session.repo, judged)?;
-            }
+        for judged in &end.doubtful {
+            ledger.forget(&session.repo, judged)?;
         }
         Ok(end.tainted)
     }
@@ -236,14 +219,20 @@ impl<'a> OracleRunner<'a> {
         Ok(self)
     }
 
-    /// Counts trees whose outcomes were found before and stand beside those of this runner.
-    pub fn found_before(&self, trees: usize) {
-        self.tamper.found_before(trees);
-    }
-
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {
         prepare::require_space_to_judge(self.session, self.checkouts.path(), commit, checkouts)
     }
+}
+
+/// The cached outcomes on these terms with these options.
+pub(super) fn open_cache(
+    session: &Session,
+    terms: Terms,
+    options: &OracleOptions,
+) -> Result<Cache> {
+    let conditions = Conditions::new(&terms.oracle, options, &session.policy);
+    let distrusted = when_attempts_ran(session)?;
+    Cache::open(&session.repo, session.home.as_deref(), terms, conditions, distrusted)
 }
 
 /// The seeds that lead back to a checkout of the repository. In a sealed world the path of the user's

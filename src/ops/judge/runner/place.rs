@@ -97,18 +97,7 @@ impl OracleRunner<'_> {
         self.execute(&place, report, cancel, &|| checkout.changed())
     }
 
-    /// A tree's checkout for a sealed world, before anybody waits for it. None if there are no such
-    /// worlds, or if the tree's outcome need not be found.
-    pub(super) fn prepare(&self, tree: &Oid, warmth: Warmth) -> Result<Option<SealedCheckout>> {
-        let Some(sealed) = &self.layered else { return Ok(None) };
-        if self.once(warmth).knows(tree) || self.found_without_layers(tree, warmth).is_some() {
-            return Ok(None);
-        }
-        let judged = self.judged_tree(tree)?;
-        self.seal(sealed, &judged.commit, warmth).map(Some)
-    }
-
-    fn seal(
+    pub(super) fn seal(
         &self,
         sealed: &SealedCheckouts<'_>,
         commit: &Oid,

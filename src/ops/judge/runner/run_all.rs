@@ -1,88 +1,132 @@
-//! All candidates and their base: what is cached, what runs, and the confirmation of claims.
+//! All candidates and their base: what is known, what runs, and the confirmation of claims.
 use crate::error::Result;
+use crate::model::oid::Oid;
 use crate::model::ranking::Rules;
 use crate::model::verdict::{Baseline, Effort, Entry};
 use crate::model::world::WorldKind;
-use crate::ops::judge::confirm::{self, StaleCause, StaleCauses, stumbled};
-use crate::ops::judge::judged_base::{BaseState, JudgedBase};
-use crate::ops::judge::kept_trees;
+use crate::ops::judge::confirm::{self, StaleCause, StaleCauses, must_confirm_base, stumbled};
+use crate::ops::judge::entries;
 use crate::ops::judge::runner::OracleRunner;
-use crate::ops::judge::runner::candidate::{EntryJudge, Round};
-use crate::ops::judge::schedule::{Scheduler, StopWhen};
-use crate::ops::judge::shown;
+use crate::ops::judge::runner::trees::TreeJudge;
+use crate::ops::judge::schedule::{BaseTurn, Round, Schedule, Scheduler, StopWhen, Subject, Work};
 use crate::ops::progress::{self, Board, WorkKind};
-use crate::oracle::cache::Cache;
+use crate::oracle::cache::{Cache, JudgedTree};
+use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
 
 impl OracleRunner<'_> {
-    /// Runs the oracle for the entries without results, up to `jobs` at a time, and fills their
-    /// results in. Equal trees are judged once. The base comes first, and with several jobs the
-    /// entries are judged beside it.
+    /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills their
+    /// results in. The base comes first, and with several jobs the entries are judged beside it; none
+    /// if it is not `wanted`. Gives the number of commands that this process has run and saved for the
+    /// run, and the base's results.
     pub fn run_all(
         &self,
         entries: &mut [Entry],
         jobs: usize,
         stop: StopWhen,
-        base: BaseState,
+        wants_base: bool,
     ) -> Result<(Effort, Option<Baseline>)> {
-        if !self.terms.settings.in_place {
-            kept_trees::keep_trees(self.session, self.run, &self.terms, entries)?;
+        if !self.is_in_place() {
+            entries::keep_trees(self.session, self.run, &self.terms, entries)?;
         }
-        let scheduler = Scheduler::new(entries, self.terms.settings.in_place, stop);
-        if self.cache.as_ref().is_some_and(Cache::gives_outcomes) {
-            scheduler.fill_in_cached(|entry| self.find_cached_entry(entry))?;
-        }
-        let waiting = scheduler.waiting();
-        let (mut base, with_base) = match base {
-            BaseState::NotWanted => (None, false),
-            BaseState::Unjudged => (None, true),
-            BaseState::Judged(judged) => (Some(*judged), false),
-        };
-        if let (Some(layered), Some(JudgedBase { layer: Some(layer), .. })) = (&self.layered, &base)
+        let tree = self.base_tree()?;
+        if let (true, Some(layered), Some(layer)) =
+            (wants_base, &self.layered, self.ledger.base_layer())
         {
-            let distrusted = self.cache.as_ref().map(Cache::distrusted).unwrap_or_default();
-            layered.adopt(layer.clone(), distrusted)?;
+            let distrusted = self.ledger.cache().map(Cache::distrusted).unwrap_or_default();
+            layered.adopt(layer, distrusted)?;
         }
-        let trees = waiting.len() + usize::from(with_base);
-        if trees > 0 && !self.terms.settings.in_place {
+        // The candidates wait for the outputs of the base, unless there are some.
+        let waits = self.layered.is_some() && self.may_be_warm && !self.has_outputs();
+        let is_first = waits || jobs <= 1;
+        let base = wants_base.then_some(BaseTurn { tree, is_first });
+        let schedule = Schedule { stop, round: self.round(), in_place: self.is_in_place(), base };
+        let scheduler = Scheduler::new(entries, schedule);
+        scheduler.fill_in(|work| self.find(work, self.warmth()))?;
+        let trees = scheduler.waiting().len() + usize::from(scheduler.awaits_base());
+        if trees > 0 && !self.is_in_place() {
             // One more is prepared while the commands on others run.
             let ahead = usize::from(self.world() == WorldKind::Sealed);
             self.require_space(&self.run.base, (jobs + ahead).min(trees))?;
         }
-        let workers = scheduler.workers(jobs, usize::from(with_base));
-        // The candidates wait for the outputs of the base, unless there are some.
-        let waits = self.layered.is_some() && self.may_be_warm && !self.has_outputs();
-        let base_first = workers == 1 || waits;
+        let saved = self.run_scheduled(scheduler, jobs, self.warmth(), is_first)?;
+        if confirm::any_claims(entries) {
+            self.confirm(entries, jobs)?;
+        }
+        let base = if wants_base { self.confirm_base(entries)? } else { None };
+        Ok((Effort { saved_not_run: saved.saved_not_run, ..self.ledger.effort() }, base))
+    }
+
+    /// Judges all that a scheduler has; gives the number of commands that were saved.
+    fn run_scheduled(
+        &self,
+        scheduler: Scheduler<'_>,
+        jobs: usize,
+        warmth: Warmth,
+        base_is_first: bool,
+    ) -> Result<Effort> {
+        let waiting = scheduler.waiting();
+        let workers = scheduler.workers(jobs);
         let board = Board::new(WorkKind::Judging, workers);
-        shown::expect(&board, base.as_ref());
+        let base = self.ledger.recall(&self.base_tree()?, Warmth::Warm);
+        board.expect(base.map(|base| base.results.time()).unwrap_or_default());
         progress::live(self.session, self.run, &waiting, &board, || {
-            if with_base && base_first {
-                base = self.judge_base(&Cancel::default(), true)?;
-                shown::expect(&board, base.as_ref());
-            }
-            let warmth = self.warmth();
-            let judge_base = |cancel: &Cancel| {
-                if with_base && !base_first {
-                    base = self.judge_base(cancel, false)?;
-                    shown::expect(&board, base.as_ref());
-                }
-                Ok(())
-            };
-            let judge = EntryJudge::new(self, workers, warmth, self.round(), &board);
-            scheduler.run(workers, judge_base, &judge);
+            let judge = TreeJudge::new(self, workers, warmth, &board, &waiting);
+            scheduler.run(workers, &judge.with_base_first(base_is_first));
             Ok(())
         })?;
-        let mut effort = scheduler.finish(self.terms.oracle.len())?;
-        if confirm::any_claims(entries) {
-            effort.add(self.confirm(entries, jobs)?);
+        let saved = scheduler.finish(self.terms.oracle.len())?;
+        self.ledger.count(Effort { saved_not_run: 0, ..saved });
+        Ok(saved)
+    }
+
+    /// The base's results, found once more in a plain directory if they may be other ones there, and
+    /// matter. None if the base was cancelled.
+    ///
+    /// It may have failed because of the overlay: its output says so, or a candidate passed in a
+    /// plain directory alone. Or it is a result over outputs of an earlier judging: a failure is
+    /// compared with those of the candidates, and a pass where no candidate passes. Outputs that led to
+    /// another result are not used again.
+    fn confirm_base(&self, entries: &[Entry]) -> Result<Option<Baseline>> {
+        let tree = self.base_tree()?;
+        let Some(mut known) = self.ledger.recall(&tree, Warmth::Warm) else { return Ok(None) };
+        let TreeOutcome { results, inherited, .. } = &known;
+        if must_confirm_base(results, *inherited, stumbled(results), entries) {
+            known = self.confirmed_base(&tree, known)?;
         }
-        if let Some(base) = &mut base {
-            self.confirm_base(base, entries)?;
-            base.baseline.settle();
+        let mut baseline = Baseline { results: known.results, inherited: known.inherited };
+        baseline.settle();
+        Ok(Some(baseline))
+    }
+
+    fn confirmed_base(&self, tree: &Oid, known: TreeOutcome) -> Result<TreeOutcome> {
+        let report = self.report_to(&Subject::Base)?;
+        let end = self.run_on_commit(&self.run.base, &report, &Cancel::default(), Warmth::Cold)?;
+        let Some(results) = self.counted(&Work::of_base(*tree), end) else { return Ok(known) };
+        let confirmed = TreeOutcome::new(results, report.logs);
+        let repo = &self.session.repo;
+        self.tamper.check(None, || {
+            let judged = JudgedTree::of(repo, self.run.base)?;
+            self.ledger.keep(repo, &judged, &confirmed)?;
+            Ok(Some(judged))
+        })?;
+        if known.results.passed() != confirmed.results.passed() {
+            self.ledger.keep_base_layer(None);
+            if let (true, Some(layered)) = (known.inherited, &self.layered) {
+                layered.forget_layers()?;
+            }
         }
-        let ran_base = base.as_ref().map_or(0, |base| base.ran);
-        Ok((Effort { ran_base, ..effort }, base.map(|base| base.baseline)))
+        self.ledger.remember(tree, confirmed.clone());
+        Ok(confirmed)
+    }
+
+    /// Judges the base before its candidates, for a later judging of this process.
+    pub fn judge_base_ahead(&self, cancel: &Cancel) -> Result<()> {
+        self.judge_base(cancel)?;
+        let layer = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use);
+        self.ledger.keep_base_layer(layer);
+        Ok(())
     }
 
     /// The share of the base that trees are judged over first.
@@ -102,7 +146,7 @@ impl OracleRunner<'_> {
 
     /// Runs the oracle without the base's layers on those of the entries that the recommendation
     /// depends on, and on those that the overlay has let fail.
-    fn confirm(&self, entries: &mut [Entry], jobs: usize) -> Result<Effort> {
+    fn confirm(&self, entries: &mut [Entry], jobs: usize) -> Result<()> {
         let has_outputs = self.has_outputs();
         let causes: StaleCauses =
             entries.iter().map(|entry| (entry.index, self.cause(entry, has_outputs))).collect();
@@ -115,20 +159,20 @@ impl OracleRunner<'_> {
         ));
         confirm::confirm(entries, &causes, rules, |entries, stop| {
             self.judge_cold(entries, jobs, stop)
-        })
+        })?;
+        for entry in entries {
+            if let (Some(tree), Some(stale)) = (entry.judged(), &entry.stale) {
+                self.ledger.note_stale(tree, stale);
+            }
+        }
+        Ok(())
     }
 
-    fn judge_cold(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<Effort> {
-        let scheduler = Scheduler::new(entries, false, stop);
-        let waiting = scheduler.waiting();
-        let workers = scheduler.workers(jobs.min(waiting.len()), 0);
-        let board = Board::new(WorkKind::Judging, workers);
-        progress::live(self.session, self.run, &waiting, &board, || {
-            let judge = EntryJudge::new(self, workers, Warmth::Cold, Round::Confirming, &board);
-            scheduler.run(workers, |_| Ok(()), &judge);
-            Ok(())
-        })?;
-        scheduler.finish(0)
+    fn judge_cold(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<()> {
+        let round = Round::Confirming;
+        let scheduler =
+            Scheduler::new(entries, Schedule { stop, round, in_place: false, base: None });
+        self.run_scheduled(scheduler, jobs, Warmth::Cold, false).map(drop)
     }
 
     /// The cause that a claim's failure has if it is not confirmed.

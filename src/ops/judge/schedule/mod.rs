@@ -1,16 +1,17 @@
 //! The scheduler: which tree is judged next, on how many threads, and when judging stops.
 //!
-//! The scheduler uses neither git nor processes, so that unit tests can give it their own
-//! [`Judge`].
+//! A candidate's tree, each of its second judging and the base's are the same here. Two candidates
+//! with one tree need one judging. The scheduler uses neither git nor processes, so that unit tests
+//! can give it their own [`Judge`].
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::outcome::Results;
 use crate::model::ranking::{Rules, undecided};
 use crate::model::verdict::{Effort, Entry};
-use crate::ops::judge::entry_outcome::EntryOutcome;
-use crate::ops::judge::groups::Groups;
 use crate::process::interrupt::Cancel;
 
 /// The moment at which judging stops.
@@ -22,160 +23,229 @@ pub enum StopWhen {
     Decided(Rules),
 }
 
-/// Runs the oracle for one entry.
+/// The rounds in which candidates are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Round {
+    /// Nobody knows yet which of them would be recommended.
+    First,
+    /// Of those that the recommendation depends on, everything counts.
+    Confirming,
+}
+
+/// The base, where it is to be judged with the candidates.
+#[derive(Clone, Copy, Debug)]
+pub struct BaseTurn {
+    /// The base's tree.
+    pub tree: Oid,
+    /// True if no candidate is judged before it has ended.
+    pub is_first: bool,
+}
+
+/// What a scheduler judges, and up to when.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    /// The moment at which it stops.
+    pub stop: StopWhen,
+    /// The round.
+    pub round: Round,
+    /// True if candidates are judged in their worktrees, and share nothing.
+    pub in_place: bool,
+    /// The base, if it is judged as well.
+    pub base: Option<BaseTurn>,
+}
+
+/// Whose tree is judged. Others may have the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The run's base.
+    Base,
+    /// A candidate.
+    Candidate {
+        /// Its name.
+        name: Name,
+        /// The iteration that is judged.
+        iteration: Option<u32>,
+        /// True if the tree is one of its second judging.
+        second: bool,
+    },
+}
+
+/// A tree to judge.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// Whose tree it is.
+    pub of: Subject,
+    /// The tree; none if nothing was captured.
+    pub tree: Option<Oid>,
+    place: Place,
+    group: Group,
+}
+
+/// The place of a judging: two with the same place are never judged at the same time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Tree(Oid),
+    /// The worktree of the candidate with this spawn index.
+    Worktree(u32),
+}
+
+/// The spawn index of the first of all candidates that have the same tree; none for the base.
+type Group = Option<u32>;
+
+/// Judges one tree.
 pub trait Judge: Sync {
-    /// What is made for an entry before its commands may run.
+    /// What is made for a tree before its commands may run.
     type Prepared;
 
-    /// Prepares for an entry, which may then not be judged. This runs no command.
-    fn prepare(&self, entry: &Entry) -> Result<Self::Prepared>;
+    /// Prepares for a tree, which may then not be judged. This runs no command.
+    fn prepare(&self, work: &Work) -> Result<Self::Prepared>;
 
-    /// Runs the oracle on the entry's tree and, if it passes there, on the tree with the base's
-    /// tests. None if it was cancelled.
+    /// Runs the oracle on a tree. None if it was cancelled.
     fn judge(
         &self,
-        entry: &Entry,
+        work: &Work,
         prepared: Self::Prepared,
         cancel: &Cancel,
-    ) -> Result<Option<EntryOutcome>>;
+    ) -> Result<Option<Results>>;
+
+    /// Called when the results of a candidate are complete.
+    fn completed(&self, _entry: &Entry) {}
 }
 
 /// Judges each distinct tree once and gives the results to every entry with that tree.
 pub struct Scheduler<'e> {
-    stop: StopWhen,
-    groups: Groups,
+    schedule: Schedule,
     shared: Mutex<Shared<'e>>,
-    /// Signalled when a group has begun or ended.
+    /// Signalled when a tree has begun or ended.
     changed: Condvar,
 }
 
 /// The state that the workers share.
 struct Shared<'e> {
     entries: &'e mut [Entry],
-    /// The groups that a worker has taken, to prepare them or to run their commands.
-    running: BTreeMap<usize, Arc<Cancel>>,
+    /// True if candidates are judged in their worktrees.
+    in_place: bool,
+    /// The group of each entry, by its spawn index.
+    groups: BTreeMap<u32, u32>,
+    known: BTreeMap<(Group, Place), Results>,
+    /// The trees that a worker has taken, to prepare them or to run their commands.
+    running: BTreeMap<Place, Arc<Cancel>>,
     /// Those of them whose commands may run.
-    executing: BTreeSet<usize>,
-    /// True during the work that comes before the groups, which runs commands, too.
-    first_runs: bool,
-    effort: Effort,
+    executing: BTreeSet<Place>,
+    /// The number of commands that were not run because another candidate has the same tree.
+    saved_equal: u64,
     /// The first error of any worker.
     error: Option<Error>,
-    /// Ends the work that comes before the groups.
-    first: Arc<Cancel>,
-    /// Set after an error or a panic: no worker starts another group.
+    /// Set after an error or a panic: no worker starts another tree.
     stopped: bool,
 }
 
+/// What is known of an entry.
+enum Progress {
+    Needs(Work),
+    Complete { results: Results, second: Results },
+}
+
 impl<'e> Scheduler<'e> {
-    /// A scheduler for the entries that have no results yet. Judged in place, each candidate is
-    /// judged by itself.
-    pub fn new(entries: &'e mut [Entry], in_place: bool, stop: StopWhen) -> Scheduler<'e> {
-        let groups = Groups::new(entries, in_place);
+    /// A scheduler for the entries that have no results yet.
+    pub fn new(entries: &'e mut [Entry], schedule: Schedule) -> Scheduler<'e> {
+        let mut first_of: BTreeMap<Oid, u32> = BTreeMap::new();
+        let mut groups = BTreeMap::new();
+        for entry in entries.iter().filter(|entry| entry.not_run()) {
+            let group = match entry.judged() {
+                Some(tree) if !schedule.in_place => *first_of.entry(*tree).or_insert(entry.index),
+                _ => entry.index,
+            };
+            groups.insert(entry.index, group);
+        }
         let shared = Shared {
             entries,
+            in_place: schedule.in_place,
+            groups,
+            known: BTreeMap::new(),
             running: BTreeMap::new(),
             executing: BTreeSet::new(),
-            first_runs: false,
-            effort: Effort::default(),
+            saved_equal: 0,
             error: None,
-            first: Arc::default(),
             stopped: false,
         };
-        Scheduler { stop, groups, shared: Mutex::new(shared), changed: Condvar::new() }
+        Scheduler { schedule, shared: Mutex::new(shared), changed: Condvar::new() }
     }
 
-    /// Fills in the outcomes that `find` has for an entry's tree.
-    pub fn fill_in_cached(
-        &self,
-        mut find: impl FnMut(&Entry) -> Result<Option<EntryOutcome>>,
-    ) -> Result<()> {
+    /// Fills in the results that `find` has for trees, up to the first of each candidate that it does
+    /// not have.
+    pub fn fill_in(&self, mut find: impl FnMut(&Work) -> Result<Option<Results>>) -> Result<()> {
         let mut shared = self.lock();
-        for group in self.unjudged(&shared) {
-            if let Some(outcome) = find(&shared.entries[group])? {
-                shared.set_outcome(&self.groups, group, &outcome);
+        let mut unknown: BTreeSet<(Group, Place)> = BTreeSet::new();
+        loop {
+            let all = self.unjudged(&shared);
+            let Some(work) = all.into_iter().find(|work| !unknown.contains(&work.key())) else {
+                return Ok(());
+            };
+            match find(&work)? {
+                Some(results) => drop(shared.set(self.schedule.round, &work, results)),
+                None => drop(unknown.insert(work.key())),
             }
         }
-        Ok(())
     }
 
-    /// The candidates that will be judged, in spawn order.
+    /// The candidates that will be judged, in spawn order: of those with one tree, the first.
     pub fn waiting(&self) -> Vec<Name> {
         let shared = self.lock();
-        let mut groups = self.wanted(&shared);
-        groups.sort_by_key(|group| shared.entries[*group].index);
-        groups.into_iter().map(|group| shared.entries[group].candidate.clone()).collect()
+        let is_first = |entry: &&Entry| shared.groups.get(&entry.index) == Some(&entry.index);
+        let mut waiting: Vec<&Entry> =
+            shared.entries.iter().filter(|e| e.not_run()).filter(is_first).collect();
+        waiting.sort_by_key(|entry| entry.index);
+        waiting.into_iter().map(|entry| entry.candidate.clone()).collect()
     }
 
-    /// The number of groups whose commands can run at once when `jobs` may, with `more` work beside
-    /// the groups.
-    pub fn workers(&self, jobs: usize, more: usize) -> usize {
-        jobs.max(1).min(self.unjudged(&self.lock()).len() + more)
+    /// True if the base is to be judged, and is not known yet.
+    pub fn awaits_base(&self) -> bool {
+        self.base(&self.lock()).is_some()
     }
 
-    /// Judges until all that matters is judged, or one judge fails. The commands of so many groups
-    /// run at once, and beside them one more group is prepared. The first worker does the work `first`
-    /// before it judges.
+    /// The number of trees whose commands can run at once when those of `jobs` may.
+    pub fn workers(&self, jobs: usize) -> usize {
+        jobs.max(1).min(self.unjudged(&self.lock()).len())
+    }
+
+    /// Judges until all that matters is judged, or one judge fails. The commands of so many trees
+    /// run at once, and beside them one more is prepared.
     ///
-    /// Panics if a judge or `first` panics, after the other workers have stopped.
-    pub fn run(
-        &self,
-        workers: usize,
-        first: impl FnOnce(&Cancel) -> Result<()> + Send,
-        judge: &impl Judge,
-    ) {
+    /// Panics if a judge panics, after the other workers have stopped.
+    pub fn run(&self, workers: usize, judge: &impl Judge) {
         let span = tracing::Span::current();
-        let judge_groups = || {
-            while let Some(group) = self.next() {
-                let prepared = judge.prepare(&group.entry);
-                if self.await_turn(&group, workers) {
-                    self.judge(&group, prepared, judge);
-                }
-            }
-        };
-        self.lock().first_runs = true;
+        if workers == 0 {
+            return;
+        }
         std::thread::scope(|scope| {
-            if workers > 0 {
+            for _ in 0..=workers {
                 scope.spawn(|| {
                     let _span = span.enter();
-                    self.do_first(first);
-                    judge_groups();
-                });
-            }
-            for _ in 0..workers {
-                scope.spawn(|| {
-                    let _span = span.enter();
-                    judge_groups();
+                    while let Some(running) = self.next() {
+                        let prepared = judge.prepare(&running.work);
+                        if self.await_turn(&running, workers) {
+                            self.judge(&running, prepared, judge);
+                        }
+                    }
                 });
             }
         });
     }
 
-    fn do_first(&self, first: impl FnOnce(&Cancel) -> Result<()>) {
-        let cancel = self.lock().first.clone();
-        let guard = StopOnPanic(self);
-        let result = first(&cancel);
-        drop(guard);
-        let mut shared = self.lock();
-        shared.first_runs = false;
-        if let Err(error) = result {
-            shared.error.get_or_insert(error);
-            shared.stop_all();
-        }
-        drop(shared);
-        self.changed.notify_all();
-    }
-
-    /// The number of commands that were run and saved; each tree that was not judged saved
-    /// `commands` of them.
+    /// The number of commands that were saved; each tree that was not judged saved `commands` of them.
     ///
     /// Fails with the first error of a judge.
     pub fn finish(self, commands: usize) -> Result<Effort> {
-        let not_run = self.unjudged(&self.lock()).len();
+        let not_run = self.waiting().len();
         let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         match shared.error {
             Some(error) => Err(error),
-            None => Ok(Effort { saved_not_run: (not_run * commands) as u64, ..shared.effort }),
+            None => Ok(Effort {
+                saved_equal: shared.saved_equal,
+                saved_not_run: (not_run * commands) as u64,
+                ..Effort::default()
+            }),
         }
     }
 
@@ -183,24 +253,24 @@ impl<'e> Scheduler<'e> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next group to judge, when there is one; none when nothing is left to do.
-    fn next(&self) -> Option<RunningGroup<'_, 'e>> {
+    /// The next tree to judge, when there is one; none when nothing is left to do.
+    fn next(&self) -> Option<RunningWork<'_, 'e>> {
         let mut shared = self.lock();
         loop {
             if shared.stopped {
                 return None;
             }
             let wanted = self.wanted(&shared);
-            for (group, cancel) in &shared.running {
-                if !wanted.contains(group) {
+            for (place, cancel) in &shared.running {
+                if !wanted.iter().any(|work| work.place == *place) {
                     cancel.cancel();
                 }
             }
-            if let Some(group) = wanted.into_iter().find(|g| !shared.running.contains_key(g)) {
+            let is_free = |work: &Work| !shared.running.contains_key(&work.place);
+            if let Some(work) = wanted.into_iter().find(is_free) {
                 let cancel = Arc::new(Cancel::default());
-                shared.running.insert(group, cancel.clone());
-                let entry = shared.entries[group].clone();
-                return Some(RunningGroup { scheduler: self, group, entry, cancel });
+                shared.running.insert(work.place.clone(), cancel.clone());
+                return Some(RunningWork { scheduler: self, work, cancel });
             }
             if shared.running.is_empty() {
                 return None;
@@ -209,17 +279,17 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    /// Waits until the commands of a group may run beside those of others, `jobs` in all. Groups get
+    /// Waits until the commands on a tree may run beside those on others, `jobs` in all. Trees get
     /// their turns in the order in which they are wanted. False if this one does not matter any more.
-    fn await_turn(&self, RunningGroup { group, .. }: &RunningGroup<'_, 'e>, jobs: usize) -> bool {
+    fn await_turn(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>, jobs: usize) -> bool {
         let mut shared = self.lock();
         loop {
             let wanted = self.wanted(&shared);
-            if shared.stopped || !wanted.contains(group) {
+            if shared.stopped || !wanted.iter().any(|other| other.place == work.place) {
                 return false;
             }
-            if shared.next_turn(&wanted, jobs) == Some(*group) {
-                shared.executing.insert(*group);
+            if shared.next_turn(&wanted, jobs) == Some(&work.place) {
+                shared.executing.insert(work.place.clone());
                 self.changed.notify_all();
                 return true;
             }
@@ -229,90 +299,174 @@ impl<'e> Scheduler<'e> {
 
     fn judge<J: Judge>(
         &self,
-        running: &RunningGroup<'_, 'e>,
+        RunningWork { work, cancel, .. }: &RunningWork<'_, 'e>,
         prepared: Result<J::Prepared>,
         judge: &J,
     ) {
-        let end =
-            prepared.and_then(|prepared| judge.judge(&running.entry, prepared, &running.cancel));
-        let mut shared = self.lock();
-        match end {
+        match prepared.and_then(|prepared| judge.judge(work, prepared, cancel)) {
             Ok(None) => {}
-            Ok(Some(outcome)) => shared.set_outcome(&self.groups, running.group, &outcome),
+            Ok(Some(results)) => {
+                let completed = self.lock().set(self.schedule.round, work, results);
+                completed.iter().for_each(|entry| judge.completed(entry));
+            }
             Err(error) => {
+                let mut shared = self.lock();
                 shared.error.get_or_insert(error);
                 shared.stop_all();
             }
         }
     }
 
-    /// The groups that still matter, in the order in which to judge them.
-    fn wanted(&self, shared: &Shared<'_>) -> Vec<usize> {
-        match self.stop {
+    /// The trees that still matter, in the order in which to judge them.
+    fn wanted(&self, shared: &Shared<'_>) -> Vec<Work> {
+        let mut works = match self.schedule.stop {
             StopWhen::AllRan => self.unjudged(shared),
-            StopWhen::Decided(rules) => self.groups.of(undecided(shared.entries, rules)),
+            StopWhen::Decided(rules) => self.works(shared, undecided(shared.entries, rules)),
+        };
+        let is_first = self.schedule.base.is_some_and(|base| base.is_first);
+        if is_first && works.first().is_some_and(|work| work.of == Subject::Base) {
+            works.truncate(1);
         }
+        works
     }
 
-    /// The groups without results.
-    fn unjudged(&self, shared: &Shared<'_>) -> Vec<usize> {
-        self.groups.of(shared.entries.iter().filter(|e| e.not_run()))
+    /// The next tree of each entry without results, and the base's.
+    fn unjudged(&self, shared: &Shared<'_>) -> Vec<Work> {
+        self.works(shared, shared.entries.iter().collect())
+    }
+
+    fn works(&self, shared: &Shared<'_>, entries: Vec<&Entry>) -> Vec<Work> {
+        let mut works: Vec<Work> = self.base(shared).into_iter().collect();
+        for entry in entries.into_iter().filter(|entry| entry.not_run()) {
+            if let Some(Progress::Needs(work)) = shared.progress(self.schedule.round, entry)
+                && !works.iter().any(|other| other.place == work.place)
+            {
+                works.push(work);
+            }
+        }
+        works
+    }
+
+    fn base(&self, shared: &Shared<'_>) -> Option<Work> {
+        let work = Work::of_base(self.schedule.base?.tree);
+        (!shared.known.contains_key(&work.key())).then_some(work)
+    }
+}
+
+impl Work {
+    /// The base's tree.
+    pub fn of_base(tree: Oid) -> Work {
+        Work { of: Subject::Base, tree: Some(tree), place: Place::Tree(tree), group: None }
+    }
+
+    fn key(&self) -> (Group, Place) {
+        (self.group, self.place.clone())
     }
 }
 
 impl Shared<'_> {
-    fn set_outcome(&mut self, groups: &Groups, group: usize, outcome: &EntryOutcome) {
-        self.effort.add(groups.set_outcome(self.entries, group, outcome));
+    /// What is known of an entry; none if it was not to be judged.
+    fn progress(&self, round: Round, entry: &Entry) -> Option<Progress> {
+        let group = *self.groups.get(&entry.index)?;
+        let needs = |place: Place, tree: Option<Oid>, second: bool| {
+            let first = self.entries.iter().find(|other| other.index == group).unwrap_or(entry);
+            let (name, iteration) = (first.candidate.clone(), first.iteration);
+            let of = Subject::Candidate { name, iteration, second };
+            Some(Progress::Needs(Work { of, tree, place, group: Some(group) }))
+        };
+        let own = match entry.judged() {
+            Some(tree) if !self.in_place => Place::Tree(*tree),
+            _ => Place::Worktree(entry.index),
+        };
+        let Some(results) = self.known.get(&(Some(group), own.clone())) else {
+            return needs(own, entry.judged().copied(), false);
+        };
+        let mut second = Results::default();
+        for tree in round.second_trees(entry, results) {
+            let place = Place::Tree(*tree);
+            let Some(more) = self.known.get(&(Some(group), place.clone())) else {
+                return needs(place, Some(*tree), true);
+            };
+            second.extend(more.iter().cloned());
+            if !more.passed() {
+                break;
+            }
+        }
+        Some(Progress::Complete { results: results.clone(), second })
     }
 
-    /// The first of the wanted groups that wait for their turn; none while `jobs` execute.
-    fn next_turn(&self, wanted: &[usize], jobs: usize) -> Option<usize> {
-        if self.executing.len() + usize::from(self.first_runs) >= jobs {
+    /// Notes the results of a tree; gives the entries that are complete with it.
+    fn set(&mut self, round: Round, work: &Work, results: Results) -> Vec<Entry> {
+        self.known.insert(work.key(), results);
+        let mut completed = Vec::new();
+        for at in 0..self.entries.len() {
+            if !self.entries[at].not_run() {
+                continue;
+            }
+            let Some(Progress::Complete { results, second }) =
+                self.progress(round, &self.entries[at])
+            else {
+                continue;
+            };
+            let entry = &mut self.entries[at];
+            if self.groups.get(&entry.index) != Some(&entry.index) {
+                self.saved_equal += results.commands_run() + second.commands_run();
+            }
+            entry.results = results;
+            if let Some(base_tests) = &mut entry.base_tests {
+                base_tests.results = second;
+            }
+            completed.push(entry.clone());
+        }
+        completed
+    }
+
+    /// The first of the wanted trees whose commands do not run yet; none while those of `jobs` do.
+    fn next_turn<'w>(&self, wanted: &'w [Work], jobs: usize) -> Option<&'w Place> {
+        if self.executing.len() >= jobs {
             return None;
         }
-        let waits =
-            |group: &usize| self.running.contains_key(group) && !self.executing.contains(group);
-        wanted.iter().copied().find(waits)
+        let mut places = wanted.iter().map(|work| &work.place);
+        places.find(|place| !self.executing.contains(place))
     }
 
     /// Cancels all that runs, and lets nothing else start.
     fn stop_all(&mut self) {
         self.stopped = true;
-        self.first.cancel();
         for cancel in self.running.values() {
             cancel.cancel();
         }
     }
 }
 
-/// Dropped by a panic, stops the other workers.
-struct StopOnPanic<'s, 'e>(&'s Scheduler<'e>);
-
-impl Drop for StopOnPanic<'_, '_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.lock().stop_all();
-            self.0.changed.notify_all();
+impl Round {
+    /// The trees of the second judging that are due in this round after these results on the entry's
+    /// own, in order.
+    fn second_trees<'e>(self, entry: &'e Entry, results: &Results) -> Vec<&'e Oid> {
+        match &entry.base_tests {
+            Some(second) if results.passed() && (self == Round::Confirming || !second.if_first) => {
+                second.trees().collect()
+            }
+            _ => Vec::new(),
         }
     }
 }
 
-/// A group that a worker judges.
+/// A tree that a worker has taken.
 ///
-/// Dropped, it wakes the workers that wait for the group. This happens also when the judge panics:
+/// Dropped, it wakes the workers that wait for the tree. This happens also when the judge panics:
 /// otherwise they would wait for ever.
-struct RunningGroup<'s, 'e> {
+struct RunningWork<'s, 'e> {
     scheduler: &'s Scheduler<'e>,
-    group: usize,
-    entry: Entry,
+    work: Work,
     cancel: Arc<Cancel>,
 }
 
-impl Drop for RunningGroup<'_, '_> {
+impl Drop for RunningWork<'_, '_> {
     fn drop(&mut self) {
         let mut shared = self.scheduler.lock();
-        shared.running.remove(&self.group);
-        shared.executing.remove(&self.group);
+        shared.running.remove(&self.work.place);
+        shared.executing.remove(&self.work.place);
         if std::thread::panicking() {
             shared.stop_all();
         }

@@ -2,7 +2,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::tests::{ended, entry, in_time, nothing_first};
+use super::tests::{ALL, ended, entry, in_time, index_of};
 use super::*;
 use crate::model::outcome::Outcome;
 
@@ -41,18 +41,20 @@ impl Ahead {
 impl Judge for Ahead {
     type Prepared = u32;
 
-    fn prepare(&self, entry: &Entry) -> Result<u32> {
-        self.tell.send(entry.index).expect("somebody listens");
-        let prepared = if entry.index == 2 { (self.second)() } else { Ok(()) };
-        prepared.map(|()| entry.index)
+    fn prepare(&self, work: &Work) -> Result<u32> {
+        let index = index_of(work);
+        self.tell.send(index).expect("somebody listens");
+        let prepared = if index == 2 { (self.second)() } else { Ok(()) };
+        prepared.map(|()| index)
     }
 
-    fn judge(&self, entry: &Entry, prepared: u32, _: &Cancel) -> Result<Option<EntryOutcome>> {
-        assert_eq!(prepared, entry.index);
+    fn judge(&self, work: &Work, prepared: u32, _: &Cancel) -> Result<Option<Results>> {
+        let index = index_of(work);
+        assert_eq!(prepared, index);
         let executing = self.executing.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(executing, Ordering::SeqCst);
-        self.judged.lock().unwrap_or_else(PoisonError::into_inner).push(entry.index);
-        if entry.index == 1 {
+        self.judged.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+        if index == 1 {
             let prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
             while prepared.recv().expect("somebody tells") != 2 {}
         }
@@ -73,8 +75,8 @@ fn the_next_tree_is_prepared_while_commands_run_and_no_more_of_them_run_at_once(
     for (jobs, most) in [(1, 1), (2, 2)] {
         let (judged, at_once) = in_time(move || {
             let (mut entries, judge) = (entries(), Ahead::new(|| Ok(())));
-            let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
-            scheduler.run(jobs, nothing_first, &judge);
+            let scheduler = Scheduler::new(&mut entries, ALL);
+            scheduler.run(jobs, &judge);
             scheduler.finish(1).expect("no judge failed");
             judge.end()
         });
@@ -92,13 +94,13 @@ fn a_prepared_tree_that_does_not_matter_any_more_is_not_judged() {
         let (judged, effort) = in_time(move || {
             let (mut entries, judge) = (entries(), Ahead::new(second));
             let stop = StopWhen::Decided(Rules::default());
-            let scheduler = Scheduler::new(&mut entries, false, stop);
-            scheduler.run(1, nothing_first, &judge);
+            let scheduler = Scheduler::new(&mut entries, Schedule { stop, ..ALL });
+            scheduler.run(1, &judge);
             let effort = scheduler.finish(1).expect("the failure does not matter either");
             (judge.end().0, effort)
         });
         assert_eq!(judged, [1]);
-        assert_eq!((effort.ran, effort.saved_not_run), (1, 4));
+        assert_eq!(effort.saved_not_run, 4);
     }
 }
 
@@ -107,8 +109,8 @@ fn a_tree_that_cannot_be_prepared_stops_the_others_in_its_turn() {
     let (judged, error) = in_time(|| {
         let (mut entries, judge) =
             (entries(), Ahead::new(|| Err(Error::fatal("no space").hint("make some"))));
-        let scheduler = Scheduler::new(&mut entries, false, StopWhen::AllRan);
-        scheduler.run(1, nothing_first, &judge);
+        let scheduler = Scheduler::new(&mut entries, ALL);
+        scheduler.run(1, &judge);
         let error = scheduler.finish(1).expect_err("one could not be prepared").message;
         (judge.end().0, error)
     });

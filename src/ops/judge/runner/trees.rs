@@ -1,0 +1,328 @@
+//! The judging of one tree: a candidate's, one of its second judging, or the base's. The ledger has its
+//! outcome, or the commands run.
+use crate::error::Result;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::outcome::{Outcome, Results, Stage, StageResult};
+use crate::model::run::Run;
+use crate::model::verdict::{Effort, Entry};
+use crate::model::world::WorldKind;
+use crate::ops::judge::runner::{OracleRunner, ReportTo};
+use crate::ops::judge::schedule::{Judge, Subject, Work};
+use crate::ops::judge::{keep, shown};
+use crate::ops::progress::{Board, WorkKind};
+use crate::ops::session::Session;
+use crate::oracle::cache::{Cache, JudgedTree};
+use crate::oracle::ledger::{ShelfName, TreeOutcome};
+use crate::oracle::run::OracleEnd;
+use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
+use crate::process::interrupt::Cancel;
+use crate::ui::comparison;
+
+/// Judges trees by really running the oracle, unless the ledger has their outcomes.
+pub(super) struct TreeJudge<'r, 'a> {
+    runner: &'r OracleRunner<'a>,
+    /// True if no other candidate is judged at the same time: then changes outside the checkout are
+    /// this one's.
+    alone: bool,
+    /// The share of the base's outputs to judge candidates over.
+    warmth: Warmth,
+    base: BaseTerms,
+    /// The place that is told how each candidate stands.
+    board: &'r Board,
+    /// The candidates that it shows.
+    shown: &'r [Name],
+}
+
+/// How the base is judged.
+#[derive(Clone, Copy)]
+pub(super) struct BaseTerms {
+    /// True if no candidate is judged before it ends.
+    pub is_first: bool,
+    /// The share that it has of outputs of an earlier judging.
+    warmth: Warmth,
+    had_outputs: bool,
+}
+
+impl<'r, 'a> TreeJudge<'r, 'a> {
+    pub(super) fn new(
+        runner: &'r OracleRunner<'a>,
+        workers: usize,
+        warmth: Warmth,
+        board: &'r Board,
+        shown: &'r [Name],
+    ) -> TreeJudge<'r, 'a> {
+        let base = runner.base_terms(workers == 1);
+        TreeJudge { runner, alone: workers == 1, warmth, base, board, shown }
+    }
+
+    /// Lets the base be judged before all candidates.
+    pub(super) fn with_base_first(mut self, is_first: bool) -> TreeJudge<'r, 'a> {
+        self.base.is_first |= is_first;
+        self
+    }
+
+    fn warmth_of(&self, work: &Work) -> Warmth {
+        if work.of == Subject::Base { self.base.warmth } else { self.warmth }
+    }
+
+    fn results(
+        &self,
+        work: &Work,
+        checkout: Option<SealedCheckout>,
+        cancel: &Cancel,
+    ) -> Result<Option<Results>> {
+        let runner = self.runner;
+        let report = runner.report_to(&work.of)?;
+        let suspect = match &work.of {
+            Subject::Candidate { name, .. } if self.alone => Some(name),
+            _ => None,
+        };
+        if let (true, Subject::Candidate { name, .. }) = (runner.is_in_place(), &work.of) {
+            runner.tamper.begin()?;
+            let end = runner.run_in_worktree(name, &report, cancel)?;
+            runner.tamper.check(suspect, || Ok(None))?;
+            return Ok(runner.counted(work, end));
+        }
+        let Some(tree) = &work.tree else {
+            return Ok(runner.counted(work, runner.not_started(&report, "nothing was captured")));
+        };
+        if let Some(found) = runner.find(work, self.warmth)? {
+            return Ok(Some(found));
+        }
+        let judged = runner.judged(work)?;
+        let end = match checkout {
+            Some(checkout) => runner.run_in_world(&checkout, &judged.commit, &report, cancel)?,
+            None => runner.run_on_commit(&judged.commit, &report, cancel, self.warmth_of(work))?,
+        };
+        let outcome = runner.counted(work, end).map(|results| TreeOutcome {
+            inherited: work.of == Subject::Base && self.is_over_outputs(&results),
+            ..TreeOutcome::new(results, report.logs.clone())
+        });
+        let keep = || {
+            let Some(outcome) = &outcome else { return Ok(None) };
+            runner.ledger.keep(&runner.session.repo, &judged, outcome)?;
+            Ok(Some(judged))
+        };
+        match &work.of {
+            Subject::Base if self.base.is_first => runner.tamper.check_base_first(keep)?,
+            _ => runner.tamper.check(suspect, keep)?,
+        }
+        let Some(outcome) = outcome else { return Ok(None) };
+        runner.ledger.remember(tree, outcome.clone());
+        if work.of == Subject::Base {
+            warn_of_base(runner.session, runner.run, &outcome.results);
+        }
+        Ok(Some(outcome.results))
+    }
+
+    /// True if outputs of an earlier judging could have led to these results of the base. A failure
+    /// may be a claim because of the overlay alone, and a pass only because of outputs.
+    fn is_over_outputs(&self, results: &Results) -> bool {
+        let has_inherited =
+            || self.runner.layered.as_ref().is_some_and(SealedCheckouts::has_inherited);
+        results.is_claim() && (results.passed() || self.base.had_outputs || has_inherited())
+    }
+}
+
+impl Judge for TreeJudge<'_, '_> {
+    /// The tree's checkout in a sealed world, before anybody waits for it.
+    type Prepared = Option<SealedCheckout>;
+
+    fn prepare(&self, work: &Work) -> Result<Option<SealedCheckout>> {
+        let runner = self.runner;
+        let (Some(sealed), Some(tree)) = (&runner.layered, &work.tree) else { return Ok(None) };
+        if runner.ledger.recall(tree, self.warmth).is_some() {
+            return Ok(None);
+        }
+        let commit = runner.judged(work)?.commit;
+        runner.seal(sealed, &commit, self.warmth_of(work)).map(Some)
+    }
+
+    fn judge(
+        &self,
+        work: &Work,
+        prepared: Option<SealedCheckout>,
+        cancel: &Cancel,
+    ) -> Result<Option<Results>> {
+        if let Subject::Candidate { name, .. } = &work.of {
+            self.board.began(name);
+        }
+        let judged = self.results(work, prepared, cancel)?;
+        match (&work.of, &judged) {
+            (Subject::Base, Some(results)) => self.board.expect(results.time()),
+            (Subject::Candidate { name, .. }, None) => {
+                self.board.ended(name, shown::not_needed());
+            }
+            _ => {}
+        }
+        Ok(judged)
+    }
+
+    fn completed(&self, entry: &Entry) {
+        if self.shown.contains(&entry.candidate) {
+            self.board.ended(&entry.candidate, shown::ending(entry));
+        }
+    }
+}
+
+impl OracleRunner<'_> {
+    fn base_terms(&self, is_first: bool) -> BaseTerms {
+        // Nothing is decided by the base's results, so that a claim will do. An overlay shows what its
+        // commands leave.
+        let had_outputs = self.has_outputs();
+        let is_sealed = self.world() == WorldKind::Sealed;
+        let needs_outputs = self.may_be_warm || is_sealed && !had_outputs;
+        // What a failed test left could let it pass: a log that make takes for that of a pass.
+        let failed = self.layered.as_ref().is_some_and(SealedCheckouts::base_failed);
+        let warmth = if needs_outputs && !failed { Warmth::Warm } else { Warmth::Cold };
+        BaseTerms { is_first, warmth, had_outputs }
+    }
+
+    pub(super) fn is_in_place(&self) -> bool {
+        self.terms.settings.in_place
+    }
+
+    pub(super) fn report_to(&self, of: &Subject) -> Result<ReportTo> {
+        let Subject::Candidate { name, iteration, second } = of else {
+            let logs = self.session.store.base_logs(&self.run.run).judging(None);
+            return Ok(ReportTo { name: format!("{}/@base", self.run.run), logs });
+        };
+        let candidate = self.session.store.candidate(self.run, name);
+        let (name, logs) = (candidate.address(), candidate.logs()?.judging(*iteration));
+        Ok(match second {
+            false => ReportTo { name, logs },
+            true => ReportTo {
+                name: format!("{name} with the base's tests"),
+                logs: logs.with_base_tests(),
+            },
+        })
+    }
+
+    /// The tree to judge, with a commit of it on the run's base, which is kept until judging ends.
+    fn judged(&self, work: &Work) -> Result<JudgedTree> {
+        let tree = match (&work.of, work.tree) {
+            (Subject::Candidate { .. }, Some(tree)) => tree,
+            _ => return JudgedTree::of(&self.session.repo, self.run.base),
+        };
+        // Until a ref keeps the commit, a garbage collection may delete it.
+        let keep = || keep::keep_tree(self.session, self.run, &tree);
+        let commit = self.session.repo.retry_during_gc(keep)?;
+        Ok(JudgedTree { tree, commit })
+    }
+
+    /// The results of commands that have ended; none if they were cancelled.
+    pub(super) fn counted(&self, work: &Work, end: OracleEnd) -> Option<Results> {
+        let OracleEnd::Finished(results) = end else { return None };
+        let commands = results.commands_run();
+        self.ledger.count(match work.of {
+            Subject::Base => Effort { ran_base: commands, ..Effort::default() },
+            Subject::Candidate { .. } => Effort { ran: commands, ..Effort::default() },
+        });
+        Some(results)
+    }
+
+    /// The results of a tree, if the ledger has them: over outputs of the base only if its share of
+    /// them may be that. Puts the logs where they belong, and notes what nobody noted yet.
+    pub(super) fn find(&self, work: &Work, warmth: Warmth) -> Result<Option<Results>> {
+        let tree = match work.tree {
+            Some(tree) if !self.is_in_place() => tree,
+            _ => return Ok(None),
+        };
+        let is_base = work.of == Subject::Base;
+        let report = self.report_to(&work.of)?;
+        let known = self.ledger.recall(&tree, if is_base { Warmth::Warm } else { warmth });
+        let Some(known) = known else {
+            if !self.ledger.cache().is_some_and(Cache::gives_outcomes) {
+                return Ok(None);
+            }
+            let repo = &self.session.repo;
+            let Some(found) = self.ledger.find(repo, &self.judged(work)?, &report.logs, warmth)?
+            else {
+                return Ok(None);
+            };
+            self.note_all(&report, &found.results);
+            if !is_base {
+                let saved_cached = found.results.commands_run();
+                self.ledger.count(Effort { saved_cached, ..Effort::default() });
+            }
+            return Ok(Some(found.results));
+        };
+        if let (ShelfName::Memory, Subject::Candidate { second: false, .. }) =
+            (known.shelf, &work.of)
+        {
+            self.tamper.found_before(1);
+        }
+        self.take(&known, &report)?;
+        Ok(Some(known.results))
+    }
+
+    /// Takes over the outcome of a tree that this process knows.
+    fn take(&self, known: &TreeOutcome, report: &ReportTo) -> Result<()> {
+        if known.shelf != ShelfName::Memory {
+            if known.logs.directory() == report.logs.directory() {
+                return Ok(());
+            }
+            let saved_equal = known.results.commands_run();
+            self.ledger.count(Effort { saved_equal, ..Effort::default() });
+            self.note_all(report, &known.results);
+        }
+        known.logs.directory_now().map_or(Ok(()), |logs| report.logs.copy_from(&logs))
+    }
+
+    /// Notes results that no command of this judging gave.
+    fn note_all(&self, report: &ReportTo, results: &Results) {
+        for result in results.iter().filter(|r| r.outcome != Outcome::Skipped) {
+            self.session.ui.note(comparison::stage_line(&report.name, result));
+        }
+    }
+
+    /// The base's tree.
+    pub(super) fn base_tree(&self) -> Result<Oid> {
+        Ok(self.session.repo.commit(&self.run.base)?.tree)
+    }
+
+    /// Judges the base by itself. None if it was cancelled.
+    pub fn judge_base(&self, cancel: &Cancel) -> Result<Option<Results>> {
+        let work = Work::of_base(self.base_tree()?);
+        if let Some(found) = self.find(&work, self.warmth())? {
+            return Ok(Some(found));
+        }
+        let board = Board::new(WorkKind::Judging, 1);
+        let judge = TreeJudge::new(self, 1, self.warmth(), &board, &[]);
+        let prepared = judge.prepare(&work)?;
+        judge.judge(&work, prepared, cancel)
+    }
+}
+
+/// Says that a command cannot start on the base, or that it lets failures of tests pass.
+fn warn_of_base(session: &Session, run: &Run, results: &Results) {
+    if let Some(result) = results.stopped_at()
+        && let Outcome::ReportedFailures { .. } = result.outcome
+    {
+        let (ui, StageResult { stage, outcome, .. }) = (&session.ui, result);
+        ui.warn(format!("run {}: the {stage} command ends on the base with {outcome}", run.run));
+        ui.hint(
+            "keep the exit code of the tests (`set -o pipefail`); or, where failures are known, \
+             trust it: `git config frites.oracle.trust-exit true`",
+        );
+    }
+    let found = results.iter().find_map(|r| Some((r, r.outcome.why_not_started()?)));
+    let Some((result, why)) = found else { return };
+    let (ui, stage) = (&session.ui, result.stage);
+    ui.warn(format!("run {}: the {stage} command cannot start on the base: {why}", run.run));
+    let other = match stage {
+        Stage::Setup => "set `oracle.setup` to another command".to_owned(),
+        Stage::Test => {
+            format!("judge with another command: `git frites judge {} --test CMD`", run.run)
+        }
+        // Another command in its place would be the only one that is run.
+        Stage::Build | Stage::Lint => {
+            format!("leave it out: `git frites judge {} --{stage} ''`", run.run)
+        }
+    };
+    ui.hint(format!(
+        "if it cannot start on the candidates either, none of them can pass: install what it \
+         needs, or {other}"
+    ));
+}

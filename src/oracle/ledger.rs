@@ -1,0 +1,204 @@
+//! The ledger of outcomes: what the oracle's commands said of trees. On the same terms a tree is
+//! judged once; its outcome is kept on shelves, and looked for there before anything runs.
+//!
+//! The shelves are the memory of this process, and the cache directory. A new kind of shelf would be
+//! one more field of [`Ledger`], asked in [`Ledger::find`], [`Ledger::keep`] and [`Ledger::forget`].
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::Result;
+use crate::git::repo::Repo;
+use crate::model::oid::Oid;
+use crate::model::outcome::Results;
+use crate::model::terms::Terms;
+use crate::model::verdict::Effort;
+use crate::oracle::cache::{Cache, JudgedTree};
+use crate::oracle::sealed::{BaseInUse, Warmth};
+use crate::store::logs::JudgingLogs;
+
+/// Where an outcome was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShelfName {
+    /// Its commands have run in the judging that asks.
+    Here,
+    /// Its commands have run in an earlier judging of this process.
+    Memory,
+    /// In the cache directory.
+    Cache,
+}
+
+impl fmt::Display for ShelfName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ShelfName::Here => "this judging",
+            ShelfName::Memory => "memory",
+            ShelfName::Cache => "cache",
+        })
+    }
+}
+
+/// What the oracle's commands said of one tree.
+#[derive(Clone, Debug)]
+pub struct TreeOutcome {
+    /// The results of the commands.
+    pub results: Results,
+    /// The place of their logs.
+    pub logs: JudgingLogs,
+    /// The shelf that it came from.
+    pub shelf: ShelfName,
+    /// True of a base that was judged over build outputs of an earlier judging, and not confirmed
+    /// without them.
+    pub inherited: bool,
+    /// How the results differ from a claim that they have replaced, with the cause.
+    pub stale: Option<String>,
+}
+
+impl TreeOutcome {
+    /// The outcome of commands that have just run.
+    pub fn new(results: Results, logs: JudgingLogs) -> TreeOutcome {
+        TreeOutcome { results, logs, shelf: ShelfName::Here, inherited: false, stale: None }
+    }
+
+    /// True if it may stand for a judging with this share of the base: a claim is none without the
+    /// base's outputs.
+    fn serves(&self, warmth: Warmth) -> bool {
+        warmth == Warmth::Warm || !self.results.is_claim()
+    }
+}
+
+/// The memory of one process. It holds every outcome for as long as the process judges one run.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<Remembered>);
+
+#[derive(Debug, Default)]
+struct Remembered {
+    /// The outcomes by the id of their terms, and their tree.
+    outcomes: BTreeMap<(String, Oid), TreeOutcome>,
+    /// The commands that were run and saved for them.
+    effort: Effort,
+    /// The layers with what the base's commands have left, by the id of the terms.
+    base_layer: Option<(String, Arc<BaseInUse>)>,
+}
+
+impl Memory {
+    /// Forgets everything: something has changed that outcomes depend on.
+    pub fn forget_all(&self) {
+        *self.lock() = Remembered::default();
+    }
+
+    /// Makes all outcomes those of an earlier judging.
+    pub fn begin_judging(&self) {
+        for outcome in self.lock().outcomes.values_mut() {
+            outcome.shelf = ShelfName::Memory;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The outcomes on one judging's terms.
+pub struct Ledger<'m> {
+    /// The id of the terms.
+    id: String,
+    memory: &'m Memory,
+    /// None where outcomes depend on more than the tree.
+    cache: Option<Cache>,
+}
+
+impl<'m> Ledger<'m> {
+    /// The outcomes on these terms in memory and in a cache.
+    pub fn new(terms: &Terms, memory: &'m Memory, cache: Option<Cache>) -> Ledger<'m> {
+        Ledger { id: terms.id(), memory, cache }
+    }
+
+    /// This ledger, whose cache from now on only forgets passes that a failure contradicts.
+    #[must_use]
+    pub fn only_forgetting(self) -> Ledger<'m> {
+        Ledger { cache: self.cache.map(Cache::only_forgetting), ..self }
+    }
+
+    /// The cache, if there is one.
+    pub fn cache(&self) -> Option<&Cache> {
+        self.cache.as_ref()
+    }
+
+    /// The outcome of a tree in memory; with [`Warmth::Cold`] only one that is no claim.
+    pub fn recall(&self, tree: &Oid, warmth: Warmth) -> Option<TreeOutcome> {
+        let memory = self.memory.lock();
+        let found = memory.outcomes.get(&(self.id.clone(), *tree))?;
+        found.serves(warmth).then(|| found.clone())
+    }
+
+    /// The outcome of a tree on any shelf. Logs from the cache are put into `logs`.
+    pub fn find(
+        &self,
+        repo: &Repo,
+        judged: &JudgedTree,
+        logs: &JudgingLogs,
+        warmth: Warmth,
+    ) -> Result<Option<TreeOutcome>> {
+        if let Some(found) = self.recall(&judged.tree, warmth) {
+            return Ok(Some(found));
+        }
+        let Some(cache) = &self.cache else { return Ok(None) };
+        let Some(results) = cache.find(repo, judged, logs, warmth == Warmth::Warm)? else {
+            return Ok(None);
+        };
+        let found = TreeOutcome::new(results, logs.clone());
+        let found = TreeOutcome { shelf: ShelfName::Cache, ..found };
+        self.remember(&judged.tree, found.clone());
+        Ok(Some(found))
+    }
+
+    /// Keeps an outcome in memory, in the place of what is known of the tree.
+    pub fn remember(&self, tree: &Oid, outcome: TreeOutcome) {
+        self.memory.lock().outcomes.insert((self.id.clone(), *tree), outcome);
+    }
+
+    /// Notes how a confirmed outcome differs from the claim before it.
+    pub fn note_stale(&self, tree: &Oid, stale: &str) {
+        if let Some(known) = self.memory.lock().outcomes.get_mut(&(self.id.clone(), *tree)) {
+            known.stale = Some(stale.to_owned());
+        }
+    }
+
+    /// Keeps a pass for later processes; a failure takes an earlier pass away.
+    pub fn keep(&self, repo: &Repo, judged: &JudgedTree, outcome: &TreeOutcome) -> Result<()> {
+        match &self.cache {
+            Some(cache) => cache.keep(repo, judged, &outcome.results, &outcome.logs.directory()),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes what later processes would find of a tree.
+    pub fn forget(&self, repo: &Repo, judged: &JudgedTree) -> Result<()> {
+        self.cache.as_ref().map_or(Ok(()), |cache| cache.forget(repo, judged))
+    }
+
+    /// The commands that were run and saved for the outcomes in memory.
+    pub fn effort(&self) -> Effort {
+        self.memory.lock().effort
+    }
+
+    /// Counts commands that were run or saved.
+    pub fn count(&self, more: Effort) {
+        let mut memory = self.memory.lock();
+        memory.effort.add(more);
+        memory.effort.ran_base += more.ran_base;
+    }
+
+    /// The base's layers that an earlier judging of this process has left.
+    pub fn base_layer(&self) -> Option<Arc<BaseInUse>> {
+        let memory = self.memory.lock();
+        let (id, layer) = memory.base_layer.as_ref()?;
+        (*id == self.id).then(|| layer.clone())
+    }
+
+    /// Keeps the base's layers for a later judging of this process, or lets them go.
+    pub fn keep_base_layer(&self, layer: Option<Arc<BaseInUse>>) {
+        self.memory.lock().base_layer = layer.map(|layer| (self.id.clone(), layer));
+    }
+}
