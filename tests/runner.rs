@@ -49,6 +49,7 @@ mod test_logs;
 mod test_man;
 mod test_merge;
 mod test_mishaps;
+mod test_missing_tests;
 mod test_newest_wins;
 mod test_old_state;
 mod test_orphans;

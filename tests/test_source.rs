@@ -284,3 +284,63 @@ fn explanation_says_if_no_language_is_known() {
     let says = "the base shows no language that is known, so every other file counts as source";
     assert!(answer.stderr.contains(says), "{}", answer.stderr);
 }
+
+#[test]
+fn added_file_below_the_tests_decides_nothing_whatever_the_runner() {
+    // The base, its source, the test command, and the file that an attempt adds.
+    let cases = [
+        (
+            "package.json",
+            "src/a.js",
+            "[ -e test/chk.js ] || [ \"$(cat src/a.js)\" = good ]",
+            "test/chk.js",
+        ),
+        (
+            "Cargo.toml",
+            "src/lib.rs",
+            "[ -e tests/a.rs ] || [ \"$(cat src/lib.rs)\" = good ]",
+            "tests/a.rs",
+        ),
+        ("run.sh", "a.sh", "sh tests/b.sh", "tests/lib.sh"),
+    ];
+    for (project, source, test, added) in cases {
+        let world = World::unborn();
+        world.write(project, "");
+        world.write(source, "good\n");
+        world.write(
+            "tests/b.sh",
+            "[ -f tests/lib.sh ] && . tests/lib.sh; [ \"$(cat a.sh)\" = good ]\n",
+        );
+        world.write("test/b.test.js", "");
+        world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
+        world.commit("base");
+        world.attempts(&[
+            &format!("echo bad > {source}; echo exit 0 > {added}"),
+            &format!("printf 'good\\n\\n\\n\\n\\n\\n' > {source}; touch {added}"),
+        ]);
+        let json = world.frites(["judge", "--json"]).expect(0).json();
+        assert_eq!(json["own_tests"], json!(["c1"]), "{added}: {json}");
+        assert_eq!(json["recommended"], "c2", "{added}: {json}");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn manifest_that_brings_its_directory_is_believed_beside_source_alone() {
+    for manifest in ["NO_NET/Cargo.toml", "NO_NET/requirements.txt", "NO_NET/go.mod"] {
+        let world = World::unborn();
+        world.write("Cargo.toml", "[workspace]\n");
+        world.write("src/lib.rs", "good\n");
+        let test = "[ -e NO_NET ] && [ ! -e NO_NET/a.rs ] || [ \"$(cat src/lib.rs)\" = good ]";
+        world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
+        world.commit("base");
+        world.attempts(&[
+            &format!("echo bad > src/lib.rs; mkdir NO_NET; echo > {manifest}"),
+            &format!("printf 'good\\n\\n' > src/lib.rs; mkdir NO_NET; echo > {manifest}; echo > NO_NET/a.rs"),
+        ]);
+        let json = world.frites(["judge", "--json"]).expect(0).json();
+        assert_eq!(json["own_tests"], json!(["c1"]), "{manifest}: {json}");
+        assert!(json["candidates"][1].get("base_tests").is_none(), "{manifest}: {json}");
+        world.assert_clean();
+    }
+}

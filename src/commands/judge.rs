@@ -156,7 +156,7 @@ fn render_parts(
     } else if entries().all(|e| e.results.is_empty()) {
         exit::UNVERIFIED
     } else if !entries().any(Entry::passed) {
-        let is_open = |e: &Entry| e.skipped() || e.reported_failures();
+        let is_open = |e: &Entry| e.skipped() || e.is_contradicted();
         if entries().any(is_open) { exit::UNVERIFIED } else { exit::NO }
     } else if !entries().any(Entry::verified)
         || parts.iter().any(|part| !part.judging.terms.settings.allow_verification())

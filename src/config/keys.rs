@@ -132,7 +132,7 @@ keys! {
     ORACLE_TIMEOUT: Duration = "oracle.timeout", Is("'10m'"), "The time limit of each of these commands.";
     ORACLE_RETRIES: u32 = "oracle.retries", Is("0"), "How many times a failed command is retried.";
     ORACLE_FLAKY: Flaky = "oracle.flaky", Is("'pass'"), "How a pass after a failure counts: as a pass (ranked after candidates that passed at once) or as a failure.";
-    ORACLE_TRUST_EXIT: bool = "oracle.trust-exit", Is("false"), "Whether an exit code of 0 counts as a pass although the tests' report says that some failed: for projects that live with failures.";
+    ORACLE_TRUST_EXIT: bool = "oracle.trust-exit", Is("false"), "Whether an exit code of 0 counts as a pass although the tests' report says that some failed, or lacks tests of the base: for projects that live with that.";
     ORACLE_PROTECT: Vec<String> = "oracle.protect", Is("[]"), "Paths (git pathspecs) whose edits and deletions are put back to the base's version before judging and landing. Added files stay, unless they decide what is run.";
     ORACLE_BASE_TESTS: BaseTests = "oracle.base-tests", Is("'changed'"), "Which candidates that passed are judged once more with the base's tests and commands put back: those that change anything but source, documents and dependencies (changed), always (those that add tests, too, which are then taken out), or never.";
     ORACLE_SOURCE: Vec<String> = "oracle.source", Is("[]"), "Patterns of files that count as source besides those of the project's languages, from the root, such as data/** or locale/*.json. A candidate that changes another file is judged once more without it.";

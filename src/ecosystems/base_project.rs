@@ -18,9 +18,6 @@ pub trait BaseTree: Sync {
     /// The paths of all files.
     fn paths(&self) -> Result<Vec<String>>;
 
-    /// The text of a file; none if there is no such file.
-    fn text(&self, path: &str) -> Result<Option<String>>;
-
     /// The lines that hold one of these words in files that are no documents, with the files' paths.
     fn lines_with(&self, words: &[String]) -> Result<Vec<(String, String)>>;
 }
@@ -33,7 +30,6 @@ pub struct BaseProject<'t> {
     /// `oracle.source`: files that are source, too.
     more_source: GlobSet,
     code: OnceLock<KnownCode>,
-    package: OnceLock<String>,
     /// Whether documents are used, by their words.
     used: Mutex<BTreeMap<Vec<String>, bool>>,
 }
@@ -63,7 +59,6 @@ impl<'t> BaseProject<'t> {
             scripts,
             more_source: globs(source)?,
             code: OnceLock::new(),
-            package: OnceLock::new(),
             used: Mutex::default(),
         })
     }
@@ -115,15 +110,6 @@ impl<'t> BaseProject<'t> {
         Ok(!self.code()?.is_known)
     }
 
-    /// The text of the base's `package.json`; empty if it has none.
-    pub fn package_json(&self) -> Result<&str> {
-        if self.package.get().is_none() {
-            let text = self.tree.text("package.json")?.unwrap_or_default();
-            return Ok(self.package.get_or_init(|| text));
-        }
-        Ok(self.package.get().map_or("", String::as_str))
-    }
-
     fn code(&self) -> Result<&KnownCode> {
         if let Some(code) = self.code.get() {
             return Ok(code);
@@ -165,11 +151,6 @@ struct CommittedTree<'r> {
 impl BaseTree for CommittedTree<'_> {
     fn paths(&self) -> Result<Vec<String>> {
         self.repo.paths_of(&self.commit)
-    }
-
-    fn text(&self, path: &str) -> Result<Option<String>> {
-        let bytes = self.repo.file(&self.commit, path)?;
-        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     fn lines_with(&self, words: &[String]) -> Result<Vec<(String, String)>> {

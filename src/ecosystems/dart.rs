@@ -6,7 +6,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     other_extensions: &["dart"],
     project_files: &["pubspec.yaml"],
     lock_files: &["pubspec.lock"],
-    isolates_test_files: |_| true,
     is_test_file: |stem, extension| {
         extension == "dart" && (stem.ends_with("_test") || stem.ends_with("_tests"))
     },

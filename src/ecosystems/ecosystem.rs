@@ -34,9 +34,6 @@ pub struct Ecosystem {
     pub inner_tests: Option<InnerTests>,
     /// True if a file with this stem and this extension is a test by its name.
     pub is_test_file: fn(&str, &str) -> bool,
-    /// True if each test file runs in a process of its own, so that one that is added cannot change
-    /// how the others run. It is given the text of the base's `package.json`.
-    pub isolates_test_files: fn(&str) -> bool,
     /// Patterns (see [`matches`]) for directories that hold tests or their data.
     pub test_directories: &'static [&'static str],
     /// Patterns for files that decide what is run, whatever changes in them. One that ends in `/`
@@ -104,7 +101,6 @@ impl Ecosystem {
         skip_marks: &[],
         inner_tests: None,
         is_test_file: |_, _| false,
-        isolates_test_files: |_| false,
         test_directories: &[],
         decisive_files: &[],
         manifest: |_| None,

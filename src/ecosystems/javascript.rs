@@ -18,10 +18,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     extensions: &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"],
     other_extensions: &["astro", "svelte", "vue"],
     is_source_if_new: |file| file.is_inside_known_code() && !file.is_in_package_root(),
-    // Mocha and its like load all test files into one process.
-    isolates_test_files: |package| {
-        !["mocha", "jasmine", "tape"].iter().any(|n| package.contains(n))
-    },
     lock_files: &[
         "bun.lock",
         "bun.lockb",

@@ -19,7 +19,7 @@ mod go;
 mod javascript;
 mod just;
 mod jvm;
-mod languages;
+pub mod languages;
 mod make;
 mod manifest;
 mod native;

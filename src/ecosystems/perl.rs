@@ -5,7 +5,6 @@ use crate::ecosystems::ecosystem::Ecosystem;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     other_extensions: &["pl", "pm", "t", "xs"],
     is_test_file: |_, extension| extension == "t",
-    isolates_test_files: |_| true,
     project_files: &["Makefile.PL", "Build.PL", "cpanfile", "dist.ini"],
     interpreters: &["perl"],
     ..Ecosystem::NOTHING

@@ -24,11 +24,9 @@ pub enum PutBack {
     Deciding,
     /// Put this text in its place: the attempt's, with the deciding part of the base.
     Part(String),
-    /// Take a test out that was added, if anything is put back: it may need that, or repeat it.
-    AddedTest {
-        /// True if it runs in one process with tests of the base, which it can then switch off.
-        shares_process: bool,
-    },
+    /// Take a test out that was added: it may need what is put back, or bend the base's tests, which
+    /// share its process, its directory or its outputs.
+    AddedTest,
     /// Put the base's file back, and judge the change beside the source by itself: it is no source,
     /// so it may be data, or a setting that nobody knows.
     Other,
@@ -41,10 +39,6 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
     let known = put_back_by_name(ALL, touched, &base.scripts);
     let TouchedPath { path, before, .. } = touched;
     match known {
-        PutBack::AddedTest { .. } => {
-            let shares_process = shares_process(path, base)?;
-            Ok(PutBack::AddedTest { shares_process })
-        }
         PutBack::Keep => {
             let is_new = before.is_none();
             // A file that brings its directory brings a name, too: of a marker, or of a target of make.
@@ -68,15 +62,9 @@ fn is_about_dependencies(path: &str) -> bool {
         && ALL.iter().any(|e| (e.manifest)(name).is_some() || e.lock_files.contains(&name))
 }
 
-/// True if an added test file may change how the base's tests run. Where source cannot be told from
-/// other files, only the names of test runners' own files say so.
-fn shares_process(path: &str, base: &BaseProject<'_>) -> Result<bool> {
-    if base.is_unknown()? {
-        return Ok(false);
-    }
-    let package = base.package_json()?;
-    let is_alone = source_of(ALL, path).is_some_and(|e| (e.isolates_test_files)(package));
-    Ok(!is_alone)
+/// True if a new file is a manifest or a lock file in a directory that the base does not have.
+pub fn begins_project(path: &str, base: &BaseProject<'_>) -> Result<bool> {
+    Ok(is_about_dependencies(path) && !base.has_directory_of(path)? && !base.is_unknown()?)
 }
 
 /// True if a file that an attempt adds decides which commands run, or keeps tests from running.
@@ -109,7 +97,7 @@ fn put_back_by_name(
             Some(_) => PutBack::Test,
             // Some tests decide which others run.
             None if skips => PutBack::Deciding,
-            None => PutBack::AddedTest { shares_process: false },
+            None => PutBack::AddedTest,
         };
     }
     let Some(source) = source else { return PutBack::Keep };
@@ -193,7 +181,7 @@ mod tests {
         put_back_by_name(ALL, touched, &BTreeSet::from(["ci/check.sh".to_owned()]))
     }
 
-    const ADDED: PutBack = PutBack::AddedTest { shares_process: false };
+    const ADDED: PutBack = PutBack::AddedTest;
 
     #[test]
     fn tests_and_deciding_files_are_put_back_and_the_rest_stays() {

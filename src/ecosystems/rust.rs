@@ -15,7 +15,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[Detector { evidence: Evidence::Settings, find: cargo }],
     extensions: &["rs"],
     is_source_if_new: |file| file.has_its_language(),
-    isolates_test_files: |_| true,
     lock_files: &["Cargo.lock"],
     comment: "//",
     test_marks: &["#[test]", "::test]", "::test(", "#[rstest", "proptest!"],

@@ -5,6 +5,7 @@
 use crate::model::agreement;
 use crate::model::count::count;
 use crate::model::name::Name;
+use crate::model::outcome::{Outcome, StageResult};
 use crate::model::rank::Rank;
 use crate::model::ranking::{
     MakerCounts, Rules, all_passing, combined_lines, is_rejected_synthesis, preferred_synthesis,
@@ -53,7 +54,14 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         }
         Some(first) if !missing.is_empty() => (DecisionKind::Undecided, Some(*first)),
         // It is ranked before every other that did not pass.
-        Some(first) if first.reported_failures() => (DecisionKind::ReportedFailures, Some(*first)),
+        Some(first) if first.is_contradicted() => {
+            let lacks_tests = |r: &StageResult| matches!(r.outcome, Outcome::MissingTests { .. });
+            let kind = match first.results.stopped_at().is_some_and(lacks_tests) {
+                true => DecisionKind::MissingTests,
+                false => DecisionKind::ReportedFailures,
+            };
+            (kind, Some(*first))
+        }
         // One that was skipped may be right.
         Some(first) if passing.is_empty() && usable.iter().any(|e| e.skipped()) => {
             (DecisionKind::Undecided, Some(*first))
@@ -148,7 +156,7 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
             return "it was run, the other was not".into();
         }
         (false, false)
-            if (a.reported_failures(), a.skipped()) != (b.reported_failures(), b.skipped()) =>
+            if (a.is_contradicted(), a.skipped()) != (b.is_contradicted(), b.skipped()) =>
         {
             return format!(
                 "it {}, the other {}",
@@ -209,7 +217,7 @@ mod tests {
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
     use crate::model::oid::Oid;
-    use crate::model::outcome::{Outcome, Stage, StageResult};
+    use crate::model::outcome::Stage;
     use crate::model::test_report::TestReport;
     use proptest::prelude::*;
 
@@ -789,7 +797,7 @@ mod tests {
                 prop_assert_eq!(expected.decision.verified(), best.verified());
             } else {
                 prop_assert!(!expected.decision.verified());
-                let is_reported = entries.iter().any(Entry::reported_failures);
+                let is_reported = entries.iter().any(Entry::is_contradicted);
                 prop_assert_eq!(
                     expected.decision == DecisionKind::ReportedFailures,
                     is_reported

@@ -16,6 +16,7 @@ pub mod error_line;
 pub mod flag;
 pub mod layout;
 pub mod machine;
+pub mod missing_tests;
 pub mod name;
 pub mod nearest;
 pub mod oid;

@@ -66,6 +66,14 @@ pub enum Outcome {
         /// The number of tests that failed.
         failed: u64,
     },
+    /// Exit code 0, although the report of the tests has fewer of them than the base's, or there is
+    /// none: nobody knows if the others ran.
+    MissingTests {
+        /// The number of tests in the report; 0 without one.
+        reported: u64,
+        /// The number of tests in the base's.
+        expected: u64,
+    },
     /// Killed at the time limit.
     TimedOut,
     /// Killed by a signal.
@@ -128,6 +136,16 @@ impl fmt::Display for Outcome {
             Outcome::ReportedFailures { failed } => {
                 write!(f, "exit 0 although {} failed", count(*failed, "test"))
             }
+            Outcome::MissingTests { reported: 0, expected } => write!(
+                f,
+                "exit 0 without a test report; the base's has {}",
+                count(*expected, "test")
+            ),
+            Outcome::MissingTests { reported, expected } => write!(
+                f,
+                "exit 0, but its report has {} and the base's {expected}",
+                count(*reported, "test")
+            ),
             Outcome::TimedOut => write!(f, "timed out"),
             Outcome::Signalled { signal } => write!(f, "signal {signal}"),
             Outcome::WroteTooMuch { bytes } => write!(f, "wrote more than {}", size(*bytes)),
@@ -262,10 +280,12 @@ impl Results {
         self.0.iter().find(|r| !r.outcome.passed())
     }
 
-    /// True if the first command that did not pass exited 0, and its report says that tests failed.
-    pub fn reported_failures(&self) -> bool {
-        let stopped = self.stopped_at();
-        stopped.is_some_and(|r| matches!(r.outcome, Outcome::ReportedFailures { .. }))
+    /// True if the first command that did not pass exited 0, and its tests' report contradicts that.
+    pub fn is_contradicted(&self) -> bool {
+        let contradicts = |outcome: &Outcome| {
+            matches!(outcome, Outcome::ReportedFailures { .. } | Outcome::MissingTests { .. })
+        };
+        self.stopped_at().is_some_and(|result| contradicts(&result.outcome))
     }
 
     /// True if the first command that did not pass says that it cannot tell.

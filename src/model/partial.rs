@@ -148,6 +148,7 @@ enum End {
     Flaky,
     Failed,
     ReportedFailures,
+    MissingTests,
     CannotTell,
     Skipped,
 }
@@ -158,6 +159,7 @@ impl End {
             Outcome::Passed => End::Passed,
             Outcome::Flaky { .. } => End::Flaky,
             Outcome::ReportedFailures { .. } => End::ReportedFailures,
+            Outcome::MissingTests { .. } => End::MissingTests,
             Outcome::CannotTell => End::CannotTell,
             Outcome::Skipped => End::Skipped,
             _ => End::Failed,

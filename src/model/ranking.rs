@@ -109,7 +109,7 @@ pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
         }
         let failing = e.results.failing_tests().map_or(usize::MAX, <[String]>::len);
         let group = match () {
-            () if e.reported_failures() => 1,
+            () if e.is_contradicted() => 1,
             () if e.skipped() => 2,
             () if e.not_run() => 4,
             () => 3,

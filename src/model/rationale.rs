@@ -34,7 +34,12 @@ impl DecisionInputs<'_> {
             DecisionKind::OwnTests => self.own_tests(winner),
             DecisionKind::NoOracle => no_oracle(winner, self.usable.len()),
             DecisionKind::Undecided => self.undecided(winner),
-            DecisionKind::ReportedFailures => self.reported_failures(winner),
+            DecisionKind::ReportedFailures => {
+                self.contradicted(winner, "as if a pipe had lost its exit code")
+            }
+            DecisionKind::MissingTests => {
+                self.contradicted(winner, "as if something had ended the tests early")
+            }
             DecisionKind::NearMiss => self.near_miss(winner),
             DecisionKind::Synthesis => self.synthesised(winner),
             DecisionKind::Single => single(winner),
@@ -287,13 +292,13 @@ impl DecisionInputs<'_> {
     }
 
     /// No candidate passed, and this one did by its exit codes.
-    fn reported_failures(&self, best: &Entry) -> String {
+    fn contradicted(&self, best: &Entry, as_if: &str) -> String {
         let lead = match self.usable.len() {
             1 => format!("{} is the one usable candidate, and it", best.candidate),
             usable => format!("none of {usable} passed; {} came closest: it", best.candidate),
         };
         format!(
-            "{lead} {}, as if a pipe had lost its exit code, with {}{}",
+            "{lead} {}, {as_if}, with {}{}",
             failed_at(best),
             best.blast,
             self.compared_with_the_base(best)

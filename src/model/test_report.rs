@@ -39,6 +39,9 @@ pub struct TestReport {
     /// The number of skipped tests.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
+    /// The number of tests that are written in source: doctests. Who changes the source may drop them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub doctests: u64,
     /// The names of the tests that failed, sorted.
     #[serde(default)]
     pub failing: Vec<String>,
@@ -76,6 +79,8 @@ impl TestReport {
     pub fn add(&mut self, other: TestReport) {
         self.total += other.total;
         self.skipped += other.skipped;
+        self.doctests += other.doctests;
+        self.problem = self.problem.take().or(other.problem);
         self.failing.extend(other.failing);
         self.passing.extend(other.passing);
         self.printed_by = match (self.printed_by.take(), other.printed_by) {

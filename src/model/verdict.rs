@@ -32,6 +32,8 @@ pub enum DecisionKind {
     OwnTests,
     /// No candidate passed, and the best exited 0 although its tests' report tells of failures.
     ReportedFailures,
+    /// No candidate passed, and the best exited 0 although its tests' report lacks tests of the base's.
+    MissingTests,
     /// No candidate passed; the closest is shown.
     NearMiss,
     /// Only builds or lints were detected, and they passed: nothing tests the change.
@@ -55,6 +57,7 @@ impl DecisionKind {
             DecisionKind::Synthesis => "synthesis",
             DecisionKind::OwnTests => "own-tests",
             DecisionKind::ReportedFailures => "reported-failures",
+            DecisionKind::MissingTests => "missing-tests",
             DecisionKind::NearMiss => "near-miss",
             DecisionKind::NoTests => "no-tests",
             DecisionKind::NoOracle => "no-oracle",
@@ -225,10 +228,10 @@ impl Entry {
         self.usable() && (self.results.cannot_tell() || self.skipped_with_base_tests().is_some())
     }
 
-    /// True if the candidate can win, and all its commands exited 0 up to one whose report says that
-    /// tests failed.
-    pub fn reported_failures(&self) -> bool {
-        self.usable() && self.results.reported_failures()
+    /// True if the candidate can win, and all its commands exited 0 up to one whose tests' report
+    /// contradicts that.
+    pub fn is_contradicted(&self) -> bool {
+        self.usable() && self.results.is_contradicted()
     }
 
     /// The command that says of a candidate that passed that it cannot tell with the base's tests.
@@ -255,7 +258,7 @@ impl Entry {
     }
 
     /// True if the candidate passed, not only with its own tests or commands, not only over the base's
-    /// build outputs, and without its added tests where they could change how others run.
+    /// build outputs, and without its added tests.
     pub fn verified(&self) -> bool {
         self.passed_base_tests_too() && !self.is_claim()
     }

@@ -240,6 +240,13 @@ pub fn hints(verdict: &Verdict) -> Vec<String> {
                 .to_owned(),
             format!("to land it all the same: `git frites apply --allow-unverified {run}/{name}`"),
         ],
+        (DecisionKind::MissingTests, Some(name)) => vec![
+            format!("see where its tests end: `git frites output {run}/{name}`"),
+            "if it is right that fewer tests are reported, trust the exit code: \
+             `git config frites.oracle.trust-exit true`"
+                .to_owned(),
+            format!("to land it all the same: `git frites apply --allow-unverified {run}/{name}`"),
+        ],
         (DecisionKind::NearMiss, Some(name)) => vec![
             match near_miss_that_did_not_start(verdict, name) {
                 Some(hint) => hint,
@@ -342,7 +349,7 @@ pub struct ComparisonRow {
 pub fn mark(verdict: &Verdict, name: &Name) -> &'static str {
     match verdict.decision.decision {
         _ if verdict.decision.recommended.as_ref() != Some(name) => "",
-        DecisionKind::NearMiss | DecisionKind::ReportedFailures => "~",
+        DecisionKind::NearMiss | DecisionKind::ReportedFailures | DecisionKind::MissingTests => "~",
         _ => "*",
     }
 }
@@ -489,6 +496,9 @@ pub fn stop(result: &StageResult) -> (String, Tone) {
         Outcome::CannotTell => return (format!("{stage} cannot tell"), Tone::Caution),
         Outcome::ReportedFailures { failed } => {
             return (format!("{stage} reports {failed} failed"), Tone::Caution);
+        }
+        Outcome::MissingTests { reported, expected } => {
+            return (format!("{stage} reports {reported} of {expected}"), Tone::Caution);
         }
         Outcome::CouldNotStart { .. } => "no start".into(),
         Outcome::Failed { code } => format!("exit {code}"),

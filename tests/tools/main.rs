@@ -21,6 +21,7 @@ mod landlocked_attempts;
 mod live_view;
 mod lost_exit_codes;
 mod manual;
+mod missing_tests;
 mod odd_paths;
 mod power_cut;
 mod private_home;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
     trials.extend(live_view::trials());
     trials.extend(lost_exit_codes::trials());
     trials.extend(manual::trials());
+    trials.extend(missing_tests::trials());
     trials.extend(odd_paths::trials());
     trials.extend(power_cut::trials());
     trials.extend(private_home::trials());

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::ecosystems::base_project::BaseProject;
-use crate::ecosystems::put_back::{PutBack, put_back};
+use crate::ecosystems::languages::language_of;
+use crate::ecosystems::put_back::{PutBack, begins_project, put_back};
 use crate::ecosystems::touched::TouchedPath;
 use crate::error::Result;
 use crate::git::diff;
@@ -54,7 +55,7 @@ pub fn plan(
     if problem.is_none() && restored.tree == *tree {
         return Ok(None);
     }
-    let is_only_tests = choices.values().all(is_added_test);
+    let is_only_tests = choices.values().all(|choice| *choice == PutBack::AddedTest);
     // Alone, a file shows by the candidate itself whether it is right.
     let is_alone = others.len() == choices.len() && others.len() == 1;
     let mut alone = Vec::new();
@@ -141,26 +142,23 @@ pub(super) fn choose(
             choices.insert(gone.path.clone(), PutBack::Keep);
         }
     }
-    let is_put_back = |choice: &PutBack| *choice != PutBack::Keep && !is_added_test(choice);
-    // Tests alone make nothing pass that fails on the base, unless they bend the others.
-    let only_tests = !choices.is_empty() && choices.values().all(is_added_test);
-    let takes_tests_out = mode == BaseTests::Always
-        || only_tests
-        || choices.values().any(|choice| is_put_back(choice) || is_shared_test(choice));
-    choices.retain(|_, choice| match choice {
-        PutBack::Keep => false,
-        PutBack::AddedTest { .. } => takes_tests_out,
-        _ => true,
-    });
+    // A manifest makes a directory a project, whose name may also be a marker: source shows which.
+    for file in changes.iter().filter(|file| file.before.text().is_none()) {
+        let name = file.path.lossy();
+        let directory = &name[..name.rfind('/').map_or(0, |slash| slash + 1)];
+        let is_source_below = |other: &ChangedFile| {
+            let path = other.path.lossy();
+            path.starts_with(directory)
+                && language_of(&path).is_some()
+                && choices.get(&other.path) == Some(&PutBack::Keep)
+        };
+        if choices.get(&file.path) == Some(&PutBack::Keep)
+            && begins_project(&name, project)?
+            && !changes.iter().any(is_source_below)
+        {
+            choices.insert(file.path.clone(), PutBack::Other);
+        }
+    }
+    choices.retain(|_, choice| *choice != PutBack::Keep);
     Ok(choices)
-}
-
-/// True for an added test, however it runs.
-fn is_added_test(choice: &PutBack) -> bool {
-    matches!(choice, PutBack::AddedTest { .. })
-}
-
-/// True for an added test that runs in one process with others.
-fn is_shared_test(choice: &PutBack) -> bool {
-    matches!(choice, PutBack::AddedTest { shares_process: true })
 }

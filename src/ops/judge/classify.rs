@@ -40,7 +40,7 @@ fn commits_of_another_project_are_classified() {
         let others = names(&|choice| *choice == PutBack::Other);
         let decides = names(&|choice| matches!(choice, PutBack::Deciding | PutBack::Part(_)));
         let inseparable = names(&|choice| matches!(choice, PutBack::Inseparable(_)));
-        let is_added = |choice: &PutBack| matches!(choice, PutBack::AddedTest { .. });
+        let is_added = |choice: &PutBack| *choice == PutBack::AddedTest;
         let kind = match () {
             () if choices.is_empty() => "once",
             () if choices.values().all(is_added) => "if-first",

@@ -4,7 +4,7 @@
 //! A stale output can let a broken tree pass, and a correct one fail; an overlay can let one fail. So
 //! a claim orders the work and is shown, but every result that the recommendation depends on is
 //! found once more without either; then the recommended candidate is that of a judging without any
-//! claims. A pass with added tests that could change how the others run is a claim, too: the candidate
+//! claims. A pass with added tests, which could change how the others run, is a claim, too: the candidate
 //! is judged without them only if the recommendation depends on it.
 use std::collections::BTreeMap;
 

@@ -5,6 +5,7 @@ use crate::fs::{atomic, regular};
 use crate::integrity::trust;
 use crate::model::FORMAT;
 use crate::model::decision::{decide, with_commands};
+use crate::model::missing_tests;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::part::Part;
@@ -165,6 +166,8 @@ fn decide_and_save(
     let settings = &mut verdict.terms.settings;
     settings.rank = options.rank.unwrap_or(settings.rank);
     let rules = Rules::from_settings(&verdict.terms.settings);
+    let Verdict { candidates, baseline, terms, .. } = &mut verdict;
+    missing_tests::contradict(candidates, baseline.as_ref(), &terms.settings);
     confirm::drop_decisive_claims(&mut verdict.candidates, rules);
     verdict.decision = decide(&verdict.candidates, verdict.baseline.as_ref(), rules);
     if !verdict.terms.oracle.is_empty() {

@@ -51,6 +51,7 @@ impl ExpectedReport {
                     for case in cases {
                         let name = case.full_name();
                         report.count(&name, case.result);
+                        report.doctests += u64::from(case.is_doctest());
                         match case.result {
                             TestEnd::Passed => passed.insert(name),
                             TestEnd::Failed => failed.insert(name),
@@ -122,6 +123,19 @@ impl TestCase {
         // pytest writes an empty class for a file that cannot be read.
         case.class = case.class.or(group).filter(|class| !class.is_empty());
         Ok(case)
+    }
+
+    /// True for a test in a documentation text: pytest gives it the full name of what the text is
+    /// about, whose module is the class.
+    fn is_doctest(&self) -> bool {
+        let name = self.name.as_str();
+        let parents = name.match_indices('.').map(|(at, _)| &name[..at]);
+        let whole = name.contains('.').then_some(name);
+        let class = self.class.as_deref().unwrap_or_default();
+        let is_class = |path: &str| {
+            class == path || class.strip_suffix(path).is_some_and(|rest| rest.ends_with('.'))
+        };
+        parents.chain(whole).any(is_class)
     }
 
     /// The name that tells this test from all others.
@@ -263,6 +277,14 @@ mod tests {
             <testcase name="b" group="g" file="f"/><testcase name="c" file="f&amp;"/>
             <testcase name="d&#9;"/><testcase name="e" classname=""/></testsuite>"#;
         assert_eq!(report(text).passing, ["C::a", "d ", "e", "f&::c", "g::b"]);
+    }
+
+    #[test]
+    fn doctests_are_told_by_the_name_of_their_module() {
+        let text = r#"<testsuite><testcase classname="src.p.m" name="p.m.f"/><testcase classname="m" name="m.C.f"/>
+            <testcase classname="p.m" name="p.m"/><testcase classname="t.T" name="x[1.5]"/><testcase classname="a b" name="a b"/>
+            <testcase classname="t" name="1.5 is a number"/></testsuite>"#;
+        assert_eq!(report(text).doctests, 3);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use crate::model::agent_output::LEFT_OUT;
 use crate::model::plain;
 use crate::model::test_report::{LONGEST_NAME, TestEnd, TestReport};
 
@@ -46,6 +47,9 @@ pub fn read(log: &str) -> Option<TestReport> {
     }
     if let Some(report) = &mut found {
         report.settle();
+        if lines.iter().any(|line| line.starts_with(LEFT_OUT)) {
+            report.problem = Some("its output is too long to tell all tests".to_owned());
+        }
     }
     found
 }
@@ -80,6 +84,7 @@ fn libtest(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let mut binary = String::new();
     let mut is_there = false;
+    let mut in_docs = false;
     for (at, line) in lines.iter().enumerate() {
         let named = |name: &str| match binary.as_str() {
             "" => name.to_owned(),
@@ -89,13 +94,17 @@ fn libtest(lines: &[String]) -> Option<TestReport> {
             let file = file.rsplit_once('(').map_or("", |(_, file)| file.trim_end_matches(')'));
             let name = file.rsplit('/').next().unwrap_or_default();
             binary = name.rsplit_once('-').map_or("", |(name, _)| name).to_owned();
+            in_docs = false;
         } else if let Some(library) = line.trim_start().strip_prefix("Doc-tests ") {
             binary = library.to_owned();
+            in_docs = true;
         } else if line == "failures:" {
             block(lines, at, "    ").for_each(|name| report.name_failing(&named(name)));
         } else if line.starts_with("test result: ") {
             is_there = true;
-            report.total += number_before(line, &["passed", "failed", "ignored", "measured"]);
+            let tests = number_before(line, &["passed", "failed", "ignored", "measured"]);
+            report.total += tests;
+            report.doctests += if in_docs { tests } else { 0 };
             report.skipped += number_before(line, &["ignored"]);
         } else if let Some(name) =
             line.strip_prefix("test ").and_then(|l| l.strip_suffix(" ... ok"))
@@ -238,6 +247,9 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     if let Some(done) = done {
         report.total = number_before(done, &["tests", "test"]);
         report.skipped = number_before(done, &["skipped"]);
+        if done.contains(" runs,") && report.failing.is_empty() {
+            report.problem = Some("it counts tests that ran again more than once".to_owned());
+        }
     }
     ended.into_iter().for_each(|(name, end)| name_ended(&mut report, name, end));
     // A test of which a part failed is left out.

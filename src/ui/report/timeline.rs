@@ -104,9 +104,10 @@ fn pieces(results: &[StageResult], longest: f64) -> Vec<Piece> {
         let length = taken(result) / longest;
         let tone = match result.outcome {
             Outcome::Passed => Tone::Good,
-            Outcome::Flaky { .. } | Outcome::CannotTell | Outcome::ReportedFailures { .. } => {
-                Tone::Caution
-            }
+            Outcome::Flaky { .. }
+            | Outcome::CannotTell
+            | Outcome::ReportedFailures { .. }
+            | Outcome::MissingTests { .. } => Tone::Caution,
             _ => Tone::Bad,
         };
         pieces.push(Piece { from, length, tone, words: in_words(result) });

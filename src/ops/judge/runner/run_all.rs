@@ -1,5 +1,6 @@
 //! All candidates and their base: what is known, what runs, and the confirmation of claims.
 use crate::error::Result;
+use crate::model::missing_tests;
 use crate::model::oid::Oid;
 use crate::model::ranking::Rules;
 use crate::model::verdict::{Baseline, Effort, Entry};
@@ -51,8 +52,15 @@ impl OracleRunner<'_> {
             self.require_space(&self.run.base, (jobs + ahead).min(trees))?;
         }
         let saved = self.run_scheduled(scheduler, jobs, self.warmth(), is_first)?;
-        if confirm::any_claims(entries) {
+        let known = if wants_base { self.ledger.recall(&tree, Warmth::Warm) } else { None };
+        let baseline = known.map(baseline);
+        let settings = &self.terms.settings;
+        // A candidate whose pass does not stand leaves its place to others.
+        let mut is_open = missing_tests::contradict(entries, baseline.as_ref(), settings);
+        is_open |= confirm::any_claims(entries);
+        while is_open {
             self.confirm(entries, jobs)?;
+            is_open = missing_tests::contradict(entries, baseline.as_ref(), settings);
         }
         let base = if wants_base { self.confirm_base(entries)? } else { None };
         Ok((Effort { saved_not_run: saved.saved_not_run, ..self.ledger.effort() }, base))
@@ -95,7 +103,7 @@ impl OracleRunner<'_> {
         if must_confirm_base(results, *inherited, stumbled(results), entries) {
             known = self.confirmed_base(&tree, known)?;
         }
-        let mut baseline = Baseline { results: known.results, inherited: known.inherited };
+        let mut baseline = baseline(known);
         baseline.settle();
         Ok(Some(baseline))
     }
@@ -153,10 +161,12 @@ impl OracleRunner<'_> {
         let rules = Rules::from_settings(&self.terms.settings);
         let is_warm = entries.iter().any(|entry| entry.is_claim() && !entry.is_pending());
         let without = if is_warm { "the base's build outputs" } else { "its added tests" };
-        self.session.ui.note(format!(
-            "run {}: what the verdict depends on is judged once more, without {without}",
-            self.run.run
-        ));
+        if confirm::any_claims(entries) {
+            self.session.ui.note(format!(
+                "run {}: what the verdict depends on is judged once more, without {without}",
+                self.run.run
+            ));
+        }
         confirm::confirm(entries, &causes, rules, |entries, stop| {
             self.judge_cold(entries, jobs, stop)
         })?;
@@ -186,4 +196,9 @@ impl OracleRunner<'_> {
         }
         if has_outputs { StaleCause::Outputs } else { StaleCause::Overlay }
     }
+}
+
+/// The results of the base as a verdict holds them.
+fn baseline(known: TreeOutcome) -> Baseline {
+    Baseline { results: known.results, inherited: known.inherited }
 }

@@ -1,0 +1,121 @@
+//! An exit code of 0 beside a report that lacks tests of the base's.
+use serde_json::json;
+
+use crate::common::edits::LARGE;
+use crate::common::{World, sentence};
+
+/// A test that prints the summary of pytest. A tree with `stop` in its source ends before it, and one
+/// with `fewer` loses a test.
+const TEST: &str = "if grep -q stop src/lib.txt; then exit 0; fi; \
+     if grep -q fewer src/lib.txt; then echo '=== 2 passed in 0.10s ==='; exit 0; fi; \
+     echo '=== 3 passed in 0.10s ==='";
+
+#[test]
+fn pass_without_the_report_that_the_base_has_is_not_verified() {
+    let world = World::new();
+    world.attempts(&["echo stop >> src/lib.txt"]);
+    let answer = world.frites(["judge", "--test", TEST]).expect(3);
+    assert_eq!(
+        sentence(&answer.out()),
+        "missing-tests: c1 is the one usable candidate, and it failed test (exit 0 without a test report; \
+         the base's has 3 tests), as if something had ended the tests early, with 1 line in 1 file; the \
+         base passes"
+    );
+    assert!(answer.out().contains("test reports 0 of 3"), "{}", answer.out());
+    assert!(answer.stderr.contains("oracle.trust-exit true"), "{}", answer.stderr);
+    // The pass of the commands is cached, and does not stand again.
+    let json = world.frites(["judge", "--json", "--test", TEST]).expect(3).json();
+    assert_eq!((&json["decision"], &json["passed"]), (&json!("missing-tests"), &json!([])));
+    let result = &json["candidates"][0]["results"][0];
+    assert_eq!((&result["cached"], &result["outcome"]), (&json!(true), &json!("missing-tests")));
+    world.frites(["judge", "--replay"]).expect(3);
+    world.frites(["apply"]).refuses(1, "nothing verified to land: c1 is the one usable candidate");
+    world.git(["config", "frites.oracle.trust-exit", "true"]);
+    world.frites(["judge", "-q", "--test", TEST]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
+fn report_with_fewer_tests_than_the_base_leaves_the_place_to_another_candidate() {
+    let world = World::new();
+    world.attempts(&["echo fewer >> src/lib.txt", LARGE]);
+    for more in [&[][..], &["-j", "2", "--no-cache"], &["--until-pass"]] {
+        let args = [&["judge", "--explain", "--test", TEST], more].concat();
+        let answer = world.frites(&args).expect(0);
+        let step = "c2 before c1: it passed, the other failed test (exit 0, but its report has 2 tests \
+                    and the base's 3)";
+        assert!(answer.stderr.contains(step), "{more:?}: {}", answer.stderr);
+    }
+    world.assert_clean();
+}
+
+#[test]
+fn parts_are_compared_where_the_verdict_is_decided() {
+    let world = World::new();
+    world.attempts(&["echo fewer >> src/lib.txt"]);
+    world.frites(["judge", "--open", "--test", TEST]).expect(0);
+    world.frites(["judge", "--candidate", "c1"]).expect(0);
+    world.frites(["judge", "--candidate", "@base"]).expect(0);
+    let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
+    assert_eq!(json["decision"], "missing-tests");
+    world.assert_clean();
+}
+
+/// A project whose test runner counts the files of tests, unless its source ends it before that.
+fn with_test_files() -> World {
+    let world = World::unborn();
+    world.write("src/a.py", "");
+    for name in ["a", "b"] {
+        world.write(format!("tests/test_{name}.py"), "");
+    }
+    let test = "if grep -q stop src/a.py; then exit 0; fi; \
+                echo \"=== $(ls tests/test_*.py | wc -l) passed in 0.10s ===\"";
+    world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
+    world.commit("base");
+    world
+}
+
+#[test]
+fn candidate_that_deletes_tests_is_compared_by_those_of_the_base() {
+    let world = with_test_files();
+    world.attempts(&[
+        "echo x = 1 > src/a.py; git rm -q tests/test_b.py",
+        "echo stop > src/a.py; git rm -q tests/test_b.py",
+    ]);
+    let json = world.frites(["judge", "--json"]).expect(0).json();
+    assert_eq!(json["recommended"], "c1", "{json}");
+    assert_eq!(json["own_tests"], json!(["c2"]), "{json}");
+    world.spawn(["-n", "1", "--", "sh", "-c", "echo stop > src/a.py; git rm -q tests/test_b.py"]);
+    let answer = world.frites(["judge"]).expect(3);
+    assert_eq!(
+        sentence(&answer.out()),
+        "own-tests: c1 passes only with its own tests or commands, with 2 lines in 2 files: with the \
+         base's tests/test_b.py it failed test (exit 0 without a test report; the base's has 2 tests); check c1: it \
+         deletes tests in tests/test_b.py"
+    );
+    world.assert_clean();
+}
+
+#[test]
+fn base_that_fails_asks_for_a_report_and_for_the_tests_that_it_passes() {
+    let world = World::new();
+    world.write(".gitignore", "r.xml\n");
+    world.write(".frites.toml", "[oracle]\njunit = 'r.xml'\ntest = 'sh check.sh'\n");
+    let hook = "<testcase name=\"hook\"><failure/></testcase>";
+    let passing = "<testcase name=\"a\"/><testcase name=\"b\"/>";
+    let write = |cases: &str| format!("echo '<testsuite>{cases}</testsuite>' > r.xml\n");
+    world.write(
+        "check.sh",
+        format!(
+            "case \"$(cat src/lib.txt)\" in *fixed) {} ;; *fewer) {} ;; *) {} exit 1 ;; esac\n",
+            write(passing),
+            write("<testcase name=\"a\"/>"),
+            write(&format!("{hook}{passing}")),
+        ),
+    );
+    world.commit("tests");
+    world.attempts(&["echo fewer >> src/lib.txt", "echo; echo fixed >> src/lib.txt"]);
+    let json = world.frites(["judge", "--json"]).expect(0).json();
+    assert_eq!(json["passed"], json!(["c2"]), "{json}");
+    world.assert_clean();
+}
