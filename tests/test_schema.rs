@@ -354,6 +354,11 @@ fn judged_by_reports(checker: &mut Checker) {
     checker.answer("judge", 3, world.frites(judge));
     world.git(["config", "frites.oracle.trust-exit", "true"]);
     checker.answer("judge", 0, world.frites(judge));
+    let world = World::new();
+    world.attempts(&["echo stop >> src/lib.txt"]);
+    let ends_early = "grep -q stop src/lib.txt || { echo 'test result: ok. 2 passed'; \
+                      echo '   Doc-tests t'; echo 'test result: ok. 1 passed'; }";
+    checker.answer("judge", 3, world.frites(["judge", "--json", "--test", ends_early]));
 }
 
 /// Landings: staged, committed, merged, in conflict, undone.
