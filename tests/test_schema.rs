@@ -359,6 +359,12 @@ fn judged_by_reports(checker: &mut Checker) {
     let ends_early = "grep -q stop src/lib.txt || { echo 'test result: ok. 2 passed'; \
                       echo '   Doc-tests t'; echo 'test result: ok. 1 passed'; }";
     checker.answer("judge", 3, world.frites(["judge", "--json", "--test", ends_early]));
+    world.write("Makefile", "test:\n\ttrue\n");
+    world.commit("a file that decides");
+    world.attempts(&["echo stop >> src/lib.txt"]);
+    let rewrites = "! grep -q stop src/lib.txt || echo 'test: ; true' > Makefile";
+    let judge = ["judge", "--json", "--no-cache", "--test", rewrites];
+    checker.answer("judge", 3, world.frites(judge));
 }
 
 /// Landings: staged, committed, merged, in conflict, undone.

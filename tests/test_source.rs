@@ -344,3 +344,33 @@ fn manifest_that_brings_its_directory_is_believed_beside_source_alone() {
         world.assert_clean();
     }
 }
+
+#[test]
+fn pass_whose_commands_rewrote_what_decides_is_not_verified() {
+    // make remakes a Makefile and a script by its built-in rules, if their source is newer.
+    let world = World::unborn();
+    world.write("Makefile", "test:\n\tgrep -qx hello greeting\n");
+    world.write("greeting", "hello\n");
+    world.commit("base");
+    world.attempts(&["echo WRONG > greeting; printf 'test:\\n\\ttrue\\n' > Makefile.sh"]);
+    let test = "[ ! -e Makefile.sh ] || touch Makefile.sh; make test";
+    let answer = world.frites(["judge", "--test", test]).expect(3);
+    let words = "a command rewrote 'Makefile', which decides what runs";
+    assert!(answer.out().contains(words), "{}", answer.out());
+    world.frites(["judge", "--replay"]).expect(3);
+    world.frites(["apply"]).refuses(1, "nothing verified to land");
+    world.assert_clean();
+}
+
+#[test]
+fn build_that_makes_deciding_files_anew_on_each_tree_is_the_projects_own() {
+    let world = World::unborn();
+    world.write("Makefile", "test:\n\tdate > Makefile.log\n");
+    world.write("src/a.c", "int a;\n");
+    world.commit("base");
+    world.attempts(&["echo 'int b;' > src/a.c"]);
+    let json =
+        world.frites(["judge", "--json", "--test", "echo '# new' >> Makefile"]).expect(0).json();
+    assert_eq!(json["candidates"][0]["results"][0]["changed"], json!(["Makefile"]));
+    world.assert_clean();
+}

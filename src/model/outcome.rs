@@ -169,6 +169,12 @@ pub enum Obstacle {
     },
     /// The dependencies of the tree could not be downloaded.
     Download,
+    /// A command rewrote a file of the base that decides which commands run, and on the base it did
+    /// not.
+    Rewritten {
+        /// The file's path.
+        file: String,
+    },
 }
 
 impl fmt::Display for Obstacle {
@@ -177,6 +183,9 @@ impl fmt::Display for Obstacle {
             Obstacle::Rename => write!(f, "a rename was refused"),
             Obstacle::Write { directory } => write!(f, "a write to '{directory}' was refused"),
             Obstacle::Download => write!(f, "its dependencies could not be downloaded"),
+            Obstacle::Rewritten { file } => {
+                write!(f, "a command rewrote '{file}', which decides what runs")
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod keep;
 mod listed;
 pub mod modules;
 mod options;
+mod overruled;
 mod partial;
 pub mod plan;
 mod record;

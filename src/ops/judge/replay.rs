@@ -5,7 +5,6 @@ use crate::fs::{atomic, regular};
 use crate::integrity::trust;
 use crate::model::FORMAT;
 use crate::model::decision::{decide, with_commands};
-use crate::model::missing_tests;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::part::Part;
@@ -16,6 +15,7 @@ use crate::model::run::Run;
 use crate::model::terms::Terms;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::partial::end_of_log;
 use crate::ops::judge::record::save;
 use crate::ops::judge::terms::{OwnTerms, answers};
@@ -167,7 +167,7 @@ fn decide_and_save(
     settings.rank = options.rank.unwrap_or(settings.rank);
     let rules = Rules::from_settings(&verdict.terms.settings);
     let Verdict { candidates, baseline, terms, .. } = &mut verdict;
-    missing_tests::contradict(candidates, baseline.as_ref(), &terms.settings);
+    overrule(&session.repo, &run.base, terms, candidates, baseline.as_ref())?;
     confirm::drop_decisive_claims(&mut verdict.candidates, rules);
     verdict.decision = decide(&verdict.candidates, verdict.baseline.as_ref(), rules);
     if !verdict.terms.oracle.is_empty() {

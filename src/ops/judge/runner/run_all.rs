@@ -1,12 +1,12 @@
 //! All candidates and their base: what is known, what runs, and the confirmation of claims.
 use crate::error::Result;
-use crate::model::missing_tests;
 use crate::model::oid::Oid;
 use crate::model::ranking::Rules;
 use crate::model::verdict::{Baseline, Effort, Entry};
 use crate::model::world::WorldKind;
 use crate::ops::judge::confirm::{self, StaleCause, StaleCauses, must_confirm_base, stumbled};
 use crate::ops::judge::entries;
+use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{BaseTurn, Round, Schedule, Scheduler, StopWhen, Subject, Work};
@@ -54,16 +54,19 @@ impl OracleRunner<'_> {
         let saved = self.run_scheduled(scheduler, jobs, self.warmth(), is_first)?;
         let known = if wants_base { self.ledger.recall(&tree, Warmth::Warm) } else { None };
         let baseline = known.map(baseline);
-        let settings = &self.terms.settings;
         // A candidate whose pass does not stand leaves its place to others.
-        let mut is_open = missing_tests::contradict(entries, baseline.as_ref(), settings);
-        is_open |= confirm::any_claims(entries);
+        let mut is_open =
+            self.overrule(entries, baseline.as_ref())? || confirm::any_claims(entries);
         while is_open {
             self.confirm(entries, jobs)?;
-            is_open = missing_tests::contradict(entries, baseline.as_ref(), settings);
+            is_open = self.overrule(entries, baseline.as_ref())?;
         }
         let base = if wants_base { self.confirm_base(entries)? } else { None };
         Ok((Effort { saved_not_run: saved.saved_not_run, ..self.ledger.effort() }, base))
+    }
+
+    fn overrule(&self, entries: &mut [Entry], base: Option<&Baseline>) -> Result<bool> {
+        overrule(&self.session.repo, &self.run.base, &self.terms, entries, base)
     }
 
     /// Judges all that a scheduler has; gives the number of commands that were saved.
