@@ -4,6 +4,7 @@
 //! An attempt can write there: no link is followed, and nothing rests on what a log says.
 use std::cmp::Reverse;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -326,8 +327,13 @@ impl LogPlace {
         let place = real_directory(&place)?;
         for name in here {
             let (from, to) = (directory.join(name), place.join(name));
-            fs::rename(&from, &to)
-                .context(|| format!("could not move '{}' to '{}'", from.display(), to.display()))?;
+            match fs::rename(&from, &to) {
+                // Another judging of this candidate has kept it meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !is_there(&from) => {}
+                moved => moved.context(|| {
+                    format!("could not move '{}' to '{}'", from.display(), to.display())
+                })?,
+            }
         }
         Ok(())
     }
