@@ -135,12 +135,9 @@ impl Scan {
         }
         // Files that the attempt tracks although they are ignored (`git add -f`), and files of the base
         // that are there again although they are ignored now.
-        scan.staged.extend(
-            tracked
-                .files
-                .into_iter()
-                .filter(|path| holds_file(source.worktree, path) && !source.still_has_given(path)),
-        );
+        scan.staged.extend(tracked.files.into_iter().filter(|path| {
+            holds_file(source.worktree, path) && !source.seeds.still_hold(source.worktree, path)
+        }));
         // An empty directory says nothing about its submodule, but the attempt's own index does.
         scan.submodules = tracked.submodules;
         scan.submodules.retain(|path, id| {

@@ -28,12 +28,6 @@ pub struct CaptureSource<'a> {
 }
 
 impl CaptureSource<'_> {
-    /// True if a path of the worktree still has what it was given before the attempt began. A
-    /// directory ends in a slash.
-    pub fn still_has_given(&self, path: &[u8]) -> bool {
-        self.seeds.still_hold(self.worktree, path)
-    }
-
     /// The paths of an index whose entries are seeds.
     pub fn seeds_in(&self, index: &gix::index::File) -> BTreeSet<TreePath> {
         if self.seeds.is_empty() {
