@@ -22,7 +22,7 @@ pub fn overrule(
     let lacks_tests = missing_tests::contradict(entries, baseline, &terms.settings);
     let is_off = terms.settings.in_place || terms.settings.base_tests == BaseTests::Never;
     let Some(baseline) = baseline else { return Ok(lacks_tests) };
-    if is_off || !entries.iter().any(|entry| rewritten(entry, baseline).next().is_some()) {
+    if is_off || !entries.iter_mut().any(|e| rewritten(counting(e), baseline).next().is_some()) {
         return Ok(lacks_tests);
     }
     let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
@@ -30,46 +30,39 @@ pub fn overrule(
     let mut found = lacks_tests;
     // A claim decides nothing: it is confirmed first.
     for entry in entries.iter_mut().filter(|entry| !entry.is_claim()) {
+        let results = counting(entry);
+        if !results.passed() {
+            continue;
+        }
         let mut deciding = None;
-        for path in rewritten(entry, baseline) {
+        for path in rewritten(results, baseline) {
             let text = repo.file(&tree, path)?;
             if text.is_some_and(|text| decides_by_being_there(path, &text, &project.scripts)) {
                 deciding = Some(path.clone());
                 break;
             }
         }
-        found |= deciding.is_some_and(|file| cannot_tell(entry, &file));
+        if let (Some(file), Some(last)) = (deciding, results.last_mut()) {
+            last.outcome = Outcome::CannotTell;
+            last.obstacle = Some(Obstacle::Rewritten { file });
+            found = true;
+        }
     }
     Ok(found)
 }
 
 /// The results by which an entry is verified: those with the base's tests, if it has them.
-fn counting(entry: &Entry) -> &Results {
-    match &entry.base_tests {
-        Some(second) if !second.results.is_empty() => &second.results,
-        _ => &entry.results,
-    }
-}
-
-/// The tracked files that commands of an entry rewrote and those of the base did not. A build that
-/// makes them anew on each tree is the project's own way.
-fn rewritten<'e>(entry: &'e Entry, baseline: &'e Baseline) -> impl Iterator<Item = &'e String> {
-    let of_base = |path: &&String| baseline.results.iter().any(|r| r.changed.contains(path));
-    let all = counting(entry).iter().flat_map(|result| &result.changed);
-    all.filter(move |path| !of_base(path))
-}
-
-/// Makes a pass an outcome that tells nothing, because a command rewrote `file`; false if it is none.
-fn cannot_tell(entry: &mut Entry, file: &str) -> bool {
-    let results = match &mut entry.base_tests {
+fn counting(entry: &mut Entry) -> &mut Results {
+    match &mut entry.base_tests {
         Some(second) if !second.results.is_empty() => &mut second.results,
         _ => &mut entry.results,
-    };
-    if !results.passed() {
-        return false;
     }
-    let Some(last) = results.iter_mut().last() else { return false };
-    last.outcome = Outcome::CannotTell;
-    last.obstacle = Some(Obstacle::Rewritten { file: file.to_owned() });
-    true
+}
+
+/// The tracked files that commands rewrote and those of the base did not. A build that makes them anew
+/// on each tree is the project's own way.
+fn rewritten<'r>(results: &'r Results, baseline: &'r Baseline) -> impl Iterator<Item = &'r String> {
+    let of_base = |path: &&String| baseline.results.iter().any(|r| r.changed.contains(path));
+    let all = results.iter().flat_map(|result| &result.changed);
+    all.filter(move |path| !of_base(path))
 }
