@@ -10,6 +10,7 @@ mod test_apply;
 mod test_archive;
 mod test_bad_input;
 mod test_base;
+mod test_broken_base;
 mod test_by_hand;
 mod test_cannot_tell;
 mod test_capture;

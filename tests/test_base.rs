@@ -112,7 +112,7 @@ fn command_that_cannot_start_on_the_base_is_told_while_attempts_still_run() {
         "warning: run 1: the test command cannot start on the base: exit 127: command not found",
     );
     assert!(at("\n  | looking\n") < at("no-such-program-here: not found"), "{stderr}");
-    assert!(stderr.contains("hint: if it cannot start on the candidates either"), "{stderr}");
+    assert!(stderr.contains("where it ends like this, no candidate can be judged"), "{stderr}");
     assert!(told < at("1/c1: test passed ("), "{stderr}");
     world.assert_clean();
 }

@@ -35,10 +35,11 @@ use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::resume;
+use crate::ops::spawn::start_gate::BesideAttempts;
 use crate::ops::spawn::synthesis::{self, SynthesisMaker};
 use crate::ops::spawn::{self, SpawnedRun};
 use crate::oracle::ledger::Memory;
-use crate::process::interrupt::{self, Cancel};
+use crate::process::interrupt;
 use crate::store::select::{Matching, Selection};
 use crate::ui::comparison;
 
@@ -133,7 +134,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     let candidates = count(run.candidates.len(), "candidate");
     session.ui.note(format!("run {}: {candidates} from {}", run.run, run.base.short()));
     let base = BaseBeside::new(session, &run, &judging, &oracle)?;
-    let judge_base = |cancel: &Cancel| base.judge(cancel);
+    let judge_base = |beside: &BesideAttempts<'_>| base.judge(beside);
     let report = attempt::run_attempts(session, &run, &commands, &options, &judge_base)
         .map_err(|e| e.hint(resume_hint(&run)))?;
     drop(lock);
@@ -172,7 +173,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let starting = resume::to_start(session, &run, &commands)?;
     let oracle = preflight::check(session, &run.base, &starting, &options, &judging, args.json)?;
     let base = BaseBeside::new(session, &run, &judging, &oracle)?;
-    let judge_base = |cancel: &Cancel| base.judge(cancel);
+    let judge_base = |beside: &BesideAttempts<'_>| base.judge(beside);
     let report = resume::resume(session, &run, &commands, &options, &judge_base)?;
     let base = base.finish(report.affects_outcomes);
     conclude(session, args, &run, &report, &options, base, merge_into.as_ref())

@@ -62,6 +62,9 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
             };
             (kind, Some(*first))
         }
+        Some(first) if baseline.is_some_and(|base| base.fails_like_all(&usable).is_some()) => {
+            (DecisionKind::BrokenBase, Some(*first))
+        }
         // One that was skipped may be right.
         Some(first) if passing.is_empty() && usable.iter().any(|e| e.skipped()) => {
             (DecisionKind::Undecided, Some(*first))

@@ -254,6 +254,25 @@ impl StageResult {
         }
     }
 
+    /// True if nobody can judge a tree by a command that ends like this on the base: it cannot start,
+    /// something is refused to it, or it is the setup.
+    pub fn is_unjudgeable(&self) -> bool {
+        let is_refused = matches!(self.obstacle, Some(Obstacle::Write { .. }));
+        let by_the_place = is_refused && self.outcome == Outcome::CannotTell;
+        // Without its downloads the base is judged all the same.
+        let is_download = self.obstacle == Some(Obstacle::Download);
+        let is_setup = self.stage == Stage::Setup && !self.outcome.passed() && !is_download;
+        is_setup || by_the_place || self.outcome.could_not_start()
+    }
+
+    /// The reason why it is no pass, in few words.
+    pub fn why_not_passed(&self) -> String {
+        match &self.obstacle {
+            Some(obstacle) if self.outcome == Outcome::CannotTell => obstacle.to_string(),
+            _ => self.outcome.to_string(),
+        }
+    }
+
     /// The names of the command's logs: that of each earlier try, then that of the one that counts.
     pub fn log_names(&self) -> Vec<String> {
         let stage = self.stage;

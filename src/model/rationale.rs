@@ -40,6 +40,7 @@ impl DecisionInputs<'_> {
             DecisionKind::MissingTests => {
                 self.contradicted(winner, "as if something had ended the tests early")
             }
+            DecisionKind::BrokenBase => self.broken_base(winner),
             DecisionKind::NearMiss => self.near_miss(winner),
             DecisionKind::Synthesis => self.synthesised(winner),
             DecisionKind::Single => single(winner),
@@ -302,6 +303,25 @@ impl DecisionInputs<'_> {
             failed_at(best),
             best.blast,
             self.compared_with_the_base(best)
+        )
+    }
+
+    /// The base fails as the candidates do, so that their failures say nothing about them.
+    fn broken_base(&self, closest: &Entry) -> String {
+        let Some(base) = self.baseline.and_then(|base| base.fails_like_all(self.usable)) else {
+            return self.near_miss(closest);
+        };
+        let all = match self.usable.len() {
+            1 => "on the one usable candidate".to_owned(),
+            usable => format!("on any of {usable} candidates"),
+        };
+        format!(
+            "{} does not pass on the base ({}), nor {all}: nothing can be judged before it does; \
+             {} came closest, with {}",
+            base.stage,
+            base.why_not_passed(),
+            closest.candidate,
+            closest.blast
         )
     }
 

@@ -34,6 +34,9 @@ pub enum DecisionKind {
     ReportedFailures,
     /// No candidate passed, and the best exited 0 although its tests' report lacks tests of the base's.
     MissingTests,
+    /// The base and every usable candidate fail in the same command before the test; the closest is
+    /// shown.
+    BrokenBase,
     /// No candidate passed; the closest is shown.
     NearMiss,
     /// Only builds or lints were detected, and they passed: nothing tests the change.
@@ -58,6 +61,7 @@ impl DecisionKind {
             DecisionKind::OwnTests => "own-tests",
             DecisionKind::ReportedFailures => "reported-failures",
             DecisionKind::MissingTests => "missing-tests",
+            DecisionKind::BrokenBase => "broken-base",
             DecisionKind::NearMiss => "near-miss",
             DecisionKind::NoTests => "no-tests",
             DecisionKind::NoOracle => "no-oracle",
@@ -328,6 +332,14 @@ impl Baseline {
             .peekable();
         there.peek()?;
         there.all(|r| r.outcome.could_not_start()).then_some(stopped)
+    }
+
+    /// The command before the test that fails on the base as on each of these candidates. Then the
+    /// outcomes say nothing about the candidates.
+    pub fn fails_like_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
+        let stopped = self.results.stopped_at().filter(|r| r.stage < Stage::Test)?;
+        let stage = |entry: &Entry| entry.results.stopped_at().map(|r| r.stage);
+        candidates.iter().all(|entry| stage(entry) == Some(stopped.stage)).then_some(stopped)
     }
 
     /// The failure of the base, if it is in this stage.

@@ -10,7 +10,7 @@ use crate::model::name::Name;
 use crate::model::protected_text::lines_that_show;
 use crate::model::repair::{self, RepairEnd, RepairRound};
 use crate::model::run::Run;
-use crate::model::verdict::{Entry, Verdict};
+use crate::model::verdict::{DecisionKind, Entry, Verdict};
 use crate::ops::capture::Captured;
 use crate::ops::log_end;
 use crate::ops::session::Session;
@@ -62,10 +62,12 @@ pub fn repair(
     let mut repaired = Repaired { verdict, rounds: Vec::new(), escaped: Vec::new() };
     let mut ended: BTreeSet<Name> = BTreeSet::new();
     for round in 1..=options.rounds {
-        if options.until_pass && repaired.verdict.verified() {
+        let verdict = &repaired.verdict;
+        let is_broken = verdict.decision.decision == DecisionKind::BrokenBase;
+        if is_broken || options.until_pass && verdict.verified() {
             break;
         }
-        let started = to_repair(session, run, &repaired.verdict, &ended)?;
+        let started = to_repair(session, run, verdict, &ended)?;
         if started.is_empty() {
             break;
         }
@@ -152,6 +154,9 @@ fn tell_those_without_rounds(session: &Session, run: &Run, repaired: &Repaired) 
     for entry in entries.filter(|entry| !entry.passed_base_tests_too() && !had_one(entry)) {
         let why = match repair::why_no_round(entry) {
             Some(why) => why,
+            None if repaired.verdict.decision.decision == DecisionKind::BrokenBase => {
+                "the base fails as it does".to_owned()
+            }
             None if !run.has_command(&entry.candidate) => "no command made it".to_owned(),
             None if !session.store.candidate(run, &entry.candidate).worktree().is_dir() => {
                 "its worktree is gone".to_owned()

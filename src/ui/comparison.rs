@@ -9,7 +9,7 @@ use crate::model::count::some_of;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::oracle::{as_options, shell_quoted};
-use crate::model::outcome::{Outcome, StageResult};
+use crate::model::outcome::{Outcome, Stage, StageResult};
 use crate::model::path::quoted;
 use crate::model::rationale::why_judged_twice;
 use crate::model::terms::JudgeSettings;
@@ -74,9 +74,6 @@ pub fn places(settings: &JudgeSettings, doubt: Option<&str>) -> String {
 pub fn exit_code(verdict: &Verdict) -> u8 {
     match verdict.decision.decision {
         DecisionKind::NearMiss => exit::NO,
-        DecisionKind::NoOracle | DecisionKind::NoTests | DecisionKind::Undecided => {
-            exit::UNVERIFIED
-        }
         DecisionKind::None => exit::UNUSABLE,
         _ if !verdict.verified() => exit::UNVERIFIED,
         _ => exit::OK,
@@ -247,6 +244,10 @@ pub fn hints(verdict: &Verdict) -> Vec<String> {
                 .to_owned(),
             format!("to land it all the same: `git frites apply --allow-unverified {run}/{name}`"),
         ],
+        (DecisionKind::BrokenBase, _) => {
+            let base = verdict.baseline.as_ref().and_then(|base| base.results.stopped_at());
+            base.map_or_else(Vec::new, |base| broken_base_hints(run, base.stage))
+        }
         (DecisionKind::NearMiss, Some(name)) => vec![
             match near_miss_that_did_not_start(verdict, name) {
                 Some(hint) => hint,
@@ -284,6 +285,22 @@ pub fn hints(verdict: &Verdict) -> Vec<String> {
         }
         _ => vec![format!("`git frites status {run}` shows each candidate's state")],
     }
+}
+
+/// How to find out why a command does not pass on a run's base, and how to judge all the same.
+pub fn broken_base_hints(run: &Name, stage: Stage) -> Vec<String> {
+    let other = match stage {
+        Stage::Setup => "set `oracle.setup` to another command".to_owned(),
+        Stage::Test => format!("judge with another command: `git frites judge {run} --test CMD`"),
+        // Another command in its place would be the only one that is run.
+        Stage::Build | Stage::Lint => {
+            format!("leave it out: `git frites judge {run} --{stage} ''`")
+        }
+    };
+    vec![
+        format!("see why: `git frites output {run}/@base {stage}`"),
+        format!("install what it needs, repair it in a commit to begin from, or {other}"),
+    ]
 }
 
 /// How to have a candidate's files count as source; none if all of them that could do.
@@ -349,7 +366,10 @@ pub struct ComparisonRow {
 pub fn mark(verdict: &Verdict, name: &Name) -> &'static str {
     match verdict.decision.decision {
         _ if verdict.decision.recommended.as_ref() != Some(name) => "",
-        DecisionKind::NearMiss | DecisionKind::ReportedFailures | DecisionKind::MissingTests => "~",
+        DecisionKind::BrokenBase
+        | DecisionKind::NearMiss
+        | DecisionKind::ReportedFailures
+        | DecisionKind::MissingTests => "~",
         _ => "*",
     }
 }

@@ -1,13 +1,15 @@
 //! Judging the base while the run's attempts work.
 use crate::error::Result;
+use crate::model::outcome::{Stage, StageResult};
 use crate::model::run::Run;
 use crate::model::terms::Terms;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::session::Session;
+use crate::ops::spawn::start_gate::BesideAttempts;
 use crate::oracle::ResolvedOracle;
 use crate::oracle::ledger::Memory;
-use crate::process::interrupt::{self, Cancel};
+use crate::process::interrupt;
 
 /// The judging of a base beside the commands of the run's attempts.
 ///
@@ -38,11 +40,15 @@ impl<'a> BaseBeside<'a> {
 
     /// Judges the base, until it ends or is cancelled. An error is only a warning: the base is then
     /// judged with the candidates.
-    pub fn judge(&self, cancel: &Cancel) {
-        if self.terms.oracle.is_empty() {
-            return;
+    ///
+    /// Attempts begin once its setup has passed, and none begins if they could not be judged.
+    pub fn judge(&self, beside: &BesideAttempts<'_>) {
+        match self.terms.oracle.first().map(|command| command.stage) {
+            None => return,
+            Some(Stage::Setup) => {}
+            Some(_) => beside.gate.open(),
         }
-        match self.try_judge(cancel) {
+        match self.try_judge(beside) {
             Err(error) if interrupt::signal().is_none() => {
                 self.session.ui.warn(format!("{}/@base: {}", self.run.run, error.message));
             }
@@ -50,10 +56,19 @@ impl<'a> BaseBeside<'a> {
         }
     }
 
-    fn try_judge(&self, cancel: &Cancel) -> Result<()> {
+    fn try_judge(&self, beside: &BesideAttempts<'_>) -> Result<()> {
         let BaseBeside { session, run, options, terms, memory } = self;
         let runner = OracleRunner::new(session, run, terms.clone(), options, memory)?;
-        runner.covered_by_another_watch()?.watched(|runner| runner.judge_base_ahead(cancel))?;
+        let on_end = |result: &StageResult| match result.is_unjudgeable() {
+            true => beside.gate.lock(format!(
+                "{} does not pass on the base ({})",
+                result.stage,
+                result.why_not_passed()
+            )),
+            false => beside.gate.open(),
+        };
+        let runner = runner.covered_by_another_watch()?.telling_ends_to(&on_end);
+        runner.watched(|runner| runner.judge_base_ahead(beside.cancel))?;
         Ok(())
     }
 

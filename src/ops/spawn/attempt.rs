@@ -19,6 +19,7 @@ use crate::ops::spawn::cost_limit::{self, CostLimit};
 use crate::ops::spawn::guard;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::one_attempt::{AttemptTerms, OneAttempt};
+use crate::ops::spawn::start_gate::{BesideAttempts, StartGate};
 use crate::ops::spawn::stopped_agents::StoppedAgents;
 use crate::process::interrupt::Cancel;
 use crate::process::{self, Limits};
@@ -53,19 +54,21 @@ pub struct AttemptReport {
 /// Runs commands in worktrees, and captures each worktree as its command ends. The caller holds the
 /// run's lock, and the run is marked as running.
 ///
-/// `beside` is done meanwhile, under the same watch, and is cancelled if git-frites itself fails.
+/// `beside` is done meanwhile, under the same watch, and is cancelled if git-frites itself fails. It opens
+/// the gate before the commands; where that is locked and none was started, this fails.
 pub fn run_attempts(
     session: &Session,
     run: &Run,
     commands: &[(Name, CandidateCommand)],
     options: &AttemptOptions,
-    beside: &(dyn Fn(&Cancel) + Sync),
+    beside: &(dyn Fn(&BesideAttempts<'_>) + Sync),
 ) -> Result<AttemptReport> {
     let store = &session.store;
     let guard = guard::choose_for(session, &run.base)?;
     let watch = watch::begin(session.integrity(), run, WatchedCommands::Attempts, None)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     let cancel = Cancel::default();
+    let gate = StartGate::default();
     let terms = AttemptTerms {
         limits: options.limits,
         keep: options.keep,
@@ -76,11 +79,15 @@ pub fn run_attempts(
     let board = Board::new(WorkKind::Attempts, options.jobs);
     let span = tracing::Span::current();
     let results = std::thread::scope(|scope| {
-        scope.spawn(|| span.in_scope(|| beside(&cancel)));
+        let handle = BesideAttempts { cancel: &cancel, gate: &gate };
+        scope.spawn(|| span.in_scope(move || beside(&handle)));
         progress::live(session, run, &names, &board, || {
             checkpoint::beside(session, run, &names, options.checkpoint, || {
                 process::in_parallel(options.jobs, commands, |(name, command)| {
                     let candidate = store.candidate(run, name);
+                    if let Some(refused) = gate.refuse(session, candidate)? {
+                        return Ok(refused);
+                    }
                     board.began(name);
                     let one = OneAttempt { session, candidate, command, terms: &terms };
                     let done = one.run().inspect_err(|error| mark_cancelled(candidate, error));
@@ -115,6 +122,7 @@ pub fn run_attempts(
         }
     };
     done?;
+    gate.require_passed(run)?;
     let TamperReport { words, affects_outcomes } = watched?;
     Ok(AttemptReport { results, escaped: words, affects_outcomes })
 }

@@ -3,11 +3,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::config::keys;
 use crate::error::{Error, Result};
-use crate::model::candidate::State;
 use crate::model::run::Run;
 use crate::model::usage::dollars;
 use crate::ops::capture::Captured;
 use crate::ops::session::Session;
+use crate::ops::spawn::start_gate;
 use crate::store::candidate::CandidateRef;
 
 /// The limit while commands of a run are started. It is said once that the run is at it.
@@ -26,22 +26,13 @@ impl CostLimit {
     ) -> Result<Option<Captured>> {
         let run = candidate.run;
         let Some(reached) = reached(session, run)? else { return Ok(None) };
-        // Before a later round it was something else, and nothing has changed since.
-        let before = match candidate.record()?.again {
-            true => candidate.latest_usable()?.map(|(_, state)| state),
-            false => None,
-        };
-        candidate.update(|record| {
-            record.state = before.unwrap_or(State::Cancelled);
-            record.reason = before.is_none().then(|| "not started: limits.cost".to_owned());
-        })?;
         if !self.said.swap(true, Ordering::Relaxed) {
             session
                 .ui
                 .note(format!("run {}: {}, so nothing more is started", run.run, reached.words));
             session.ui.hint(reached.go_on);
         }
-        session.stored(candidate).map(Some)
+        start_gate::refuse(session, candidate, "limits.cost").map(Some)
     }
 }
 

@@ -15,6 +15,7 @@ pub mod prepare;
 pub mod put_back;
 pub mod recover;
 pub mod resume;
+pub mod start_gate;
 mod stopped_agents;
 pub mod synthesis;
 mod waiting;

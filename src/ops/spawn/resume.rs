@@ -11,8 +11,8 @@ use crate::ops::spawn::guard;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::{self, Preparation, Prepared};
 use crate::ops::spawn::put_back::put_back;
+use crate::ops::spawn::start_gate::BesideAttempts;
 use crate::ops::{clean, spawn};
-use crate::process::interrupt::Cancel;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
@@ -65,7 +65,7 @@ pub fn resume(
     run: &Run,
     commands: &[(Name, CandidateCommand)],
     options: &AttemptOptions,
-    beside: &(dyn Fn(&Cancel) + Sync),
+    beside: &(dyn Fn(&BesideAttempts<'_>) + Sync),
 ) -> Result<AttemptReport> {
     let store = &session.store;
     trust::require_trust(session.integrity(), Some(run))?;
@@ -130,7 +130,7 @@ pub fn start_again(
     run: &Run,
     commands: &[(Name, CandidateCommand)],
     options: &AttemptOptions,
-    beside: &(dyn Fn(&Cancel) + Sync),
+    beside: &(dyn Fn(&BesideAttempts<'_>) + Sync),
 ) -> Result<AttemptReport> {
     let store = &session.store;
     guard::choose(session)?;

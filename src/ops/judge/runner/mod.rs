@@ -19,6 +19,7 @@ use crate::integrity::surroundings::WatchedSurroundings;
 use crate::integrity::{baseline, watch};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
+use crate::model::outcome::StageResult;
 use crate::model::run::Run;
 use crate::model::terms::{JudgeSettings, LEADS_BACK_HINT, Terms};
 use crate::model::world::WorldKind;
@@ -59,6 +60,8 @@ pub struct OracleRunner<'a> {
     may_be_warm: bool,
     ledger: Ledger<'a>,
     tamper: TamperWatch<'a>,
+    /// Is told how each command ends.
+    on_end: &'a (dyn Fn(&StageResult) + Sync),
     leads: BackLeads,
     attempts_write: Vec<String>,
 }
@@ -168,6 +171,7 @@ impl<'a> OracleRunner<'a> {
             may_be_warm: false,
             ledger,
             tamper,
+            on_end: &|_| (),
             leads: BackLeads::default(),
             attempts_write: Vec::new(),
         })
@@ -217,6 +221,11 @@ impl<'a> OracleRunner<'a> {
             layered.work_beside_attempts(!access.is_apart());
         }
         Ok(self)
+    }
+
+    /// Tells how each command ends as it does.
+    pub fn telling_ends_to(self, on_end: &'a (dyn Fn(&StageResult) + Sync)) -> Self {
+        OracleRunner { on_end, ..self }
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {

@@ -234,6 +234,7 @@ impl OracleRunner<'_> {
         let logs = &report.logs.directory();
         let policy = &self.session.policy;
         let on_end = &|result: &StageResult| {
+            (self.on_end)(result);
             let line = comparison::stage_line(&report.name, result);
             match result.outcome.passed() {
                 true => self.session.ui.note(line),

@@ -295,34 +295,31 @@ impl OracleRunner<'_> {
     }
 }
 
-/// Says that a command cannot start on the base, or that it lets failures of tests pass.
+/// Says that a command of the base keeps the candidates from being judged, that it fails before the
+/// test, or that it lets failures of tests pass.
 fn warn_of_base(session: &Session, run: &Run, results: &Results) {
-    if let Some(result) = results.stopped_at()
-        && let Outcome::ReportedFailures { .. } = result.outcome
-    {
-        let (ui, StageResult { stage, outcome, .. }) = (&session.ui, result);
-        ui.warn(format!("run {}: the {stage} command ends on the base with {outcome}", run.run));
-        ui.hint(
-            "keep the exit code of the tests (`set -o pipefail`); or, where failures are known, \
-             trust it: `git config frites.oracle.trust-exit true`",
-        );
+    let Some(result) = results.stopped_at() else { return };
+    let (ui, run, StageResult { stage, outcome, .. }) = (&session.ui, &run.run, result);
+    match outcome {
+        Outcome::ReportedFailures { .. } => {
+            ui.warn(format!("run {run}: the {stage} command ends on the base with {outcome}"));
+            ui.hint(
+                "keep the exit code of the tests (`set -o pipefail`); or, where failures are known, \
+                 trust it: `git config frites.oracle.trust-exit true`",
+            );
+        }
+        _ if result.is_unjudgeable() => {
+            let verb = if outcome.could_not_start() { "cannot start" } else { "does not pass" };
+            let why = result.why_not_passed();
+            ui.warn(format!(
+                "run {run}: the {stage} command {verb} on the base: {why}; where it ends like this, no \
+                 candidate can be judged"
+            ));
+            comparison::broken_base_hints(run, *stage).into_iter().for_each(|hint| ui.hint(hint));
+        }
+        _ if *stage != Stage::Test => ui.note(format!(
+            "run {run}: {stage} fails on the base ({outcome}), so that a candidate has to repair it"
+        )),
+        _ => {}
     }
-    let found = results.iter().find_map(|r| Some((r, r.outcome.why_not_started()?)));
-    let Some((result, why)) = found else { return };
-    let (ui, stage) = (&session.ui, result.stage);
-    ui.warn(format!("run {}: the {stage} command cannot start on the base: {why}", run.run));
-    let other = match stage {
-        Stage::Setup => "set `oracle.setup` to another command".to_owned(),
-        Stage::Test => {
-            format!("judge with another command: `git frites judge {} --test CMD`", run.run)
-        }
-        // Another command in its place would be the only one that is run.
-        Stage::Build | Stage::Lint => {
-            format!("leave it out: `git frites judge {} --{stage} ''`", run.run)
-        }
-    };
-    ui.hint(format!(
-        "if it cannot start on the candidates either, none of them can pass: install what it \
-         needs, or {other}"
-    ));
 }

@@ -1,0 +1,92 @@
+//! The gate before the commands of attempts: the judging of the base, beside them, opens it, or finds that
+//! no attempt could be judged.
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+use crate::model::candidate::State;
+use crate::model::run::Run;
+use crate::ops::capture::Captured;
+use crate::ops::session::Session;
+use crate::process::interrupt::Cancel;
+use crate::store::candidate::CandidateRef;
+
+/// The gate: it is closed until somebody opens or locks it.
+#[derive(Default)]
+pub struct StartGate {
+    settled: OnceLock<()>,
+    /// The reason why no command is started from now on.
+    locked: OnceLock<String>,
+    /// True once a command was started.
+    passed: AtomicBool,
+}
+
+impl StartGate {
+    /// Lets commands start, unless the gate is locked.
+    pub fn open(&self) {
+        let _ = self.settled.set(());
+    }
+
+    /// Lets no further command start.
+    pub fn lock(&self, why: String) {
+        let _ = self.locked.set(why);
+        self.open();
+    }
+
+    /// Waits until the gate is open. Marks a candidate whose command is not to be started; none if it
+    /// is.
+    pub fn refuse(
+        &self,
+        session: &Session,
+        candidate: CandidateRef<'_>,
+    ) -> Result<Option<Captured>> {
+        self.settled.wait();
+        let Some(why) = self.locked.get() else {
+            self.passed.store(true, Ordering::Relaxed);
+            return Ok(None);
+        };
+        refuse(session, candidate, why).map(Some)
+    }
+
+    /// Fails if no command was started.
+    pub fn require_passed(&self, run: &Run) -> Result<()> {
+        match self.locked.get() {
+            Some(why) if !self.passed.load(Ordering::Relaxed) => {
+                Err(Error::fatal(format!("run {}: {why}, so no attempt was started", run.run)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What work beside the attempts needs. The gate is open at the latest when that work ends.
+pub struct BesideAttempts<'a> {
+    /// Set if git-frites itself fails.
+    pub cancel: &'a Cancel,
+    /// The gate before the attempts.
+    pub gate: &'a StartGate,
+}
+
+impl Drop for BesideAttempts<'_> {
+    fn drop(&mut self) {
+        self.gate.open();
+    }
+}
+
+/// Marks a candidate whose command is not started, for this reason.
+pub(super) fn refuse(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    why: &str,
+) -> Result<Captured> {
+    // Before a later round it was something else, and nothing has changed since.
+    let before = match candidate.record()?.again {
+        true => candidate.latest_usable()?.map(|(_, state)| state),
+        false => None,
+    };
+    candidate.update(|record| {
+        record.state = before.unwrap_or(State::Cancelled);
+        record.reason = before.is_none().then(|| format!("not started: {why}"));
+    })?;
+    session.stored(candidate)
+}

@@ -1,0 +1,91 @@
+//! A base that nobody can judge: it is told before attempts start or at once, and no candidate is blamed
+//! for it.
+use crate::common::edits::{LARGE, SMALL};
+use crate::common::{World, sentence};
+
+/// A world whose setup fails until somebody makes `$HOME/service`.
+fn without_service() -> World {
+    let world = World::new();
+    world.git(["config", "frites.oracle.setup", "echo no service here; test -e ~/service"]);
+    world.git(["config", "frites.oracle.test", "grep -q TWO src/lib.txt"]);
+    world
+}
+
+#[test]
+fn base_and_candidates_that_fail_in_one_command_before_the_test_are_a_broken_base() {
+    let world = World::new();
+    world.attempts(&[SMALL, LARGE]);
+    for stage in ["--build", "--lint"] {
+        let command = "echo \"x.c:3: error: no y\"; exit 4";
+        let answer = world.frites(["judge", stage, command, "--test", "true"]).expect(3);
+        let name = &stage[2..];
+        let reason = format!(
+            "broken-base: {name} does not pass on the base (exit 4), nor on any of 2 candidates: \
+             nothing can be judged before it does; c1 came closest, with 2 lines in 1 file"
+        );
+        assert_eq!(sentence(&answer.out()), reason);
+        assert!(answer.out().contains("\n~  1/c1"), "{}", answer.out());
+        for hint in [
+            format!("hint: see why: `git frites output 1/@base {name}`"),
+            format!("leave it out: `git frites judge 1 --{name} ''`"),
+        ] {
+            assert!(answer.stderr.contains(&hint), "{hint}\n{}", answer.stderr);
+        }
+        let told = format!("run 1: {name} fails on the base (exit 4), so that a candidate has to");
+        assert!(answer.stderr.contains(&told), "{}", answer.stderr);
+        assert!(!answer.stderr.contains("--repair"), "{}", answer.stderr);
+    }
+    assert_eq!(world.frites(["status", "1", "--json"]).expect(0).json()["version"], 1);
+    // A candidate that gets further was not kept from it by the base.
+    let reads = "grep -q TWO src/lib.txt";
+    world.attempts(&[SMALL, "echo x >> README"]);
+    world.frites(["judge", "--build", reads, "--test", "false"]).expect(1);
+    world.frites(["judge", "--build", reads, "--test", "true"]).expect(0);
+    // So it is with a test that fails everywhere: that is what the attempts are for.
+    world.frites(["judge", "--test", "false"]).expect(1);
+    world.assert_clean();
+}
+
+#[test]
+fn no_round_repairs_what_the_base_breaks() {
+    let world = World::new();
+    let run = ["run", "-n", "1", "--rounds", "2", "--build", "false", "--test", "true"];
+    let answer = world.frites(run.iter().chain(&["--", "sh", "-c", SMALL])).expect(3);
+    let why = "run 1: no round of repair for c1: the base fails as it does";
+    assert!(answer.stderr.contains(why), "{}", answer.stderr);
+    assert!(!world.repo.join(".frites/runs/1/c1/rounds/1").exists());
+    world.assert_clean();
+}
+
+#[test]
+fn attempts_do_not_start_where_the_setup_fails_on_the_base() {
+    let world = without_service();
+    let run = ["run", "-n", "2", "--", "sh", "-c", "echo x >> ~/started; printf TWO > src/lib.txt"];
+    let refused = world
+        .frites(run)
+        .refuses(128, "run 1: setup does not pass on the base (exit 1), so no attempt was started");
+    for words in [
+        "warning: run 1: the setup command does not pass on the base: exit 1; ",
+        "hint: see why: `git frites output 1/@base setup`",
+        "set `oracle.setup` to another command",
+        "git frites run --resume 1",
+        "\n  | no service here\n",
+    ] {
+        assert!(refused.stderr.contains(words), "{words}\n{}", refused.stderr);
+    }
+    assert!(!world.home().join("started").exists());
+    world.write(world.home().join("service"), "");
+    world.frites(["run", "--resume", "1"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
+fn base_that_does_not_build_is_told_in_one_line_and_the_attempts_go_on() {
+    let world = World::new();
+    let run = ["run", "-n", "1", "--build", "grep -q TWO src/lib.txt", "--test", "true"];
+    let answer = world.frites(run.iter().chain(&["--", "sh", "-ec", SMALL])).expect(0);
+    let told = "run 1: build fails on the base (exit 1), so that a candidate has to repair it";
+    assert!(answer.stderr.contains(told), "{}", answer.stderr);
+    assert_eq!(answer.warnings().len(), 0, "{}", answer.stderr);
+    world.assert_clean();
+}
