@@ -20,6 +20,7 @@ trials! {
     candidates_are_judged_over_the_bases_outputs_and_the_winner_without_them: [NAMESPACES, MAKE];
     a_pass_that_only_a_stale_output_explains_does_not_win: [NAMESPACES, MAKE];
     a_failure_that_only_a_stale_output_explains_can_still_win: [NAMESPACES, MAKE];
+    a_stale_output_is_named_also_after_a_further_round: [NAMESPACES, MAKE];
     without_the_network_there_is_the_loopback_device_alone: [NAMESPACES];
     a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too: [NAMESPACES];
     what_a_killed_judge_leaves_is_removed_by_the_next_command: [NAMESPACES];
@@ -187,6 +188,23 @@ fn a_failure_that_only_a_stale_output_explains_can_still_win() {
     assert_eq!(verdict["recommended"], "x", "{verdict:#}");
     let stale = verdict["candidates"][0]["stale"].as_str().unwrap_or_default();
     assert!(stale.contains("over the base's outputs it ended at test: exit 2"), "{stale}");
+    world.assert_clean();
+}
+
+fn a_stale_output_is_named_also_after_a_further_round() {
+    let world = stale_project();
+    let change = "case $FRITES_CANDIDATE in
+        x) rm -f b.src;;
+        y) if grep -q needed b.src; then echo broken > b.src; else echo needed > b.src; echo 1 >> a.src; fi;;
+        esac";
+    let run = ["run", "--json", "--rounds", "1", "--test", "make -s test", "-c", "x", "-c", "y"];
+    let verdict = world.frites([&run[..], &["--", "sh", "-c", change]].concat()).expect(0).json();
+    assert_eq!(verdict["recommended"], "y", "{verdict:#}");
+    let stale = verdict["candidates"][0]["stale"].as_str().unwrap_or_default();
+    assert!(
+        stale.starts_with("stale build output: over the base's outputs it passed"),
+        "{verdict:#}"
+    );
     world.assert_clean();
 }
 

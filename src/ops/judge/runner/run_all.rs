@@ -30,6 +30,10 @@ impl OracleRunner<'_> {
     ) -> Result<(Effort, Option<Baseline>)> {
         if !self.is_in_place() {
             entries::keep_trees(self.session, self.run, &self.terms, entries)?;
+            for entry in entries.iter_mut() {
+                let known = entry.judged().and_then(|tree| self.ledger.recall(tree, self.warmth()));
+                entry.stale = known.and_then(|known| known.stale);
+            }
         }
         let tree = self.base_tree()?;
         if let (true, Some(layered), Some(layer)) =
