@@ -44,6 +44,40 @@ fn child_starts_from_its_parents_files_and_shows_only_its_own_change() {
 }
 
 #[test]
+fn child_of_an_unverified_parent_is_judged_by_the_tests_of_the_base() {
+    let broken = "more = 1 # bad";
+    for cheat in
+        ["echo true > tests/t.sh", "printf 'test:\\n\\ttrue\\ncheck:\\n\\ttrue\\n' > Makefile"]
+    {
+        let world = World::unborn();
+        world.write("a.py", "bad\n");
+        world.write("Makefile", "test:\n\tsh tests/t.sh\n");
+        world.write("tests/t.sh", "grep -q good a.py\n");
+        world.commit("base");
+        let spawn = |from: &str, script: &str| {
+            world.spawn(["-n", "1", "--from", from, "--", "sh", "-c", script])
+        };
+        let run = world.attempts(&[cheat]);
+        world.frites(["judge", &run]).expect(3);
+        let child = spawn(&format!("{run}/c1"), &format!("echo '{broken}' >> a.py"));
+        world.frites(["judge", &child]).expect(3);
+        let grandchild = spawn(&format!("{child}/c1"), &format!("echo '{broken}' >> a.py"));
+        world.frites(["judge", &grandchild]).expect(3);
+        // With a right change it passes by the base's tests, and then its own count for its children.
+        let fixed = spawn(&format!("{grandchild}/c1"), "echo good > a.py");
+        world.frites(["judge", &fixed]).expect(0);
+        let last = spawn(&format!("{fixed}/c1"), &format!("echo '{broken}' >> a.py"));
+        world.frites(["judge", &last]).expect(0);
+        let of = |run: &str| {
+            let json = world.frites(["status", "--json", run]).expect(0).json();
+            json["runs"][0]["parent"]["trusted"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(of(&grandchild), world.git(["rev-parse", "main"]));
+        assert_eq!(of(&last), world.git(["rev-parse", &format!("refs/frites/{fixed}/c1")]));
+    }
+}
+
+#[test]
 fn child_of_an_unchanged_parent_starts_at_the_parents_base() {
     let world = World::new();
     world.spawn(["-n", "1"]);
@@ -128,7 +162,7 @@ fn interrupted_again_keeps_earlier_iterations() {
     let again = ["spawn", "--again", "1/c1", "--", "sh", "-c", "echo two > two; sleep 500"];
     let child =
         world.command(&world.repo, "git-frites", again).stderr(Stdio::piped()).spawn().unwrap();
-    poll(|| world.worktree("1/c1/two").exists());
+    poll(|| fs::read_to_string(world.worktree("1/c1/two")).is_ok_and(|text| text == "two\n"));
     assert!(
         Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success()
     );

@@ -85,6 +85,9 @@ fn file_that_commands_run_as_soon_as_it_is_there_decides() {
         ("check.sh", "", "[ -f local.sh ] && . ./local.sh; sh check.sh", "local.sh"),
         ("check.sh", "", "sh ./before 2>/dev/null || sh check.sh", "before"),
         ("Makefile", "-include *.inc\ntest:\n\t", "make test", "a.inc"),
+        ("Makefile", "%.ok:\n\t", "make a.ok", "a.ok"),
+        ("Makefile", "d/%.ok:\n\t", "make d/a.ok", "d/a.ok"),
+        ("Makefile", "d/a.ok:\n\t", "make d/a.ok", "d/a.ok"),
     ];
     for (script, start, test, added) in cases {
         let world = World::unborn();
@@ -141,6 +144,33 @@ fn broken_data_does_not_land_beside_a_file_that_hides_it() {
         assert!(world.frites(["judge"]).expect(3).stderr.contains(hint));
         // Right data passes beside the same changes.
         let run = world.attempts(&[&format!("{fix}; echo good too > data/a.json; {hide}")]);
+        world.frites(["judge", &run]).expect(0);
+    }
+}
+
+/// A project whose Makefile is a part of the product, and what its test says of it.
+fn with_a_product_in_make() -> World {
+    let world = World::unborn();
+    world.write("Makefile", "version:\n\t@echo 1\ntest:\n\tsh tests/t.sh\n");
+    world.write("tests/t.sh", "make -s version | grep -qx 1\n");
+    world.write(".frites.toml", "[oracle]\ntest = 'make test'\n");
+    world.commit("base");
+    world
+}
+
+#[test]
+fn broken_deciding_file_does_not_land_beside_an_edited_test_that_hides_it() {
+    let hides = ["echo true > tests/t.sh", "echo true > tests/t.sh; echo x > data.json"];
+    for hide in hides {
+        let world = with_a_product_in_make();
+        world.attempts(&[&format!("sed -i 's/echo 1/echo broken/' Makefile; {hide}")]);
+        let json = world.frites(["judge", "--json"]).expect(3).json();
+        assert_eq!(json["decision"], "own-tests", "{hide}: {json:#}");
+        let why = "with its source and Makefile alone it failed test";
+        assert!(json["rationale"].as_str().unwrap().contains(why), "{json:#}");
+        // A right one passes with the base's tests, and so it does with a test that it adds and lists.
+        let list = "printf 'more:\\n\\tsh tests/new.sh\\n' >> Makefile; echo true > tests/new.sh";
+        let run = world.attempts(&[&format!("{list}; echo ': more' >> tests/t.sh")]);
         world.frites(["judge", &run]).expect(0);
     }
 }

@@ -89,9 +89,10 @@ pub fn explain_oracle(
         ui.note(format!("{}: `{}`, from {}", command.stage, command.command, command.source));
     }
     let flags = args.options().flags;
-    let all = oracle::passed_over(&session.repo, &session.config, &flags, &run.base, oracle)?;
+    let all =
+        oracle::passed_over(&session.repo, &session.config, &flags, run.trusted_base(), oracle)?;
     all.iter().for_each(|passed_over| ui.note(passed_over.to_string()));
-    if judge::is_source_unknown(&session.repo, &run.base, &oracle.commands)? {
+    if judge::is_source_unknown(&session.repo, run.trusted_base(), &oracle.commands)? {
         ui.note(
             "the base shows no language that is known, so every other file counts as source: all \
              but tests, hidden files, and files that decide what is run",

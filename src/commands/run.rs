@@ -128,7 +128,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     }
     request.arguments = typed().unwrap_or_default();
     let judging = judge_options(args);
-    let base = request.start.base;
+    let base = *request.start.trusted_base();
     let oracle = preflight::check(session, &base, &commands, &options, &judging, args.json)?;
     let SpawnedRun { run, lock, .. } = spawn::spawn(session, request)?;
     let candidates = count(run.candidates.len(), "candidate");
@@ -171,7 +171,8 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     }
     let judging = judge_options(args);
     let starting = resume::to_start(session, &run, &commands)?;
-    let oracle = preflight::check(session, &run.base, &starting, &options, &judging, args.json)?;
+    let oracle =
+        preflight::check(session, run.trusted_base(), &starting, &options, &judging, args.json)?;
     let base = BaseBeside::new(session, &run, &judging, &oracle)?;
     let judge_base = |beside: &BesideAttempts<'_>| base.judge(beside);
     let report = resume::resume(session, &run, &commands, &options, &judge_base)?;

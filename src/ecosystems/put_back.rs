@@ -24,6 +24,8 @@ pub enum PutBack {
     Deciding,
     /// Put this text in its place: the attempt's, with the deciding part of the base.
     Part(String),
+    /// Put this text in its place: the attempt's, with the tests of the base that stand in the file.
+    InnerTests(String),
     /// Take a test out that was added: it may need what is put back, or bend the base's tests, which
     /// share its process, its directory or its outputs.
     AddedTest,
@@ -32,6 +34,13 @@ pub enum PutBack {
     Other,
     /// It decides, and cannot be put back by itself, for this reason.
     Inseparable(&'static str),
+}
+
+impl PutBack {
+    /// True if the file decides which commands run.
+    pub fn decides(&self) -> bool {
+        matches!(self, PutBack::Deciding | PutBack::Part(_))
+    }
 }
 
 /// The thing to do with one changed path of an attempt on this base.
@@ -70,7 +79,7 @@ pub fn begins_project(path: &str, base: &BaseProject<'_>) -> Result<bool> {
 /// True if a file that an attempt adds decides which commands run, or keeps tests from running.
 pub fn decides_by_being_there(path: &str, text: &[u8], scripts: &BTreeSet<String>) -> bool {
     let touched = TouchedPath { path, before: None, after: Some(text), loses: false };
-    matches!(put_back_by_name(ALL, touched, scripts), PutBack::Deciding | PutBack::Part(_))
+    put_back_by_name(ALL, touched, scripts).decides()
 }
 
 /// The thing to do with a changed path as far as its name and its text tell it.
@@ -136,8 +145,8 @@ fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> Pu
     let tests = &before[old];
     match new {
         Some(range) if after[range.clone()].trim_end() == tests.trim_end() => PutBack::Keep,
-        Some(range) => PutBack::Part(replaced(after, range, tests)),
-        None => PutBack::Part(format!("{after}\n{tests}")),
+        Some(range) => PutBack::InnerTests(replaced(after, range, tests)),
+        None => PutBack::InnerTests(format!("{after}\n{tests}")),
     }
 }
 
@@ -224,7 +233,7 @@ mod tests {
     fn tests_beside_code_are_put_back_where_that_is_exact() {
         const TESTS: &str = "#[cfg(test)]\nmod tests {\n    is(2);\n}\n";
         let base = format!("fn a() {{}}\n{TESTS}");
-        let part = |text: String| PutBack::Part(text);
+        let part = |text: String| PutBack::InnerTests(text);
         let cases = [
             (format!("fn b() {{}}\n{TESTS}"), PutBack::Keep),
             (format!("fn b() {{}}\n{TESTS}fn c() {{}}\n"), PutBack::Keep),

@@ -42,7 +42,7 @@ pub struct BaseTestsResult {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_source: Vec<String>,
     /// The trees that are judged after the first, in order: each has one of the files that are no
-    /// source beside the source.
+    /// source beside the source, and the last may have the files that decide which commands run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<TreeBeside>,
     /// True if it is judged so only if it would be recommended: it adds tests, and nothing else.
@@ -58,10 +58,10 @@ pub struct BaseTestsResult {
     pub results: Results,
 }
 
-/// A tree with the source of a candidate, and one file that is no source.
+/// A tree with the source of a candidate, and one file that is no source or all deciding files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeBeside {
-    /// The file.
+    /// The file, or the deciding files, separated by `, `.
     pub path: String,
     /// The tree.
     pub tree: Oid,

@@ -289,6 +289,7 @@ mod tests {
                     candidate: name("c1"),
                     iteration,
                     root,
+                    trusted: Some(base),
                     depth,
                 }),
                 agents: Default::default(),

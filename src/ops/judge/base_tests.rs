@@ -37,20 +37,20 @@ pub fn plan(
         .filter(|(_, choice)| **choice == PutBack::Other)
         .map(|(path, _)| path)
         .collect();
-    let restore = |beside: Option<&TreePath>| {
+    let restore = |keeps: &dyn Fn(&TreePath, &PutBack) -> bool| {
         protect::put_back(repo, base, tree, |change| {
             let path = TreePath::new(change.path);
-            if beside == Some(&path) {
-                return Restore::Keep;
-            }
             match choices.get(&path) {
-                Some(PutBack::Part(text)) => Restore::Text(text.clone().into_bytes()),
+                Some(choice) if keeps(&path, choice) => Restore::Keep,
+                Some(PutBack::Part(text) | PutBack::InnerTests(text)) => {
+                    Restore::Text(text.clone().into_bytes())
+                }
                 Some(PutBack::Inseparable(_) | PutBack::Keep) | None => Restore::Keep,
                 Some(_) => Restore::Base,
             }
         })
     };
-    let restored = restore(None)?;
+    let restored = restore(&|_, _| false)?;
     let problem = why_not(&choices, &others);
     if problem.is_none() && restored.tree == *tree {
         return Ok(None);
@@ -61,7 +61,14 @@ pub fn plan(
     let mut alone = Vec::new();
     if problem.is_none() && !is_alone {
         for path in &others {
-            alone.push(TreeBeside { path: path.lossy(), tree: restore(Some(path))?.tree });
+            let tree = restore(&|kept, _| kept == *path)?.tree;
+            alone.push(TreeBeside { path: path.lossy(), tree });
+        }
+        if let Some(path) = deciders_that_may_be_hidden(&choices) {
+            // A build file may list the added tests, and fails without them.
+            let keeps =
+                |_: &TreePath, choice: &PutBack| choice.decides() || *choice == PutBack::AddedTest;
+            alone.push(TreeBeside { path, tree: restore(&keeps)?.tree });
         }
     }
     let names = |paths: &[TreePath]| paths.iter().map(|p| p.lossy()).collect();
@@ -75,6 +82,18 @@ pub fn plan(
         problem,
         results: Results::default(),
     }))
+}
+
+/// The deciding files, if an edited test or a file that is no source may hide that one of them is broken:
+/// where all of these are put back, the base judges its own.
+fn deciders_that_may_be_hidden(choices: &BTreeMap<TreePath, PutBack>) -> Option<String> {
+    let hides = |c: &PutBack| matches!(c, PutBack::Test | PutBack::InnerTests(_) | PutBack::Other);
+    if !choices.values().any(hides) {
+        return None;
+    }
+    let deciding = choices.iter().filter(|(_, choice)| choice.decides());
+    let names: Vec<String> = deciding.map(|(path, _)| path.lossy()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// The reason why the changes cannot be put back, or not be judged one by one; none if they can.
@@ -102,10 +121,15 @@ pub fn plan_for(
     tree: &Oid,
     terms: &Terms,
 ) -> Result<Option<BaseTestsResult>> {
-    let changes = diff::changes(repo, base, base, tree)?;
-    let files: Vec<ChangedFile> = changes.iter().map(|c| changed_file(repo, c)).collect();
+    let files = changed_files(repo, base, tree)?;
     let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
     plan(repo, base, tree, &files, &project, terms.settings.base_tests)
+}
+
+/// The files that differ between a commit and a tree.
+pub fn changed_files(repo: &Repo, base: &Oid, tree: &Oid) -> Result<Vec<ChangedFile>> {
+    let changes = diff::changes(repo, base, base, tree)?;
+    Ok(changes.iter().map(|change| changed_file(repo, change)).collect())
 }
 
 /// True if the base shows no language that is known: then source cannot be told from other files.

@@ -38,7 +38,7 @@ fn commits_of_another_project_are_classified() {
             meant.map(|(path, _)| path.lossy()).collect()
         };
         let others = names(&|choice| *choice == PutBack::Other);
-        let decides = names(&|choice| matches!(choice, PutBack::Deciding | PutBack::Part(_)));
+        let decides = names(&PutBack::decides);
         let inseparable = names(&|choice| matches!(choice, PutBack::Inseparable(_)));
         let is_added = |choice: &PutBack| *choice == PutBack::AddedTest;
         let kind = match () {

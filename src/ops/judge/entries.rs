@@ -47,7 +47,8 @@ pub fn from_captured(
     terms: &Terms,
     candidates: &[Captured],
 ) -> Result<Vec<Entry>> {
-    let project = BaseProject::of(&session.repo, &run.base, &terms.oracle, &terms.settings.source)?;
+    let base = run.trusted_base();
+    let project = BaseProject::of(&session.repo, base, &terms.oracle, &terms.settings.source)?;
     let made = process::in_parallel(process::processors(), candidates, |captured| {
         // No ref keeps the trees that are made here yet.
         session.repo.retry_during_gc(|| entry_of(session, run, captured, &terms.settings, &project))
@@ -92,7 +93,7 @@ fn entry_of(
     }
     let mut changes = captured.changes.clone();
     if let Some(tree) = tree {
-        let restored = with_protected(repo, &run.base, &tree, settings, project)?;
+        let restored = with_protected(repo, run.trusted_base(), &tree, settings, project)?;
         if restored.tree != tree {
             keep::keep_beside_housekeeping(session, run, &restored.tree)?;
             changes = diff::changes(repo, &run.base, &run.base, &restored.tree)?;
@@ -111,8 +112,13 @@ fn entry_of(
     }
     entry.flags.sort();
     if let Some(judged) = entry.judged().filter(|_| entry.usable()) {
+        let base = run.trusted_base();
+        let since_trusted =
+            (*base != run.base).then(|| base_tests::changed_files(repo, base, judged));
+        let since_trusted = since_trusted.transpose()?;
+        let changed = since_trusted.as_ref().unwrap_or(&files);
         let mode = settings.base_tests;
-        entry.base_tests = base_tests::plan(repo, &run.base, judged, &files, project, mode)?;
+        entry.base_tests = base_tests::plan(repo, base, judged, changed, project, mode)?;
         for tree in entry.base_tests.iter().flat_map(BaseTestsResult::trees) {
             keep::keep_beside_housekeeping(session, run, tree)?;
         }
@@ -259,7 +265,7 @@ pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]
         repo.retry_during_gc(|| {
             if let (false, Some(captured)) = (is_first_try, &entry.tree) {
                 // The tree itself may be lost, if it is not the captured one.
-                make_trees_again(repo, &run.base, captured, terms)?;
+                make_trees_again(repo, run.trusted_base(), captured, terms)?;
             }
             is_first_try = false;
             judged_trees(entry).try_for_each(|tree| keep::keep_tree(session, run, tree).map(drop))

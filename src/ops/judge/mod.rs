@@ -97,7 +97,7 @@ fn judge_knowing(
     let (_lock, run) = &session.store.lock_and_read(&run.run)?;
     listed::require_captures(session, run)?;
     let _kept = KeptCommits::new(session, run);
-    let oracle = options.oracle(session, &run.base)?;
+    let oracle = options.oracle(session, run.trusted_base())?;
     on_oracle(&oracle)?;
     let terms = options.terms_to_run(session, &oracle)?;
     let mut entries = entries::of_run(session, run, &terms)?;

@@ -119,7 +119,8 @@ impl OraclePlan {
         options: &JudgeOptions,
     ) -> Result<OraclePlan> {
         let repo = &session.repo;
-        let planned = PlannedOracle::new(session, base, &options.flags)?;
+        let trusted = run.map_or(base, Run::trusted_base);
+        let planned = PlannedOracle::new(session, trusted, &options.flags)?;
         let mut terms = options.terms_to_run(session, &planned.oracle)?;
         let world = terms.settings.commands.world;
         let known = match planned.oracle.commands.as_slice() {

@@ -40,7 +40,9 @@ impl OwnTerms {
             Some(own) if !options.flags.any() => {
                 ResolvedOracle { commands: own.oracle.clone(), ..ResolvedOracle::default() }
             }
-            _ => oracle::resolve(&session.repo, &session.config, &options.flags, &run.base)?,
+            _ => {
+                oracle::resolve(&session.repo, &session.config, &options.flags, run.trusted_base())?
+            }
         };
         let mut terms = options.terms(session, &resolved);
         if let Some(own) = own {
@@ -69,8 +71,10 @@ impl OwnTerms {
         let (run, terms) = (&opened.run, opened.terms());
         let mut named = terms.without_setup();
         if options.flags.any() {
-            let Session { repo, config, .. } = session;
-            named.oracle = oracle::resolve(repo, config, &options.flags, &opened.base)?.commands;
+            let Session { repo, config, store, .. } = session;
+            let run = store.run(run)?;
+            let base = run.as_ref().map_or(&opened.base, Run::trusted_base);
+            named.oracle = oracle::resolve(repo, config, &options.flags, base)?.commands;
         }
         let commands = &mut named.settings.commands;
         commands.retries = options.retries.unwrap_or(commands.retries);
