@@ -2,6 +2,7 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::languages::language_of;
 use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands};
 use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
@@ -57,17 +58,22 @@ fn targets(makefile: &str) -> Vec<&str> {
     makefile.lines().filter_map(rule_targets).flat_map(str::split_whitespace).collect()
 }
 
-/// The targets that are neither phony nor in the project's root: a file of that name would keep
-/// make from running their recipe.
-pub fn missing_targets(makefile: &str, root: &BTreeSet<String>) -> Vec<String> {
+/// The targets that are not phony, as paths or as patterns with `*`: a file of that name would keep
+/// make from running their recipe. What has the extension of a language is source that make can write.
+pub fn target_files(makefile: &str) -> Vec<String> {
     let phony: BTreeSet<&str> = makefile
         .lines()
         .filter_map(|line| line.strip_prefix(".PHONY")?.trim_start().strip_prefix(':'))
         .flat_map(str::split_whitespace)
         .collect();
-    let is_file_name = |target: &&str| !target.contains(['/', '%', '$', '*', '?', '[']);
-    let all = targets(makefile).into_iter().filter(is_file_name);
-    all.filter(|t| !phony.contains(t) && !root.contains(*t)).map(str::to_owned).collect()
+    let is_one_file = |target: &&str| {
+        let is_pattern = target.contains('%');
+        !target.contains(['$', '*', '?', '['])
+            && (!is_pattern || target.contains('.') && language_of(target).is_none())
+    };
+    let files = targets(makefile).into_iter().filter(|target| !phony.contains(target));
+    let paths = files.filter(is_one_file).map(|target| target.replace('%', "*"));
+    paths.map(|path| path.strip_prefix("./").unwrap_or(&path).to_owned()).collect()
 }
 
 /// The words before a line's colon; none if the line is a recipe, a comment, a special target or an

@@ -15,14 +15,16 @@ pub fn scripts_of(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<B
     let mut found = BTreeSet::new();
     // `make test` names no script: its recipe does.
     let tree = repo.commit(base)?.tree;
-    let root: BTreeSet<String> =
-        repo.root_entries(&tree)?.into_iter().map(|(name, _)| name).collect();
     for file in ALL.iter().flat_map(|ecosystem| ecosystem.recipe_files) {
         if let Some(bytes) = repo.file(&tree, file)? {
             let text = String::from_utf8_lossy(&bytes);
             found.extend(included_files(&text));
             if make::MAKEFILES.contains(file) {
-                found.extend(make::missing_targets(&text, &root));
+                for path in make::target_files(&text) {
+                    if repo.file(&tree, &path)?.is_none() && !repo.has_directory(&tree, &path)? {
+                        found.insert(path);
+                    }
+                }
             }
         }
     }
