@@ -222,7 +222,7 @@ fn each_kind_of_project_runs_its_own_commands() {
             only(&[
                 "build: cargo build, from Cargo.toml",
                 "lint: cargo fmt --all --check, from rustfmt.toml",
-                "test: cargo test, from Cargo.toml",
+                "test: cargo test --no-fail-fast, from Cargo.toml",
             ]),
         ),
         // The author's own target before a guess by names.
@@ -250,7 +250,10 @@ fn each_kind_of_project_runs_its_own_commands() {
         (
             "cargo",
             vec![("Cargo.toml", "[package]\nname = \"a\"\n")],
-            only(&["build: cargo build, from Cargo.toml", "test: cargo test, from Cargo.toml"]),
+            only(&[
+                "build: cargo build, from Cargo.toml",
+                "test: cargo test --no-fail-fast, from Cargo.toml",
+            ]),
         ),
         (
             "cargo",
@@ -264,7 +267,7 @@ fn each_kind_of_project_runs_its_own_commands() {
             only(&[
                 "build: cargo build --locked --workspace, from Cargo.toml",
                 "lint: cargo clippy --locked --workspace, from Cargo.toml",
-                "test: cargo test --locked --workspace, from Cargo.toml",
+                "test: cargo test --locked --workspace --no-fail-fast, from Cargo.toml",
             ]),
         ),
         (
@@ -331,7 +334,7 @@ fn each_kind_of_project_runs_its_own_commands() {
             only(&[
                 "build: cargo build, from Cargo.toml",
                 "lint: cargo clippy, from clippy.toml",
-                "test: cargo nextest run, from .config/nextest.toml",
+                "test: cargo nextest run --no-fail-fast, from .config/nextest.toml",
             ]),
         ),
         // One interpreter, not the matrix of all: one environment or session where tox or nox makes it.

@@ -119,6 +119,55 @@ fn failure_that_the_base_shares_is_not_blamed_on_candidates() {
     world.assert_clean();
 }
 
+#[test]
+fn tests_behind_the_one_that_ended_the_bases_are_not_called_new_or_newly_skipped() {
+    let world = World::new();
+    let cargo = |binary: &str, tests: &[(&str, &str)]| {
+        let lines = tests.iter().map(|(name, end)| format!("test {name} ... {end}\n"));
+        let count = |wanted: &str| tests.iter().filter(|(_, end)| *end == wanted).count();
+        let (ok, bad, ignored) = (count("ok"), count("FAILED"), count("ignored"));
+        let failed = tests.iter().filter(|(_, end)| *end == "FAILED");
+        let named: String = failed.map(|(name, _)| format!("    {name}\n")).collect();
+        let named = if bad > 0 { format!("failures:\n{named}\n") } else { named };
+        format!(
+            "     Running tests/{binary}.rs (target/{binary}-0)\n{}{named}test result: {ok} passed; {bad} failed; \
+             {ignored} ignored; 0 measured\n",
+            lines.collect::<String>()
+        )
+    };
+    let first = cargo("first", &[("a", "ok"), ("b", "FAILED")]);
+    let more = |c: &str| {
+        cargo("first", &[("a", "ok"), ("b", "ok")])
+            + &cargo("second", &[("c", c), ("d", "ignored")])
+    };
+    let cheat = cargo("first", &[("a", "ignored"), ("b", "ok")]) + &cargo("second", &[("c", "ok")]);
+    for (name, said, code) in [
+        ("base", first, 101),
+        ("fix", more("ok"), 0),
+        ("near", more("FAILED"), 101),
+        ("cheat", cheat, 0),
+    ] {
+        world.write(format!("{name}.txt"), said);
+        world.write(format!("{name}.code"), code.to_string());
+    }
+    world.commit("what the tests print");
+    let test = "name=$(cat which 2>/dev/null || echo base); cat $name.txt; exit $(cat $name.code)";
+    world.attempts(&["echo fix > which", "echo near > which", "echo cheat > which"]);
+    world.git(["config", "frites.oracle.base-tests", "never"]);
+    let answer = world.frites(["judge", "--explain", "--json", "--test", test]).expect(0);
+    let verdict = answer.json();
+    let [fix, near, cheat] = [0, 1, 2].map(|at| &verdict["candidates"][at]);
+    assert_eq!(fix["more_skipped"], json!(null), "{fix}");
+    assert_eq!(
+        near["failing_tests"],
+        json!({"broken": [], "before": [], "new": [], "not_run": ["second::c"]})
+    );
+    assert_eq!(cheat["more_skipped"], json!({"base": 0, "candidate": 1, "tests": ["first::a"]}));
+    let told = "c3 skips 1 test that the base runs: first::a";
+    assert!(answer.stderr.lines().any(|line| line == told), "{}", answer.stderr);
+    world.assert_clean();
+}
+
 /// Each line of `results` is a test: `ok NAME` or `bad NAME`.
 const JUNIT: &str = "{ echo '<testsuite name=\"s\">'; while read how name; do echo \"<testcase classname=\\\"t\\\" name=\\\"$name\\\">\"; \
     test $how = ok || echo '<failure>no</failure>'; echo '</testcase>'; done < results; echo '</testsuite>'; } > report.xml; ! grep -q bad results";
@@ -144,7 +193,7 @@ fn junit_results_pick_the_closest_near_miss() {
     for line in [
         "c1: t::a fails; it passes on the base",
         "c1: t::b fails; it fails on the base, too",
-        "c3: t::new fails; it is not in the base",
+        "c3: t::new fails; it did not run on the base",
         "c2 before c3: 1 test failing, not 2",
     ] {
         assert!(answer.stderr.lines().any(|l| l == line), "{line}:\n{}", answer.stderr);
@@ -200,7 +249,7 @@ fn reports_that_maven_writes_by_itself_are_read() {
     let answer = world.frites(["judge", "--test", "sh ./mvnw test"]).expect(0);
     let out = answer.out();
     let words: Vec<&str> = out.split_whitespace().collect();
-    let told = "2 of 2 tests fail: T::a (passes on the base), T::c (is not in the base)";
+    let told = "2 of 2 tests fail: T::a (passes on the base), T::c (did not run on the base)";
     assert!(words.join(" ").contains(told), "{out}");
     // Nothing follows the list of tests that could be taken for one of them.
     let writes = "echo >> pom.xml; sh ./mvnw test";

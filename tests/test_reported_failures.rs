@@ -131,6 +131,9 @@ fn junit_file_with_failures_contradicts_an_exit_code_of_0() {
     let json = world.frites(["judge", "--json"]).expect(0).json();
     assert_eq!(json["passed"], json!(["c2", "c3", "c4"]), "{json}");
     assert_eq!(json["candidates"][0]["results"][0]["outcome"], "reported-failures");
+    // Nor is an xfail a skip.
+    let tests = &json["candidates"][3]["results"][0]["tests"];
+    assert_eq!((&tests["total"], &tests["skipped"]), (&json!(1), &json!(null)), "{tests}");
     world.assert_clean();
 }
 

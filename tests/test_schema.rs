@@ -496,7 +496,7 @@ fn judged_in_every_way(checker: &mut Checker) {
     world.write("check.rs", "#[test]\nfn t() {}\n");
     world.commit("tests");
     world.attempts(&[
-        "echo // >> check.rs; printf 'bad b\\n' > results; printf '@skip\\ndef test_a(): pass\\n' > tests/a.py; echo x > x",
+        "echo // >> check.rs; printf 'bad b\\nskip a\\n' > results; printf '@skip\\ndef test_a(): pass\\n' > tests/a.py; echo x > x",
         "echo // >> check.rs; printf 'bad a\\nbad b\\nbad c\\n' > results; echo x > tests/protected; echo > conftest.py",
         "echo x > x; rm check.rs",
         "echo // >> check.rs; echo x > tests/more.py",
@@ -507,7 +507,7 @@ fn judged_in_every_way(checker: &mut Checker) {
     let printed =
         "test ! -e x || echo 'FAILED a.py::b - no'; echo '= 1 failed, 2 passed in 0.10s ='; exit 1";
     checker.answer("judge", 1, near(printed, &[]));
-    let report = "{ echo '<testsuite>'; while read how name; do echo \"<testcase name='$name'>\"; test $how = ok || echo '<failure/>'; \
+    let report = "{ echo '<testsuite>'; while read how name; do echo \"<testcase name='$name'>\"; test $how != bad || echo '<failure/>'; test $how != skip || echo '<skipped/>'; \
         echo \"</testcase><testcase name='later'><skipped/></testcase>\"; done < results; echo '</testsuite>'; } > report.xml";
     world.write(
         ".frites.toml",

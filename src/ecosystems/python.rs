@@ -29,7 +29,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     test_marks: &["def test", "class Test"],
     skip_marks: &[
         "mark.skip",
-        "mark.xfail",
         "pytest.skip",
         "pytest.exit",
         "unittest.skip",

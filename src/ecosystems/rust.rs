@@ -40,7 +40,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// `cargo build` and `cargo test`, `--locked` if the lock file is tracked; clippy and
+/// `cargo build` and `cargo test --no-fail-fast`, `--locked` if the lock file is tracked; clippy and
 /// the format if the project configures them, nextest likewise.
 fn cargo(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     const NEXTEST: &str = ".config/nextest.toml";
@@ -71,10 +71,13 @@ fn cargo(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
         }
         (None, None) => {}
     }
-    found.push(match files.toml(NEXTEST)? {
-        Some(_) => command(Stage::Test, &with_options(&["cargo", "nextest", "run"]), NEXTEST),
-        None => command(Stage::Test, &with_options(&["cargo", "test"]), "Cargo.toml"),
-    });
+    let (runner, source) = match files.toml(NEXTEST)? {
+        Some(_) => (&["cargo", "nextest", "run"][..], NEXTEST),
+        None => (&["cargo", "test"][..], "Cargo.toml"),
+    };
+    // A run that ends at the first failure tells nothing of the tests behind it.
+    options.push("--no-fail-fast");
+    found.push(command(Stage::Test, &[runner, &options].concat(), source));
     Ok(found)
 }
 

@@ -369,6 +369,7 @@ impl DecisionInputs<'_> {
                     &comparison.new,
                     one_of(&comparison.new, "is not in the base", "are not in the base"),
                 ),
+                (&comparison.not_run, "did not run on the base"),
             ];
             let parts: Vec<String> = kinds
                 .iter()
@@ -393,7 +394,7 @@ impl DecisionInputs<'_> {
 /// The flags of the recommended candidate, as a reason to look at it.
 fn to_check(kind: DecisionKind, winner: &Entry, base: Option<&Baseline>) -> String {
     let mut flags = flag::in_words(&winner.flags);
-    flags.extend(base.and_then(|base| MoreSkipped::of(base, winner)).map(MoreSkipped::in_words));
+    flags.extend(base.and_then(|base| MoreSkipped::of(base, winner)).map(|more| more.in_words()));
     if kind == DecisionKind::NoOracle || flags.is_empty() {
         return String::new();
     }

@@ -214,6 +214,7 @@ fn failing_tests(entry: &Entry, base: Option<&Baseline>) -> String {
             list(" that pass without the attempt", &comparison.broken);
             list(" that do not fail without the attempt", &comparison.only_here);
             list(" that are new", &comparison.new);
+            list(" that did not run without the attempt", &comparison.not_run);
             list(" that fail without the attempt, too", &comparison.before);
         }
     }

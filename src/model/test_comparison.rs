@@ -1,7 +1,7 @@
 //! A candidate's single tests beside those of the base.
 use serde::Serialize;
 
-use crate::model::count::count;
+use crate::model::count::{count, some_of};
 use crate::model::outcome::StageResult;
 use crate::model::test_report::TestReport;
 use crate::model::verdict::{Baseline, Entry};
@@ -15,6 +15,9 @@ pub struct Comparison {
     pub before: Vec<String>,
     /// Tests that the base does not have.
     pub new: Vec<String>,
+    /// Tests that did not run on the base, whose command failed: it may have ended before them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_run: Vec<String>,
     /// Tests that do not fail on the base, whose report does not name those that pass.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only_here: Vec<String>,
@@ -24,6 +27,7 @@ impl Comparison {
     /// Sorts the failing tests of a candidate by their result on the base. None unless both have a
     /// report of the same kind, or the names would not be the same.
     pub fn of(base: &Baseline, entry: &Entry) -> Option<Comparison> {
+        let is_whole = base.results.passed();
         let (base, _) = reports(base, entry)?;
         let all = base.failing.len() + base.passing.len();
         let names_all = base.skipped + all as u64 >= base.total && base.total > 0;
@@ -33,8 +37,10 @@ impl Comparison {
                 &mut comparison.before
             } else if base.passing.binary_search(name).is_ok() {
                 &mut comparison.broken
-            } else if names_all {
+            } else if names_all && is_whole {
                 &mut comparison.new
+            } else if names_all {
+                &mut comparison.not_run
             } else {
                 &mut comparison.only_here
             };
@@ -44,36 +50,53 @@ impl Comparison {
     }
 
     /// The lists with words for each, in the order of their weight.
-    pub fn kinds(&self) -> [(&'static str, &[String]); 4] {
+    pub fn kinds(&self) -> [(&'static str, &[String]); 5] {
         [
             ("passes on the base", &self.broken),
             ("does not fail on the base", &self.only_here),
             ("is not in the base", &self.new),
+            ("did not run on the base", &self.not_run),
             ("fails on the base, too", &self.before),
         ]
     }
 }
 
-/// The numbers of skipped tests where a candidate skips more than the base.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The tests that a candidate skips and that run on the base.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MoreSkipped {
-    /// The number on the base.
+    /// The number of skipped tests on the base.
     pub base: u64,
     /// The candidate's.
     pub candidate: u64,
+    /// The names of those that run on the base; empty where the reports do not name them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<String>,
 }
 
 impl MoreSkipped {
-    /// The numbers of a candidate; none if it skips no more tests than the base, or if nobody knows.
+    /// The tests of a candidate; none if it skips none of them, or if nobody knows. Without names the
+    /// numbers tell it, unless the base's tests may have ended before some that the candidate ran.
     pub fn of(base: &Baseline, entry: &Entry) -> Option<MoreSkipped> {
+        let passed = base.results.passed();
         let (base, own) = reports(base, entry)?;
-        (own.skipped > base.skipped)
-            .then_some(MoreSkipped { base: base.skipped, candidate: own.skipped })
+        let tests: Vec<String> =
+            own.skipping.iter().filter(|name| base.ran(name)).cloned().collect();
+        let are_named = !own.skipping.is_empty() && !base.passing.is_empty();
+        let is_whole = passed || base.total >= own.total;
+        let skips_more = match are_named {
+            true => !tests.is_empty(),
+            false => own.skipped > base.skipped && is_whole,
+        };
+        skips_more.then_some(MoreSkipped { base: base.skipped, candidate: own.skipped, tests })
     }
 
-    /// The numbers as a clause without its subject.
-    pub fn in_words(self) -> String {
-        format!("skips {}, where the base skips {}", count(self.candidate, "test"), self.base)
+    /// The tests as a clause without its subject.
+    pub fn in_words(&self) -> String {
+        let MoreSkipped { base, candidate, tests } = self;
+        match tests.len() as u64 {
+            0 => format!("skips {}, where the base skips {base}", count(*candidate, "test")),
+            n => format!("skips {} that the base runs: {}", count(n, "test"), some_of(tests)),
+        }
     }
 }
 

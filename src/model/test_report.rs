@@ -39,6 +39,9 @@ pub struct TestReport {
     /// The number of skipped tests.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
+    /// The names of the skipped tests, as far as the report tells them, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipping: Vec<String>,
     /// The number of tests that are written in source: doctests. Who changes the source may drop them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub doctests: u64,
@@ -61,7 +64,10 @@ impl TestReport {
         match end {
             TestEnd::Passed => self.name_passing(name),
             TestEnd::Failed => self.name_failing(name),
-            TestEnd::Skipped => self.skipped += 1,
+            TestEnd::Skipped => {
+                self.skipped += 1;
+                self.name_skipped(name);
+            }
         }
     }
 
@@ -75,6 +81,11 @@ impl TestReport {
         push(&mut self.passing, name);
     }
 
+    /// Names a test that was skipped, without counting it.
+    pub fn name_skipped(&mut self, name: &str) {
+        push(&mut self.skipping, name);
+    }
+
     /// Adds what another runner reported.
     pub fn add(&mut self, other: TestReport) {
         self.total += other.total;
@@ -83,6 +94,7 @@ impl TestReport {
         self.problem = self.problem.take().or(other.problem);
         self.failing.extend(other.failing);
         self.passing.extend(other.passing);
+        self.skipping.extend(other.skipping);
         self.printed_by = match (self.printed_by.take(), other.printed_by) {
             (Some(one), Some(other)) => Some(format!("{one}, {other}")),
             (one, other) => one.or(other),
@@ -91,7 +103,8 @@ impl TestReport {
 
     /// Takes a text out of all names.
     pub fn cut_from_names(&mut self, text: &str) {
-        for name in self.failing.iter_mut().chain(&mut self.passing) {
+        let ran = self.failing.iter_mut().chain(&mut self.passing);
+        for name in ran.chain(&mut self.skipping) {
             if name.contains(text) {
                 *name = name.replace(text, "");
             }
@@ -99,9 +112,14 @@ impl TestReport {
         self.settle();
     }
 
+    /// True if a test of this name ran.
+    pub fn ran(&self, name: &String) -> bool {
+        [&self.failing, &self.passing].iter().any(|names| names.binary_search(name).is_ok())
+    }
+
     /// Sorts the names. A test that passed once and failed once has failed.
     pub fn settle(&mut self) {
-        for names in [&mut self.failing, &mut self.passing] {
+        for names in [&mut self.failing, &mut self.passing, &mut self.skipping] {
             names.sort();
             names.dedup();
             names.truncate(MOST_NAMES);

@@ -30,7 +30,7 @@ pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     let failing = entry.results.failing_tests().unwrap_or_default();
     let report = entry.results.iter().find_map(|result| result.tests.as_ref());
     let more_skipped = base.and_then(|base| MoreSkipped::of(base, entry));
-    let mut words: Vec<String> = more_skipped.map(MoreSkipped::in_words).into_iter().collect();
+    let mut words: Vec<String> = more_skipped.map(|more| more.in_words()).into_iter().collect();
     if let Some(report) = report.filter(|_| !failing.is_empty()) {
         let named = match base.and_then(|base| Comparison::of(base, entry)) {
             Some(comparison) => named_by_kind(&comparison),

@@ -192,6 +192,8 @@ fn parse(file: impl BufRead) -> Result<Vec<TestCase>, String> {
                 cases.push(TestCase::new(element)?);
                 in_case = is_open;
             }
+            // pytest's word for a test that is expected to fail, and did.
+            "skipped" if is_expected_failure(element) => {}
             child if in_case && depth == suites + 1 => {
                 let result = match child {
                     "failure" | "error" => TestEnd::Failed,
@@ -215,6 +217,11 @@ fn parse(file: impl BufRead) -> Result<Vec<TestCase>, String> {
         return Err("it has no test suite".into());
     }
     Ok(cases)
+}
+
+fn is_expected_failure(skipped: &BytesStart<'_>) -> bool {
+    let kind = skipped.try_get_attribute("type").ok().flatten();
+    kind.is_some_and(|kind| &*kind.value == "pytest.xfail")
 }
 
 fn first_line(e: &dyn std::error::Error) -> String {

@@ -110,6 +110,11 @@ fn libtest(lines: &[String]) -> Option<TestReport> {
             line.strip_prefix("test ").and_then(|l| l.strip_suffix(" ... ok"))
         {
             report.name_passing(&named(name));
+        } else if let Some((name, end)) =
+            line.strip_prefix("test ").and_then(|l| l.split_once(" ... "))
+            && end.starts_with("ignored")
+        {
+            report.name_skipped(&named(name));
         }
     }
     is_there.then_some(report)
