@@ -27,7 +27,6 @@ mod test_environment;
 mod test_escape;
 mod test_exec;
 mod test_fan_out;
-mod test_fork;
 mod test_fuzzed_input;
 mod test_heal;
 mod test_hooks;

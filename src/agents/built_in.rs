@@ -1,6 +1,7 @@
 //! The agents that are built in, each described once: how it is started, what it prints when it cannot go on,
 //! where it tells its usage, and where it keeps its state.
 use crate::model::agent_stop::AgentFault;
+use crate::model::run::CODEX_SANDBOX;
 
 /// A coding agent as git-frites knows it.
 pub struct BuiltInAgent {
@@ -143,7 +144,7 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
 /// Codex 0.169.0: `-` reads the prompt from standard input.
 const CODEX: BuiltInAgent = BuiltInAgent {
     name: "codex",
-    command: &["codex", "exec", "--json", "--skip-git-repo-check", "-s", "workspace-write", "-"],
+    command: &["codex", "exec", "--json", "--skip-git-repo-check", "-s", CODEX_SANDBOX, "-"],
     // openai/codex 3124, 3899, 26668; its JSON says usage_limit_reached.
     limit: &["you've hit your usage limit", "usage_limit_reached", "insufficient_quota"],
     faults: &[

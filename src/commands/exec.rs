@@ -57,6 +57,7 @@ pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
         prompt: prompt.as_deref(),
         prompt_file: &prompt_file,
         depth: None,
+        is_guarded: false,
     };
     let argv = context.argv(&command);
     let mut variables = context.variables();

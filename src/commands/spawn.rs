@@ -104,7 +104,7 @@ pub struct SpawnArgs {
         requires_all = ["remote", "candidates"],
         conflicts_with_all = [
             "again", "synthesize", "add", "count", "run", "base", "from", "task", "agents", "prompt",
-            "prompt_file", "jobs", "isolate", "command", "json",
+            "prompt_file", "jobs", "command", "json",
         ],
         group = "done-with-remote",
     )]

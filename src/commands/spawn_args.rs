@@ -14,7 +14,6 @@ use crate::commands::require_jobs_within_limit;
 use crate::commands::values;
 use crate::complete;
 use crate::config::keys;
-use crate::config::value::IsolateMode;
 use crate::error::{Error, IoContext, Result};
 use crate::model::address::Address;
 use crate::model::name::Name;
@@ -112,10 +111,6 @@ pub struct SharedSpawnArgs {
     /// [default: spawn.auto-checkpoint, or none]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub auto_checkpoint: Option<Duration>,
-    /// How worktrees are separated: linked worktrees, or forks: repositories of their own, for agents
-    /// that may write to their directory only  [default: spawn.isolate, or worktree]
-    #[arg(long, value_name = "KIND", value_parser = ["worktree", "fork"])]
-    pub isolate: Option<String>,
     /// Keep the worktree of a candidate even if its command changed nothing
     #[arg(long)]
     pub keep: bool,
@@ -176,10 +171,6 @@ pub fn request(session: &Session, args: &SharedSpawnArgs) -> Result<Request> {
         prompt,
         command,
         agents,
-        fork: match args.isolate.as_deref() {
-            Some(kind) => kind == "fork",
-            None => session.config.get(keys::SPAWN_ISOLATE) == IsolateMode::Fork,
-        },
         limits: given_limits(args),
         arguments: Vec::new(),
     };

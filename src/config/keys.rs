@@ -6,9 +6,9 @@ use std::time::Duration;
 use toml::Value;
 
 use crate::config::value::{
-    AgentInput, Argv, ByteSize, EnvMode, Flaky, GuardMode, Interval, IsolateMode, MergeStrategy,
-    Network, NotifyMode, SandboxHome, SandboxMode, Setting, SpawnHome, StateVariables,
-    SynthesisMode, Tie, WarmMode,
+    AgentInput, Argv, ByteSize, EnvMode, Flaky, GuardMode, Interval, MergeStrategy, Network,
+    NotifyMode, SandboxHome, SandboxMode, Setting, SpawnHome, StateVariables, SynthesisMode, Tie,
+    WarmMode,
 };
 use crate::model::agent_output::UsageFormat;
 use crate::model::base_tests::BaseTests;
@@ -155,7 +155,6 @@ keys! {
     SPAWN_AUTO_CHECKPOINT: Option<Duration> = "spawn.auto-checkpoint", Unset("no checkpoints", "'30m'"), "The interval at which a candidate is captured while its command runs; each capture is an iteration.";
     SPAWN_SETUP: Option<CommandLine> = "spawn.setup", Unset("for judging, judge checkouts run the install command of the lock file, and worktrees run nothing", "'npm ci --offline'"), "A command that prepares each new worktree and each judge checkout.";
     SPAWN_WORKTREE_ROOT: Option<String> = "spawn.worktree-root", Unset(".frites/worktrees", "'../worktrees'"), "The directory in which worktrees are created; it may be outside the repository.";
-    SPAWN_ISOLATE: IsolateMode = "spawn.isolate", Is("'worktree'"), "What the worktrees of a run are: linked worktrees of the repository (worktree), or repositories of their own that borrow its objects (fork).";
     SPAWN_GUARD: GuardMode = "spawn.guard", Is("'auto'"), "Whether candidates' commands and their setup run in a world in which they can write to their own worktree, a HOME of their own and the directories for temporary files only: where the system allows it (auto), only there (required), or never (off).";
     SPAWN_HOME: SpawnHome = "spawn.home", Is("'private'"), "What guarded commands write to in HOME and in the directories that tools keep elsewhere: layers of the candidate's own, which go with it and which no judging sees, where the system allows it (private), or your own files (shared).";
     SPAWN_WRITE: Vec<String> = "spawn.write", Is("[]"), "Further paths that guarded commands can write to; ~ is the home directory, and other relative paths begin at your checkout.";

@@ -249,10 +249,6 @@ choice! {
     SandboxHome: "user" User, "private" Private
 }
 choice! {
-    /// `spawn.isolate`
-    IsolateMode: "worktree" Worktree, "fork" Fork
-}
-choice! {
     /// `spawn.home`
     SpawnHome: "private" Private, "shared" Shared
 }

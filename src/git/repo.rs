@@ -16,7 +16,6 @@ use crate::fs::tree;
 use crate::git::cli::{EXACT, Git, PAUSES};
 use crate::git::loose::LooseObjects;
 use crate::git::overrides::Overrides;
-use crate::git::own_dir::mark;
 use crate::git::program;
 use crate::model::layout::StateDir;
 use crate::model::oid::Oid;
@@ -92,12 +91,6 @@ impl Repo {
             dir, upwards, trust,
         );
         let found = found.map_err(|e| unusable_repository(dir, e))?;
-        // A fork belongs to the repository that knows it as a linked worktree.
-        if let Some(entry) = mark::entry_of(found.git_dir())
-            && let Ok(repository) = gix::ThreadSafeRepository::open_opts(entry, strict_options())
-        {
-            return Repo::of(&repository);
-        }
         Repo::of(&found)
     }
 

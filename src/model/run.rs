@@ -33,9 +33,6 @@ pub struct Run {
     /// `spawn.worktree-root` at the time of the spawn, if it was configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree_root: Option<String>,
-    /// True if the candidates' worktrees are repositories of their own.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub fork: bool,
     /// The candidate that the run was spawned from, if any: the base is its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
@@ -112,6 +109,10 @@ impl Parent {
 pub const PROMPT: &str = "{prompt}";
 /// The placeholder for the file that holds the prompt.
 pub const PROMPT_FILE: &str = "{prompt_file}";
+
+/// The placeholder in an argument for the mode of Codex's own sandbox, which keeps it from committing: it
+/// needs none where the attempt is guarded.
+pub const CODEX_SANDBOX: &str = "{codex-sandbox}";
 
 /// The request to synthesise one candidate from others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

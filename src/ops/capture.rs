@@ -108,14 +108,13 @@ impl Session {
         captured.map_err(|e| e.context(format!("{candidate} could not be captured")))
     }
 
-    /// Takes what an attempt did with git in a directory of its own into the repository, or gives a
-    /// fork what was done in the repository. The directory of guarded commands is deleted if none
-    /// of them runs any more and everything in it could be read. Gives the line about what is no
-    /// file there. The caller holds the candidate's lock.
+    /// Takes what an attempt did with git in a directory of its own into the repository. That directory
+    /// is deleted if no guarded command runs there any more and everything in it could be read. Gives
+    /// the line about what is no file there. The caller holds the candidate's lock.
     pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<Option<String>> {
         let Some(own) = own_git(candidate) else { return Ok(None) };
         let special = self.take_over(candidate, &own)?;
-        if !own.is_fork() && candidate.record()?.state != State::Running {
+        if candidate.record()?.state != State::Running {
             self.leave_own_git(candidate, &own)?;
         }
         Ok(special)
@@ -127,7 +126,7 @@ impl Session {
         if let Some(line) = self.take_over(candidate, &own)? {
             self.ui.warn(format!("{candidate}: {line}"));
         }
-        if own.is_fork() { Ok(()) } else { self.leave_own_git(candidate, &own) }
+        self.leave_own_git(candidate, &own)
     }
 
     /// Deletes the git directory of guarded commands that have ended, unless something in it could not
@@ -458,7 +457,7 @@ impl Session {
 
 /// The git directory of a candidate's own.
 fn own_git(candidate: CandidateRef<'_>) -> Option<OwnGitDir> {
-    OwnGitDir::at(&candidate.directory().own_git(), &candidate.worktree())
+    OwnGitDir::at(&candidate.directory().own_git())
 }
 /// The message of a capture, with the user's words. Lost records are rebuilt from its trailers.
 fn message(

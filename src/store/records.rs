@@ -283,7 +283,6 @@ mod tests {
                 prompt: None,
                 task,
                 worktree_root,
-                fork: false,
                 parent: parent.map(|(root, depth, iteration)| Parent {
                     run: name("1"),
                     candidate: name("c1"),

@@ -22,7 +22,7 @@ trials! {
     the_configuration_opens_paths_or_requires_the_guard: [NAMESPACES, SECCOMP];
     a_bare_repository_and_a_worktree_root_elsewhere_are_guarded: [NAMESPACES];
     gc_of_the_user_does_not_disturb_a_guarded_attempt: [NAMESPACES];
-    a_fork_is_guarded_and_needs_no_other_directory: [NAMESPACES];
+    codex_has_the_guard_as_its_sandbox: [NAMESPACES];
     filters_can_write_to_the_store_of_git_lfs: [NAMESPACES];
     nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache: [NAMESPACES];
     nothing_waits_for_what_is_no_file_in_the_git_directory: [NAMESPACES];
@@ -377,18 +377,21 @@ fn gc_of_the_user_does_not_disturb_a_guarded_attempt() {
     world.assert_clean();
 }
 
-/// The repository's own git directory is read-only there: a fork commits without it.
-fn a_fork_is_guarded_and_needs_no_other_directory() {
+/// Codex's own sandbox would keep it from committing.
+fn codex_has_the_guard_as_its_sandbox() {
     let world = guarded();
-    let before = of_the_user(&world);
-    let script = r#"
-        set -eu
-        ! echo x > ~/repo/README; ! echo x > ~/repo/.git/config; ! echo x > ~/repo/.git/objects/x
-        echo 1 >> README; git commit -qam mine; echo 2 > README; git stash -q; git gc -q
-    "#;
-    world.frites(["spawn", "--isolate", "fork", "-c", "a", "--", "sh", "-c", script]).expect(0);
-    assert_eq!(of_the_user(&world), before);
-    assert_eq!(world.git(["log", "-1", "--format=%s", "frites/run/1/a"]), "mine");
+    let bin = world.home().join("bin");
+    let program = "#!/bin/sh\necho \"$@\" > args; git add args; git commit -qm mine\n";
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("codex"), program).unwrap();
+    let script = r#"chmod +x ~/bin/codex; PATH=~/bin:$PATH
+        git-frites spawn -q --agent codex -p x
+        FRITES_SPAWN_GUARD=off git-frites spawn -q --agent codex -p x"#;
+    world.sh(&world.repo, script).expect(0);
+    for (run, mode) in [("1", "danger-full-access"), ("2", "workspace-write")] {
+        let args = world.git(["show", &format!("frites/run/{run}/codex-1:args")]);
+        assert_eq!(args, format!("exec --json --skip-git-repo-check -s {mode} -"));
+    }
     world.assert_clean();
 }
 

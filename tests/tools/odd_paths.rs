@@ -86,22 +86,18 @@ fn landlock_confines_commands_wherever_the_repository_home_and_cache_are() {
 }
 
 fn attempts_are_guarded_wherever_the_repository_is() {
-    for isolate in ["worktree", "fork"] {
-        let mut world = with(World::new(), Odd::Repository);
-        world.set_env("FRITES_SPAWN_GUARD", "required");
-        let script = "echo one > one; git add one; git commit -qm one; echo two > two
+    let mut world = with(World::new(), Odd::Repository);
+    world.set_env("FRITES_SPAWN_GUARD", "required");
+    let script = "echo one > one; git add one; git commit -qm one; echo two > two
             ! (echo x > ../../../../README) 2> /dev/null";
-        world
-            .frites(["spawn", "--isolate", isolate, "-c", "a", "--", "sh", "-c", script])
-            .expect(0);
-        let names = world.frites(["diff", "1", "--name-only"]).expect(0).out();
-        assert_eq!(names, "# 1/a\none\ntwo\n", "{isolate}");
-        assert_eq!(fs::read(world.repo.join("README")).unwrap(), b"hello\n");
-        // Asked within a worktree, too, the repository is found.
-        let worktree = world.worktree("1/a");
-        world.frites_in(&worktree, ["diff", "1/a", "--stat"]).expect(0);
-        assert_eq!(world.git_in(&worktree, ["log", "--format=%s", "-1"]), "one");
-        world.frites(["clean", "-q", "--forget", "1"]).expect(0);
-        assert!(!worktree.exists(), "{isolate}");
-    }
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
+    let names = world.frites(["diff", "1", "--name-only"]).expect(0).out();
+    assert_eq!(names, "# 1/a\none\ntwo\n");
+    assert_eq!(fs::read(world.repo.join("README")).unwrap(), b"hello\n");
+    // Asked within a worktree, too, the repository is found.
+    let worktree = world.worktree("1/a");
+    world.frites_in(&worktree, ["diff", "1/a", "--stat"]).expect(0);
+    assert_eq!(world.git_in(&worktree, ["log", "--format=%s", "-1"]), "one");
+    world.frites(["clean", "-q", "--forget", "1"]).expect(0);
+    assert!(!worktree.exists());
 }

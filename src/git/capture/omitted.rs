@@ -14,7 +14,6 @@ use crate::fs::walk::is_nameable;
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::output::Output;
-use crate::git::own_dir::mark;
 use crate::git::repo::{Repo, to_oid};
 use crate::model::count::count;
 use crate::model::path::{TreePath, file_name};
@@ -105,9 +104,7 @@ pub(super) fn add_unlisted_files(
 ) -> Result<()> {
     index.map_or(Ok(()), |index| add_submodules(repo, source, index, omissions))?;
     add_special_files(source, index, omissions);
-    if fs::symlink_metadata(source.worktree.join(".git")).is_ok_and(|m| m.is_dir())
-        && !mark::is_fork(source.worktree)
-    {
+    if fs::symlink_metadata(source.worktree.join(".git")).is_ok_and(|m| m.is_dir()) {
         omissions
             .unholdable
             .insert(TreePath::new(".git"), "the worktree was made a repository of its own");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
 use crate::git::index::{joined, read_index};
-use crate::git::own_dir::{BRANCH, OwnGitDir, files, fork, objects, own_refs};
+use crate::git::own_dir::{BRANCH, OwnGitDir, files, objects, own_refs};
 use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -69,52 +69,29 @@ impl OwnGitDir {
     pub fn bring_back(&self, repo: &Repo, admin: Option<&Path>, branch: &RefName) -> Result<()> {
         fs::create_dir_all(&self.room)
             .context(|| format!("could not make '{}'", self.room.display()))?;
-        if self.is_fork {
-            fork::heal_alternates(repo, &self.dir)?;
-        }
         let mut found = self.read(branch);
         self.fetch(repo, branch, &mut found)?;
-        let has_moved = match admin.filter(|_| self.is_fork) {
-            Some(admin) => self.has_moved(repo, admin, branch)?,
-            None => false,
-        };
         if let Some(tip) = found.refs.get(branch.as_str()).filter(|tip| repo.is_commit(tip))
-            && (has_moved
-                || !self.move_branch(repo, branch, tip, found.given.get(branch.as_str()))?)
+            && !self.move_branch(repo, branch, tip, found.given.get(branch.as_str()))?
         {
             found.own.insert(branch.as_str().to_owned(), *tip);
         }
         let Some(admin) = admin else { return Ok(()) };
         let head = found.head(repo, admin, branch);
         let mut entry = found.into_entry(repo);
-        let failed = || format!("could not write to '{}'", admin.display());
-        if has_moved {
-            // What the fork has now is kept; what the repository has is newer.
-            entry.retain(|path, _| {
-                path.starts_with("refs/worktree") || path.starts_with("logs/refs")
-            });
-            files::write(admin, &entry).context(failed)?;
-            return self.give(repo, admin, branch);
-        }
         entry.insert("HEAD".into(), head);
-        if self.is_fork {
-            entry.extend(files::read(admin, |path| {
-                path != Path::new("info") && !path.starts_with("info")
-            }));
-        }
-        files::replace(admin, &entry).context(failed)?;
-        if self.is_fork { self.note_state(repo, admin, branch) } else { Ok(()) }
+        files::replace(admin, &entry)
+            .context(|| format!("could not write to '{}'", admin.display()))
     }
 
     /// Reads the files and refs that are there now.
     fn read(&self, branch: &RefName) -> Found {
         // The index before the objects that it lists: these are never removed.
-        let mut entry = match self.is_fork {
-            true => files::read(&self.entry, fork::is_of_the_fork),
-            false if !files::is_directory(&self.dir.join("worktrees")) => BTreeMap::new(),
-            false => files::read(&self.entry, files::is_of_the_repository),
+        let mut entry = match files::is_directory(&self.dir.join("worktrees")) {
+            true => files::read(&self.entry, files::is_of_the_repository),
+            false => BTreeMap::new(),
         };
-        // The shared part of a split index stays behind: in a fork it is no part of a worktree's state.
+        // The parts of a split index become one file, which can be replaced in one go.
         if let Some(index) = entry.get_mut(Path::new("index"))
             && let Some(whole) = joined(index, &self.entry)
         {

@@ -1,13 +1,11 @@
 //! A git directory of an attempt's own: a linked worktree sees it in place of the repository's
-//! while a guarded command runs, and a fork has it as its `.git`.
+//! while a guarded command runs.
 //!
 //! It has the repository's objects as alternates, a copy of its refs, configuration and hooks, and
 //! a copy of the worktree's administrative entry. So every git command works there, and none
 //! reaches the repository. What the attempt made is brought back when it is captured.
 mod bring_back;
 mod files;
-pub mod fork;
-pub mod mark;
 mod objects;
 mod own_refs;
 mod stand_in;
@@ -90,17 +88,12 @@ pub struct OwnGitDir {
     dir: PathBuf,
     /// The copy of the worktree's administrative entry.
     entry: PathBuf,
-    /// True if the worktree is a repository of its own.
-    is_fork: bool,
 }
 
 impl OwnGitDir {
-    /// The one of a worktree; none if it has none, or if making it was interrupted. `room` is its
-    /// candidate's directory for it.
-    pub fn at(room: &Path, worktree: &Path) -> Option<OwnGitDir> {
-        if let Some(fork) = OwnGitDir::fork(room, worktree) {
-            return Some(fork);
-        }
+    /// The one in a candidate's directory for it; none if there is none, or if making it was
+    /// interrupted.
+    pub fn at(room: &Path) -> Option<OwnGitDir> {
         let name = regular::read_text(&room.join("entry")).ok()?;
         Some(OwnGitDir::in_room(room, &name))
     }
@@ -108,7 +101,7 @@ impl OwnGitDir {
     fn in_room(room: &Path, entry: &str) -> OwnGitDir {
         let dir = room.join("git");
         let entry = dir.join("worktrees").join(entry);
-        OwnGitDir { room: room.to_owned(), dir, entry, is_fork: false }
+        OwnGitDir { room: room.to_owned(), dir, entry }
     }
 
     /// The directory itself.
@@ -116,18 +109,11 @@ impl OwnGitDir {
         &self.dir
     }
 
-    /// True if it stays as long as its worktree.
-    pub fn is_fork(&self) -> bool {
-        self.is_fork
-    }
-
     /// The line about FIFOs, links and the like in it, none of which is read; none if there are none.
     pub fn special_files(&self) -> Option<String> {
         let mut found: Vec<PathBuf> =
             files::special(&self.dir).iter().map(|path| self.dir.join(path)).collect();
-        if !self.is_fork {
-            found.extend(files::special(&self.entry).iter().map(|path| self.entry.join(path)));
-        }
+        found.extend(files::special(&self.entry).iter().map(|path| self.entry.join(path)));
         let shown = |path: &PathBuf| path.display().to_string().escape_debug().to_string();
         let names = named(found.iter().map(|path| format!("'{}'", shown(path))));
         (!found.is_empty()).then(|| format!("not read, because it is no regular file: {names}"))

@@ -27,7 +27,7 @@ impl OwnGitDir {
     /// Lets git find the repository from the worktree again, if its `.git` file names this directory.
     /// `admin` is the worktree's administrative entry there.
     pub fn leave(&self, worktree: &Path, admin: &Path) -> Result<()> {
-        if self.is_fork || worktree::named_by(worktree).as_ref() != Some(&self.entry) {
+        if worktree::named_by(worktree).as_ref() != Some(&self.entry) {
             return Ok(());
         }
         atomic::write(&worktree.join(".git"), &worktree::link_to(admin))

@@ -9,7 +9,7 @@ use crate::git::repo::Repo;
 use crate::model::candidate::Candidate;
 use crate::model::env;
 use crate::model::name::Name;
-use crate::model::run::{Assignment, PROMPT, PROMPT_FILE, Run};
+use crate::model::run::{Assignment, CODEX_SANDBOX, PROMPT, PROMPT_FILE, Run};
 use crate::process;
 use crate::store::candidate::CandidateRef;
 
@@ -156,13 +156,17 @@ pub struct CommandContext<'a> {
     /// The number of candidates' commands that this process runs inside of; none if the command is
     /// a person's, and no attempt.
     pub depth: Option<u32>,
+    /// True if a guard keeps the command from the repository and the user's files.
+    pub is_guarded: bool,
 }
 
 impl CommandContext<'_> {
     /// The arguments, with their placeholders filled in.
     pub fn argv(&self, argv: &[OsString]) -> Vec<OsString> {
         let index = self.candidate.index.to_string();
+        let sandbox = if self.is_guarded { "danger-full-access" } else { "workspace-write" };
         let mut values: Vec<(&[u8], &[u8])> = vec![
+            (CODEX_SANDBOX.as_bytes(), sandbox.as_bytes()),
             (b"{run}", self.run.run.as_str().as_bytes()),
             (b"{candidate}", self.candidate.candidate.as_str().as_bytes()),
             (b"{index}", index.as_bytes()),

@@ -11,7 +11,6 @@ use crate::config::value::{GuardMode, SpawnHome};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::nearest_real;
 use crate::git::own_dir::OwnGitDir;
-use crate::git::own_dir::mark::is_fork;
 use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::model::separation::{AttemptAccess, Separation};
@@ -211,11 +210,9 @@ impl Guard {
         let downloads = self.downloads.iter().map(|kept| kept.layers().to_owned());
         mounts.extend(overlays(&self.private, &home, &downloads.collect::<Vec<_>>()));
         replaced.extend(self.private.iter().map(PathBuf::as_path));
-        if !is_fork(&dir) {
-            let own = OwnGitDir::make(&session.repo, admin, &candidate.directory().own_git())?;
-            mounts.extend(own.mounts(common)?);
-            replaced.push(common);
-        }
+        let own = OwnGitDir::make(&session.repo, admin, &candidate.directory().own_git())?;
+        mounts.extend(own.mounts(common)?);
+        replaced.push(common);
         let dir = nearest_real(&dir);
         let writable: Vec<&Path> =
             self.writable.iter().map(PathBuf::as_path).filter(|path| *path != common).collect();

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::fs::tree::nearest_real;
 use crate::git::own_dir::OwnGitDir;
-use crate::git::own_dir::mark::is_fork;
 use crate::ops::agent_state;
 use crate::ops::session::Session;
 use crate::oracle::restricted::{PrivateDirectories, Restrictions};
@@ -28,10 +27,8 @@ pub(super) fn confinement(
     restriction.writable.extend(agent_state::directory(candidate));
     let of_agent = agent_state::variables(session, candidate);
     restriction.variables.retain(|(name, _)| !of_agent.contains(name));
-    if !is_fork(&dir) {
-        let git = OwnGitDir::make(&session.repo, admin, &candidate.directory().own_git())?;
-        git.enter(session.repo.common_dir(), &dir)?;
-        restriction.writable.push(git.dir().to_owned());
-    }
+    let git = OwnGitDir::make(&session.repo, admin, &candidate.directory().own_git())?;
+    git.enter(session.repo.common_dir(), &dir)?;
+    restriction.writable.push(git.dir().to_owned());
     Ok((Confinement::Landlock(restriction), own))
 }

@@ -31,7 +31,6 @@ use crate::fs::lock::Lock;
 use crate::fs::regular;
 use crate::git::capture;
 use crate::git::fan_out;
-use crate::git::own_dir::fork;
 use crate::git::registration::{self, NewWorktree};
 use crate::git::worktree::Worktree;
 use crate::integrity::trust;
@@ -65,8 +64,6 @@ pub struct Request {
     pub command: Vec<OsString>,
     /// The candidates' agents, if any.
     pub agents: BTreeMap<Name, Assignment>,
-    /// True if their worktrees are repositories of their own.
-    pub fork: bool,
     /// The time limits that were given for the commands.
     pub limits: GivenLimits,
     /// The arguments of `git frites run`.
@@ -237,7 +234,6 @@ fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
         prompt,
         task: request.task,
         worktree_root: session.config.get(keys::SPAWN_WORKTREE_ROOT),
-        fork: request.fork,
         parent: request.start.parent,
         agents: request.agents,
         synthesis: BTreeMap::new(),
@@ -383,9 +379,6 @@ fn prepare_candidate(
     std::fs::create_dir_all(directory.path())
         .context(|| format!("could not make '{}'", directory.path().display()))?;
     capture::copy_index(&worktree.index(), &directory.index())?;
-    if candidate.run.fork {
-        fork::make(&session.repo, worktree, &candidate.branch(), &directory.own_git())?;
-    }
     candidate.logs()?.begin_round(true)?;
     if session.config.get(keys::POOL_SIZE) > 0 {
         let filled = directory.filled();

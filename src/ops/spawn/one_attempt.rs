@@ -137,6 +137,7 @@ impl OneAttempt<'_> {
             prompt: prompt.as_deref(),
             prompt_file: &prompt_file,
             depth: Some(limits::depth(session)?),
+            is_guarded: terms.guard.is_some(),
         };
         let mut variables = context.variables();
         match agent_state::prepare(session, candidate, self.agent()) {
