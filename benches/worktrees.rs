@@ -14,7 +14,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use common::{
-    Bench, CANDIDATES, columns, compare, figure, heading, look_at_all, numbers, sizes, timed,
+    Bench, CANDIDATES, columns, compare, figure, heading, numbers, sizes, timed,
 };
 
 /// The runs among which a command looks.
@@ -140,47 +140,6 @@ fn look_at_many_runs() {
     );
 }
 
-/// The files of the base that change between two runs.
-const CHANGED: usize = 200;
-
-/// Worktrees that are recycled after the base has changed.
-fn spawn_after_changes(bench: &Bench) {
-    let mut round = 0;
-    let mut change = || {
-        round += 1;
-        for i in 0..CHANGED {
-            let file = bench.repo.join(format!("src/d{}/f{i}.txt", i % 50));
-            fs::write(file, format!("round {round}\n")).expect("a file");
-        }
-        bench.git("commit -q -a -m change");
-    };
-    compare(
-        &format!("  spawn of {CANDIDATES} after {CHANGED} files changed, against git worktree add"),
-        || {
-            remove(bench, &spawn(bench, CANDIDATES).0);
-            change();
-            let (run, time) = spawn(bench, CANDIDATES);
-            remove(bench, &run);
-            time
-        },
-        || add_and_remove_by_git(bench, CANDIDATES),
-    );
-}
-
-/// The stat of each file of a run's worktrees, of which a recycled worktree has to know that nobody has changed it.
-fn look_against_git(bench: &Bench) {
-    let (run, _) = spawn(bench, CANDIDATES);
-    let directory = bench.repo.join(".frites/worktrees").join(&run);
-    let worktrees: Vec<PathBuf> =
-        (1..=CANDIDATES).map(|i| directory.join(format!("c{i}"))).collect();
-    compare(
-        "  a stat of each file by two threads, against git worktree add",
-        || timed(|| look_at_all(&worktrees)),
-        || add_and_remove_by_git(bench, CANDIDATES),
-    );
-    remove(bench, &run);
-}
-
 /// git reads the records that `status` shows: the list of refs, and a file of each.
 fn read_records_by_git(bench: &Bench) {
     let refs = bench.git("for-each-ref --format=%(refname):run.toml refs/frites");
@@ -228,14 +187,6 @@ fn main() {
         heading(&format!("{size} files"));
         let counts = numbers("BENCH_CANDIDATES", "8 1");
         counts.into_iter().for_each(|count| spawn_against_git(&bench, count));
-        bench.git("config frites.pool.size 8");
-        remove(&bench, &spawn(&bench, CANDIDATES).0);
-        heading("recycled:");
-        spawn_against_git(&bench, CANDIDATES);
-        spawn_after_changes(&bench);
-        look_against_git(&bench);
-        bench.git("config frites.pool.size 0");
-        bench.frites("clean -q --cache");
         heading("cold:");
         let mut files = Vec::new();
         contents(&bench.repo.join("src"), &mut files);

@@ -8,9 +8,8 @@ use std::io::{Read as _, stdin};
 use serde_json::Value;
 
 /// The rows of the picture: what is compared, its heading in the benchmark, and words for it.
-const SHOWN: [(&str, &str, &str); 6] = [
+const SHOWN: [(&str, &str, &str); 5] = [
     ("spawn of 8, against", "10000 files", "8 worktrees"),
-    ("spawn of 8, against", "recycled:", "8 worktrees, recycled"),
     ("spawn of 1, against", "10000 files", "1 worktree"),
     ("first git status", "cold:", "first git status there"),
     ("capture of 8", "10000 files, 8 candidates", "8 captures"),

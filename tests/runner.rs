@@ -59,7 +59,6 @@ mod test_places;
 mod test_plan;
 mod test_readme;
 mod test_real_project;
-mod test_recycle;
 mod test_removal;
 mod test_repair;
 mod test_report;

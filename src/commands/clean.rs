@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 
 use crate::commands::{hints, values};
 use crate::complete;
-use crate::config::keys;
-use crate::error::{Error, IoContext, Result, exit};
-use crate::fs::{trash, tree};
+use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
 use crate::model::candidate::Landing;
 use crate::model::count::some_of;
@@ -51,8 +49,7 @@ pub struct CleanArgs {
     /// Keep these candidates no longer
     #[arg(long, conflicts_with_all = ["keep", "all", "expired", "discard", "forget"])]
     pub no_keep: bool,
-    /// Remove the cached outcomes, build outputs and parked worktrees of this repository, and unused
-    /// mirrors of all; no run
+    /// Remove the cached outcomes and build outputs of this repository, and unused mirrors of all; no run
     #[arg(
         long,
         conflicts_with_all = [
@@ -181,20 +178,13 @@ fn note_others(session: &Session, cleaned: &[Name]) -> Result<()> {
 fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
     let home = pool::home(&session.repo)?;
     let layers = home.join(pool::LAYERS);
-    let root = session.store.worktrees(session.config.get(keys::SPAWN_WORKTREE_ROOT).as_deref());
-    let parked = trash::parked(&root);
-    let of_parked = || parked.iter().map(|parked| tree::disk_usage(parked)).sum::<u64>();
-    let used = || outcomes::disk_usage(&home) + kept::disk_usage(&layers) + of_parked();
+    let used = || outcomes::disk_usage(&home) + kept::disk_usage(&layers);
     let mirrors = mirror::idle(Duration::ZERO);
     let bytes = used() + mirrors.iter().map(IdleMirror::disk_usage).sum::<u64>();
     if !args.dry_run {
         outcomes::forget_all(&home);
         kept::remove_oldest(&layers, 0)?;
         mirrors.into_iter().try_for_each(IdleMirror::delete)?;
-        for parked in &parked {
-            tree::delete_tree(parked)
-                .context(|| format!("could not delete '{}'", parked.display()))?;
-        }
     }
     let freed = if args.dry_run { bytes } else { bytes.saturating_sub(used()) };
     if args.json {

@@ -189,7 +189,6 @@ keys! {
     LIMITS_WORKTREES: usize = "limits.worktrees", Is("128"), "The maximum number of worktrees of all runs.";
     LIMITS_MIN_FREE_DISK: ByteSize = "limits.min-free-disk", Is("'2GiB'"), "The disk space that must remain free after the worktrees are created.";
     LIMITS_LAYERS: ByteSize = "limits.layers", Is("'20GiB'"), "The disk space for the bases' build outputs that are kept for later judgings, for each repository.";
-    POOL_SIZE: u32 = "pool.size", Is("0"), "The number of removed worktrees that `clean` keeps, so that a later run takes their files; 0 for none.";
     CLEAN_AUTO: Interval = "clean.auto", Is("'off'"), "How often commands start `clean --expired` in the background when they end, at most.";
     UI_NOTIFY: NotifyMode = "ui.notify", Is("'off'"), "How you are told on a terminal that `run`, `judge` or `spawn` has ended: not at all, by the bell, or by a notification where the terminal is known to have them, and else by the bell (auto).";
     RETENTION_LANDED: Duration = "retention.landed", Is("'1h'"), "The age at which `clean --expired` removes the worktree of a candidate that has landed.";

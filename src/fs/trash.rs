@@ -1,6 +1,5 @@
 //! Trash directories: what is deleted is first moved into one, so that nobody finds half of it in its
 //! place.
-use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -12,23 +11,11 @@ use crate::fs::{lock, parallel};
 /// The beginning of the names of trash directories; no run's name begins with a dot.
 pub const PREFIX: &str = ".trash-";
 
-/// The beginning of the names of directories with a parked worktree, for a later run.
-const PARKED: &str = ".parked-";
-
-/// The worktree in a trash directory or a parked one.
-pub const WORKTREE: &str = "worktree";
-
-/// The index of a parked worktree: it says which files are in it.
-pub const INDEX: &str = "index";
-
-/// An empty file that was written when all files of a parked worktree were.
-pub const FILLED: &str = "filled";
-
 /// The file, beside trash directories, that is locked by the process that deletes them.
 const LOCK: &str = ".trash.lock";
 
 /// The entries of a trash directory: each is moved there in one go, and nothing into it.
-const CONTENTS: [&str; 2] = [WORKTREE, "entry"];
+const CONTENTS: [&str; 2] = ["worktree", "entry"];
 
 /// The number of files and directories that are deleted at once. To start a process for fewer would
 /// take longer.
@@ -61,36 +48,10 @@ impl Bin {
         self.0.join(CONTENTS[1])
     }
 
-    /// Parks the worktree for a later run, with these files beside it, unless `most` are parked
-    /// already. False if it stays trash.
-    pub fn park(&self, index: &Path, filled: &Path, most: usize) -> bool {
-        let Some(root) = self.0.parent().filter(|root| parked(root).len() < most) else {
-            return false;
-        };
-        let name = self.0.file_name().unwrap_or_default().as_bytes();
-        let name = name.strip_prefix(PREFIX.as_bytes()).unwrap_or(name);
-        let place = root.join(OsStr::from_bytes(&[PARKED.as_bytes(), name].concat()));
-        fs::rename(index, self.0.join(INDEX))
-            .and_then(|()| fs::rename(filled, self.0.join(FILLED)))
-            .and_then(|()| delete_tree(&self.entry()))
-            .and_then(|()| fs::rename(&self.0, place))
-            .is_ok()
-    }
-
     /// Deletes the directory with its contents.
     pub fn delete(self) -> Result<()> {
         delete(&self.0)
     }
-}
-
-/// The directories with parked worktrees in `root`.
-pub fn parked(root: &Path) -> Vec<PathBuf> {
-    let listing = fs::read_dir(root).into_iter().flatten().flatten();
-    let is_parked = |entry: &fs::DirEntry| {
-        entry.file_name().as_bytes().starts_with(PARKED.as_bytes())
-            && entry.file_type().is_ok_and(|kind| kind.is_dir())
-    };
-    listing.filter(is_parked).map(|entry| entry.path()).collect()
 }
 
 fn delete(bin: &Path) -> Result<()> {

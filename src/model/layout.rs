@@ -268,10 +268,6 @@ paths! { CandidateDir:
     /// The layers that guarded commands write to in the user's directories.
     own_home: "home";
 
-    /// An empty file that was written when all files of the base were in the worktree. It is there
-    /// only if worktrees are recycled.
-    filled: "filled";
-
     /// The record of the files that the worktree was given before the attempt began.
     seeds: "seeds.toml";
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
-use crate::fs::trash::Bin;
 use crate::fs::tree;
 use crate::git::capture::omitted::Omissions;
 use crate::git::refs;
@@ -177,27 +176,13 @@ fn begin_removal<'a>(
     match &worktree {
         Some(worktree) => {
             bytes = Some(disk_space(candidate)?);
-            let bin = worktree.set_aside(&root)?;
-            if park(session, candidate, &bin)? {
-                bytes = Some(0);
-            }
+            worktree.set_aside(&root)?;
         }
         None => {
             worktree::require_ours(&root, &path, false)?;
         }
     }
     Ok(BegunRemoval { candidate, branch, tip, bytes, branch_deleted: false, _lock: lock })
-}
-
-/// Parks a worktree that was set aside for a later run, as far as `pool.size` and
-/// `limits.min-free-disk` allow; true if it is parked.
-fn park(session: &Session, candidate: CandidateRef<'_>, bin: &Bin) -> Result<bool> {
-    let most = session.config.get(keys::POOL_SIZE) as usize;
-    let reserve = session.config.get(keys::LIMITS_MIN_FREE_DISK).0;
-    if most == 0 || tree::free_space(&candidate.worktree_root())? < reserve {
-        return Ok(false);
-    }
-    Ok(bin.park(&candidate.directory().index(), &candidate.directory().filled(), most))
 }
 
 /// Deletes the branches of removals in one transaction, if nobody moves one of them meanwhile.

@@ -11,7 +11,6 @@ use crate::tool::{STRACE, trials};
 trials! {
     spawn_leaves_no_lock_wherever_it_is_killed: [STRACE];
     addition_leaves_no_lock_wherever_it_is_killed: [STRACE];
-    recycling_leaves_no_lock_wherever_it_is_killed: [STRACE];
     capture_leaves_no_lock_wherever_it_is_killed: [STRACE];
     judge_leaves_no_lock_wherever_it_is_killed: [STRACE];
     apply_leaves_no_lock_wherever_it_is_killed: [STRACE];
@@ -157,13 +156,6 @@ fn addition_leaves_no_lock_wherever_it_is_killed() {
     let add = ["spawn", "-q", "--run", "1", "--add", "-n", "2"];
     // Only a verdict that was recorded here is decided again without its commands.
     kill_everywhere(world, &[], &add, &["judge", "--replay", "-q", "1"]);
-}
-
-fn recycling_leaves_no_lock_wherever_it_is_killed() {
-    let world = World::new();
-    world.git(["config", "frites.pool.size", "2"]);
-    let spawn = ["spawn", "-q", "-n", "2"];
-    kill_everywhere(world, &[&spawn, &["clean", "-q", "1"]], &spawn, &spawn);
 }
 
 fn capture_leaves_no_lock_wherever_it_is_killed() {

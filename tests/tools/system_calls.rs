@@ -8,7 +8,6 @@ use crate::tool::{STRACE, trials};
 trials! {
     each_loose_blob_is_opened_once_and_not_mapped: [STRACE];
     each_record_is_read_once_and_only_that_of_a_run_that_is_named: [STRACE];
-    recycled_worktree_is_walked_once: [STRACE];
     capture_maps_no_object_and_starts_no_thread_to_read_an_index: [STRACE];
 }
 
@@ -76,22 +75,6 @@ fn each_record_is_read_once_and_only_that_of_a_run_that_is_named() {
     let of_named = record(&runs[2]);
     let read: Vec<&String> = all.iter().filter(|id| opened.contains_key(*id)).collect();
     assert_eq!(read, of_named.iter().collect::<Vec<_>>());
-    world.assert_clean();
-}
-
-fn recycled_worktree_is_walked_once() {
-    let world = World::new();
-    for at in 0..200 {
-        world.write(format!("many/{at}"), format!("file {at}\n"));
-    }
-    world.commit("many files");
-    world.git(["config", "frites.pool.size", "2"]);
-    let run = world.spawn(["-n", "2"]);
-    world.frites(["clean", "-q", &run]).expect(0);
-    let calls = calls(&world, "openat,open,unlinkat", &["spawn", "-q", "-n", "2"]);
-    let opened = calls.iter().filter(|call| call.contains("\"many\"") && call.contains("openat"));
-    assert_eq!(opened.count(), 2);
-    assert!(!calls.iter().any(|call| call.contains("O_CREAT") && call.contains("\"100\"")));
     world.assert_clean();
 }
 

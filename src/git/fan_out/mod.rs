@@ -7,7 +7,6 @@
 mod conversion;
 mod fallback;
 mod place;
-mod recycle;
 mod sharing;
 mod template;
 mod writer;
@@ -21,7 +20,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
 use crate::git::cli::Git;
 use crate::git::fan_out::conversion::Conversion;
-use crate::git::fan_out::place::{Place, Taken};
+use crate::git::fan_out::place::Place;
 use crate::git::fan_out::template::IndexTemplate;
 use crate::git::fan_out::writer::Fan;
 use crate::git::file_times::{self, FileTimes};
@@ -33,7 +32,7 @@ use crate::model::oid::Oid;
 const OPEN_DIRECTORIES: usize = 256;
 
 /// Checks the files of `commit` out into registered worktrees without files, whose HEADs are at
-/// that commit. They take what they can from worktrees that are parked in the directory `parked`.
+/// that commit.
 ///
 /// Whatever this writer fails at, git tries again: then the files, or the message of the failure,
 /// are git's.
@@ -42,7 +41,6 @@ pub fn populate(
     worktrees: &[&Worktree],
     commit: &Oid,
     times: FileTimes,
-    parked: Option<&Path>,
 ) -> Result<()> {
     let Some(first) = worktrees.first() else { return Ok(()) };
     let places: Vec<Place<'_>> = worktrees
@@ -58,14 +56,7 @@ pub fn populate(
             .and_then(|gix| Plan::new(repo, gix, &first.git(), commit, stamp.clone())),
     };
     let reason = match plan {
-        Ok(plan) => {
-            // A failure here is one of the spawn: files of another attempt may be in the way.
-            let taken = match parked.filter(|_| plan.takes_files(times)) {
-                Some(root) => recycle::take_all(root, &places, &plan.index)?,
-                None => Vec::new(),
-            };
-            plan.write(repo, &places, &taken)
-        }
+        Ok(plan) => plan.write(repo, &places),
         Err(error) => Err(error),
     };
     if is_written(reason) {
@@ -96,9 +87,8 @@ pub fn check_out(
     let git = repo.git().work_tree(into).index(index);
     let written = match repo.overrides().has_other_rules() {
         true => Err(Error::internal("its attributes were changed while commands run")),
-        false => Plan::new(repo, repo.gix(), &git, commit, stamp.clone()).and_then(|plan| {
-            plan.write(repo, &[Place { path: into, index: index.to_owned() }], &[])
-        }),
+        false => Plan::new(repo, repo.gix(), &git, commit, stamp.clone())
+            .and_then(|plan| plan.write(repo, &[Place { path: into, index: index.to_owned() }])),
     };
     if is_written(written) {
         return Ok(());
@@ -162,25 +152,16 @@ impl Plan {
         Ok(Plan { gix, index, template, conversions, stamp })
     }
 
-    /// True if files of other worktrees can be those of new ones: they are as they are stored, and
-    /// need not look newer than a build output.
-    fn takes_files(&self, times: FileTimes) -> bool {
-        let has_info = self.gix.common_dir().join("info/attributes").exists();
-        self.conversions.is_empty() && times == FileTimes::LastSecond && !has_info
-    }
-
-    /// Writes the files that are not `taken`, and the indexes. Gives the reason if something is left
-    /// to git.
-    fn write(self, repo: &Repo, places: &[Place<'_>], taken: &[Taken]) -> Result<Option<String>> {
+    /// Writes the files and the indexes. Gives the reason if something is left to git.
+    fn write(self, repo: &Repo, places: &[Place<'_>]) -> Result<Option<String>> {
         let Plan { gix, index, template, conversions, stamp } = self;
         let fan = Fan::new(repo, gix, &index, conversions, stamp);
         // Each place needs an open directory on every thread.
         let at_once = (OPEN_DIRECTORIES / parallel::threads()).max(1);
         let mut left = None;
-        for (at, group) in places.chunks(at_once).enumerate() {
-            let taken = taken.chunks(at_once).nth(at).unwrap_or_default();
-            let written = fan.write(group, taken)?;
-            template.write_indexes(group, taken, &written)?;
+        for group in places.chunks(at_once) {
+            let written = fan.write(group)?;
+            template.write_indexes(group, &written)?;
             left = left.or(written.left);
         }
         Ok(left)

@@ -5,7 +5,7 @@ use gix::index::write::{Extensions, Options};
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
-use crate::git::fan_out::place::{Place, Taken};
+use crate::git::fan_out::place::Place;
 use crate::git::fan_out::writer::Written;
 use crate::git::index::cached_tree;
 use crate::git::index_bytes::{HEADER, entry_length, put_stat};
@@ -56,24 +56,13 @@ impl IndexTemplate {
         Ok(IndexTemplate { bytes, entries, hash })
     }
 
-    /// Writes the index of each place, with the stat data of the files that it has `taken` (for
-    /// each place, or for none) and of those that were written.
-    pub fn write_indexes(
-        &self,
-        places: &[Place<'_>],
-        taken: &[Taken],
-        written: &Written,
-    ) -> Result<()> {
+    /// Writes the index of each place, with the stat data of the files that were written.
+    pub fn write_indexes(&self, places: &[Place<'_>], written: &Written) -> Result<()> {
         let all: Vec<usize> = (0..places.len()).collect();
         parallel::map(&all, |at| {
             // A hash stands at the end.
             let mut bytes = Vec::with_capacity(self.bytes.len() + self.hash.len_in_bytes());
             bytes.extend_from_slice(&self.bytes);
-            for (place, stat) in self.entries.iter().zip(taken.get(*at).into_iter().flatten()) {
-                if let Some(stat) = stat {
-                    put_stat(stat, &mut bytes[*place..]);
-                }
-            }
             let stats = written.stats.chunks_exact(places.len());
             for (entry, stats) in written.entries.iter().zip(stats) {
                 let place = self.entries[*entry];

@@ -14,7 +14,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::directory::{DIRECTORY, open_or_make};
 use crate::fs::parallel;
 use crate::git::fan_out::conversion::Conversion;
-use crate::git::fan_out::place::{Place, Taken};
+use crate::git::fan_out::place::Place;
 use crate::git::fan_out::sharing::Sharing;
 use crate::git::loose::LooseObjects;
 use crate::git::repo::{Repo, to_oid};
@@ -46,7 +46,7 @@ pub struct Fan<'a> {
 /// The result of a writing.
 #[derive(Default)]
 pub struct Written {
-    /// The positions in the index of the entries that were missing somewhere.
+    /// The positions in the index of the entries that were written.
     pub entries: Vec<usize>,
     /// For each of these entries, the stat data of its file in each worktree, one after the other: a
     /// list for each file would take more time and memory.
@@ -88,9 +88,8 @@ impl<'a> Fan<'a> {
         Fan { gix, repo, index, conversions, times, sharing: Sharing::default() }
     }
 
-    /// Writes the files to each of these places, which have none but those that are `taken`: for
-    /// each place, or for none.
-    pub fn write(&self, places: &[Place<'_>], taken: &[Taken]) -> Result<Written> {
+    /// Writes the files to each of these places, which have none.
+    pub fn write(&self, places: &[Place<'_>]) -> Result<Written> {
         let open = |place: &Place<'_>| {
             let root = rustix::fs::open(place.path, DIRECTORY, Mode::empty());
             root.map_err(io::Error::from)
@@ -112,7 +111,7 @@ impl<'a> Fan<'a> {
             converted: Vec::new(),
         };
         let parts = parallel::map_with(&units, worker, |worker, unit| {
-            self.write_unit(worker, unit, &roots, taken)
+            self.write_unit(worker, unit, &roots)
         })?;
         let mut written = Written::default();
         for part in parts {
@@ -145,19 +144,13 @@ impl<'a> Fan<'a> {
         worker: &mut Worker,
         unit: &Unit<'_>,
         roots: &[OwnedFd],
-        taken: &[Taken],
     ) -> Result<Written> {
         let failed = |path: &BStr| format!("could not write '{path}'");
         let mut written = Written::default();
-        let is_missing = |at: &usize| taken.is_empty() || taken.iter().any(|of| of[*at].is_none());
-        let missing: Vec<usize> = unit.entries.iter().copied().filter(is_missing).collect();
-        if missing.is_empty() {
-            return Ok(written);
-        }
         let open = |root: &OwnedFd| open_below(root, unit.directory);
         let directories: Vec<OwnedFd> =
             roots.iter().map(open).collect::<io::Result<_>>().context(|| failed(unit.directory))?;
-        for at in &missing {
+        for at in unit.entries {
             let entry = &self.index.entries()[*at];
             let path = entry.path(self.index);
             let name = file_name(path);
@@ -166,18 +159,15 @@ impl<'a> Fan<'a> {
                 written.left.get_or_insert_with(|| format!("an attribute of '{path}'"));
                 continue;
             };
-            let there = |of: usize| taken.get(of).and_then(|taken| taken[*at]);
-            let new = (0..directories.len()).filter(|of| there(*of).is_none());
             let original = match &kind {
-                NewEntry::File { content, .. } if new.count() > 1 => {
+                NewEntry::File { content, .. } if directories.len() > 1 => {
                     self.sharing.original(&directories[0], content)
                 }
                 _ => None,
             };
             written.entries.push(*at);
-            for (of, directory) in directories.iter().enumerate() {
-                let make = || self.make(directory, name, &kind, original.as_ref());
-                let stat = there(of).map_or_else(make, Ok);
+            for directory in &directories {
+                let stat = self.make(directory, name, &kind, original.as_ref());
                 written.stats.push(stat.context(|| failed(path))?);
             }
         }

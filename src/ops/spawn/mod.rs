@@ -28,7 +28,6 @@ use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 
 use crate::fs::lock::Lock;
-use crate::fs::regular;
 use crate::git::capture;
 use crate::git::fan_out;
 use crate::git::registration::{self, NewWorktree};
@@ -341,9 +340,7 @@ pub fn populate_all(
     let places: Vec<(&Name, &Worktree)> = names.iter().zip(worktrees).collect();
     let plain = places.iter().filter(|(name, _)| run.seed(name).is_none());
     let plain: Vec<&Worktree> = plain.map(|(_, worktree)| *worktree).collect();
-    let root = session.store.worktrees(run.worktree_root.as_deref());
-    let parked = (session.config.get(keys::POOL_SIZE) > 0).then_some(root.as_path());
-    fan_out::populate(&session.repo, &plain, &run.base, preparation.file_times(), parked)?;
+    fan_out::populate(&session.repo, &plain, &run.base, preparation.file_times())?;
     let places: Vec<(usize, (&Name, &Worktree))> = places.into_iter().enumerate().collect();
     let made = process::in_parallel(process::processors(), &places, |(at, (name, worktree))| {
         if let Some(tree) = run.seed(name) {
@@ -380,11 +377,6 @@ fn prepare_candidate(
         .context(|| format!("could not make '{}'", directory.path().display()))?;
     capture::copy_index(&worktree.index(), &directory.index())?;
     candidate.logs()?.begin_round(true)?;
-    if session.config.get(keys::POOL_SIZE) > 0 {
-        let filled = directory.filled();
-        regular::create_own(&filled)
-            .context(|| format!("could not write '{}'", filled.display()))?;
-    }
     let prepared = preparation.worktree(session, candidate)?;
     let has_command = candidate.run.has_command(candidate.name);
     let state = if has_command { State::Running } else { State::Open };
