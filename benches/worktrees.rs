@@ -13,9 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{
-    Bench, CANDIDATES, columns, compare, figure, heading, numbers, sizes, timed,
-};
+use common::{Bench, CANDIDATES, columns, compare, figure, heading, numbers, sizes, timed};
 
 /// The runs among which a command looks.
 const RUNS: usize = 100;

@@ -409,7 +409,7 @@ fn judge_in_place_is_never_verified() {
 }
 
 #[test]
-fn agreement_is_always_shown_and_ranks_on_request() {
+fn agreement_is_always_recorded_and_is_shown_where_it_ranks() {
     let world = World::new();
     let base = "alpha beta gamma delta epsilon zeta eta theta iota kappa";
     world.write("words", base);
@@ -444,6 +444,9 @@ fn agreement_is_always_shown_and_ranks_on_request() {
     let again =
         world.frites(["judge", "--replay", "--rank", "blast-radius", "--json"]).expect(0).json();
     assert_eq!(again["rationale"], by_size["rationale"]);
+    let table = |rank| world.frites(["judge", "--replay", "--rank", rank]).expect(0).out();
+    assert!(table("agreement").contains("  files  agree"));
+    assert!(!table("blast-radius").contains("agree"));
     world.frites(["apply"]).expect(0);
     assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c4"));
     world.assert_clean();

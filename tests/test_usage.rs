@@ -57,8 +57,8 @@ fn tokens_and_cost_are_columns_and_totals_and_what_is_missing_is_unknown() {
     };
     let table = answer.out();
     assert_eq!(
-        &row(&table, "candidate")[..8],
-        ["candidate", "outcome", "time", "lines", "files", "agree", "tokens", "cost"]
+        &row(&table, "candidate")[..7],
+        ["candidate", "outcome", "time", "lines", "files", "tokens", "cost"]
     );
     let cells = |text: &str, name: &str, from: usize| row(text, name)[from..from + 2].to_vec();
     let row_of = |name: &str| {
@@ -91,7 +91,7 @@ fn tokens_and_cost_are_columns_and_totals_and_what_is_missing_is_unknown() {
     assert_eq!(run["candidates"][2]["usage"], broken);
 
     let markdown = world.frites(["report", "--markdown"]).expect(0).out();
-    assert!(markdown.contains("| agree | tokens | cost | flags |"), "{markdown}");
+    assert!(markdown.contains("| files | tokens | cost | flags |"), "{markdown}");
     assert!(markdown.contains(" | 25\\.0k\\/340 | \\$0\\.25 | "), "{markdown}");
     let html = world.frites(["report", "-o", "-"]).expect(0).out();
     assert!(

@@ -11,6 +11,7 @@ use crate::model::name::Name;
 use crate::model::oracle::{as_options, shell_quoted};
 use crate::model::outcome::{Outcome, Stage, StageResult};
 use crate::model::path::quoted;
+use crate::model::rank::Rank;
 use crate::model::rationale::why_judged_twice;
 use crate::model::terms::JudgeSettings;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
@@ -26,7 +27,7 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
     let table = if decision.decision == DecisionKind::None {
         String::new()
     } else {
-        grid(styles, &verdict.run, &rows(verdict), usage_words::columns_of(verdict)) + "\n"
+        grid(styles, &verdict.run, &rows(verdict), &more_columns(verdict)) + "\n"
     };
     let world = world(styles, &verdict.terms.settings, verdict.candidates.iter());
     let paint = if verdict.verified() { styles.good } else { styles.caution };
@@ -45,9 +46,9 @@ pub fn table<'a>(
     entries: impl Iterator<Item = &'a Entry> + Clone,
 ) -> String {
     let world = world(styles, settings, entries.clone());
-    let columns = usage_words::columns(entries.clone().filter_map(|entry| entry.usage.as_ref()));
+    let columns = columns(settings, entries.clone());
     let rows: Vec<ComparisonRow> = entries.map(|e| row(e, None, ("", false))).collect();
-    grid(styles, run, &rows, columns) + &world
+    grid(styles, run, &rows, &columns) + &world
 }
 
 /// The line about the world in which commands ran, if any did.
@@ -433,17 +434,35 @@ fn row(
     }
 }
 
+/// A column of figures that not every comparison has.
+pub struct Column {
+    /// What stands above it.
+    pub heading: &'static str,
+    /// Its text in a row.
+    pub cell: fn(&ComparisonRow) -> &String,
+}
+
+/// The columns of a verdict's comparison after those that all have.
+pub fn more_columns(verdict: &Verdict) -> Vec<Column> {
+    columns(&verdict.terms.settings, verdict.candidates.iter())
+}
+
+/// The agreement if it decides, and what agents have told about their use.
+fn columns<'a>(settings: &JudgeSettings, entries: impl Iterator<Item = &'a Entry>) -> Vec<Column> {
+    let (tokens, cost) = usage_words::columns(entries.filter_map(|entry| entry.usage.as_ref()));
+    let all = [
+        (settings.rank == Rank::Agreement, Column { heading: "agree", cell: |row| &row.agreement }),
+        (tokens, Column { heading: "tokens", cell: |row| &row.tokens }),
+        (cost, Column { heading: "cost", cell: |row| &row.cost }),
+    ];
+    all.into_iter().filter_map(|(is_shown, column)| is_shown.then_some(column)).collect()
+}
+
 /// The comparison as text. The recommended candidate is marked, and green if it is verified. Flags
 /// are at the end of the row if they fit there, and otherwise below it.
-fn grid(
-    styles: Styles,
-    run: &Name,
-    rows: &[ComparisonRow],
-    (tokens, cost): (bool, bool),
-) -> String {
-    let mut headings = vec!["", "candidate", "outcome", "time", "lines", "files", "agree"];
-    headings.extend(tokens.then_some("tokens"));
-    headings.extend(cost.then_some("cost"));
+fn grid(styles: Styles, run: &Name, rows: &[ComparisonRow], columns: &[Column]) -> String {
+    let mut headings = vec!["", "candidate", "outcome", "time", "lines", "files"];
+    headings.extend(columns.iter().map(|column| column.heading));
     let mut grid = Grid::new(&headings, &[3, 4, 5, 6, 7, 8], styles);
     let mut remarks = vec![(vec!["flags".to_owned()], styles.strong)];
     for row in rows {
@@ -455,10 +474,8 @@ fn grid(
             (row.time.clone(), Tone::Dim),
             (row.lines.clone(), Tone::Plain),
             (row.files.clone(), Tone::Plain),
-            (row.agreement.clone(), Tone::Plain),
         ];
-        cells.extend(tokens.then(|| (row.tokens.clone(), Tone::Plain)));
-        cells.extend(cost.then(|| (row.cost.clone(), Tone::Plain)));
+        cells.extend(columns.iter().map(|column| ((column.cell)(row).clone(), Tone::Plain)));
         grid.row(cells);
         remarks.push((row.remarks.clone(), styles.of(row.remarks_tone)));
     }

@@ -5,7 +5,6 @@ use crate::model::verdict::Verdict;
 use crate::ui::comparison::{self, places};
 use crate::ui::report::content::Report;
 use crate::ui::report::wording::visible;
-use crate::ui::usage_words;
 
 /// The verdict, its reason, the comparison and what to look at, as Markdown. What attempts wrote is
 /// text: it makes no markup, mentions nobody and refers to nothing.
@@ -38,24 +37,18 @@ pub fn markdown(report: &Report) -> String {
 }
 
 fn table(text: &mut String, verdict: &Verdict) {
-    let (tokens, cost) = usage_words::columns_of(verdict);
-    let more =
-        [(tokens, " tokens |"), (cost, " cost |")].map(|(is, word)| if is { word } else { "" });
-    let _ = writeln!(
-        text,
-        "| | candidate | outcome | time | lines | files | agree |{} flags |",
-        more.concat()
-    );
-    let lines = more.map(|word| if word.is_empty() { "" } else { "---:|" }).concat();
-    let _ = writeln!(text, "|---|---|---|---:|---:|---:|---:|{lines}---|");
+    let columns = comparison::more_columns(verdict);
+    let headings: String = columns.iter().map(|column| format!(" {} |", column.heading)).collect();
+    let _ = writeln!(text, "| | candidate | outcome | time | lines | files |{headings} flags |");
+    let lines = "---:|".repeat(columns.len());
+    let _ = writeln!(text, "|---|---|---|---:|---:|---:|{lines}---|");
     for row in comparison::rows(verdict) {
         let mark = match row.mark {
             "*" => "**→**".to_owned(),
             other => escaped(other),
         };
-        let mut cells = vec![&row.outcome.0, &row.time, &row.lines, &row.files, &row.agreement];
-        cells.extend(tokens.then_some(&row.tokens));
-        cells.extend(cost.then_some(&row.cost));
+        let mut cells = vec![&row.outcome.0, &row.time, &row.lines, &row.files];
+        cells.extend(columns.iter().map(|column| (column.cell)(&row)));
         let cells: Vec<String> = cells.into_iter().map(|cell| escaped(cell)).collect();
         let cells = cells.join(" | ");
         let remarks = escaped(&row.remarks.join(", "));

@@ -6,12 +6,12 @@ use maud::{Markup, html};
 use crate::model::count::count;
 use crate::model::test_report::{TestEnd, TestReport};
 use crate::model::verdict::Verdict;
-use crate::ui::comparison::{self, ComparisonRow, places};
+use crate::ui::comparison::{self, Column, ComparisonRow, places};
+use crate::ui::local_time;
 use crate::ui::report::candidate::logs;
 use crate::ui::report::content::{Report, ReportedCandidate};
 use crate::ui::report::wording::{class, visible};
 use crate::ui::style::Tone;
-use crate::ui::{local_time, usage_words};
 
 /// The most tests that are shown.
 const TESTS: usize = 500;
@@ -94,15 +94,15 @@ pub fn comparison(report: &Report) -> Markup {
     let place = |name: &str| {
         report.candidates.iter().position(|c| c.record.candidate.as_str() == name).map(|at| at + 1)
     };
-    let used = report.verdict.as_ref().map_or((false, false), usage_words::columns_of);
+    let columns = report.verdict.as_ref().map(comparison::more_columns).unwrap_or_default();
     let rows: Vec<Markup> = match &report.verdict {
         Some(verdict) => comparison::rows(verdict)
             .iter()
-            .map(|row| compared(row, place(&row.name), used))
+            .map(|row| compared(row, place(&row.name), &columns))
             .collect(),
         None => (1..).zip(&report.candidates).map(|(n, one)| not_compared(n, one)).collect(),
     };
-    let headings = headings(report.verdict.is_some(), used);
+    let headings = headings(report.verdict.is_some(), &columns);
     let (first, rest) = rows.split_at(if rows.len() > ROWS { ROWS } else { rows.len() });
     html! {
         section #comparison {
@@ -119,14 +119,14 @@ fn table(headings: &Markup, rows: &[Markup]) -> Markup {
     html! { div.scroll { table { thead { (headings) } tbody { @for row in rows { (row) } } } } }
 }
 
-fn headings(is_judged: bool, (tokens, cost): (bool, bool)) -> Markup {
+fn headings(is_judged: bool, columns: &[Column]) -> Markup {
     html! {
         tr {
             th {} th scope="col" { "candidate" }
             @if is_judged {
                 th scope="col" { "outcome" } th.n scope="col" { "time" } th.n scope="col" { "lines" }
-                th.n scope="col" { "files" } th.n scope="col" { "agree" }
-                @if tokens { th.n scope="col" { "tokens" } } @if cost { th.n scope="col" { "cost" } }
+                th.n scope="col" { "files" }
+                @for column in columns { th.n scope="col" { (column.heading) } }
                 th scope="col" { "flags" }
             } @else { th scope="col" { "state" } th.n scope="col" { "files" } }
         }
@@ -141,7 +141,7 @@ fn not_compared(n: usize, one: &ReportedCandidate) -> Markup {
     }
 }
 
-fn compared(row: &ComparisonRow, place: Option<usize>, (tokens, cost): (bool, bool)) -> Markup {
+fn compared(row: &ComparisonRow, place: Option<usize>, columns: &[Column]) -> Markup {
     let (outcome, tone) = &row.outcome;
     html! {
         tr.recommended[row.mark == "*"] {
@@ -153,8 +153,8 @@ fn compared(row: &ComparisonRow, place: Option<usize>, (tokens, cost): (bool, bo
                 }
             }
             td class=(class(*tone)) { (visible(outcome)) }
-            td.n { (row.time) } td.n { (row.lines) } td.n { (row.files) } td.n { (row.agreement) }
-            @if tokens { td.n { (row.tokens) } } @if cost { td.n { (row.cost) } }
+            td.n { (row.time) } td.n { (row.lines) } td.n { (row.files) }
+            @for column in columns { td.n { ((column.cell)(row)) } }
             td class=(class(row.remarks_tone)) { (visible(&row.remarks.join(", "))) }
         }
     }
