@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::git::commit::commit_to_ref;
-use crate::git::reflog::{self, BranchInReflog};
+use crate::git::reflog;
 use crate::git::repo::Repo;
 use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing};
@@ -55,14 +55,15 @@ fn settle_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
     if record.landing == Landing::Merged && by_hand(repo, &record)? {
         return Ok(());
     }
-    let (commit, branch) = match resolution(repo, &left, &record)? {
-        Resolution::Committed(commit, branch) => (commit, branch),
+    let branch = &left.branch;
+    let commit = match resolution(repo, &left, &record)? {
+        Resolution::Committed(commit) => commit,
         Resolution::Open => return Ok(()),
         Resolution::GivenUp => return store.forget_conflicts(run, name),
     };
-    let merged = other_branch(repo, &commit, &branch)?;
+    let merged = other_branch(repo, &commit, branch)?;
     let landing = if merged.is_some() { Landing::Merged } else { Landing::Landed };
-    let place = merged.as_ref().unwrap_or(&branch);
+    let place = merged.as_ref().unwrap_or(branch);
     let is_same = record.landing == landing && record.landing_commit == Some(commit);
     if is_same && record.landing_branch.as_ref() == Some(place) {
         return Ok(());
@@ -108,41 +109,31 @@ fn by_hand(repo: &Repo, landed: &Candidate) -> Result<bool> {
 enum Resolution {
     /// Nothing is committed yet.
     Open,
-    /// The commit that resolves them, and the branch that it was made on, by its name now.
-    Committed(Oid, RefName),
+    /// The commit that resolves them.
+    Committed(Oid),
     /// The branch is gone, and nothing that was committed on it is on another branch.
     GivenUp,
 }
 
 fn resolution(repo: &Repo, left: &LeftConflicts, record: &Candidate) -> Result<Resolution> {
     let LeftConflicts { branch, from, .. } = left;
-    let on = |branch: &RefName| {
-        let made = made_on_branch(repo, branch, from)?;
-        let committed = |commit| Resolution::Committed(commit, branch.clone());
-        Ok(made.map_or(Resolution::Open, committed))
-    };
     if repo.read_ref(branch)?.is_some() {
-        return on(branch);
-    }
-    if let Some(now) = reflog::renamed(repo, branch, from)? {
-        return on(&now);
+        let made = made_on_branch(repo, branch, from)?;
+        return Ok(made.map_or(Resolution::Open, Resolution::Committed));
     }
     // The branch was deleted, perhaps after a merge: the reflogs of checkouts stay.
     let admins = worktree::entries(repo)?;
     for git_dir in iter::once(repo.common_dir()).chain(admins.iter().map(|admin| admin.as_path())) {
         let log = reflog::read(git_dir, &RefName::new("HEAD"));
-        let BranchInReflog { branch: now, made } = reflog::made_on(&log, branch, from);
-        for commit in made.into_iter().rev() {
+        for commit in reflog::made_on(&log, branch, from).into_iter().rev() {
             let is_first = repo.is_commit(&commit) && repo.commit(&commit)?.parents == [*from];
-            if is_first && other_branch(repo, &commit, &now)?.is_some() {
-                return Ok(Resolution::Committed(commit, now));
+            if is_first && other_branch(repo, &commit, branch)?.is_some() {
+                return Ok(Resolution::Committed(commit));
             }
         }
     }
     match record.landing_commit {
-        Some(commit) if record.landing == Landing::Landed => {
-            Ok(Resolution::Committed(commit, branch.clone()))
-        }
+        Some(commit) if record.landing == Landing::Landed => Ok(Resolution::Committed(commit)),
         _ => Ok(Resolution::GivenUp),
     }
 }
