@@ -51,6 +51,7 @@ pub fn main() -> ExitCode {
     if let [verb, root] = &arguments[..]
         && verb == background::EMPTY_TRASH
     {
+        background::become_idle();
         return trash::main(root.as_ref());
     }
     if let Some(code) = world::main(&arguments) {

@@ -4,6 +4,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+#[cfg(target_os = "linux")]
+use thread_priority::{NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy};
+
 use crate::error::{IoContext, Result};
 
 /// The hidden first argument that makes git-frites delete trash.
@@ -23,6 +26,18 @@ pub fn empty_trash(root: &Path) -> Result<()> {
     let mut command = Command::new(super::myself());
     command.arg(EMPTY_TRASH).arg(root).current_dir("/");
     begin(command.stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+/// Gives everything else on the machine the processor first, and on Linux the disk, too.
+pub fn become_idle() {
+    #[cfg(target_os = "linux")]
+    let _ = thread_priority::set_thread_priority_and_policy(
+        thread_priority::thread_native_id(),
+        ThreadPriority::Min,
+        ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle),
+    );
+    #[cfg(not(target_os = "linux"))]
+    let _ = rustix::process::setpriority_process(None, 19);
 }
 
 fn begin(command: &mut Command) -> Result<()> {

@@ -8,6 +8,7 @@ use crate::tool::{STRACE, trials};
 trials! {
     each_loose_blob_is_opened_once_and_not_mapped: [STRACE];
     each_record_is_read_once_and_only_that_of_a_run_that_is_named: [STRACE];
+    trash_is_emptied_with_idle_priority: [STRACE];
     capture_maps_no_object_and_starts_no_thread_to_read_an_index: [STRACE];
 }
 
@@ -76,6 +77,20 @@ fn each_record_is_read_once_and_only_that_of_a_run_that_is_named() {
     let read: Vec<&String> = all.iter().filter(|id| opened.contains_key(*id)).collect();
     assert_eq!(read, of_named.iter().collect::<Vec<_>>());
     world.assert_clean();
+}
+
+/// Linux takes the priority for the disk from this policy, too. The threads that delete inherit it.
+fn trash_is_emptied_with_idle_priority() {
+    let world = World::new();
+    let root = world.home().join("worktrees");
+    fs::create_dir_all(root.join(".trash-old/worktree/a")).unwrap();
+    let calls = calls(
+        &world,
+        "sched_setscheduler,unlinkat,clone3,clone",
+        &["__empty-trash", root.to_str().unwrap()],
+    );
+    assert!(calls[0].contains("SCHED_IDLE") && calls[0].contains("= 0"), "{calls:?}");
+    assert!(!root.join(".trash-old").exists());
 }
 
 fn capture_maps_no_object_and_starts_no_thread_to_read_an_index() {
