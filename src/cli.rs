@@ -1,6 +1,7 @@
 //! The command line: its global options and the list of commands.
 use clap::{ColorChoice, Parser, Subcommand};
 
+use crate::commands::add::AddArgs;
 use crate::commands::apply::ApplyArgs;
 use crate::commands::capture::CaptureArgs;
 use crate::commands::clean::CleanArgs;
@@ -15,7 +16,9 @@ use crate::commands::man::ManArgs;
 use crate::commands::output::OutputArgs;
 use crate::commands::path::PathArgs;
 use crate::commands::report::ReportArgs;
+use crate::commands::retry::RetryArgs;
 use crate::commands::run::RunArgs;
+use crate::commands::shard::ShardCommand;
 use crate::commands::spawn::SpawnArgs;
 use crate::commands::status::StatusArgs;
 use crate::commands::task::TaskArgs;
@@ -58,7 +61,7 @@ impl Cli {
     pub fn parse_run(words: &[String]) -> Option<RunArgs> {
         let program = "git-frites".to_owned();
         match Cli::try_parse_from([&program].into_iter().chain(words)).ok()?.command {
-            Command::Run(args) => Some(args),
+            Command::Run(args) => Some(*args),
             _ => None,
         }
     }
@@ -75,9 +78,12 @@ impl Cli {
     /// True if the command prints nothing but its bare answer.
     pub fn quiet(&self) -> bool {
         match &self.command {
-            Command::Spawn(a) => a.quiet,
+            Command::Spawn(a) => a.answer.quiet,
+            Command::Add(a) => a.answer.quiet,
+            Command::Retry(a) => a.answer.quiet,
             Command::Run(a) => a.quiet,
-            Command::Judge(a) => a.quiet,
+            Command::Judge(a) => a.show.quiet,
+            Command::Shard(command) => command.quiet(),
             Command::Capture(a) => a.quiet,
             Command::Apply(a) => a.quiet,
             Command::Clean(a) => a.quiet,
@@ -105,8 +111,12 @@ impl Cli {
 pub enum Command {
     /// Create candidates, each with a worktree and a branch; run a command in each if one is given
     Spawn(SpawnArgs),
+    /// Add candidates to a run: more attempts, a change that was made elsewhere, or a synthesis
+    Add(AddArgs),
+    /// Give a candidate another round in its worktree
+    Retry(RetryArgs),
     /// Spawn and judge in one step, and recommend a candidate
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Show what candidates changed
     Diff(DiffArgs),
     /// Store the current state of candidates as iterations, with a message if you like
@@ -114,6 +124,9 @@ pub enum Command {
     Capture(CaptureArgs),
     /// Run the project's own commands on each candidate, and recommend one
     Judge(JudgeArgs),
+    /// Judge a run, or make its attempts, in parts on several machines
+    #[command(subcommand)]
+    Shard(ShardCommand),
     /// Land a passing candidate: on a fresh branch, or by a merge
     Apply(ApplyArgs),
     /// Remove the worktrees and branches of runs; captures are kept

@@ -31,10 +31,14 @@ const VARIABLE: &str = "FRITES_COMPLETE";
 /// command line.
 pub fn answer(command: fn() -> Command) -> Option<ExitCode> {
     let here = std::env::current_dir().ok();
-    let completion = CompleteEnv::with_factory(|| with_hidden_options(command()))
-        .var(VARIABLE)
-        .bin("git-frites")
-        .completer("git-frites");
+    let completion = CompleteEnv::with_factory(|| {
+        let mut command = command();
+        command.build();
+        with_hidden_options(command)
+    })
+    .var(VARIABLE)
+    .bin("git-frites")
+    .completer("git-frites");
     match completion.try_complete(std::env::args_os(), here.as_deref()) {
         Ok(false) => None,
         Ok(true) => Some(ExitCode::SUCCESS),
@@ -55,10 +59,9 @@ pub fn registration(shell: &str) -> Option<Vec<u8>> {
 
 /// The command line with hidden options: the engine offers hidden arguments only if there is
 /// nothing else, for instance after a `-`. git does the same.
-fn with_hidden_options(mut command: Command) -> Command {
-    command.build();
+fn with_hidden_options(command: Command) -> Command {
     let hide = |arg: Arg| if arg.is_positional() { arg } else { arg.hide(true) };
-    command.mut_args(hide).mut_subcommands(|verb| verb.mut_args(hide))
+    command.mut_args(hide).mut_subcommands(with_hidden_options)
 }
 
 type Offers = Vec<CompletionCandidate>;

@@ -94,14 +94,15 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
     let work = |command: &dyn Fn(&Session) -> Result<u8>| work_in(session()?, command);
     let read_session = || ReadSession::open(ui.clone());
     match cli.command {
-        Command::Spawn(args) => {
-            work_in(args.session(ui)?, &|session| commands::spawn::run(session, &args))
-        }
+        Command::Spawn(args) => work(&|session| commands::spawn::run(session, &args)),
+        Command::Add(args) => work(&|session| commands::add::run(session, &args)),
+        Command::Retry(args) => work(&|session| commands::retry::run(session, &args)),
         Command::Run(args) => work(&|session| commands::run::run(session, &args, Cli::parse_run)),
         Command::Diff(args) => work(&|session| commands::diff::run(session, &args)),
         Command::Capture(args) => work(&|session| commands::capture::run(session, &args)),
-        Command::Judge(args) => {
-            work_in(args.session(ui)?, &|session| commands::judge::run(session, &args))
+        Command::Judge(args) => work(&|session| commands::judge::run(session, &args)),
+        Command::Shard(command) => {
+            work_in(command.session(ui)?, &|session| commands::shard::run(session, &command))
         }
         Command::Apply(args) => work(&|session| commands::apply::run(session, &args)),
         Command::Clean(args) => commands::clean::run(&session()?, &args),
@@ -132,8 +133,7 @@ fn refuse(e: &clap::Error) -> u8 {
         };
     }
     if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let help = Cli::command().render_help().to_string();
-        help.trim_end().lines().for_each(|line| ui.note(line));
+        e.render().to_string().trim_end().lines().for_each(|line| ui.note(line));
         return exit::USAGE;
     }
     let typed: Vec<String> =

@@ -1,4 +1,4 @@
-//! `spawn --add`: more candidates for a run that exists, also with changes that were made elsewhere.
+//! `add`: more candidates for a run that exists, also with changes that were made elsewhere.
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
@@ -24,10 +24,10 @@ fn added_candidates_start_at_the_runs_base_and_compete() {
     world.write("README", "later\n");
     world.commit("later");
     let before = world.belongings();
-    let answer = world.frites(["spawn", "--run", "1", "--add"]).expect(0);
+    let answer = world.frites(["add", "1"]).expect(0);
     assert_eq!(answer.out(), format!("1/c3\t{}\n", world.worktree("1/c3").display()));
-    world.frites(["spawn", "--run", "1", "--add", "-n", "2", "-q"]).expect(0);
-    world.frites(["spawn", "--run", "1", "--add", "-c", "mine", "-q"]).expect(0);
+    world.frites(["add", "1", "-n", "2", "-q"]).expect(0);
+    world.frites(["add", "1", "-c", "mine", "-q"]).expect(0);
     assert_eq!(world.belongings(), before);
     for name in ["c3", "c4", "c5", "mine"] {
         let worktree = world.worktree(&format!("1/{name}"));
@@ -69,7 +69,7 @@ fn change_that_was_made_elsewhere_competes() {
     let mail = world.run(&world.repo, "git", ["format-patch", "--stdout", "main..elsewhere~1"]);
     world.git(["switch", "-q", "main"]);
     let before = world.belongings();
-    let add = ["spawn", "--run", "1", "--add", "-q"];
+    let add = ["add", "1", "-q"];
     let patch = patch.to_str().unwrap();
     world.frites(add.iter().chain(&["-c", "patch", "--patch", patch])).expect(0);
     world.frites(add.iter().chain(&["-c", "commit", "--commit", "elsewhere"])).expect(0);
@@ -105,9 +105,9 @@ fn change_is_merged_onto_an_older_or_newer_base() {
     world.sh(&world.repo, "sed -i s/three/3/ src/lib.txt").expect(0);
     world.commit("moved");
     world.spawn(["-n", "1"]);
-    world.frites(["spawn", "--run", "1", "--add", "--commit", "elsewhere"]).expect(0);
+    world.frites(["add", "1", "--commit", "elsewhere"]).expect(0);
     let patch = world.home().join("p");
-    world.frites(["spawn", "--run", "1", "--add", "--patch", patch.to_str().unwrap()]).expect(0);
+    world.frites(["add", "1", "--patch", patch.to_str().unwrap()]).expect(0);
     for name in ["c2", "c3"] {
         let diff = world.frites(["diff", "--numstat", &format!("1/{name}")]).expect(0).out();
         assert_eq!(diff, "1\t0\tREADME\n", "{name}");
@@ -126,7 +126,7 @@ fn command_of_an_added_candidate_goes_on_from_the_change() {
     world.spawn(["--agent", "claude=2", "-p", "the task\n"]);
     world.git(["switch", "-q", "-c", "elsewhere"]);
     world.sh(&world.repo, "echo x > x && git add x && git commit -qm x").expect(0);
-    let add = ["spawn", "--run", "1", "--add", "--commit", "elsewhere"];
+    let add = ["add", "1", "--commit", "elsewhere"];
     world.frites(add.iter().chain(&["--agent", "claude"])).expect(0);
     let readme = |address: &str| world.git(["show", &format!("refs/frites/1/{address}:README")]);
     // The next number, and the run's prompt.
@@ -136,12 +136,12 @@ fn command_of_an_added_candidate_goes_on_from_the_change() {
     world.frites(add.iter().chain(&["-p", "another\n", "--", "sh", "-c", "cat > y"])).expect(0);
     assert_eq!(world.git(["show", "refs/frites/1/c1:y"]), "another");
     let odd = OsStr::from_bytes(b"printf %s \"$1\" > y # \xff");
-    let words = ["spawn", "--run", "1", "--add", "-c", "odd", "--", "sh", "-c"].map(OsStr::new);
+    let words = ["add", "1", "-c", "odd", "--", "sh", "-c"].map(OsStr::new);
     let words = words.into_iter().chain([odd, "sh".as_ref(), OsStr::from_bytes(b"\xff")]);
     world.frites(words).expect(0);
     let bytes = world.run(&world.repo, "git", ["cat-file", "-p", "refs/frites/1/odd:y"]);
     assert_eq!(bytes.stdout, b"\xff");
-    world.frites(["spawn", "--again", "1/c1", "--yes"]).expect(0);
+    world.frites(["retry", "1/c1", "--yes"]).expect(0);
     assert_eq!(world.git(["show", "refs/frites/1/c1:y"]), "another", "the same prompt again");
     world.assert_clean();
 }
@@ -155,7 +155,7 @@ fn interrupted_command_of_an_added_candidate_is_resumed_from_the_change() {
                   while :; do sleep 1; done; }; cat x > y";
     // The command's parent is its supervisor; the signal goes to git-frites, which started that.
     let script = script.replace("$PPID", "$(ps -o ppid= -p $PPID)");
-    let add = ["spawn", "--run", "1", "--add", "-c", "late", "--commit", "elsewhere", "--"];
+    let add = ["add", "1", "-c", "late", "--commit", "elsewhere", "--"];
     world.frites(add.iter().chain(&["sh", "-c", &script])).expect(130);
     let state = || {
         let json = world.frites(["status", "--json", "1/late"]).expect(0).json();
@@ -189,42 +189,41 @@ fn impossible_additions_are_refused_before_anything_is_made() {
     let state = || (world.belongings(), world.git(["for-each-ref"]), world.events().len());
     let before = state();
     let cases: [(&[&str], i32, &str); 15] = [
-        (&["--run", "9"], 128, "there is no run '9'"),
-        (&["--run", "1", "-c", "C2"], 2, "run 1 has a candidate 'c2' already"),
-        (&["--run", "1", "-c", "a", "A"], 2, "the same name on file systems"),
-        (&["--run", "1", "-c", "stray"], 128, "the branch 'frites/run/1/stray' has a name"),
-        (&["--run", "1", "-n", "63"], 128, "65 candidates are more than limits.candidates = 64"),
-        (&["--run", "1", "--patch", "absent"], 128, "could not read the patch 'absent'"),
-        (&["--run", "1", "--patch", bad], 1, "bad.patch' does not apply to the base of run 1"),
-        (&["--run", "1", "--patch", outside], 1, "does not apply to the base of run 1"),
-        (&["--run", "1", "--patch", "-"], 1, "the patch on standard input does not apply"),
-        (&["--run", "1", "--patch", "-", "-p", "-"], 2, "cannot both be standard input"),
-        (&["--run", "1", "--commit", "absent"], 128, "absent"),
-        (&["--run", "1", "--commit", "unrelated"], 128, "shares no history with the base"),
-        (&["--run", "1", "--commit", "behind"], 1, "'behind' changes nothing on the base of run 1"),
-        (&["--run", "1", "--", "no-such-program"], 128, "'no-such-program' is not on PATH"),
-        (&["--run", "1", "--agent", "claude"], 2, "needs a prompt"),
+        (&["9"], 128, "there is no run '9'"),
+        (&["1", "-c", "C2"], 2, "run 1 has a candidate 'c2' already"),
+        (&["1", "-c", "a", "A"], 2, "the same name on file systems"),
+        (&["1", "-c", "stray"], 128, "the branch 'frites/run/1/stray' has a name"),
+        (&["1", "-n", "63"], 128, "65 candidates are more than limits.candidates = 64"),
+        (&["1", "--patch", "absent"], 128, "could not read the patch 'absent'"),
+        (&["1", "--patch", bad], 1, "bad.patch' does not apply to the base of run 1"),
+        (&["1", "--patch", outside], 1, "does not apply to the base of run 1"),
+        (&["1", "--patch", "-"], 1, "the patch on standard input does not apply"),
+        (&["1", "--patch", "-", "-p", "-"], 2, "cannot both be standard input"),
+        (&["1", "--commit", "absent"], 128, "absent"),
+        (&["1", "--commit", "unrelated"], 128, "shares no history with the base"),
+        (&["1", "--commit", "behind"], 1, "'behind' changes nothing on the base of run 1"),
+        (&["1", "--", "no-such-program"], 128, "'no-such-program' is not on PATH"),
+        (&["1", "--agent", "claude"], 2, "needs a prompt"),
     ];
     for (args, code, words) in cases {
-        world.frites(["spawn", "--add"].iter().chain(args)).refuses(code, words);
+        world.frites(["add"].iter().chain(args)).refuses(code, words);
         assert_eq!(state(), before, "{args:?}");
     }
     world.write("src/lib.txt", "one\nmine\nthree\n");
     world.commit("mine");
     world.spawn(["-n", "1"]);
     world
-        .frites(["spawn", "--add", "--run", "2", "--commit", "conflict"])
+        .frites(["add", "2", "--commit", "conflict"])
         .refuses(1, "'conflict' conflicts with the base of run 2 in src/lib.txt");
     for args in [
-        &["--add"][..],
-        &["--run", "1", "--patch", "x"],
-        &["--run", "1", "--commit", "x"],
-        &["--run", "1", "--add", "--base", "HEAD"],
-        &["--run", "1", "--add", "--task", "x"],
-        &["--run", "1", "--add", "--synthesize"],
-        &["--run", "1", "--add", "--patch", "x", "--commit", "x"],
+        &[][..],
+        &["1", "--base", "HEAD"],
+        &["1", "--task", "x"],
+        &["1", "--synthesize", "--patch", "x"],
+        &["1", "--synthesize", "-c", "x"],
+        &["1", "--patch", "x", "--commit", "x"],
     ] {
-        world.frites(["spawn"].iter().chain(args)).expect(2);
+        world.frites(["add"].iter().chain(args)).expect(2);
     }
     assert_eq!(world.frites(["status", "-q"]).code, 2);
     world.assert_clean();

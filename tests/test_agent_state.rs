@@ -97,7 +97,7 @@ fn each_attempt_of_an_agent_has_a_state_directory_that_stays_with_the_run() {
     assert!(names.contains("seen") && !names.contains("history"), "{names}");
     // A later round goes on with it, and so does a person.
     set_agent(&world, "claude", r#"echo again >> "$CLAUDE_CONFIG_DIR/history""#);
-    let again = ["spawn", "--again", "1/claude-1", "--agent", "claude", "-p", "more"];
+    let again = ["retry", "1/claude-1", "--agent", "claude", "-p", "more"];
     world.frites(again).expect(0);
     let show = ["exec", "1/claude-1", "--", "sh", "-c", "cat $CLAUDE_CONFIG_DIR/history"];
     assert_eq!(world.frites(show).expect(0).out(), "kept\nagain\n");
@@ -249,7 +249,7 @@ fn no_link_of_an_attempt_leads_the_next_login_elsewhere() {
     in_home(&world, ".gemini/oauth_creds.json", r#"{"access_token":"old"}"#);
     let other = in_home(&world, "else/oauth_creds.json", "mine");
     attempt(&world, "gemini");
-    let again = ["spawn", "--again", "1/gemini-1", "--agent", "gemini", "-p", "more"];
+    let again = ["retry", "1/gemini-1", "--agent", "gemini", "-p", "more"];
     let said = world.frites(again).expect(4).stderr;
     let why = "failed (could not make the state directory of the agent 'gemini'";
     assert!(said.contains(why), "{said}");

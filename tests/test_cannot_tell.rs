@@ -147,9 +147,9 @@ fn one_of_which_the_bases_tests_cannot_tell_is_skipped() {
     assert_eq!(json["candidates"][0]["base_tests"]["results"][0]["outcome"], "cannot-tell");
     world.frites(["apply", "1/c1"]).refuses(1, "with the base's check.sh, so nothing is verified");
     // Nothing tells the attempt what to repair.
-    world
-        .frites(["spawn", "--again", "1/c1", "--repair", "--yes", "--", "true"])
-        .refuses(1, "1/c1 has nothing to repair: no command failed on it");
+    let retried = world.frites(["retry", "1/c1", "-p", "Repair it", "--", "cat"]).expect(0);
+    let why = "1/c1: the prompt tells of no failure: no command failed on it";
+    assert!(retried.stderr.contains(why), "{}", retried.stderr);
     world.frites(["judge", "--candidate", "c1"]).expect(3);
     world.assert_clean();
 }

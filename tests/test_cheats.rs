@@ -261,7 +261,7 @@ fn synthesis_that_passes_only_with_its_own_tests_does_not_win() {
     world.spawn(["-n", "2", "--", "sh", "-c", script]);
     world.frites(["judge", "-q"]).expect(0);
     let cheat = "echo 3 > value; echo true > check.sh";
-    world.frites(["spawn", "-q", "--synthesize", "--run", "1", "--", "sh", "-c", cheat]).expect(0);
+    world.frites(["add", "-q", "--synthesize", "1", "--", "sh", "-c", cheat]).expect(0);
     let answer = world.frites(["judge"]).expect(0);
     let out = answer.out();
     assert!(out.contains("*  1/c1"), "{out}");

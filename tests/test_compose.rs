@@ -117,7 +117,7 @@ fn exit_code_4_means_no_usable_candidate() {
         .expect(4);
     assert_eq!(failing.out(), "1\n", "the run is there to be looked at");
     assert!(failing.stderr.contains("no candidate is usable"), "{}", failing.stderr);
-    let add = ["spawn", "-q", "--run", "1", "--add", "-c", "more", "--", "false"];
+    let add = ["add", "-q", "1", "-c", "more", "--", "false"];
     let more = world.frites(add).expect(4);
     assert!(more.stderr.contains("no candidate of this round is usable"), "{}", more.stderr);
     world.frites(["spawn", "--", "true"]).expect(4);

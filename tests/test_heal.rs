@@ -116,7 +116,7 @@ fn killed_spawn_is_complete_or_gone() {
 fn killed_addition_is_complete_or_gone() {
     let world = with_a_winner();
     world.write("patch", "--- /dev/null\n+++ b/elsewhere\n@@ -0,0 +1 @@\n+x\n");
-    let add = ["spawn", "-q", "--run", "1", "--add", "-n", "3", "--patch", "patch"];
+    let add = ["add", "-q", "1", "-n", "3", "--patch", "patch"];
     let span = undisturbed(&world, &add);
     let count = || {
         let json = world.frites(["status", "--json", "1"]).expect(0).json();

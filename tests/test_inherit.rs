@@ -1,4 +1,4 @@
-//! Runs from candidates (`--from`), further rounds (`--again`), tasks, ports, and how deep runs may go.
+//! Runs from candidates (`--from`), further rounds (`retry`), tasks, ports, and how deep runs may go.
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
@@ -132,16 +132,14 @@ fn again_reruns_in_the_same_worktree_as_the_next_iteration() {
         .expect(0);
     // A person's edit in between is an iteration of its own.
     fs::write(world.worktree("1/c1").join("note"), "by hand\n").unwrap();
-    let again = world.frites(["spawn", "--again", "1/c1", "--yes", "-p", "second"]).expect(0);
+    let again = world.frites(["retry", "1/c1", "--yes", "-p", "second"]).expect(0);
     assert_eq!(again.out(), format!("1/c1\t{}\n", world.worktree("1/c1").display()));
-    assert_eq!(world.git(["show", "refs/frites/1/c1:log"]), "first\nsecond");
+    assert_eq!(world.git(["show", "refs/frites/1/c1:log"]), "first\nfirst\n\nsecond");
     assert_eq!(world.git(["show", "refs/frites/1/c1:note"]), "by hand");
     let json = world.frites(["status", "--json", "1/c1"]).expect(0).json();
     assert_eq!(json["runs"][0]["candidates"][0]["iteration"], 3);
     // Another command, which fails: its state is of the last round.
-    world
-        .frites(["spawn", "--again", "c1", "--", "sh", "-c", "echo more >> log; exit 3"])
-        .expect(4);
+    world.frites(["retry", "c1", "--", "sh", "-c", "echo more >> log; exit 3"]).expect(4);
     let json = world.frites(["status", "--json", "1/c1"]).expect(0).json();
     let candidate = &json["runs"][0]["candidates"][0];
     assert_eq!(
@@ -159,7 +157,7 @@ fn again_reruns_in_the_same_worktree_as_the_next_iteration() {
 fn interrupted_again_keeps_earlier_iterations() {
     let world = World::new();
     world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", "echo one > one"]).expect(0);
-    let again = ["spawn", "--again", "1/c1", "--", "sh", "-c", "echo two > two; sleep 500"];
+    let again = ["retry", "1/c1", "--", "sh", "-c", "echo two > two; sleep 500"];
     let child =
         world.command(&world.repo, "git-frites", again).stderr(Stdio::piped()).spawn().unwrap();
     poll(|| fs::read_to_string(world.worktree("1/c1/two")).is_ok_and(|text| text == "two\n"));
@@ -167,8 +165,7 @@ fn interrupted_again_keeps_earlier_iterations() {
         Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success()
     );
     let ended = answer(&child.wait_with_output().unwrap()).expect(130);
-    let hint =
-        "hint: the work so far is kept; continue with another `git frites spawn --again 1/c1 -- …`";
+    let hint = "hint: the work so far is kept; continue with another `git frites retry 1/c1 -- …`";
     assert!(ended.stderr.contains(hint), "{}", ended.stderr);
     // Resuming would begin afresh with the run's own command, so what was before is judged.
     let resumed = world.frites(["run", "--resume", "1", "--test", "true"]).expect(0);
@@ -179,9 +176,7 @@ fn interrupted_again_keeps_earlier_iterations() {
     );
     assert!(world.worktree("1/c1/one").exists() && !world.worktree("1/c1/two").exists());
     assert_eq!(world.git(["show", "refs/frites/1/c1~1:two"]), "two");
-    world
-        .frites(["spawn", "-q", "--again", "1/c1", "--", "sh", "-c", "echo three > three"])
-        .expect(0);
+    world.frites(["retry", "-q", "1/c1", "--", "sh", "-c", "echo three > three"]).expect(0);
     world
         .frites([
             "run",
@@ -199,20 +194,16 @@ fn interrupted_again_keeps_earlier_iterations() {
 fn again_without_a_worktree_or_a_command_is_refused() {
     let world = World::new();
     world.spawn(["-n", "2"]);
-    world.frites(["spawn", "--again", "1/c1"]).refuses(2, "1/c1 has no command to run again");
+    world.frites(["retry", "1/c1"]).refuses(2, "1/c1 has no command to run again");
     world
-        .frites(["spawn", "--again", "1", "--", "true"])
-        .refuses(2, "--again takes a candidate, and '1' is a run");
+        .frites(["retry", "1", "--", "true"])
+        .refuses(2, "retry takes a candidate, and '1' is a run");
+    world.frites(["retry", "1/c1", "-n", "2", "--", "true"]).refuses(2, "'-n'");
     world
-        .frites(["spawn", "--again", "1/c1", "-n", "2", "--", "true"])
-        .refuses(2, "cannot be used with");
-    world
-        .frites(["spawn", "--again", "1/c1", "--", "nosuchprogram"])
+        .frites(["retry", "1/c1", "--", "nosuchprogram"])
         .refuses(128, "'nosuchprogram' is not on PATH");
     world.frites(["clean", "1/c1"]).expect(0);
-    world
-        .frites(["spawn", "--again", "1/c1", "--", "true"])
-        .refuses(128, "1/c1 has no worktree any more");
+    world.frites(["retry", "1/c1", "--", "true"]).refuses(128, "1/c1 has no worktree any more");
 }
 
 #[test]
@@ -288,7 +279,7 @@ fn child_can_start_from_a_running_candidate() {
         "{}",
         answer.stderr
     );
-    world.frites(["spawn", "--again", "1/c1", "--", "true"]).refuses(128, "run 1 is still at work");
+    world.frites(["retry", "1/c1", "--", "true"]).refuses(128, "run 1 is still at work");
     fs::write(go, "").unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(fs::read_to_string(world.worktree("2/c1").join("f")).unwrap(), "half\n");
@@ -302,11 +293,11 @@ fn further_round_has_the_time_limit_of_the_first_unless_it_is_given_another() {
     world
         .frites(["spawn", "-n", "1", "--timeout", "3s", "--", "sh", "-c", "seq 9 > new"])
         .expect(0);
-    world.frites(["spawn", "--again", "1/c1", "--", "sleep", "500"]).expect(4);
+    world.frites(["retry", "1/c1", "--", "sleep", "500"]).expect(4);
     assert_eq!(world.first_candidate("1")["state"], "timed-out");
-    let longer = ["spawn", "--again", "1/c1", "--timeout", "1h", "--", "sleep", "4"];
+    let longer = ["retry", "1/c1", "--timeout", "1h", "--", "sleep", "4"];
     world.frites(longer).expect(0);
-    let add = ["spawn", "--add", "--run", "1", "-c", "more", "--timeout", "2s", "--", "touch", "x"];
+    let add = ["add", "1", "-c", "more", "--timeout", "2s", "--", "touch", "x"];
     world.frites(add).expect(0);
-    world.frites(["spawn", "--again", "1/more", "--", "sleep", "500"]).expect(4);
+    world.frites(["retry", "1/more", "--", "sleep", "500"]).expect(4);
 }

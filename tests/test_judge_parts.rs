@@ -350,9 +350,7 @@ fn missing_outcomes_that_cannot_win_are_not_needed() {
 fn candidate_of_a_judged_run_without_an_outcome_counts_as_missing() {
     let world = three_sizes("test -e new");
     world.frites(["judge", "-q"]).expect(0);
-    world
-        .frites(["spawn", "--synthesize", "--run", "1", "--", "sh", "-c", "seq 4 > new"])
-        .expect(0);
+    world.frites(["add", "--synthesize", "1", "--", "sh", "-c", "seq 4 > new"]).expect(0);
     let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
     assert_eq!(json["undecided"], json!(["synthesis-1"]));
     world.frites(["judge", "-q", "--candidate", "synthesis-1"]).expect(0);

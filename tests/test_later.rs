@@ -10,7 +10,8 @@ use crate::common::{Answer, World, answer, make_executable, poll, source, write}
 fn later(script: &str) -> (World, String) {
     let world = World::new();
     let url = with_remote(&world);
-    let words = ["spawn", "--later", "--remote", "origin", "--run", "fix", "-n", "3", "--"];
+    let words =
+        ["shard", "open", "--attempts", "--remote", "origin", "--run", "fix", "-n", "3", "--"];
     let made = world.frites(words.into_iter().chain(["sh", "-c", script])).expect(0);
     assert_eq!(made.out(), "fix/c1\nfix/c2\nfix/c3\n");
     (world, url)
@@ -18,11 +19,12 @@ fn later(script: &str) -> (World, String) {
 
 /// Makes one attempt on a node that has nothing.
 fn resume(world: &World, url: &str, name: &str) -> Answer {
-    world.frites_in(&node(world), ["spawn", "--resume", "fix", "-c", name, "--remote", url])
+    world.frites_in(&node(world), ["shard", "run", &format!("fix/{name}"), "--remote", url])
 }
 
 fn start(world: &World, url: &str, name: &str) -> Child {
-    let words = ["spawn", "--resume", "fix", "-c", name, "--remote", url];
+    let candidate = format!("fix/{name}");
+    let words = ["shard", "run", &candidate, "--remote", url];
     let mut command = world.command(&node(world), "git-frites", words);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -76,7 +78,7 @@ fn attempts_are_made_by_machines_that_have_nothing_and_judged_where_the_run_was_
     assert_eq!(resume(&world, &url, "c2").expect(0).out(), "fix/c2\tempty\tstored before\n");
     assert_eq!(refs(&world, &url), after);
     resume(&world, &url, "c4").refuses(128, "run fix has no candidate 'c4'");
-    let open = ["judge", "--open", "--remote", "origin", "--test", "test -e new", "fix"];
+    let open = ["shard", "open", "--remote", "origin", "--test", "test -e new", "fix"];
     let opened = world.frites(open).expect(0);
     assert_eq!(opened.out(), "2\n");
     let words = "not to be judged: fix/c2 (empty), fix/c3 (failed)";
@@ -87,9 +89,9 @@ fn attempts_are_made_by_machines_that_have_nothing_and_judged_where_the_run_was_
         all.iter().map(|candidate| candidate[key].clone()).collect()
     };
     assert_eq!(states("state"), ["succeeded", "empty", "failed"]);
-    let shard = ["judge", "--remote", &url, "--shard", "1/1", "fix"];
+    let shard = ["shard", "judge", "--remote", &url, "fix", "1/1"];
     world.frites_in(&node(&world), shard).expect(0);
-    let replay = ["judge", "--replay", "--remote", "origin", "-q", "fix"];
+    let replay = ["shard", "collect", "--remote", "origin", "-q", "fix"];
     assert_eq!(world.frites(replay).expect(0).out(), "fix/c1\n");
     world.frites(["apply", "--no-switch", "-m", "land", "fix"]).expect(0);
     assert_eq!(world.git(["show", "frites/apply/fix:new"]).lines().count(), 9);
@@ -100,19 +102,29 @@ fn attempts_are_made_by_machines_that_have_nothing_and_judged_where_the_run_was_
 fn command_line_that_makes_no_sense_is_refused_and_nothing_is_made() {
     let world = World::new();
     let url = with_remote(&world);
-    let words = ["spawn", "--later", "--remote", "origin", "-n", "2"];
+    let words = ["shard", "open", "--attempts", "--remote", "origin", "-n", "2"];
     world.frites(words).refuses(2, "there is no command to run later");
-    let nowhere = ["spawn", "--later", "--remote", "/nowhere/at.all", "--", "true"];
+    let nowhere = ["shard", "open", "--attempts", "--remote", "/nowhere/at.all", "--", "true"];
     world.frites(nowhere).refuses(128, "'/nowhere/at.all'");
-    world.frites(["spawn", "--remote", "origin", "--", "true"]).refuses(2, "--later");
-    world.frites(["spawn", "--later", "--timeout", "1m", "--", "true"]).refuses(2, "--timeout");
-    world.frites(["spawn", "--resume", "fix", "-c", "c1"]).refuses(2, "--remote");
+    world
+        .frites(["shard", "open", "--remote", "origin", "--", "true"])
+        .refuses(2, "describe a new run");
+    world.frites(["shard", "open", "--attempts", "1"]).refuses(2, "cannot be used with");
+    world
+        .frites(["shard", "open", "--attempts", "--test", "true"])
+        .refuses(2, "cannot be used with");
+    world
+        .frites(["shard", "open", "--attempts", "--timeout", "1m", "--", "true"])
+        .refuses(2, "--timeout");
+    world.frites(["shard", "run", "fix/c1"]).refuses(2, "--remote");
+    world.frites(["shard", "run", "fix", "--remote", "origin"]).refuses(2, "one candidate");
     resume(&world, &url, "c1").refuses(128, "there is no run 'fix'");
     assert_eq!(world.git(["for-each-ref", "refs/frites/"]), "");
     // Another clone has a run of that name.
     let clone = world.home().join("clone");
     world.git(["clone", "-q", &url, clone.to_str().unwrap()]);
-    let later = ["spawn", "--later", "--remote", "origin", "--run", "fix", "--", "touch", "new"];
+    let later =
+        ["shard", "open", "--attempts", "--remote", "origin", "--run", "fix", "--", "touch", "new"];
     world.frites(later).expect(0);
     let before = refs(&world, &url);
     world.frites_in(&clone, later).refuses(128, "'origin' did not take run fix");
@@ -121,7 +133,7 @@ fn command_line_that_makes_no_sense_is_refused_and_nothing_is_made() {
     assert_eq!(world.git_in(&clone, ["for-each-ref", "refs/frites/"]), "");
     // In a clone that has another run of that name, that one is not taken for it.
     world.frites_in(&clone, ["spawn", "-q", "--run", "fix"]).expect(0);
-    let words = ["spawn", "--resume", "fix", "-c", "c1", "--remote", "origin"];
+    let words = ["shard", "run", "fix/c1", "--remote", "origin"];
     world.frites_in(&clone, words).refuses(128, "is not the run of that name here");
 }
 
@@ -164,7 +176,7 @@ fn of_two_machines_on_one_candidate_the_first_stays_and_the_second_is_kept() {
     assert_eq!(world.git_in(there, ["show", "refs/frites/fix/c1:new"]), "0");
     assert_eq!(world.git_in(there, ["rev-parse", "refs/frites/fix/c1^1"]), tip);
     assert_eq!(world.git_in(there, ["show", "refs/frites/fix/c1^2:new"]), "1");
-    let open = ["judge", "--open", "--remote", "origin", "--test", "test -e new", "fix"];
+    let open = ["shard", "open", "--remote", "origin", "--test", "test -e new", "fix"];
     assert_eq!(world.frites(open).expect(0).out(), "2\n");
 }
 
@@ -179,7 +191,7 @@ fn interrupted_attempt_is_stored_as_such_and_started_again_from_the_base() {
     world.sh(&world.repo, &format!("kill -TERM {}", first.id())).expect(0);
     answer(&first.wait_with_output().unwrap()).expect(143);
     assert!(show(&world, &url, "c1").contains("Frites-State: cancelled"));
-    let open = ["judge", "--open", "--remote", "origin", "--test", "true", "fix"];
+    let open = ["shard", "open", "--remote", "origin", "--test", "true", "fix"];
     world.frites(open).expect(4);
     write(&world.home().join("go"), "");
     assert_eq!(resume(&world, &url, "c1").expect(0).out(), "fix/c1\tsucceeded\n");
@@ -198,9 +210,19 @@ fn machine_that_lacks_a_program_stores_nothing() {
     let (world, url) = later("test -e \"$HOME/tool\" || exec no-such-tool; touch new");
     resume(&world, &url, "c1").refuses(128, "fix/c1: failed (exit 127)");
     assert_eq!(names(&refs(&world, &url)), ["@record"]);
-    let words = ["spawn", "--later", "--remote", "origin", "--run", "other", "--", "no-such-tool"];
+    let words = [
+        "shard",
+        "open",
+        "--attempts",
+        "--remote",
+        "origin",
+        "--run",
+        "other",
+        "--",
+        "no-such-tool",
+    ];
     world.frites(words).expect(0);
-    let words = ["spawn", "--resume", "other", "-c", "c1", "--remote", &url];
+    let words = ["shard", "run", "other/c1", "--remote", &url];
     world.frites_in(&node(&world), words).refuses(128, "'no-such-tool' is not on PATH");
     write(&world.home().join("tool"), "");
     assert_eq!(resume(&world, &url, "c1").expect(0).out(), "fix/c1\tsucceeded\n");
@@ -212,7 +234,7 @@ fn capture_that_the_record_does_not_list_is_named_and_not_judged() {
     resume(&world, &url, "c1").expect(0);
     let there = Path::new(&url);
     world.git_in(there, ["update-ref", "refs/frites/fix/planted", "refs/frites/fix/c1"]);
-    let open = ["judge", "--open", "--remote", "origin", "--test", "true", "fix"];
+    let open = ["shard", "open", "--remote", "origin", "--test", "true", "fix"];
     let opened = world.frites(open).expect(0);
     assert_eq!(opened.out(), "2\n");
     let words = "'origin' has a capture fix/planted, which the record of the run does not list";
@@ -227,7 +249,8 @@ fn clones_make_attempts_too_and_the_rest_can_be_made_where_the_run_was_made() {
     let clone = world.home().join("clone");
     world.git(["clone", "-q", &url, clone.to_str().unwrap()]);
     let by_name = |dir: &Path, name: &str| {
-        let words = ["spawn", "--resume", "fix", "-c", name, "--remote", "origin"];
+        let candidate = format!("fix/{name}");
+        let words = ["shard", "run", &candidate, "--remote", "origin"];
         world.frites_in(dir, words).expect(0).out()
     };
     assert_eq!(by_name(&clone, "c1"), "fix/c1\tsucceeded\n");
@@ -255,13 +278,13 @@ fn hook_of_the_manual_lets_each_user_move_nothing_but_what_is_theirs() {
     resume(&world, &url, "c1").refuses(128, "did not take the capture of fix/c1");
     world.set_env("REMOTE_USER", "attempt");
     resume(&world, &url, "c1").expect(0);
-    let open = ["judge", "--open", "--remote", "origin", "--test", "test -e new", "fix"];
+    let open = ["shard", "open", "--remote", "origin", "--test", "test -e new", "fix"];
     world.frites(open).refuses(128, "did not take run fix");
     world.set_env("REMOTE_USER", "owner");
     world.frites(open).expect(0);
     let judge = |world: &World, name: &str| {
         let part = format!("fix/{name}");
-        world.frites_in(&node(world), ["judge", "--remote", &url, "--candidate", &part])
+        world.frites_in(&node(world), ["shard", "judge", "--remote", &url, &part])
     };
     world.set_env("REMOTE_USER", "attempt");
     judge(&world, "c1").refuses(128, "did not take the outcome of fix/c1");

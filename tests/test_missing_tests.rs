@@ -53,9 +53,9 @@ fn report_with_fewer_tests_than_the_base_leaves_the_place_to_another_candidate()
 fn parts_are_compared_where_the_verdict_is_decided() {
     let world = World::new();
     world.attempts(&["echo fewer >> src/lib.txt"]);
-    world.frites(["judge", "--open", "--test", TEST]).expect(0);
-    world.frites(["judge", "--candidate", "c1"]).expect(0);
-    world.frites(["judge", "--candidate", "@base"]).expect(0);
+    world.frites(["shard", "open", "--test", TEST]).expect(0);
+    world.frites(["shard", "judge", "1/c1"]).expect(0);
+    world.frites(["shard", "judge", "1/@base"]).expect(0);
     let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
     assert_eq!(json["decision"], "missing-tests");
     world.assert_clean();

@@ -1,10 +1,10 @@
-//! Rounds of repair: `run --rounds`, and `spawn --again --repair`.
+//! Rounds of repair: `run --rounds`, and `retry`.
 use std::fs;
 use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::common::{World, answer, in_the_open_world, poll};
+use crate::common::{Answer, World, answer, in_the_open_world, poll};
 
 /// The test of these runs: each word of `wanted` has to be in `work`. It prints as pytest does.
 const TEST: &str = "bad=0; for word in $(cat wanted); do grep -q $word work || { bad=$((bad+1)); echo \"FAILED t.py::$word - missing\"; }; done; \
@@ -224,13 +224,13 @@ fn prompt_of_a_round_has_the_log_also_after_one_that_changed_nothing() {
     answer.expect(1);
     let told = "echo \"$prompt\" >told";
     let command = agent("true", told);
-    world.frites(["spawn", "--again", "1/c1", "--repair", "--", "sh", "-c", &command]).expect(0);
+    world.frites(["retry", "1/c1", "--", "sh", "-c", &command]).expect(0);
     let told = fs::read_to_string(world.worktree("1/c1").join("told")).unwrap();
     assert!(told.contains("The end of its output:\n\n    FAILED t.py::"), "{told}");
     let rounds: Vec<_> = world.events().into_iter().filter(|e| e["event"] == "round").collect();
     assert_eq!(rounds.len(), 2, "one by `--rounds`, and one by hand");
     assert_eq!(rounds[1]["command"], json!(["sh", "-c", command]));
-    let idle = world.frites(["spawn", "--again", "1/c1", "--", "true"]).expect(0);
+    let idle = world.frites(["retry", "1/c1", "--", "true"]).expect(0);
     assert!(idle.stderr.contains("; this round changed nothing\n"), "{}", idle.stderr);
     world.assert_clean();
 }
@@ -295,31 +295,45 @@ fn repair_by_hand_takes_the_last_verdict_and_more_words() {
     let world = world();
     let agent = agent("echo one >> work", "echo two three >> work; echo \"$prompt\" > told");
     world.frites(["spawn", "-n", "1", "-p", "Do it", "--", "sh", "-c", &agent]).expect(0);
-    let again = ["spawn", "--again", "1/c1", "--repair", "-p", "Mind the order"];
-    world.frites(again).refuses(1, "run 1 is not judged yet");
+    let again = ["retry", "1/c1", "-p", "Mind the order"];
     world.frites(["judge", "--test", TEST]).expect(1);
     world.frites(again).expect(0);
-    let told = fs::read_to_string(world.worktree("1/c1").join("told")).unwrap();
-    assert!(told.contains("Do it\n\n---\n") && told.ends_with("Mind the order\n"), "{told}");
-    world.frites(again).refuses(1, "1/c1 has changed since it was judged");
+    let told = || fs::read_to_string(world.repo.join(".frites/runs/1/c1/prompt.md")).unwrap();
+    assert!(told().contains("Do it\n\n---\n") && told().ends_with("Mind the order\n"));
+    // Nothing is known of this state, and later that it passed: the words are all that is new.
+    let why = |answer: Answer| answer.expect(0).stderr.lines().next().unwrap().to_owned();
+    let nothing = "1/c1: the prompt tells of no failure: ";
+    assert_eq!(why(world.frites(again)), format!("{nothing}it has changed since it was judged"));
+    assert_eq!(told(), "Do it\n\nMind the order");
     world.frites(["judge", "--test", TEST]).expect(0);
-    let passed = world.frites(again).refuses(1, "1/c1 has nothing to repair: it passed");
-    assert!(passed.stderr.contains("hint: land it with `git frites apply 1/c1`"), "{passed:?}");
-    world.frites(["spawn", "--repair", "-n", "1"]).refuses(2, "another round");
+    assert_eq!(why(world.frites(again)), format!("{nothing}it passed"));
     world.assert_clean();
 }
 
 #[test]
 fn repair_of_an_attempt_that_did_not_end_well_leads_to_a_round_as_it_is() {
     let world = world();
-    let words = ["run", "-n", "1", "--test", TEST, "--", "sh", "-c", "echo one >> work; exit 3"];
+    let words = [
+        "run",
+        "-n",
+        "1",
+        "-p",
+        "Do it",
+        "--test",
+        TEST,
+        "--",
+        "sh",
+        "-c",
+        "echo one >> work; exit 3",
+    ];
     world.frites(words).expect(4);
-    let why = "1/c1 was not judged, so there is nothing to repair: its own command failed";
-    let answer = world.frites(["spawn", "--again", "1/c1", "--repair"]).refuses(1, why);
-    let hint = "hint: another round as it is: `git frites spawn --again 1/c1`";
-    assert!(answer.stderr.lines().any(|line| line == hint), "{}", answer.stderr);
+    let why =
+        "1/c1: the prompt tells of no failure: it was not judged, because its own command failed";
+    let answer = world.frites(["retry", "1/c1"]);
+    assert!(answer.stderr.lines().any(|line| line == why), "{}", answer.stderr);
+    answer.refuses(2, "the same command needs --yes");
     world.frites(["clean", "1"]).expect(0);
-    let again = world.frites(["spawn", "--again", "1/c1", "--repair"]);
+    let again = world.frites(["retry", "1/c1"]);
     let gone = again.refuses(128, "1/c1 has no worktree any more");
     let hint = "hint: start from what it was: `git frites spawn --from 1/c1`";
     assert!(gone.stderr.lines().any(|line| line == hint), "{}", gone.stderr);
@@ -354,10 +368,10 @@ fn interrupted_round(signal: &str) -> World {
 fn interrupted_round_is_taken_back_when_the_run_is_resumed() {
     for signal in ["-INT", "-TERM", "-KILL"] {
         let world = interrupted_round(signal);
-        let repair = world.frites(["spawn", "--again", "1/c1", "--repair"]);
-        let repair = repair.refuses(1, "its own command was interrupted");
+        let retry = world.frites(["retry", "1/c1"]).refuses(2, "the same command needs --yes");
+        let why = "its own command was interrupted; `git frites run --resume 1` ";
+        assert!(retry.stderr.contains(why), "{}", retry.stderr);
         let hint = "hint: continue with `git frites run --resume 1`";
-        assert!(repair.stderr.lines().any(|line| line == hint), "{}", repair.stderr);
         // A judging in between knows of no usable candidate, and changes nothing of that.
         let none = world.frites(["judge", "1", "--test", TEST]).expect(4);
         assert!(none.stderr.contains(hint), "{}", none.stderr);
@@ -386,12 +400,12 @@ fn interrupted_round_is_taken_back_when_the_run_is_resumed() {
 fn another_round_of_the_same_command_is_said_and_wants_a_yes() {
     let world = world();
     world.frites(["spawn", "-n", "1", "--", "sh", "-c", "echo one >> work"]).expect(0);
-    let answer = world.frites(["spawn", "--again", "1/c1"]);
+    let answer = world.frites(["retry", "1/c1"]);
     let said = "1/c1 runs this again: sh -c 'echo one >> work'";
     assert!(answer.stderr.lines().any(|line| line == said), "{}", answer.stderr);
-    answer.refuses(2, "--again without a command needs --yes");
+    answer.refuses(2, "the same command needs --yes");
     assert_eq!(world.git(["show", "refs/frites/1/c1:work"]), "\none");
-    world.frites(["spawn", "--again", "1/c1", "--yes"]).expect(0);
+    world.frites(["retry", "1/c1", "--yes"]).expect(0);
     assert_eq!(world.git(["show", "refs/frites/1/c1:work"]), "\none\none");
     world.assert_clean();
 }

@@ -38,12 +38,12 @@ fn report_is_a_file_beside_the_records_and_changes_nothing_of_the_users() {
 fn each_candidate_is_shown_with_its_own_command() {
     let world = World::new();
     let add = |name: &str, command: &[&str]| {
-        world.frites([&["spawn", "--add", "--run", "1", "-c", name], command].concat()).expect(0);
+        world.frites([&["add", "1", "-c", name], command].concat()).expect(0);
     };
     world.frites(["spawn", "-c", "first", "--", "sh", "-c", "echo of-the-run > x"]).expect(0);
     add("own", &["--", "sh", "-c", "echo of-its-own > x"]);
     add("open", &[]);
-    world.frites(["spawn", "--again", "1/open", "--", "sh", "-c", "echo later > x"]).expect(0);
+    world.frites(["retry", "1/open", "--", "sh", "-c", "echo later > x"]).expect(0);
     let page = page(&world, &["1"]);
     assert_eq!(page.matches("by sh -c 'echo of-the-run &gt; x'").count(), 1, "{page}");
     assert_eq!(page.matches("by sh -c 'echo of-its-own &gt; x'").count(), 1, "{page}");

@@ -278,12 +278,12 @@ fn worktree_is_locked_while_a_command_runs_in_it() {
     // A lock of the user stays.
     let path = world.worktree("1/c1");
     world.git(["worktree", "lock", "--reason", "mine", path.to_str().unwrap()]);
-    world.frites(["spawn", "--again", "1/c1", "--", "sh", "-c", "echo again > again"]).expect(0);
+    world.frites(["retry", "1/c1", "--", "sh", "-c", "echo again > again"]).expect(0);
     assert_eq!(fs::read_to_string(&lock).unwrap(), "mine\n");
     world.git(["worktree", "unlock", path.to_str().unwrap()]);
     // That of a killed process goes with the next command.
     let wait = "touch \"$HOME/started\"; exec sleep 600";
-    let words = ["spawn", "--again", "1/c1", "--", "sh", "-c", wait];
+    let words = ["retry", "1/c1", "--", "sh", "-c", wait];
     let mut command = world.command(&world.repo, "git-frites", words);
     let mut running = command
         .stdout(std::process::Stdio::null())

@@ -238,7 +238,7 @@ fn judged_in_part(checker: &mut Checker) {
     checker.answer("judge-candidate", 0, part);
     checker.answer("judge", 3, world.frites(["judge", "--json", "--replay"]));
     checker.answer("status", 0, world.frites(["status", "--json"]));
-    world.frites(["spawn", "--later", "-n", "1", "--", "true"]).expect(0);
+    world.frites(["shard", "open", "--attempts", "-n", "1", "--", "true"]).expect(0);
     checker.answer("judge", 4, world.frites(["judge", "--json"]));
 }
 
@@ -308,8 +308,8 @@ fn spawned_and_judged(checker: &mut Checker, world: &World) {
     world.git(["branch", "elsewhere", "refs/frites/1/good"]);
     checker.answer("task", 0, frites(&["task", "--json", "first", "T-0"]));
     checker.answer("task", 0, frites(&["task", "--json", "first/c1", "T-2"]));
-    let add = ["spawn", "--add", "--json", "--run", "first", "--commit", "elsewhere"];
-    checker.answer("spawn", 0, frites(&add));
+    let add = ["add", "--json", "first", "--commit", "elsewhere"];
+    checker.answer("add", 0, frites(&add));
     checker.answer("judge", 0, frites(&["judge", "--json", "--replay"]));
     // Signalled, timed out, not startable.
     checker.answer("judge", 1, frites(&["judge", "--json", "--test", "kill -9 $$"]));
@@ -444,10 +444,10 @@ fn spawned_again_and_failed(checker: &mut Checker, world: &World) {
     checker.answer(
         "spawn",
         0,
-        frites(&["spawn", "--json", "--again", "2/c1", "--", "sh", "-c", "echo more >> README"]),
+        frites(&["retry", "--json", "2/c1", "--", "sh", "-c", "echo more >> README"]),
     );
     frites(&["task", "2/c1", "T-9"]).expect(0);
-    frites(&["spawn", "--again", "2/c1", "--", "true"]).expect(0);
+    frites(&["retry", "2/c1", "--", "true"]).expect(0);
     checker.answer("status", 0, frites(&["status", "--json"]));
     for args in [&["config", "--json"][..], &["config", "--json", "oracle.detect"]] {
         checker.answer("config", 0, frites(args));

@@ -42,7 +42,7 @@ fn file_of_a_command_that_no_worktree_will_have_is_warned_of() {
         let told = spawn(word, 4);
         assert!(told.contains(warning), "{told}");
     }
-    let add = ["spawn", "--add", "--run", "1", "-c", "more", "--", "sh", "agent.sh"];
+    let add = ["add", "1", "-c", "more", "--", "sh", "agent.sh"];
     let told = world.frites(add).expect(4).stderr;
     assert!(told.contains(warning), "{told}");
     let whole = world.repo.join("agent.sh");

@@ -1,4 +1,4 @@
-//! A run that is judged in parts on the terms of `judge --open`, by machines that share nothing but a
+//! A run that is judged in parts on the terms of `shard open`, by machines that share nothing but a
 //! repository to push to.
 use std::fs;
 use std::path::Path;
@@ -13,29 +13,30 @@ fn run_is_opened_judged_in_shares_by_nodes_that_have_nothing_and_decided() {
     // The base is a part, too.
     assert_eq!(open(&world).out(), "4\n");
     assert_eq!(refs(&world, &url), "@record @terms c1 c2 c3");
-    let pending = on_node(&world, &url, &["--pending", "1"]).expect(0).out();
+    let pending = on_node(&world, &url, &["list", "1"]).expect(0).out();
     assert_eq!(pending, "1/c1\n1/c2\n1/c3\n1/@base\n");
     let undecided = replay(&world, &[]).expect(3);
     assert!(undecided.stderr.contains("missing: 1/c1 1/c2 1/c3 1/@base\n"), "{}", undecided.stderr);
     // The configuration of a node does not matter.
     world.git_in(&world.home(), ["config", "--global", "frites.oracle.test", "false"]);
-    let first = on_node(&world, &url, &["--shard", "1/2", "1"]).expect(0);
+    let first = on_node(&world, &url, &["judge", "1", "1/2"]).expect(0);
     assert_eq!(first.out(), "1/c1\ttest: exit 1\n1/c3\tpassed\n");
-    let pending = world.frites(["judge", "--pending", "--remote", "origin", "1"]).expect(0).out();
+    let pending = world.frites(["shard", "list", "--remote", "origin", "1"]).expect(0).out();
     assert_eq!(pending, "1/c2\n1/@base\n");
     // Repeated, as an engine does, it only says so.
-    let again = on_node(&world, &url, &["--shard", "1/2", "1"]).expect(0);
+    let again = on_node(&world, &url, &["judge", "1", "1/2"]).expect(0);
     assert_eq!(again.out(), "1/c1\ttest: exit 1\tstored before\n1/c3\tpassed\tstored before\n");
     world.git_in(&world.home(), ["config", "--global", "--unset", "frites.oracle.test"]);
     let undecided = replay(&world, &[]).expect(3);
     assert!(undecided.out().contains("c2 has no outcome yet and could still win"));
     // The other share by the names of its parts.
-    on_node(&world, &url, &["--candidate", "1/c2", "--candidate", "1/@base"]).expect(0);
+    on_node(&world, &url, &["judge", "1/c2"]).expect(0);
+    on_node(&world, &url, &["judge", "1/@base"]).expect(0);
     assert_eq!(
         refs(&world, &url),
         "@record @results/@base @results/c1 @results/c2 @results/c3 @terms c1 c2 c3"
     );
-    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), "");
+    assert_eq!(on_node(&world, &url, &["list", "1"]).expect(0).out(), "");
     let there = replay(&world, &["--json"]).expect(0).json();
     let whole = world.frites(["judge", "--json", "--no-cache"]).expect(0).json();
     for key in ["decision", "recommended", "rationale", "ranking", "passed", "failed", "oracle"] {
@@ -47,9 +48,7 @@ fn run_is_opened_judged_in_shares_by_nodes_that_have_nothing_and_decided() {
     );
     // The whole judging began a round: nothing of before counts.
     replay(&world, &[]).expect(0);
-    world
-        .frites(["judge", "--pending", "1"])
-        .refuses(128, "run 1 was not opened for judging in parts");
+    world.frites(["shard", "list", "1"]).refuses(128, "run 1 was not opened for judging in parts");
     world.frites(["apply", "--no-switch", "-m", "land"]).expect(0);
     world.assert_clean();
 }
@@ -58,9 +57,11 @@ fn run_is_opened_judged_in_shares_by_nodes_that_have_nothing_and_decided() {
 fn command_line_that_would_judge_nothing_or_too_much_is_refused() {
     let (world, url) = three_sizes("test -e new");
     open(&world);
-    on_node(&world, &url, &["1"]).refuses(2, "--candidate");
-    world.frites(["judge", "--json", "--candidate", "1/c1"]).refuses(2, "not as JSON");
-    let many = ["judge", "--shard", "1/1", "-j", "65", "1"];
+    on_node(&world, &url, &["judge", "1"]).refuses(2, "which parts are to be judged?");
+    on_node(&world, &url, &["judge", "1/c1", "1/2"]).refuses(2, "is one part");
+    world.frites(["judge", "--candidate", "1/c1"]).refuses(2, "not the name of a candidate");
+    world.frites(["judge", "--candidate", "c1"]).refuses(128, "was opened for judging in parts");
+    let many = ["shard", "judge", "-j", "65", "1", "1/1"];
     world.frites(many).refuses(128, "65 commands at once are more than limits.jobs = 64");
     assert_eq!(refs(&world, &url), "@record @terms c1 c2 c3");
     assert_eq!(world.git(["for-each-ref", "refs/frites/1/@results/"]), "");
@@ -70,8 +71,8 @@ fn command_line_that_would_judge_nothing_or_too_much_is_refused() {
 fn changed_configuration_is_accepted_by_the_commands_that_refuse_it() {
     let (mut world, _url) = three_sizes("test -e new");
     world.set_env("FRITES_SPAWN_GUARD", "off");
-    let open = ["judge", "--open", "--remote", "origin", "1"];
-    for words in [&open[..], &["judge", "--shard", "1/1", "1"]] {
+    let open = ["shard", "open", "--remote", "origin", "1"];
+    for words in [&open[..], &["shard", "judge", "1", "1/1"]] {
         let plant = "echo 1 > new; git config frites.spawn.jobs 2";
         world.frites(["spawn", "-n", "1", "--", "sh", "-c", plant]).expect(0);
         world.frites(words).refuses(128, "config 'frites.spawn.jobs'");
@@ -86,16 +87,16 @@ fn changed_configuration_is_accepted_by_the_commands_that_refuse_it() {
 fn share_is_what_the_variables_of_an_engine_say() {
     let (mut world, url) = three_sizes("true");
     open(&world);
-    on_node(&world, &url, &["--shard", "auto", "1"]).refuses(2, "no variable of an engine says");
+    on_node(&world, &url, &["judge", "1", "auto"]).refuses(2, "no variable of an engine says");
     world.set_env("JOB_COMPLETION_INDEX", "3");
-    let out = on_node(&world, &url, &["--shard", "auto/4", "1"]).expect(0).out();
+    let out = on_node(&world, &url, &["judge", "1", "auto/4"]).expect(0).out();
     assert_eq!(out, "1/@base\tpassed\n");
     world.set_env("CI_NODE_INDEX", "2");
     world.set_env("CI_NODE_TOTAL", "4");
-    assert_eq!(on_node(&world, &url, &["--shard", "auto", "1"]).expect(0).out(), "1/c2\tpassed\n");
+    assert_eq!(on_node(&world, &url, &["judge", "1", "auto"]).expect(0).out(), "1/c2\tpassed\n");
     // More tasks than parts: nothing to do, and all is well.
-    assert_eq!(on_node(&world, &url, &["--shard", "5/5", "1"]).expect(0).out(), "");
-    on_node(&world, &url, &["--shard", "6/5", "1"]).refuses(2, "a share is K/N");
+    assert_eq!(on_node(&world, &url, &["judge", "1", "5/5"]).expect(0).out(), "");
+    on_node(&world, &url, &["judge", "1", "6/5"]).refuses(2, "a share is K/N");
 }
 
 #[test]
@@ -103,11 +104,11 @@ fn equal_trees_are_one_part_and_share_its_outcome() {
     let world = World::new();
     let url = with_remote(&world);
     world.attempts(&["seq 3 > new", "seq 3 > new", "seq 5 > new"]);
-    let open = ["judge", "--open", "--remote", "origin", "--test", "! grep -qx 5 new", "1"];
+    let open = ["shard", "open", "--remote", "origin", "--test", "! grep -qx 5 new", "1"];
     assert_eq!(world.frites(open).expect(0).out(), "3\n");
-    on_node(&world, &url, &["--candidate", "1/c2"]).refuses(128, "1/c2 has the tree of 1/c1");
-    on_node(&world, &url, &["--candidate", "1/c9"]).refuses(128, "1/c9 is no part");
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    on_node(&world, &url, &["judge", "1/c2"]).refuses(128, "1/c2 has the tree of 1/c1");
+    on_node(&world, &url, &["judge", "1/c9"]).refuses(128, "1/c9 is no part");
+    on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
     let json = replay(&world, &["--json"]).expect(0).json();
     assert_eq!(
         (&json["recommended"], &json["passed"]),
@@ -128,14 +129,14 @@ fn node_that_cannot_judge_stores_nothing_and_says_why() {
     world.write(".env", "here\n");
     world.attempts(&["seq 9 > new"]);
     open(&world);
-    let refused = on_node(&world, &url, &["--shard", "1/1", "1"]);
+    let refused = on_node(&world, &url, &["judge", "1", "1/1"]);
     refused
         .refuses(128, "the seeds here are not those that run 1 was opened with: '.env' is missing");
     // A clone whose configuration names no seed, but that has the file.
     let clone = world.home().join("clone");
     world.git(["clone", "-q", &url, clone.to_str().unwrap()]);
     fs::remove_file(clone.join(".frites.toml")).unwrap();
-    let there = ["judge", "--remote", "origin", "--shard", "1/1", "1"];
+    let there = ["shard", "judge", "--remote", "origin", "1", "1/1"];
     world.frites_in(&clone, there).refuses(128, "'.env' is missing");
     write(&clone.join(".env"), "there\n");
     world.frites_in(&clone, there).refuses(128, "their contents differ");
@@ -146,16 +147,16 @@ fn node_that_cannot_judge_stores_nothing_and_says_why() {
     replay(&world, &[]).expect(0);
     // A program that is not installed.
     world
-        .frites(["judge", "--open", "--remote", "origin", "--test", "no-such-program", "1"])
+        .frites(["shard", "open", "--remote", "origin", "--test", "no-such-program", "1"])
         .expect(0);
-    on_node(&world, &url, &["--shard", "1/1", "1"]).refuses(128, "the test command cannot run");
+    on_node(&world, &url, &["judge", "1", "1/1"]).refuses(128, "the test command cannot run");
     // Nor can a node judge on terms of its own.
-    let own = on_node(&world, &url, &["--shard", "1/1", "--test", "true", "1"]);
-    own.refuses(128, "run 1 was opened on other terms than these options name");
-    on_node(&world, &url, &["--shard", "1/1", "2"]).refuses(128, "there is no run '2'");
-    on_node(&world, "/nowhere/at.all", &["--shard", "1/1", "1"]).refuses(128, "'/nowhere/at.all'");
+    let own = on_node(&world, &url, &["judge", "1", "1/1", "--test", "true"]);
+    own.refuses(2, "unexpected argument '--test'");
+    on_node(&world, &url, &["judge", "2", "1/1"]).refuses(128, "there is no run '2'");
+    on_node(&world, "/nowhere/at.all", &["judge", "1", "1/1"]).refuses(128, "'/nowhere/at.all'");
     world
-        .frites_in(&node(&world), ["judge", "--remote", "origin", "--shard", "1/1", "1"])
+        .frites_in(&node(&world), ["shard", "judge", "--remote", "origin", "1", "1/1"])
         .refuses(128, "'origin' is no URL");
 }
 
@@ -163,27 +164,27 @@ fn node_that_cannot_judge_stores_nothing_and_says_why() {
 fn opening_again_on_the_same_terms_keeps_outcomes_and_on_others_it_does_not() {
     let (world, url) = three_sizes("test -e new");
     open(&world);
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
     // A candidate that changed is to be judged again; the others are not.
     world.sh(&world.worktree("1/c2"), "seq 4 > new").expect(0);
     open(&world);
-    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), "1/c2\n");
+    assert_eq!(on_node(&world, &url, &["list", "1"]).expect(0).out(), "1/c2\n");
     let stale = replay(&world, &[]).expect(3);
     assert!(
         stale.stderr.contains("1/c2: the outcome of judging it by itself is not used"),
         "{}",
         stale.stderr
     );
-    on_node(&world, &url, &["--shard", "2/4", "1"]).expect(0);
+    on_node(&world, &url, &["judge", "1", "2/4"]).expect(0);
     assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c2\n");
-    world.frites(["judge", "--open", "--remote", "origin", "--retries", "1", "1"]).expect(0);
+    world.frites(["shard", "open", "--remote", "origin", "--retries", "1", "1"]).expect(0);
     let all = "1/c1\n1/c2\n1/c3\n1/@base\n";
-    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), all);
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    assert_eq!(on_node(&world, &url, &["list", "1"]).expect(0).out(), all);
+    on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
     world
-        .frites(["judge", "--open", "--remote", "origin", "--retries", "1", "--no-cache", "1"])
+        .frites(["shard", "open", "--remote", "origin", "--retries", "1", "--no-cache", "1"])
         .expect(0);
-    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), all);
+    assert_eq!(on_node(&world, &url, &["list", "1"]).expect(0).out(), all);
     world.frites(["judge", "--replay", "--retries", "2", "1"]).refuses(
         128,
         "run 1 was opened on other terms than these options name: it has 1 retries, and here 2",
@@ -206,7 +207,7 @@ fn two_nodes_on_one_part_leave_the_outcome_of_the_first() {
         }
         write(&world.home().join("bad"), bad);
         let start = || {
-            let words = ["judge", "--remote", &url, "--candidate", "1/c2"];
+            let words = ["shard", "judge", "--remote", &url, "1/c2"];
             let mut command = world.command(&node(&world), "git-frites", words);
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
         };
@@ -223,7 +224,7 @@ fn two_nodes_on_one_part_leave_the_outcome_of_the_first() {
     let (_, second) = judge("none");
     assert!(!second.stderr.contains("disagree"), "{}", second.stderr);
     let parents = |tip: &str| world.git_in(Path::new(&url), ["rev-list", "--parents", "-1", tip]);
-    world.frites(["judge", "--open", "--remote", "origin", "--no-cache", "1"]).expect(0);
+    world.frites(["shard", "open", "--remote", "origin", "--no-cache", "1"]).expect(0);
     let (_, second) = judge("1");
     let words = "1/c2: it was judged twice, and the outcomes disagree: first passed (";
     assert!(second.stderr.contains(words), "{}", second.stderr);
@@ -252,7 +253,7 @@ fn shallow_and_partial_clones_judge_too() {
     for (name, option, shard) in [("s", "--depth=1", "1/2"), ("p", "--filter=blob:none", "2/2")] {
         let clone = world.home().join(name);
         world.git(["clone", "-q", option, "--no-checkout", &file, clone.to_str().unwrap()]);
-        world.frites_in(&clone, ["judge", "--remote", "origin", "--shard", shard, "1"]).expect(0);
+        world.frites_in(&clone, ["shard", "judge", "--remote", "origin", "1", shard]).expect(0);
     }
     assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c2\n");
     // From a shallow clone a run can be opened, too.
@@ -264,9 +265,9 @@ fn shallow_and_partial_clones_judge_too() {
             ["spawn", "-q", "--run", "far", "-n", "1", "--", "sh", "-c", "echo > new"],
         )
         .expect(0);
-    world.frites_in(&clone, ["judge", "--open", "--remote", "origin", "far"]).expect(0);
-    on_node(&world, &url, &["--shard", "1/1", "far"]).expect(0);
-    world.frites_in(&clone, ["judge", "--replay", "--remote", "origin", "far"]).expect(0);
+    world.frites_in(&clone, ["shard", "open", "--remote", "origin", "far"]).expect(0);
+    on_node(&world, &url, &["judge", "far", "1/1"]).expect(0);
+    world.frites_in(&clone, ["shard", "collect", "--remote", "origin", "far"]).expect(0);
 }
 
 /// The judges' machines differ in what is installed: a shell's 127 tells nothing by itself.
@@ -281,7 +282,7 @@ fn command_that_a_machine_lacks_is_no_outcome_and_one_that_a_candidate_breaks_is
     world.frites(["spawn", "-q", "-n", "2", "--", "sh", "-c", script]).expect(0);
     open(&world);
     for share in ["1/3", "2/3", "3/3"] {
-        let refused = on_node(&world, &url, &["--shard", share, "1"]);
+        let refused = on_node(&world, &url, &["judge", "1", share]);
         refused.refuses(128, "the test command `sh ./check` does not work here");
     }
     assert_eq!(refs(&world, &url), "@record @terms c1 c2");
@@ -292,9 +293,9 @@ fn command_that_a_machine_lacks_is_no_outcome_and_one_that_a_candidate_breaks_is
     path.push(":");
     path.push(world.env("PATH"));
     world.set_env("PATH", path);
-    let out = on_node(&world, &url, &["--shard", "2/3", "1"]).expect(0).out();
+    let out = on_node(&world, &url, &["judge", "1", "2/3"]).expect(0).out();
     assert_eq!(out, "1/c2\ttest: exit 127: command not found\n");
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
     assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c1\n");
 }
 
@@ -304,14 +305,13 @@ fn base_that_lacks_the_command_has_an_outcome_if_a_candidate_brings_it() {
     let world = World::new();
     let url = with_remote(&world);
     world.attempts(&["echo true > check", "echo x > other"]);
-    let open =
-        ["judge", "--open", "--remote", "origin", "--test", "test -e check || exit 127", "1"];
+    let open = ["shard", "open", "--remote", "origin", "--test", "test -e check || exit 127", "1"];
     world.frites(open).expect(0);
-    let out = on_node(&world, &url, &["--shard", "3/3", "1"]).expect(0).out();
+    let out = on_node(&world, &url, &["judge", "1", "3/3"]).expect(0).out();
     assert_eq!(out, "1/@base\ttest: exit 127: command not found\n");
-    let out = on_node(&world, &url, &["--shard", "2/3", "1"]).expect(0).out();
+    let out = on_node(&world, &url, &["judge", "1", "2/3"]).expect(0).out();
     assert_eq!(out, "1/c2\ttest: exit 127: command not found\n");
-    on_node(&world, &url, &["--shard", "1/3", "1"]).expect(0);
+    on_node(&world, &url, &["judge", "1", "1/3"]).expect(0);
     assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c1\n");
 }
 
@@ -324,10 +324,10 @@ fn outcomes_travel_in_bundles_and_a_bundle_moves_nothing_else() {
     let clone = world.home().join("clone");
     world.git(["clone", "-q", "--depth=1", &format!("file://{url}"), clone.to_str().unwrap()]);
     world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/*:refs/frites/1/*"]);
-    let words = ["judge", "--shard", "1/2", "--bundle", "one.bundle", "1"];
+    let words = ["shard", "judge", "--bundle", "one.bundle", "1", "1/2"];
     world.frites_in(&clone, words).expect(0);
     let two = world.home().join("two.bundle").into_os_string().into_string().unwrap();
-    on_node(&world, &url, &["--shard", "2/2", "--bundle", &two, "1"]).expect(0);
+    on_node(&world, &url, &["judge", "--bundle", &two, "1", "2/2"]).expect(0);
     assert_eq!(refs(&world, &url), "@record @terms c1 c2 c3");
     // Repeated, a judge writes the same outcomes again.
     fs::remove_file(clone.join("one.bundle")).unwrap();
@@ -336,7 +336,7 @@ fn outcomes_travel_in_bundles_and_a_bundle_moves_nothing_else() {
     let one = clone.join("one.bundle").into_os_string().into_string().unwrap();
     let replay = |files: &[&str]| {
         let bundles = files.iter().flat_map(|file| ["--bundle", *file]);
-        world.frites(["judge", "--replay", "1"].into_iter().chain(bundles))
+        world.frites(["shard", "collect", "1"].into_iter().chain(bundles))
     };
     replay(&[&one]).expect(3);
     assert!(replay(&[&one, &two]).expect(0).out().contains("\n*  1/c2 "));
@@ -362,7 +362,8 @@ fn outcomes_travel_in_bundles_and_a_bundle_moves_nothing_else() {
     };
     assert_eq!(own(&after), own(&before));
     replay(&["no.bundle"]).refuses(128, "could not read 'no.bundle'");
-    world.frites(["judge", "--bundle", "x", "1"]).refuses(2, "one bundle is written by --shard");
+    let moved = world.frites(["judge", "--bundle", "x", "1"]).refuses(2, "'--bundle'");
+    assert!(moved.stderr.contains("`git frites shard judge --bundle FILE RUN K/N`"), "{moved:?}");
 }
 
 /// The number of rounds of the long proof; FRITES_TEST_ROUNDS=20 makes 160 outcomes.
@@ -380,12 +381,12 @@ fn outcomes_of_eight_judges_at_once_all_arrive() {
     let mut arrived = 0;
     for _ in 0..rounds() {
         world
-            .frites(["judge", "--open", "--no-cache", "--remote", "origin", "--test", "true", "1"])
+            .frites(["shard", "open", "--no-cache", "--remote", "origin", "--test", "true", "1"])
             .expect(0);
         let judges: Vec<_> = (1..=8)
             .map(|k| {
                 let shard = format!("{k}/9");
-                let words = ["judge", "--remote", &url, "--shard", &shard, "1"];
+                let words = ["shard", "judge", "--remote", &url, "1", &shard];
                 let mut command = world.command(&node(&world), "git-frites", words);
                 command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
             })
@@ -394,7 +395,7 @@ fn outcomes_of_eight_judges_at_once_all_arrive() {
             let answer = answer(&judge.wait_with_output().unwrap()).expect(0);
             assert!(answer.out().ends_with("\tpassed\n"), "{}{}", answer.out(), answer.stderr);
         }
-        let pending = on_node(&world, &url, &["--pending", "1"]).expect(0).out();
+        let pending = on_node(&world, &url, &["list", "1"]).expect(0).out();
         assert_eq!(pending, "1/@base\n");
         arrived += 8;
     }
@@ -411,11 +412,11 @@ fn outcomes_of_many_candidates_on_eight_workers_all_arrive() {
     let count = (rounds() * 8).min(64);
     let script = "seq $((200 - FRITES_INDEX)) > new";
     world.spawn(["-n", &count.to_string(), "--", "sh", "-c", script]);
-    let open = ["judge", "--open", "--remote", "origin", "--test", "test -e new", "1"];
+    let open = ["shard", "open", "--remote", "origin", "--test", "test -e new", "1"];
     assert_eq!(world.frites(open).expect(0).out(), format!("{}\n", count + 1));
     let workers: Vec<_> = (1..=8)
         .map(|k| {
-            let words = ["judge", "--remote", &url, "--shard", &format!("{k}/8"), "1"];
+            let words = ["shard", "judge", "--remote", &url, "1", &format!("{k}/8")];
             let mut command = world.command(&node(&world), "git-frites", words);
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
         })
@@ -423,7 +424,7 @@ fn outcomes_of_many_candidates_on_eight_workers_all_arrive() {
     for worker in workers {
         answer(&worker.wait_with_output().unwrap()).expect(0);
     }
-    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), "");
+    assert_eq!(on_node(&world, &url, &["list", "1"]).expect(0).out(), "");
     let json = replay(&world, &["--json"]).expect(0).json();
     assert_eq!(json["passed"].as_array().unwrap().len(), count);
     assert_eq!(json["recommended"], format!("c{count}"));

@@ -20,7 +20,7 @@ fn edit(world: &World, url: &str, name: &str, file: &str, script: &str) {
 fn what_another_version_of_git_frites_stored_is_used_if_it_can_be_read_and_else_named() {
     let (world, url) = three_sizes("test -e new");
     open(&world);
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
     // Another program, the same records.
     edit(&world, &url, "@results/c2", "outcome.toml", "s/^git-frites = .*/git-frites = \"0.0.1\"/");
     let named = replay(&world, &["-q"]).expect(0);
@@ -36,7 +36,7 @@ fn what_another_version_of_git_frites_stored_is_used_if_it_can_be_read_and_else_
         "outcome.toml",
         "s/^version = .*/version = 2/; s/^round = .*/round = []/",
     );
-    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), "1/c3\n");
+    assert_eq!(on_node(&world, &url, &["list", "1"]).expect(0).out(), "1/c3\n");
     let named = replay(&world, &["-q"]).expect(0);
     assert_eq!(named.out(), "1/c2\n");
     let words = "written by a newer git-frites";
@@ -47,14 +47,14 @@ fn what_another_version_of_git_frites_stored_is_used_if_it_can_be_read_and_else_
     );
     assert!(named.stderr.contains(words), "{}", named.stderr);
     // Nor is it replaced by what an older program finds.
-    on_node(&world, &url, &["--candidate", "1/c3"]).refuses(128, words);
+    on_node(&world, &url, &["judge", "1/c3"]).refuses(128, words);
     // On terms that it cannot read, nobody judges.
     for (script, what) in
         [("s/^version = .*/version = 2/", "terms"), ("s/^round = .*/round = []/", "terms.toml")]
     {
         edit(&world, &url, "@terms", "terms.toml", script);
-        for command in ["--pending", "--shard=1/1"] {
-            let refused = on_node(&world, &url, &[command, "1"]);
+        for command in [&["list", "1"][..], &["judge", "1", "1/1"]] {
+            let refused = on_node(&world, &url, command);
             assert!(refused.stderr.contains(what) && refused.stderr.contains("update git-frites"));
             refused.refuses(128, words);
         }
@@ -66,7 +66,7 @@ fn run_without_a_usable_candidate_is_not_opened() {
     let world = World::new();
     let url = with_remote(&world);
     world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-c", "exit 3"]).expect(4);
-    let open = ["judge", "--open", "--remote", "origin", "--test", "true", "1"];
+    let open = ["shard", "open", "--remote", "origin", "--test", "true", "1"];
     world.frites(open).expect(4);
     assert_eq!(refs(&world, &url), "");
     assert_eq!(world.git(["for-each-ref", "refs/frites/1/@terms"]), "");
@@ -76,13 +76,14 @@ fn run_without_a_usable_candidate_is_not_opened() {
 fn mirrors_that_nobody_uses_go_and_an_attempt_that_is_stored_nowhere_else_stays() {
     let (world, url) = three_sizes("test -e new");
     open(&world);
-    on_node(&world, &url, &["--pending", "1"]).expect(0);
-    let later = ["spawn", "--later", "--remote", "origin", "--run", "later", "--", "sh", "-c"];
+    on_node(&world, &url, &["list", "1"]).expect(0);
+    let later =
+        ["shard", "open", "--attempts", "--remote", "origin", "--run", "later", "--", "sh", "-c"];
     world.frites(later.into_iter().chain(["echo >> \"$HOME/ran\"; echo > new"])).expect(0);
     let hook = Path::new(&url).join("hooks/pre-receive");
     write(&hook, "#!/bin/sh\nexit 1\n");
     make_executable(&hook);
-    let attempt = ["spawn", "--resume", "later", "-c", "c1", "--remote", &url];
+    let attempt = ["shard", "run", "later/c1", "--remote", &url];
     world.frites_in(&node(&world), attempt).refuses(128, "did not take the capture");
     let mirrors = || {
         let script = "cd \"$HOME/cache/git-frites-remotes\"; ls -d */*.git | sed 's/^[0-9a-f]*//'";
@@ -105,6 +106,6 @@ fn mirrors_that_nobody_uses_go_and_an_attempt_that_is_stored_nowhere_else_stays(
     // Whoever opens another one removes those that are old.
     let age = "touch -d '31 days ago' \"$HOME\"/cache/git-frites-remotes/*/1.lock";
     world.sh(&world.repo, age).expect(0);
-    on_node(&world, &url, &["--pending", "1"]).expect(0);
+    on_node(&world, &url, &["list", "1"]).expect(0);
     assert_eq!(mirrors(), "/1.git\n");
 }

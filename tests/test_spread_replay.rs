@@ -9,11 +9,10 @@ use crate::common::{World, answer, poll, write};
 fn hints_of_an_undecided_replay_can_be_typed() {
     let (world, _) = three_sizes("! grep -qx 9 new");
     open(&world);
-    world.frites(["judge", "--remote", "origin", "--candidate", "1/c1"]).expect(0);
+    world.frites(["shard", "judge", "--remote", "origin", "1/c1"]).expect(0);
     let undecided = replay(&world, &[]).expect(3);
-    let judging =
-        "git frites judge --remote origin --candidate 1/c2 --candidate 1/c3 --candidate 1/@base";
-    let deciding = "git frites judge --replay --remote origin 1";
+    let judging = "git frites shard judge --remote origin 1 1/1";
+    let deciding = "git frites shard collect --remote origin 1";
     let hint = format!("hint: judge what is missing: `{judging}`; then decide: `{deciding}`");
     assert!(undecided.stderr.contains(&hint), "{}", undecided.stderr);
     world.sh(&world.repo, judging).expect(0);
@@ -25,10 +24,10 @@ fn hints_of_an_undecided_replay_can_be_typed() {
 fn hint_of_an_undecided_replay_names_the_parts_of_an_opened_run() {
     let world = World::new();
     world.attempts(&["seq 3 > new", "seq 3 > new", "seq 5 > new"]);
-    world.frites(["judge", "--open", "--test", "true", "1"]).expect(0);
+    world.frites(["shard", "open", "--test", "true", "1"]).expect(0);
     let undecided = world.frites(["judge", "--replay", "1"]).expect(3);
-    let judging = "git frites judge --candidate 1/c1 --candidate 1/c3 --candidate 1/@base";
-    let deciding = "git frites judge --replay 1";
+    let judging = "git frites shard judge 1 1/1";
+    let deciding = "git frites shard collect 1";
     let hint = format!("hint: judge what is missing: `{judging}`; then decide: `{deciding}`");
     assert!(undecided.stderr.contains(&hint), "{}", undecided.stderr);
     world.sh(&world.repo, judging).expect(0);
@@ -40,26 +39,25 @@ fn replay_waits_for_outcomes_and_stops_early_if_no_other_could_change_it() {
     let (world, url) = three_sizes("test -e new");
     open(&world);
     let waiting = |words: &[&str]| {
-        let all = ["judge", "--replay", "--remote", "origin", "--wait", "60s", "1"];
+        let all = ["shard", "collect", "--remote", "origin", "--wait", "60s", "1"];
         let all = all.into_iter().chain(words.iter().copied());
         let mut command = world.command(&world.repo, "git-frites", all);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let [early, all] = [&["--until-pass"][..], &[]].map(waiting);
-    on_node(&world, &url, &["--candidate", "1/c2"]).expect(0);
+    on_node(&world, &url, &["judge", "1/c2"]).expect(0);
     let early = answer(&early.wait_with_output().unwrap()).expect(0);
     assert!(
         early.stderr.contains("need not be judged any more: 1/c1 1/c3 1/@base\n"),
         "{}",
         early.stderr
     );
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
     let all = answer(&all.wait_with_output().unwrap()).expect(0);
     assert!(all.out().contains("3 of 3 passed"), "{}", all.out());
-    world
-        .frites(["judge", "--replay", "--until-pass"])
-        .refuses(2, "--replay --until-pass needs --wait");
-    let last = world.frites(["judge", "--replay", "--remote", "origin", "--wait", "1s", "1"]);
+    world.frites(["judge", "--replay", "--until-pass"]).refuses(2, "cannot be used with");
+    world.frites(["shard", "collect", "--until-pass", "1"]).refuses(2, "needs --wait");
+    let last = world.frites(["shard", "collect", "--remote", "origin", "--wait", "1s", "1"]);
     let stderr = last.expect(0).stderr;
     assert!(!stderr.contains("judged any more") && !stderr.contains("missing"), "{stderr}");
 }
@@ -75,10 +73,10 @@ fn clone_of(world: &World, url: &str, name: &str) -> PathBuf {
 fn any_clone_decides_as_the_opener_does() {
     let (world, url) = three_sizes("test -e new");
     open(&world);
-    world.frites(["judge", "--remote", "origin", "--shard", "2/2", "1"]).expect(0);
+    world.frites(["shard", "judge", "--remote", "origin", "1", "2/2"]).expect(0);
     let clone = clone_of(&world, &url, "clone");
-    world.frites_in(&clone, ["judge", "--remote", "origin", "--shard", "1/2", "1"]).expect(0);
-    let words = ["judge", "--replay", "--json", "--remote", "origin", "1"];
+    world.frites_in(&clone, ["shard", "judge", "--remote", "origin", "1", "1/2"]).expect(0);
+    let words = ["shard", "collect", "--json", "--remote", "origin", "1"];
     let [here, there] =
         [&world.repo, &clone].map(|dir| world.frites_in(dir, words).expect(0).json());
     assert_eq!(here["recommended"], "c2");
@@ -88,7 +86,7 @@ fn any_clone_decides_as_the_opener_does() {
     // Of a state that is new there, the clone takes the capture again.
     world.sh(&world.worktree("1/c3"), "seq 2 > new").expect(0);
     open(&world);
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
     world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/*:refs/elsewhere/*"]);
     assert_eq!(world.frites_in(&clone, words).expect(0).json()["recommended"], "c3");
 }
@@ -97,7 +95,7 @@ fn any_clone_decides_as_the_opener_does() {
 fn clone_that_lacks_captures_decides_nothing_and_opens_nothing() {
     let (world, url) = three_sizes("test -e new");
     open(&world);
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
     let clone = clone_of(&world, &url, "clone");
     world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/@*:refs/frites/1/@*"]);
     world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/c1:refs/frites/1/c1"]);
@@ -107,7 +105,7 @@ fn clone_that_lacks_captures_decides_nothing_and_opens_nothing() {
     for command in [
         &["judge", "--replay", "1"][..],
         &["judge", "--trust-config", "1"],
-        &["judge", "--open", "1"],
+        &["shard", "open", "1"],
     ] {
         world.frites_in(&clone, command).refuses(128, words);
     }
@@ -118,7 +116,7 @@ fn clone_that_lacks_captures_decides_nothing_and_opens_nothing() {
     let other = clone_of(&world, &url, "other");
     world.git_in(Path::new(&url), ["update-ref", "-d", "refs/frites/1/c2"]);
     world
-        .frites_in(&other, ["judge", "--replay", "--remote", "origin", "1"])
+        .frites_in(&other, ["shard", "collect", "--remote", "origin", "1"])
         .refuses(128, "the capture of 1/c2 is not here");
 }
 
@@ -165,7 +163,7 @@ fn end_of_an_attempt_that_changes_nothing_more_is_told_by_its_captures() {
 fn outcome_that_nobody_can_read_is_named_and_not_used() {
     let (world, url) = three_sizes("test -e new");
     open(&world);
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
+    on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
     let garbage = "git read-tree --empty; blob=$(echo 'no [toml' | git hash-object -w --stdin)
         git update-index --add --cacheinfo 100644,$blob,outcome.toml
         git update-ref refs/frites/1/@results/$1 $(git commit-tree -m x -p refs/frites/1/@results/$1 $(git write-tree))";
@@ -174,7 +172,7 @@ fn outcome_that_nobody_can_read_is_named_and_not_used() {
     };
     spoil("c3");
     let words = "1/c3: its outcome is not used: outcome.toml in refs/frites";
-    let pending = on_node(&world, &url, &["--pending", "1"]).expect(0);
+    let pending = on_node(&world, &url, &["list", "1"]).expect(0);
     assert_eq!(pending.out(), "1/c3\n");
     assert!(pending.stderr.contains(words), "{}", pending.stderr);
     let decided = replay(&world, &["-q"]).expect(0);
@@ -183,8 +181,8 @@ fn outcome_that_nobody_can_read_is_named_and_not_used() {
     spoil("@base");
     replay(&world, &["-q"]).expect(0);
     // Judged again, it takes the place of what nobody can read.
-    on_node(&world, &url, &["--shard", "1/1", "1"]).expect(0);
-    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out(), "");
+    on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
+    assert_eq!(on_node(&world, &url, &["list", "1"]).expect(0).out(), "");
     assert!(!replay(&world, &["-q"]).expect(0).stderr.contains("not used"));
 }
 
@@ -196,15 +194,15 @@ fn run_that_the_remote_does_not_take_is_not_opened_here_either() {
     let fetch =
         || world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/*:refs/frites/1/*"]);
     fetch();
-    world.frites(["judge", "--open", "--remote", "origin", "--retries", "1", "1"]).expect(0);
+    world.frites(["shard", "open", "--remote", "origin", "--retries", "1", "1"]).expect(0);
     let of_clone = || world.git_in(&clone, ["for-each-ref", "refs/frites/"]);
     let before = of_clone();
-    let words = ["judge", "--open", "--remote", "origin", "--test", "test -e README", "1"];
+    let words = ["shard", "open", "--remote", "origin", "--test", "test -e README", "1"];
     let refused = world.frites_in(&clone, words);
     refused.refuses(128, "'origin' did not take run 1: refs/frites/1/@terms");
     assert_eq!(of_clone(), before);
     // What the hint says works.
     fetch();
     world.frites_in(&clone, words).expect(0);
-    assert_eq!(on_node(&world, &url, &["--pending", "1"]).expect(0).out().lines().count(), 4);
+    assert_eq!(on_node(&world, &url, &["list", "1"]).expect(0).out().lines().count(), 4);
 }

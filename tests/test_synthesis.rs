@@ -207,7 +207,7 @@ fn synthesis_has_an_agent_a_time_limit_and_a_prompt_of_its_own() {
     let out = world.frites(script).expect(0).out();
     assert!(out.contains("synthesis-1"), "{out}");
     world.frites(["clean", "-q", "2/c2"]).expect(0);
-    world.frites(["spawn", "-q", "--synthesize", "--run", "2"]).expect(0);
+    world.frites(["add", "-q", "--synthesize", "2"]).expect(0);
     let asked = std::fs::read_to_string(world.home().join("other")).unwrap();
     assert!(asked.contains("What the command `sh -c "), "{asked}");
     assert!(asked.contains("Its files are in git: `git show refs/frites/2/c2:PATH`."), "{asked}");
@@ -218,7 +218,7 @@ fn synthesis_has_an_agent_a_time_limit_and_a_prompt_of_its_own() {
     assert!(answer.stderr.contains("3/synthesis-1: timed-out"), "{}", answer.stderr);
     assert!(answer.out().contains("synthesis-1 is not preferred: "), "{}", answer.out());
     set("synthesis.timeout", "10m");
-    let spawn = ["spawn", "--synthesize", "--run", "3", "--timeout", "300ms"];
+    let spawn = ["add", "--synthesize", "3", "--timeout", "300ms"];
     let answer = world.frites(spawn).expect(4);
     assert!(answer.stderr.contains("3/synthesis-2: timed-out"), "{}", answer.stderr);
 }
@@ -232,7 +232,7 @@ fn file_of_a_synthesis_that_its_worktree_will_not_have_is_warned_of() {
         world.write(file, "exit 0\n");
     }
     let by_hand = |file: &str, code| {
-        let words = ["spawn", "--synthesize", "--run", "1", "--", "sh", file];
+        let words = ["add", "--synthesize", "1", "--", "sh", file];
         world.frites(words).expect(code).stderr
     };
     let told = by_hand("combine.sh", 4);
@@ -251,24 +251,22 @@ fn synthesis_can_be_run_by_hand_and_names_what_was_shortened() {
     world.attempts(&["echo good >> README", big, "printf 'good\\n```\\n' >> README"]);
     let before = world.git(["for-each-ref"]);
     world
-        .frites(["spawn", "--synthesize", "--run", "1", "--", "sh", "-c", "cat > asked"])
+        .frites(["add", "--synthesize", "1", "--", "sh", "-c", "cat > asked"])
         .refuses(1, "run 1 was not judged");
     world.frites(["judge", "-q", "--test", "test -e big"]).expect(0);
     world
-        .frites(["spawn", "--synthesize", "--run", "1", "--", "true"])
+        .frites(["add", "--synthesize", "1", "--", "true"])
         .refuses(1, "there is nothing to integrate in run 1: only c2 of 3 passed");
     world.frites(["judge", "-q", "--test", "grep -q good README"]).expect(0);
     world
-        .frites(["spawn", "--synthesize", "--run", "1"])
+        .frites(["add", "--synthesize", "1"])
         .refuses(2, "a synthesis needs an agent or a command");
-    world.frites(["spawn", "--synthesize", "--", "true"]).refuses(2, "--run");
+    world.frites(["add", "--synthesize", "--", "true"]).refuses(2, "<RUN>");
     let made = |refs: &str| refs.lines().filter(|l| l.contains("synthesis")).count();
     assert_eq!((made(&before), made(&world.git(["for-each-ref"]))), (0, 0));
 
-    let out = world
-        .frites(["spawn", "--synthesize", "--run", "1", "--", "sh", "-c", "cat > asked"])
-        .expect(0)
-        .out();
+    let out =
+        world.frites(["add", "--synthesize", "1", "--", "sh", "-c", "cat > asked"]).expect(0).out();
     assert_eq!(out, format!("1/synthesis-1\t{}\n", world.worktree("1/synthesis-1").display()));
     let asked = world.git(["show", "refs/frites/1/synthesis-1:asked"]);
     assert!(
@@ -292,9 +290,7 @@ fn synthesis_can_be_run_by_hand_and_names_what_was_shortened() {
     );
     // A second one, which is made from the attempts, not from the first.
     world.frites(["judge", "-q", "--test", "grep -q good README"]).expect(0);
-    world
-        .frites(["spawn", "-q", "--synthesize", "--run", "1", "--", "sh", "-c", "cat > asked"])
-        .expect(0);
+    world.frites(["add", "-q", "--synthesize", "1", "--", "sh", "-c", "cat > asked"]).expect(0);
     let asked = world.git(["show", "refs/frites/1/synthesis-2:asked"]);
     assert!(!asked.contains("synthesis-1"), "{asked}");
     world.assert_clean();
@@ -308,5 +304,5 @@ fn synthesize_with_a_record_commit_without_parents_goes_on() {
     world.git(["config", "--unset", "frites.synthesis.mode"]);
     let record = world.git(["commit-tree", "refs/frites/1/@record^{tree}", "-m", "by hand"]);
     world.git(["update-ref", "refs/frites/1/@record", &record]);
-    let _ = world.frites(["spawn", "--synthesize", "--run", "1", "--agent", "maker"]).expect(0);
+    let _ = world.frites(["add", "--synthesize", "1", "--agent", "maker"]).expect(0);
 }

@@ -78,7 +78,7 @@ fn task_is_an_address_of_every_command() {
     assert_eq!(ok(&["judge", "-q", "--test", "true", "task:GH-17"]), "1/c1\n");
     assert_eq!(ok(&["status", "--json", "task:docs/2"]), ok(&["status", "--json", "1/c2"]));
     ok(&["spawn", "-q", "-n", "1", "--from", "task:docs/2"]);
-    ok(&["spawn", "-q", "--again", "task:docs/2", "--", "sh", "-c", "echo x > x"]);
+    ok(&["retry", "-q", "task:docs/2", "--", "sh", "-c", "echo x > x"]);
     ok(&["apply", "--no-switch", "-m", "x", "task:GH-17"]);
     world.sh(&world.worktree("3/c1"), "echo y > y").expect(0);
     ok(&["judge", "-q", "--test", "true", "3"]);

@@ -131,10 +131,10 @@ fn rounds_of_repair_and_by_hand_add_up() {
     assert_eq!(usage(&world)["cost"], 0.5);
     assert_eq!(usage(&world)["rounds"].as_array().unwrap().len(), 2);
     assert_eq!(usage(&world)["rounds"][1]["iteration"], 2);
-    world.frites(["spawn", "--again", "1/claude-1", "--yes"]).expect(0);
+    world.frites(["retry", "1/claude-1", "--yes"]).expect(0);
     assert_eq!(usage(&world)["cost"], 0.75);
     // The command of a person is no agent's.
-    world.frites(["spawn", "--again", "1/claude-1", "--", "sh", "-c", "echo >> README"]).expect(0);
+    world.frites(["retry", "1/claude-1", "--", "sh", "-c", "echo >> README"]).expect(0);
     assert_eq!(usage(&world)["rounds"].as_array().unwrap().len(), 3);
 }
 
@@ -184,7 +184,7 @@ fn a_run_that_has_cost_as_much_as_it_may_starts_nothing_more_until_the_limit_is_
     assert!(answer.stderr.contains(go_on), "{}", answer.stderr);
     let status = world.frites(["status", "1"]).expect(0).out();
     assert_eq!(status.matches("cancelled (not started: limits.cost)").count(), 2, "{status}");
-    world.frites(["spawn", "--again", "1/claude-1", "--yes"]).refuses(1, reached);
+    world.frites(["retry", "1/claude-1", "--yes"]).refuses(1, reached);
     assert_eq!(started(&world), 0);
     // No synthesis either.
     let passing = world.frites(["run", "--resume", "1", "--test", "true", "-j", "1"]).expect(0);

@@ -8,7 +8,7 @@ pub fn add(error: Error) -> Error {
             let run = run.clone();
             return error
                 .hint(format!(
-                    "take another name, or let candidates join that run: `git frites spawn --add --run {run}`"
+                    "take another name, or let candidates join that run: `git frites add {run}`"
                 ))
                 .hint(format!(
                     "`git frites clean --forget {run}` frees the name, and deletes that run's captures for good"

@@ -2,16 +2,14 @@
 use serde_json::json;
 
 pub use crate::commands::judge_args::JudgeArgs;
-use crate::commands::judge_spread::SpreadEnd;
+use crate::commands::judge_args::{VerdictArgs, require_trust};
 use crate::commands::{
-    judge_plan, judge_spread, junit, next_steps, note_left_out, preflight, print_verdict,
+    judge_plan, junit, next_steps, note_left_out, opened, preflight, print_verdict,
     require_jobs_within_limit,
 };
 use crate::error::{Error, Result, exit};
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::decision;
-use crate::model::name::Name;
-use crate::model::part::{Part, PartAddress};
 use crate::model::partial::PartialVerdict;
 use crate::model::ranking::Rules;
 use crate::model::rationale::why_judged_twice;
@@ -27,18 +25,9 @@ use crate::ui::{Ui, comparison, json};
 
 /// Runs the command.
 pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
-    if args.replay && args.judging.until_pass() && args.wait.is_none() {
-        return Err(Error::usage("--replay --until-pass needs --wait")
-            .hint("without --wait, --replay decides by the results that are there"));
-    }
-    preflight::require_writable("--junit", args.junit.as_deref())?;
+    preflight::require_writable("--junit", args.show.junit.as_deref())?;
     if args.dry_run {
         return judge_plan::show(session, args);
-    }
-    match judge_spread::run(session, args)? {
-        Some(SpreadEnd::Code(code)) => return Ok(code),
-        Some(SpreadEnd::Verdict(verdict)) => return print(session, args, &verdict),
-        None => {}
     }
     let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
     if let Some(name) = &selection.candidate {
@@ -52,9 +41,9 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     }
     require_jobs_within_limit(session, args.jobs as usize, "-j")?;
     let run = selection.run;
-    args.require_trust(session, &run)?;
+    require_trust(session, &run, args.trust_config)?;
     let on_oracle = |oracle: &ResolvedOracle| {
-        if args.explain {
+        if args.show.explain {
             judge_plan::explain_oracle(session, &run, oracle, args)?;
         } else {
             note_left_out(&session.ui, oracle);
@@ -62,7 +51,8 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         unseeded::hint(session, &run.base, &oracle.commands)
     };
     if !args.candidates.is_empty() {
-        let parts = judge::judge_some(session, &run, &names(args), &args.options(), on_oracle)?;
+        opened::require_unopened(session, &run, &args.candidates)?;
+        let parts = judge::judge_some(session, &run, &args.candidates, &args.options(), on_oracle)?;
         return render_parts(session, &run, &parts, args);
     }
     let verdict = if args.replay {
@@ -70,16 +60,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     } else {
         judge::judge(session, &run, &args.options(), on_oracle)?
     };
-    print(session, args, &verdict)
-}
-
-/// The candidates to judge by themselves.
-fn names(args: &JudgeArgs) -> Vec<Name> {
-    let name = |address: &PartAddress| match &address.part {
-        Part::Candidate(name) => Some(name.clone()),
-        Part::Base => None,
-    };
-    args.candidates.iter().filter_map(name).collect()
+    show_verdict(session, &verdict, &args.show, None)
 }
 
 fn explain_ranking(ui: &Ui, verdict: &Verdict) {
@@ -165,7 +146,7 @@ fn render_parts(
     } else {
         exit::OK
     };
-    if args.json {
+    if args.show.json {
         let candidates: Vec<_> = parts.iter().map(|part| json!(part)).collect();
         let names = |is: fn(&Entry) -> bool| -> Vec<_> {
             entries().filter(|e| is(e)).map(|e| &e.candidate).collect()
@@ -173,7 +154,7 @@ fn render_parts(
         let (passed, skipped) = (names(Entry::passed), names(Entry::skipped));
         let document = json!({ "run": run.run, "exit_code": code, "passed": passed, "skipped": skipped, "candidates": candidates });
         ui.answer(json::document(document))?;
-    } else if args.quiet {
+    } else if args.show.quiet {
         let passed = entries().filter(|e| e.verified() && code == exit::OK);
         ui.answer(passed.map(|e| format!("{}/{}\n", run.run, e.candidate)).collect::<String>())?;
     } else {
@@ -189,13 +170,18 @@ fn render_parts(
     Ok(code)
 }
 
-/// Prints a verdict as the options say; gives its exit code.
-fn print(session: &Session, args: &JudgeArgs, verdict: &Verdict) -> Result<u8> {
+/// Shows a verdict as the options say; gives its exit code. `remote` has outcomes of the run.
+pub fn show_verdict(
+    session: &Session,
+    verdict: &Verdict,
+    args: &VerdictArgs,
+    remote: Option<&str>,
+) -> Result<u8> {
     if args.explain {
         explain_ranking(&session.ui, verdict);
     }
     let document = args.json.then(|| comparison::as_json(verdict));
-    let hints = match judge_spread::hint_on_missing(session, args, verdict)? {
+    let hints = match opened::hint_on_missing(session, verdict, remote)? {
         Some(hint) => vec![hint],
         None => next_steps(session, verdict),
     };

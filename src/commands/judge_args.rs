@@ -1,9 +1,9 @@
-//! The options of `judge`, and those that `judge` and `run` share: how candidates are judged.
+//! The options of `judge`, and those that `judge`, `run` and `shard` share.
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::PossibleValue;
-use clap::{ArgGroup, ValueEnum, ValueHint};
+use clap::{ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::commands::values;
@@ -11,11 +11,10 @@ use crate::complete;
 use crate::error::Result;
 use crate::integrity::trust;
 use crate::model::address::Address;
+use crate::model::name::Name;
 use crate::model::oracle::shell_quoted;
-use crate::model::part::PartAddress;
 use crate::model::rank::Rank;
 use crate::model::run::Run;
-use crate::model::shard::Shard;
 use crate::ops::judge::JudgeOptions;
 use crate::ops::session::Session;
 use crate::oracle::OracleFlags;
@@ -29,10 +28,7 @@ from the files of the base.\n\n\
 Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (no command to run, \
 no test among the detected commands, passed only with its own tests, judged --in-place, a seed leads back to a checkout, a missing result \
 could still win, or git's configuration or files above the checkouts changed meanwhile), 4 no usable \
-candidate.",
-    group = ArgGroup::new("done-with-remote")
-        .args(["candidates", "open", "shard", "pending", "replay"])
-        .multiple(true)
+candidate."
 )]
 pub struct JudgeArgs {
     /// Run to judge  [default: the newest]
@@ -46,36 +42,12 @@ pub struct JudgeArgs {
     #[arg(
         long = "candidate",
         value_name = "CAND",
-        value_parser = values::part,
+        value_parser = values::candidate_alone,
         add = ArgValueCompleter::new(complete::candidates),
+        conflicts_with = "junit",
+        group = "mode",
     )]
-    pub candidates: Vec<PartAddress>,
-    /// Settle the terms for judging the run in parts, elsewhere; with --remote, push the run
-    #[arg(
-        long,
-        conflicts_with_all = [
-            "candidates", "shard", "pending", "replay", "until_pass", "in_place", "json", "rank"
-        ],
-    )]
-    pub open: bool,
-    /// Judge a share of the parts of an opened run: every N-th from the K-th
-    #[arg(
-        long,
-        value_name = "K/N|auto|auto/N",
-        value_parser = values::shard,
-        conflicts_with_all = ["candidates", "pending", "replay", "until_pass", "in_place", "json"],
-    )]
-    pub shard: Option<Shard>,
-    /// List the parts of an opened run that have no result yet
-    #[arg(long, conflicts_with_all = ["candidates", "replay", "until_pass", "in_place", "json"])]
-    pub pending: bool,
-    /// With --shard or --candidate, write the results to this file instead of pushing them; with
-    /// --replay, read such a file
-    #[arg(long = "bundle", value_name = "FILE", conflicts_with_all = ["open", "pending"])]
-    pub bundles: Vec<PathBuf>,
-    /// The repository that has the run, and that results go to
-    #[arg(long, value_name = "NAME|URL", requires = "done-with-remote")]
-    pub remote: Option<String>,
+    pub candidates: Vec<Name>,
     /// The options of judging
     #[command(flatten)]
     pub judging: SharedJudgeArgs,
@@ -89,17 +61,12 @@ pub struct JudgeArgs {
     /// Judge in the worktrees themselves: faster, but never verified
     #[arg(long, conflicts_with = "protect")]
     pub in_place: bool,
-    /// Show which commands run and why, what was passed over, and how the ranking was made
-    #[arg(long)]
-    pub explain: bool,
     /// Run nothing: show what would run, where it was found, and what is missing
     #[arg(
         short = 'n',
         long,
-        conflicts_with_all = [
-            "candidates", "open", "shard", "pending", "remote", "replay", "explain", "quiet",
-            "trust_config",
-        ],
+        conflicts_with_all = ["explain", "junit", "quiet", "trust_config"],
+        group = "mode",
     )]
     pub dry_run: bool,
     /// Commit to look at with --dry-run, as the base of a run to come  [default: the run's base, or
@@ -118,26 +85,13 @@ pub struct JudgeArgs {
     /// Decide again from the stored results, without running anything
     #[arg(
         long,
-        conflicts_with_all = ["candidates", "in_place", "cold", "no_cache", "timeout"],
+        conflicts_with_all = ["in_place", "cold", "no_cache", "timeout", "until_pass"],
+        group = "mode",
     )]
     pub replay: bool,
-    /// Look for results that are missing again and again, for so long at most
-    #[arg(long, value_name = "DUR", value_parser = values::duration, requires_all = ["replay", "remote"])]
-    pub wait: Option<Duration>,
-    /// Write the verdict to this file as JUnit, which a CI can show
-    #[arg(
-        long,
-        value_name = "FILE",
-        value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["candidates", "open", "shard", "pending", "dry_run"],
-    )]
-    pub junit: Option<PathBuf>,
-    /// Print one JSON document
-    #[arg(long)]
-    pub json: bool,
-    /// Print nothing but the winner's address; nothing if there is no winner
-    #[arg(short, long)]
-    pub quiet: bool,
+    /// How the verdict is shown
+    #[command(flatten)]
+    pub show: VerdictArgs,
 }
 
 impl JudgeArgs {
@@ -150,20 +104,25 @@ impl JudgeArgs {
             ..self.judging.options()
         }
     }
-
-    /// Refuses to run what the configuration names if commands have changed that, unless
-    /// `--trust-config` accepts it.
-    pub fn require_trust(&self, session: &Session, run: &Run) -> Result<()> {
-        if self.trust_config {
-            trust::accept(session.integrity(), run)?;
-        }
-        trust::require_trust(session.integrity(), Some(run))
-    }
 }
 
-// The options that `judge` and `run` share: the commands, and how their results are used.
+// The options that `judge` and `run` share.
 #[derive(Debug, clap::Args)]
 pub struct SharedJudgeArgs {
+    /// How candidates are judged
+    #[command(flatten)]
+    terms: TermsArgs,
+    /// Has no effect: the base is always judged
+    #[arg(long, hide = true)]
+    _baseline: bool,
+    /// How it is decided
+    #[command(flatten)]
+    decision: DecisionArgs,
+}
+
+// The terms of judging: the commands, and how their results are used.
+#[derive(Debug, Default, PartialEq, clap::Args)]
+pub struct TermsArgs {
     /// Build command, run by sh -c
     #[arg(long, value_name = "CMD")]
     build: Option<String>,
@@ -180,15 +139,6 @@ pub struct SharedJudgeArgs {
     /// to oracle.protect
     #[arg(long, value_name = "PATHSPEC")]
     protect: Vec<String>,
-    /// Has no effect: the base is always judged
-    #[arg(long, hide = true)]
-    _baseline: bool,
-    /// Stop as soon as no other candidate can win
-    #[arg(long)]
-    until_pass: bool,
-    /// Ranking of the candidates that passed  [default: oracle.rank, or blast-radius]
-    #[arg(long, value_name = "BY")]
-    pub rank: Option<Rank>,
     /// Run nothing over the base's build outputs
     #[arg(long)]
     cold: bool,
@@ -197,21 +147,43 @@ pub struct SharedJudgeArgs {
     no_cache: bool,
 }
 
-impl SharedJudgeArgs {
-    /// The options that set the terms of judging, as `--replay` needs them again, each after a
-    /// space.
-    pub fn terms(&self) -> String {
+// How a run is decided.
+#[derive(Debug, clap::Args)]
+pub struct DecisionArgs {
+    /// Stop as soon as no other candidate can win
+    #[arg(long)]
+    pub until_pass: bool,
+    /// Ranking of the candidates that passed  [default: oracle.rank, or blast-radius]
+    #[arg(long, value_name = "BY")]
+    pub rank: Option<Rank>,
+}
+
+// How a verdict is shown.
+#[derive(Debug, clap::Args)]
+pub struct VerdictArgs {
+    /// Show which commands run and why, what was passed over, and how the ranking was made
+    #[arg(long)]
+    pub explain: bool,
+    /// Write the verdict to this file as JUnit, which a CI can show
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub junit: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but the winner's address; nothing if there is no winner
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+impl TermsArgs {
+    /// These options, as `--replay` needs them again, each after a space.
+    pub fn typed(&self) -> String {
         let commands = [("build", &self.build), ("lint", &self.lint), ("test", &self.test)];
         let commands = commands.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
         let retries = self.retries.map(|retries| ("retries", retries.to_string()));
         let protect = self.protect.iter().map(|path| ("protect", path.clone()));
         let all = commands.chain(retries).chain(protect);
         all.map(|(name, text)| format!(" --{name} {}", shell_quoted(&text))).collect()
-    }
-
-    /// True if judging stops as soon as no other candidate can win.
-    pub fn until_pass(&self) -> bool {
-        self.until_pass
     }
 
     /// The options for the judge; jobs and times are the command's own.
@@ -224,13 +196,38 @@ impl SharedJudgeArgs {
             },
             retries: self.retries,
             protect: self.protect.clone(),
-            rank: self.rank,
-            until_pass: self.until_pass,
             cold: self.cold,
             no_cache: self.no_cache,
             ..JudgeOptions::default()
         }
     }
+}
+
+impl SharedJudgeArgs {
+    /// The options that set the terms of judging, as `--replay` needs them again.
+    pub fn terms(&self) -> String {
+        self.terms.typed()
+    }
+
+    /// True if judging stops as soon as no other candidate can win.
+    pub fn until_pass(&self) -> bool {
+        self.decision.until_pass
+    }
+
+    /// The options for the judge; jobs and times are the command's own.
+    pub fn options(&self) -> JudgeOptions {
+        let DecisionArgs { until_pass, rank } = self.decision;
+        JudgeOptions { rank, until_pass, ..self.terms.options() }
+    }
+}
+
+/// Refuses to run what the configuration names if commands have changed that, unless `trust` (by
+/// `--trust-config`) accepts it.
+pub fn require_trust(session: &Session, run: &Run, trust: bool) -> Result<()> {
+    if trust {
+        trust::accept(session.integrity(), run)?;
+    }
+    trust::require_trust(session.integrity(), Some(run))
 }
 
 impl ValueEnum for Rank {

@@ -1,5 +1,7 @@
 //! One file for each command: its arguments, the call of the operation, and the output.
+pub mod add;
 pub mod apply;
+mod attempts;
 pub mod capture;
 pub mod clean;
 pub mod completions;
@@ -11,15 +13,17 @@ pub mod hints;
 pub mod judge;
 mod judge_args;
 mod judge_plan;
-mod judge_spread;
 mod junit;
 pub mod log;
 pub mod man;
+mod opened;
 pub mod output;
 pub mod path;
 mod preflight;
 pub mod report;
+pub mod retry;
 pub mod run;
+pub mod shard;
 pub mod spawn;
 mod spawn_args;
 pub mod status;
@@ -37,6 +41,7 @@ use crate::config::keys;
 use crate::config::value::NotifyMode;
 use crate::error::{Error, Result};
 use crate::git::repo::Repo;
+use crate::model::address::Address;
 use crate::model::agent_stop::AgentFault;
 use crate::model::candidate::State;
 use crate::model::count::count;
@@ -50,7 +55,7 @@ use crate::oracle::ResolvedOracle;
 use crate::process;
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
-use crate::store::select::Selection;
+use crate::store::select::{Matching, Selection};
 use crate::ui::{Ui, comparison, json};
 
 /// Refuses to run more commands at once than `limits.jobs` allows. `option` sets their number.
@@ -72,6 +77,16 @@ fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
             "only the commands of the options run; detected, and left out: {}",
             commands.join(", ")
         ));
+    }
+}
+
+/// The run at an address; refuses a candidate.
+fn run_at(session: &Session, address: Option<&Address>) -> Result<Run> {
+    let Selection { run, candidate, .. } = session.store.select(address, Matching::Prefix)?;
+    match candidate {
+        None => Ok(run),
+        Some(name) => Err(Error::usage(format!("'{}/{name}' is a candidate", run.run))
+            .hint(format!("name the run: {}", run.run))),
     }
 }
 
@@ -197,7 +212,7 @@ fn repair_hint(session: &Session, verdict: &Verdict) -> Option<String> {
     let entry = verdict.entry(name).filter(|entry| can_be_repaired(entry))?;
     let run = session.store.run(&verdict.run).ok().flatten()?;
     (verdict.decision.decision == DecisionKind::NearMiss && run.has_command(&entry.candidate))
-        .then(|| format!("or send it back: `git frites spawn --again {}/{name} --repair`", run.run))
+        .then(|| format!("or send it back: `git frites retry {}/{name}`", run.run))
 }
 
 /// The hints about attempts that did not end well: those that a person has corrected since, and how to

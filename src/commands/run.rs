@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned, tell_landed};
 use crate::commands::judge_args::SharedJudgeArgs;
-use crate::commands::spawn_args::{self, SharedSpawnArgs};
+use crate::commands::spawn_args::SharedSpawnArgs;
 use crate::commands::{
     hints, junit, limited_hints, next_steps, preflight, print_verdict, require_jobs_within_limit,
     resume_hint, values,
@@ -22,7 +22,7 @@ use crate::model::address::Address;
 use crate::model::count::count;
 use crate::model::name::Name;
 use crate::model::refname::RefName;
-use crate::model::run::Run;
+use crate::model::run::{GivenLimits, Run};
 use crate::model::verdict::Verdict;
 use crate::ops::clean;
 use crate::ops::hooks;
@@ -118,8 +118,8 @@ pub fn run(session: &Session, args: &RunArgs, parse: ParseRun) -> Result<u8> {
 
 fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     let merge_into = check_before_work(session, args)?;
-    let options = spawn_args::options(session, &args.shared)?;
-    let mut request = spawn_args::request(session, &args.shared)?;
+    let options = args.shared.options(session, GivenLimits::default())?;
+    let mut request = args.shared.request(session)?;
     let commands = request.commands();
     if commands.is_empty() {
         return Err(Error::usage("there is no command to run")
@@ -147,12 +147,12 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let before = recorded(&run, parse);
     let args = before.as_ref().unwrap_or(args);
     let merge_into = check_before_work(session, args)?;
-    let options = spawn_args::options_after(session, &args.shared, run.limits)?;
+    let options = args.shared.options(session, run.limits)?;
+    let argv = &args.shared.new.command.command;
     let mut commands: Vec<(Name, CandidateCommand)> = Vec::new();
     for name in &run.candidates {
         // The command as typed: it may not be UTF-8, and the record is.
-        let typed = (!args.shared.command.is_empty() && !run.agents.contains_key(name))
-            .then_some(&args.shared.command);
+        let typed = (!argv.is_empty() && !run.agents.contains_key(name)).then_some(argv);
         let command =
             CandidateCommand::recorded(&session.repo, session.store.candidate(&run, name))?;
         let command = command.map(|command| CandidateCommand {

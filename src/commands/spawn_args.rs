@@ -1,4 +1,4 @@
-//! The options that `spawn` and `run` share: the candidates of a run and their commands.
+//! Options that several commands share: which candidates there are, their commands, and how these run.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,8 +10,7 @@ use std::time::Duration;
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::agents;
-use crate::commands::require_jobs_within_limit;
-use crate::commands::values;
+use crate::commands::{require_jobs_within_limit, values};
 use crate::complete;
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
@@ -19,34 +18,44 @@ use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::{Assignment, GivenLimits, Run};
 use crate::ops::session::Session;
-use crate::ops::spawn::add::{AddRequest, ChangeSource};
 use crate::ops::spawn::attempt::AttemptOptions;
-use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::{Request, Start};
 use crate::process::{self, Limits};
-use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 
-// The options that `spawn` and `run` share: the candidates of a run and their commands.
+// The options that `spawn` and `run` share: a new run, and how its commands run.
 #[derive(Debug, clap::Args)]
 pub struct SharedSpawnArgs {
-    /// Number of candidates, named c1, c2, …  [default: 2]
-    #[arg(
-        short = 'n',
-        value_name = "N",
-        conflicts_with = "candidates",
-        value_parser = values::count,
-    )]
-    pub count: Option<u32>,
-    /// Names of the candidates, instead of -n
-    #[arg(
-        short = 'c',
-        long = "candidate",
-        value_name = "NAME",
-        num_args = 1..,
-        value_parser = values::new_candidate,
-    )]
-    pub candidates: Vec<Name>,
+    /// The run
+    #[command(flatten)]
+    pub new: NewRunArgs,
+    /// How its commands run
+    #[command(flatten)]
+    pub attempts: AttemptArgs,
+    /// Number of commands that run at once  [default: spawn.jobs, or the number of processors]
+    #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
+    pub jobs: Option<u32>,
+}
+
+impl SharedSpawnArgs {
+    /// The run that the options describe. Checks all of them, before any effect.
+    pub fn request(&self, session: &Session) -> Result<Request> {
+        Ok(Request { limits: self.attempts.given_limits(), ..self.new.request(session)? })
+    }
+
+    /// The number of commands at once and their limits; limits that are not given now are those
+    /// that were given `before`.
+    pub fn options(&self, session: &Session, before: GivenLimits) -> Result<AttemptOptions> {
+        self.attempts.options(session, self.jobs, before)
+    }
+}
+
+// A new run.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
+pub struct NewRunArgs {
+    /// The candidates
+    #[command(flatten)]
+    pub candidates: CandidateArgs,
     /// Name of the run, instead of the next number
     #[arg(
         long,
@@ -76,15 +85,104 @@ pub struct SharedSpawnArgs {
     /// Task that the run is for, such as an issue number; `status` shows it
     #[arg(long, value_name = "ID", value_parser = values::task)]
     pub task: Option<String>,
+    /// Their command
+    #[command(flatten)]
+    pub command: CommandArgs,
+}
+
+impl NewRunArgs {
+    /// The run that the options describe, without time limits. Checks all of them, before any
+    /// effect.
+    pub fn request(&self, session: &Session) -> Result<Request> {
+        let (candidates, agents) = self.candidates.resolve(session, &[], 2)?;
+        let start = match &self.from {
+            Some(address) => {
+                let (run, name) = existing(session, "--from", address)?;
+                Start::from(session, session.store.candidate(&run, &name))?
+            }
+            None => Start::at(session, self.base.as_deref().unwrap_or("HEAD"))?,
+        };
+        let request = Request {
+            name: self.run.clone(),
+            candidates,
+            start,
+            task: self.task.clone(),
+            prompt: self.command.prompt()?,
+            command: self.command.command.clone(),
+            agents,
+            limits: GivenLimits::default(),
+            arguments: Vec::new(),
+        };
+        request.commands().iter().try_for_each(|(_, command)| command.require_prompt())?;
+        Ok(request)
+    }
+}
+
+// New candidates: so many, by their names, or so many of each agent.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
+#[group(multiple = false)]
+pub struct CandidateArgs {
+    /// Number of candidates, named c1, c2, …  [default: 2; 1 with `add`]
+    #[arg(short = 'n', value_name = "N", value_parser = values::count)]
+    pub count: Option<u32>,
+    /// Names of the candidates, instead of -n
+    #[arg(
+        short = 'c',
+        long = "candidate",
+        value_name = "NAME",
+        num_args = 1..,
+        value_parser = values::new_candidate,
+    )]
+    pub candidates: Vec<Name>,
     /// Run an agent in K worktrees, named NAME-1, NAME-2, …; repeat the option to mix agents
     #[arg(
         long = "agent",
         value_name = "NAME[=K]",
         value_parser = agent_count,
         add = ArgValueCompleter::new(complete::agents),
-        conflicts_with_all = ["count", "candidates", "command"],
+        conflicts_with = "command",
     )]
     pub agents: Vec<AgentCount>,
+}
+
+impl CandidateArgs {
+    /// The names of new candidates, in order, and the agents of those that have one: `claude=2` is
+    /// `claude-1` and `claude-2`, or the numbers after those in `taken`.
+    pub fn resolve(
+        &self,
+        session: &Session,
+        taken: &[Name],
+        default: u32,
+    ) -> Result<(Vec<Name>, BTreeMap<Name, Assignment>)> {
+        let mut names = self.candidates.clone();
+        let mut agents = BTreeMap::new();
+        if names.is_empty() && self.agents.is_empty() {
+            let first = highest(taken, "c") + 1;
+            let numbers = first..first + self.count.unwrap_or(default) as usize;
+            names = numbers.map(|n| values::name(&format!("c{n}"))).collect::<Result<_>>()?;
+        }
+        // One more than the limit is enough to be refused.
+        let limit = session.config.get(keys::LIMITS_CANDIDATES) + 1;
+        let mut numbers: BTreeMap<&Name, usize> = BTreeMap::new();
+        for AgentCount { agent, count } in &self.agents {
+            for _ in 0..(*count).min(limit) {
+                let number =
+                    numbers.entry(agent).or_insert_with(|| highest(taken, &format!("{agent}-")));
+                *number += 1;
+                let name =
+                    values::name(&format!("{agent}-{number}")).map_err(|e| e.context("--agent"))?;
+                names.push(name.clone());
+                agents.insert(name, agents::assign(&session.config, agent, *number)?);
+            }
+        }
+        refuse_twins(&names)?;
+        Ok((names, agents))
+    }
+}
+
+// A command and its prompt.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
+pub struct CommandArgs {
     /// Prompt for the agents or the command; - reads it from standard input
     #[arg(
         short,
@@ -97,9 +195,50 @@ pub struct SharedSpawnArgs {
     /// File with the prompt
     #[arg(long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
-    /// Number of commands that run at once  [default: spawn.jobs, or the number of processors]
-    #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
-    pub jobs: Option<u32>,
+    /// Command to run in each worktree
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+impl CommandArgs {
+    /// True if the prompt is standard input.
+    pub fn reads_standard_input(&self) -> bool {
+        self.prompt.as_deref() == Some("-")
+            || self.prompt_file.as_deref().is_some_and(|file| file.as_os_str() == "-")
+    }
+
+    /// The prompt, byte for byte; reads standard input or a file if the options say so.
+    pub fn prompt(&self) -> Result<Option<Arc<[u8]>>> {
+        let bytes = match (&self.prompt, &self.prompt_file) {
+            (None, None) => return Ok(None),
+            (Some(text), _) if text != "-" => text.clone().into_bytes(),
+            (None, Some(path)) if path.as_os_str() != "-" => {
+                let what = format!("'{}'", path.display());
+                let file = File::open(path)
+                    .context(|| format!("could not read the prompt from {what}"))
+                    .map_err(|e| {
+                        e.hint("check the file name, or give the prompt itself with `-p TEXT`")
+                    })?;
+                read_prompt(file, &what)?
+            }
+            _ => read_prompt(io::stdin(), "standard input")?,
+        };
+        if bytes.trim_ascii().is_empty() {
+            return Err(Error::usage("the prompt is empty").hint("describe the task: `-p TEXT`"));
+        }
+        Ok(Some(bytes.into()))
+    }
+}
+
+fn read_prompt(mut from: impl Read, what: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.read_to_end(&mut bytes).context(|| format!("could not read the prompt from {what}"))?;
+    Ok(bytes)
+}
+
+// How the commands of attempts run.
+#[derive(Debug, clap::Args)]
+pub struct AttemptArgs {
     /// Kill a command, and all processes that it started, after this time  [default: spawn.timeout,
     /// or 1h]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
@@ -114,9 +253,44 @@ pub struct SharedSpawnArgs {
     /// Keep the worktree of a candidate even if its command changed nothing
     #[arg(long)]
     pub keep: bool,
-    /// Command to run in each worktree
-    #[arg(last = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
+}
+
+impl AttemptArgs {
+    /// The time limits in the options, for the record.
+    pub fn given_limits(&self) -> GivenLimits {
+        let seconds = |limit: Duration| limit.as_secs();
+        GivenLimits {
+            timeout: self.timeout.map(seconds),
+            idle_timeout: self.idle_timeout.map(seconds),
+        }
+    }
+
+    /// The number of commands at once and their limits; limits that are not given now are those
+    /// that were given `before`.
+    pub fn options(
+        &self,
+        session: &Session,
+        jobs: Option<u32>,
+        before: GivenLimits,
+    ) -> Result<AttemptOptions> {
+        let jobs = jobs.map(|n| n as usize).or(session.config.get(keys::SPAWN_JOBS));
+        if let Some(jobs) = jobs {
+            require_jobs_within_limit(session, jobs, "-j")?;
+        }
+        let hard = self.timeout.or(before.timeout.map(Duration::from_secs));
+        let idle = self.idle_timeout.or(before.idle_timeout.map(Duration::from_secs));
+        let limits = Limits {
+            hard: Some(hard.unwrap_or_else(|| session.config.get(keys::SPAWN_TIMEOUT))),
+            // No idle limit by default: many agents think for a long time before they print anything.
+            idle: idle.or(session.config.get(keys::SPAWN_IDLE_TIMEOUT)),
+        };
+        Ok(AttemptOptions {
+            jobs: jobs.unwrap_or_else(process::processors),
+            limits,
+            checkpoint: self.auto_checkpoint.or(session.config.get(keys::SPAWN_AUTO_CHECKPOINT)),
+            keep: self.keep,
+        })
+    }
 }
 
 /// `NAME` or `NAME=K`: an agent, and the number of its candidates.
@@ -137,195 +311,20 @@ fn agent_count(text: &str) -> Result<AgentCount> {
     }
 }
 
-impl SharedSpawnArgs {
-    /// True if the prompt is standard input.
-    pub fn reads_standard_input(&self) -> bool {
-        self.prompt.as_deref() == Some("-")
-            || self.prompt_file.as_deref().is_some_and(|file| file.as_os_str() == "-")
-    }
-}
-
-/// The run that the options describe. Checks all of them, before any effect.
-pub fn request(session: &Session, args: &SharedSpawnArgs) -> Result<Request> {
-    let agents = assignments(session, &args.agents, &[])?;
-    let candidates = if agents.is_empty() {
-        candidates(args)?
-    } else {
-        agents.iter().map(|(n, _)| n.clone()).collect()
-    };
-    refuse_twins(&candidates)?;
-    let start = match &args.from {
-        Some(address) => {
-            let (run, name) = existing(session, "--from", address)?;
-            Start::from(session, session.store.candidate(&run, &name))?
-        }
-        None => Start::at(session, args.base.as_deref().unwrap_or("HEAD"))?,
-    };
-    let prompt = prompt(args)?;
-    let (command, agents) = (args.command.clone(), agents.into_iter().collect());
-    let request = Request {
-        name: args.run.clone(),
-        candidates,
-        start,
-        task: args.task.clone(),
-        prompt,
-        command,
-        agents,
-        limits: given_limits(args),
-        arguments: Vec::new(),
-    };
-    request.commands().iter().try_for_each(|(_, command)| command.require_prompt())?;
-    Ok(request)
-}
-
-/// The time limits in the options, for the record.
-fn given_limits(args: &SharedSpawnArgs) -> GivenLimits {
-    let seconds = |limit: Duration| limit.as_secs();
-    GivenLimits { timeout: args.timeout.map(seconds), idle_timeout: args.idle_timeout.map(seconds) }
-}
-
-/// The number of commands at once and their time limits.
-pub fn options(session: &Session, args: &SharedSpawnArgs) -> Result<AttemptOptions> {
-    options_after(session, args, GivenLimits::default())
-}
-
-/// As [`options`], for commands that continue work: limits that are not given now are those that were
-/// given `before`.
-pub fn options_after(
-    session: &Session,
-    args: &SharedSpawnArgs,
-    before: GivenLimits,
-) -> Result<AttemptOptions> {
-    let jobs = args.jobs.map(|n| n as usize).or(session.config.get(keys::SPAWN_JOBS));
-    if let Some(jobs) = jobs {
-        require_jobs_within_limit(session, jobs, "-j")?;
-    }
-    let hard = args.timeout.or(before.timeout.map(Duration::from_secs));
-    let idle = args.idle_timeout.or(before.idle_timeout.map(Duration::from_secs));
-    let limits = Limits {
-        hard: Some(hard.unwrap_or_else(|| session.config.get(keys::SPAWN_TIMEOUT))),
-        // No idle limit by default: many agents think for a long time before they print anything.
-        idle: idle.or(session.config.get(keys::SPAWN_IDLE_TIMEOUT)),
-    };
-    Ok(AttemptOptions {
-        jobs: jobs.unwrap_or_else(process::processors),
-        limits,
-        checkpoint: auto_checkpoint(session, args),
-        keep: args.keep,
-    })
-}
-
-/// The interval of checkpoints; none if there are to be none.
-pub fn auto_checkpoint(session: &Session, args: &SharedSpawnArgs) -> Option<Duration> {
-    args.auto_checkpoint.or(session.config.get(keys::SPAWN_AUTO_CHECKPOINT))
-}
-
-/// The run and the candidate that the address of `option` names.
-pub fn existing(session: &Session, option: &str, address: &Address) -> Result<(Run, Name)> {
+/// The run and the candidate that the address of an option or a command names.
+pub fn existing(session: &Session, who: &str, address: &Address) -> Result<(Run, Name)> {
     let selection = session.store.select(Some(address), Matching::Prefix)?;
     if let Some(iteration) = selection.iteration {
         return Err(Error::usage(format!(
-            "{option} takes the current state of a candidate, not its iteration {iteration}"
+            "{who} takes the current state of a candidate, not its iteration {iteration}"
         ))
-        .hint(format!("write {option} {}", address.without_iteration())));
+        .hint(format!("write {who} {}", address.without_iteration())));
     }
     match selection.candidate {
         Some(name) => Ok((selection.run, name)),
-        None => Err(Error::usage(format!("{option} takes a candidate, and '{address}' is a run"))
-            .hint(format!("write {option} {}/{}", selection.run.run, selection.run.candidates[0]))),
+        None => Err(Error::usage(format!("{who} takes a candidate, and '{address}' is a run"))
+            .hint(format!("write {who} {}/{}", selection.run.run, selection.run.candidates[0]))),
     }
-}
-
-/// The next command of a candidate: the one in the options, or else its last one. The prompt is
-/// chosen in the same way.
-pub fn command(
-    session: &Session,
-    args: &SharedSpawnArgs,
-    candidate: CandidateRef<'_>,
-) -> Result<CandidateCommand> {
-    command_with(session, args, candidate, prompt(args)?)
-}
-
-/// The next command of a candidate with the prompt that it had before, and the text of the options'
-/// prompt.
-pub fn command_and_prompt(
-    session: &Session,
-    args: &SharedSpawnArgs,
-    candidate: CandidateRef<'_>,
-) -> Result<(CandidateCommand, Option<String>)> {
-    let text = prompt(args)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Ok((command_with(session, args, candidate, None)?, text))
-}
-
-fn command_with(
-    session: &Session,
-    args: &SharedSpawnArgs,
-    candidate: CandidateRef<'_>,
-    prompt: Option<Arc<[u8]>>,
-) -> Result<CandidateCommand> {
-    let before = CandidateCommand::recorded(&session.repo, candidate)?;
-    let prompt = prompt.or_else(|| before.as_ref()?.prompt.clone());
-    let command = match assignments(session, &args.agents, &[])?.as_slice() {
-        [] if args.command.is_empty() => {
-            before.map(|command| CandidateCommand { prompt, ..command }).ok_or_else(|| {
-                Error::usage(format!("{candidate} has no command to run again"))
-                    .hint(format!("give one: `git frites spawn --again {candidate} -- CMD`"))
-            })?
-        }
-        [] => CandidateCommand::typed(&args.command, prompt),
-        [(_, agent)] => CandidateCommand::assigned(agent, prompt),
-        several => {
-            return Err(Error::usage(format!("{} agents for one candidate", several.len()))
-                .hint("name one agent"));
-        }
-    };
-    command.require_prompt()?;
-    Ok(command)
-}
-
-/// The agent or the command in the options; fails if there is none, or more than one.
-pub fn assignment(session: &Session, args: &SharedSpawnArgs) -> Result<Assignment> {
-    match (assignments(session, &args.agents, &[])?.as_slice(), args.command.as_slice()) {
-        ([(_, one)], _) => Ok(one.clone()),
-        ([], []) => Err(Error::usage("a synthesis needs an agent or a command")
-            .hint("name one agent: `--agent NAME`, or a command that reads the prompt: `-- CMD`")),
-        ([], argv) => Ok(CandidateCommand::to_assignment(argv)),
-        (several, _) => Err(Error::usage(format!("{} agents for one candidate", several.len()))
-            .hint("name one agent")),
-    }
-}
-
-/// The candidates that the options add to a run, and their commands. Checks all options, before any
-/// effect.
-pub fn additions(
-    session: &Session,
-    args: &SharedSpawnArgs,
-    run: &Run,
-    change: Option<ChangeSource>,
-) -> Result<AddRequest> {
-    let mut assigned = assignments(session, &args.agents, &run.candidates)?;
-    let candidates = match (assigned.is_empty(), args.candidates.is_empty()) {
-        (false, _) => assigned.iter().map(|(name, _)| name.clone()).collect(),
-        (true, false) => args.candidates.clone(),
-        (true, true) => {
-            let first = highest(&run.candidates, "c") + 1;
-            let numbers = first..first + args.count.unwrap_or(1) as usize;
-            numbers.map(|n| values::name(&format!("c{n}"))).collect::<Result<_>>()?
-        }
-    };
-    refuse_twins(&candidates)?;
-    if !args.command.is_empty() {
-        let assignment = CandidateCommand::to_assignment(&args.command);
-        assigned = candidates.iter().map(|name| (name.clone(), assignment.clone())).collect();
-    }
-    Ok(AddRequest {
-        candidates,
-        assignments: assigned.into_iter().collect(),
-        command: args.command.clone(),
-        prompt: prompt(args)?,
-        limits: given_limits(args),
-        change,
-    })
 }
 
 /// The highest N of the names that are `prefix` and N; 0 if there are none. A number that nobody
@@ -333,36 +332,6 @@ pub fn additions(
 fn highest(names: &[Name], prefix: &str) -> usize {
     let numbers = names.iter().filter_map(|name| name.as_str().strip_prefix(prefix)?.parse().ok());
     numbers.filter(|number| *number < 1_000_000).max().unwrap_or_default()
-}
-
-/// The agents' candidates, in the order of the options: `claude=2` is `claude-1` and `claude-2`, or
-/// the numbers after those in `taken`.
-fn assignments(
-    session: &Session,
-    counts: &[AgentCount],
-    taken: &[Name],
-) -> Result<Vec<(Name, Assignment)>> {
-    // One more than the limit is enough to be refused.
-    let limit = session.config.get(keys::LIMITS_CANDIDATES) + 1;
-    let mut numbers: BTreeMap<&Name, usize> = BTreeMap::new();
-    let mut found = Vec::new();
-    for AgentCount { agent, count } in counts {
-        for _ in 0..(*count).min(limit) {
-            let number =
-                numbers.entry(agent).or_insert_with(|| highest(taken, &format!("{agent}-")));
-            *number += 1;
-            let name = values::name(&format!("{agent}-{number}")).map_err(|e| e.context("--agent"));
-            found.push((name?, agents::assign(&session.config, agent, *number)?));
-        }
-    }
-    Ok(found)
-}
-
-fn candidates(args: &SharedSpawnArgs) -> Result<Vec<Name>> {
-    if args.candidates.is_empty() {
-        return (1..=args.count.unwrap_or(2)).map(|n| values::name(&format!("c{n}"))).collect();
-    }
-    Ok(args.candidates.clone())
 }
 
 fn refuse_twins(names: &[Name]) -> Result<()> {
@@ -379,34 +348,6 @@ fn refuse_twins(names: &[Name]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The prompt, byte for byte; reads standard input or a file if the options say so.
-fn prompt(args: &SharedSpawnArgs) -> Result<Option<Arc<[u8]>>> {
-    let read = |mut from: Box<dyn Read>, what: &str| {
-        let mut bytes = Vec::new();
-        from.read_to_end(&mut bytes)
-            .context(|| format!("could not read the prompt from {what}"))?;
-        Ok::<_, Error>(bytes)
-    };
-    let bytes = match (&args.prompt, &args.prompt_file) {
-        (None, None) => return Ok(None),
-        (Some(text), _) if text != "-" => text.clone().into_bytes(),
-        (None, Some(path)) if path.as_os_str() != "-" => {
-            let what = format!("'{}'", path.display());
-            let file = File::open(path)
-                .context(|| format!("could not read the prompt from {what}"))
-                .map_err(|e| {
-                    e.hint("check the file name, or give the prompt itself with `-p TEXT`")
-                })?;
-            read(Box::new(file), &what)?
-        }
-        _ => read(Box::new(io::stdin()), "standard input")?,
-    };
-    if bytes.trim_ascii().is_empty() {
-        return Err(Error::usage("the prompt is empty").hint("describe the task: `-p TEXT`"));
-    }
-    Ok(Some(bytes.into()))
 }
 
 #[cfg(test)]

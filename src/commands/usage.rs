@@ -6,6 +6,27 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::error::Error;
 use crate::model::nearest::nearest;
 
+/// Options that have become commands: the command that had one, the option, and its new form.
+const MOVED: &[(&str, &str, &str)] = &[
+    ("spawn", "--add", "add RUN"),
+    ("spawn", "--patch", "add --patch FILE RUN"),
+    ("spawn", "--commit", "add --commit REV RUN"),
+    ("spawn", "--synthesize", "add --synthesize RUN"),
+    ("spawn", "--again", "retry RUN/CAND"),
+    ("run", "--again", "retry RUN/CAND"),
+    ("spawn", "--repair", "retry RUN/CAND"),
+    ("spawn", "--yes", "retry --yes RUN/CAND"),
+    ("spawn", "--later", "shard open --attempts"),
+    ("spawn", "--resume", "shard run --remote R RUN/CAND"),
+    ("spawn", "--remote", "shard open --attempts --remote R"),
+    ("judge", "--open", "shard open RUN"),
+    ("judge", "--pending", "shard list RUN"),
+    ("judge", "--shard", "shard judge RUN K/N"),
+    ("judge", "--bundle", "shard judge --bundle FILE RUN K/N"),
+    ("judge", "--remote", "shard judge --remote R RUN K/N"),
+    ("judge", "--wait", "shard collect --remote R --wait DUR RUN"),
+];
+
 /// The error that a user reads for clap's error `e`. `typed` are the words after the program's
 /// name: they tell which command was meant.
 pub fn error(e: &clap::Error, cli: &clap::Command, typed: &[String]) -> Error {
@@ -17,15 +38,15 @@ pub fn error(e: &clap::Error, cli: &clap::Command, typed: &[String]) -> Error {
             _ => error,
         };
     }
-    let verb = typed.iter().find(|word| cli.find_subcommand(word).is_some());
+    let verb = verb(cli, typed);
     let mut error = Error::usage(message(e));
-    if let Some(meant) = meant(e, verb.map(String::as_str)) {
+    if let Some(meant) = meant(e, verb.as_deref()) {
         error = error.hint(meant);
     } else if let Some(near) = suggestion(e, cli) {
         error = error.hint(format!("did you mean '{near}'?"));
     }
     let is_stray_word = e.kind() == ErrorKind::UnknownArgument && !argument.starts_with('-');
-    match verb.map(String::as_str) {
+    match verb.as_deref() {
         Some(verb @ ("spawn" | "run")) if is_stray_word && argument.parse::<u32>().is_ok() => error
             .hint(format!("for {argument} candidates: `git frites {verb} -n {argument}`"))
             .hint(format!("see `git frites {verb} -h`")),
@@ -35,6 +56,19 @@ pub fn error(e: &clap::Error, cli: &clap::Command, typed: &[String]) -> Error {
         Some(verb) => error.hint(format!("see `git frites {verb} -h`")),
         None => error.hint("see `git frites -h`"),
     }
+}
+
+/// The command that was typed, such as `judge` or `shard open`.
+fn verb(cli: &clap::Command, typed: &[String]) -> Option<String> {
+    let mut command = cli;
+    let mut verb = Vec::new();
+    for word in typed {
+        if let Some(found) = command.find_subcommand(word) {
+            command = found;
+            verb.push(word.as_str());
+        }
+    }
+    (!verb.is_empty()).then(|| verb.join(" "))
 }
 
 /// One line for each kind of error that this command line can cause.
@@ -96,8 +130,11 @@ fn meant(e: &clap::Error, verb: Option<&str>) -> Option<String> {
         argument.starts_with(option) || others.iter().any(|other| other.starts_with(option))
     };
     match e.kind() {
-        ErrorKind::UnknownArgument if verb == Some("run") && argument == "--again" => {
-            Some("another round is `git frites spawn --again RUN/CAND -- CMD`; then judge".into())
+        ErrorKind::UnknownArgument
+            if let Some((.., new)) =
+                MOVED.iter().find(|(had, option, _)| verb == Some(had) && argument == *option) =>
+        {
+            Some(format!("this is a command now: `git frites {new}`"))
         }
         ErrorKind::UnknownArgument if verb == Some("judge") && argument == "--synthesis" => {
             Some("`judge` makes no synthesis: --synthesis is an option of `git frites run`".into())
@@ -203,9 +240,13 @@ mod tests {
             (
                 "run --again 1/c1",
                 vec![
-                    "another round is `git frites spawn --again RUN/CAND -- CMD`; then judge",
+                    "this is a command now: `git frites retry RUN/CAND`",
                     "see `git frites run -h`",
                 ],
+            ),
+            (
+                "shard open --tset x",
+                vec!["did you mean '--test'?", "see `git frites shard open -h`"],
             ),
             (
                 "run --agent claude -n 3",
@@ -233,6 +274,24 @@ mod tests {
         ];
         for (line, hints) in cases {
             assert_eq!(refused(line).1, hints, "{line}");
+        }
+    }
+
+    #[test]
+    fn option_that_has_become_a_command_is_unknown_and_its_command_can_be_typed() {
+        for (verb, option, new) in MOVED {
+            let (message, hints) = refused(&format!("{verb} {option}"));
+            assert_eq!(message, format!("unexpected argument '{option}' found"));
+            assert_eq!(hints[0], format!("this is a command now: `git frites {new}`"));
+            let words = new.split(' ').map(|word| match word {
+                "RUN" | "FILE" | "REV" | "R" => "1",
+                "RUN/CAND" => "1/c1",
+                "K/N" => "1/1",
+                "DUR" => "1m",
+                other => other,
+            });
+            Cli::try_parse_from(["git-frites"].into_iter().chain(words))
+                .unwrap_or_else(|e| panic!("{new}: {e}"));
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::model::address::{Address, InvalidAddress};
 use crate::model::layout::RECORDS;
 use crate::model::name::{BASE, InvalidName, Name, RULE};
-use crate::model::part::PartAddress;
+use crate::model::part::Part;
 use crate::model::shard::Shard;
 use crate::model::task::is_task;
 
@@ -33,11 +33,26 @@ pub fn new_candidate(text: &str) -> Result<Name> {
     Ok(name)
 }
 
-/// A candidate or the base, perhaps with its run.
-pub fn part(text: &str) -> Result<PartAddress> {
-    text.parse().map_err(|e: InvalidName| {
+/// A candidate to be judged by itself.
+pub fn candidate_alone(text: &str) -> Result<Name> {
+    match text.split_once('/') {
+        Some((run, part)) => Err(Error::usage(format!("'{text}' is not the name of a candidate"))
+            .hint(format!("write `git frites judge {run} --candidate {part}`"))
+            .hint(format!("in a run that is judged in parts: `git frites shard judge {text}`"))),
+        None if text == BASE => Err(Error::usage(format!("'{BASE}' is not a candidate")).hint(
+            format!("in a run that is judged in parts: `git frites shard judge RUN/{BASE}`"),
+        )),
+        None => name(text),
+    }
+}
+
+/// A run, or one of its parts: a candidate or the base.
+pub fn run_or_part(text: &str) -> Result<(Name, Option<Part>)> {
+    let Some((run, part)) = text.split_once('/') else { return Ok((name(text)?, None)) };
+    let part = part.parse().map_err(|e: InvalidName| {
         Error::usage(e.to_string()).hint(format!("{RULE}; {BASE} stands for the base"))
-    })
+    })?;
+    Ok((name(run)?, Some(part)))
 }
 
 /// `K/N`, `auto` or `auto/N`.

@@ -17,10 +17,14 @@ pub enum FactKind {
     Surroundings,
     /// A cached outcome.
     Outcome,
-    /// A ref of ours.
+    /// The target of a checkout's HEAD.
+    Head,
+    /// A ref.
     Ref,
-    /// A checkout that is not ours. It is never reported.
+    /// A worktree.
     Worktree,
+    /// A file of a checkout that differs from its index.
+    File,
 }
 
 /// The subject of a fact: its kind, the place where it was found (empty for the usual one), its
@@ -54,18 +58,19 @@ impl Fact {
 
     /// True if the fact is part of [`super::fingerprint::configuration`].
     pub fn is_configuration(&self) -> bool {
-        matches!(self.kind, FactKind::Config | FactKind::OwnFile | FactKind::Worktree)
+        matches!(self.kind, FactKind::Config | FactKind::OwnFile)
     }
 
     /// True if the fact is part of [`super::fingerprint::decisive`].
     pub fn is_decisive(&self) -> bool {
         match self.kind {
-            FactKind::OwnFile
-            | FactKind::Config
-            | FactKind::Hook
-            | FactKind::Info
-            | FactKind::Worktree => true,
-            FactKind::Surroundings | FactKind::Outcome | FactKind::Ref => false,
+            FactKind::OwnFile | FactKind::Config | FactKind::Hook | FactKind::Info => true,
+            FactKind::Worktree => self.place.is_empty(),
+            FactKind::Surroundings
+            | FactKind::Outcome
+            | FactKind::Head
+            | FactKind::Ref
+            | FactKind::File => false,
         }
     }
 }

@@ -17,6 +17,7 @@ const DATE: &str = "2026-11-20";
 /// The hand-written parts, by the name of the page.
 const PARTS: &[(&str, &str)] = &[
     ("git-frites", include_str!("git-frites.txt")),
+    ("git-frites-add", include_str!("add.txt")),
     ("git-frites-apply", include_str!("apply.txt")),
     ("git-frites-capture", include_str!("capture.txt")),
     ("git-frites-clean", include_str!("clean.txt")),
@@ -31,7 +32,14 @@ const PARTS: &[(&str, &str)] = &[
     ("git-frites-output", include_str!("output.txt")),
     ("git-frites-path", include_str!("path.txt")),
     ("git-frites-report", include_str!("report.txt")),
+    ("git-frites-retry", include_str!("retry.txt")),
     ("git-frites-run", include_str!("run.txt")),
+    ("git-frites-shard", include_str!("shard.txt")),
+    ("git-frites-shard-collect", include_str!("shard-collect.txt")),
+    ("git-frites-shard-judge", include_str!("shard-judge.txt")),
+    ("git-frites-shard-list", include_str!("shard-list.txt")),
+    ("git-frites-shard-open", include_str!("shard-open.txt")),
+    ("git-frites-shard-run", include_str!("shard-run.txt")),
     ("git-frites-spawn", include_str!("spawn.txt")),
     ("git-frites-status", include_str!("status.txt")),
     ("git-frites-task", include_str!("task.txt")),
@@ -75,10 +83,8 @@ impl Page {
 pub fn pages(cli: Command) -> Vec<Page> {
     let mut cli = cli.disable_help_subcommand(true);
     cli.build();
-    let mut pages = vec![of_command(&cli, "git-frites")];
-    for verb in cli.get_subcommands() {
-        pages.push(of_command(verb, &format!("git-frites-{}", verb.get_name())));
-    }
+    let mut pages = Vec::new();
+    add_pages(&mut pages, &cli, "git-frites");
     let mut by_hand = |name: &str, section, about, text: &str| {
         let mut roff = start(name, section, about);
         markup::add(&mut roff, text);
@@ -89,6 +95,14 @@ pub fn pages(cli: Command) -> Vec<Page> {
     by_hand("git-frites-spread", 7, "judging one run on several machines", SPREAD);
     by_hand("git-frites-json", 5, "the JSON output of git frites", &json::text());
     pages
+}
+
+/// Adds the page of a command, and those of its subcommands.
+fn add_pages(pages: &mut Vec<Page>, command: &Command, name: &str) {
+    pages.push(of_command(command, name));
+    for verb in command.get_subcommands() {
+        add_pages(pages, verb, &format!("{name}-{}", verb.get_name()));
+    }
 }
 
 fn start(name: &str, section: u8, about: &str) -> Roff {
@@ -134,7 +148,7 @@ fn of_command(command: &Command, name: &str) -> Page {
     for line in split_directives(&sections) {
         match line {
             Part::Text(text) => markup::add(&mut roff, text),
-            Part::Directive("@commands") => commands(&mut roff, command),
+            Part::Directive("@commands") => commands(&mut roff, command, name),
             Part::Directive("@exits") => exits(&mut roff),
             Part::Directive(wanted) => add_keys(&mut roff, wanted.trim_start_matches("@keys")),
         }
@@ -229,11 +243,11 @@ fn options(command: &Command) -> String {
         .collect()
 }
 
-fn commands(roff: &mut Roff, command: &Command) {
+fn commands(roff: &mut Roff, command: &Command, name: &str) {
     for verb in command.get_subcommands() {
         let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
         roff.control("TP", []);
-        roff.text([bold(format!("git-frites-{}", verb.get_name())), roman("(1)")]);
+        roff.text([bold(format!("{name}-{}", verb.get_name())), roman("(1)")]);
         roff.text(markup::inlines(&format!("{about}.")));
     }
 }

@@ -140,7 +140,7 @@ impl fmt::Display for Landing {
 /// The reason that a record shows while its candidate's worktree is made again.
 const REMAKING: &str = "its worktree is being made again";
 
-/// The reason in the record of a candidate of `spawn --later` until a capture comes. To scripts, it is
+/// The reason in the record of a candidate of `shard open --attempts` until a capture comes. To scripts, it is
 /// `cancelled`, as `run --resume` takes it.
 pub const FOR_LATER: &str = "not started yet";
 
@@ -195,7 +195,7 @@ pub struct Candidate {
     /// True if the command left processes behind, which were ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaky: bool,
-    /// True if the command is from a further round (`spawn --again`): then `--resume` must not
+    /// True if the command is from a further round (`retry`): then `--resume` must not
     /// start the run's own command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,

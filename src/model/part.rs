@@ -21,15 +21,6 @@ pub enum Part {
     Base,
 }
 
-/// A part as a user types it: perhaps with its run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartAddress {
-    /// The run, if it was named.
-    pub run: Option<Name>,
-    /// The part.
-    pub part: Part,
-}
-
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -61,19 +52,7 @@ impl From<Part> for String {
     }
 }
 
-/// Reads `PART` and `RUN/PART`.
-impl FromStr for PartAddress {
-    type Err = InvalidName;
-
-    fn from_str(text: &str) -> Result<PartAddress, InvalidName> {
-        Ok(match text.split_once('/') {
-            Some((run, part)) => PartAddress { run: Some(run.parse()?), part: part.parse()? },
-            None => PartAddress { run: None, part: text.parse()? },
-        })
-    }
-}
-
-/// `terms.toml`: what `judge --open` wrote. Each machine judges by it, and never by its own
+/// `terms.toml`: what `shard open` wrote. Each machine judges by it, and never by its own
 /// configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -169,15 +148,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn part_is_read_as_it_is_written_with_its_run_or_without() {
+    fn part_is_read_as_it_is_written() {
         for text in ["c1", "@base"] {
             assert_eq!(text.parse::<Part>().expect("a part").to_string(), text);
         }
-        let address: PartAddress = "fix/@base".parse().expect("an address");
-        assert_eq!(address.run.as_ref().map(Name::as_str), Some("fix"));
-        assert_eq!(address.part, Part::Base);
-        for text in ["@results", "a/b/c", "/c1", "fix/", "@base/c1"] {
-            assert!(text.parse::<PartAddress>().is_err(), "{text}");
+        for text in ["@results", "a/b", "", "@base/c1"] {
+            assert!(text.parse::<Part>().is_err(), "{text}");
         }
     }
 }

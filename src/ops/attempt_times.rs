@@ -12,7 +12,7 @@ use crate::oracle::pool;
 /// Each goes from the making of a run to the end of its last command, with no gap: the record of
 /// when each command began is a file that the command could write. It goes up to now where a start
 /// or an end is missing: the command was not started, git-frites was killed, or the record was
-/// lost. A candidate without a command counts only if `spawn --again` ran one for it.
+/// lost. A candidate without a command counts only if `retry` ran one for it.
 pub fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>> {
     let store = &session.store;
     let cache = nearest_real(&pool::home_of_all(&session.repo)?);

@@ -1,8 +1,9 @@
 //! Rounds of repair: a candidate that failed gets another round in its own worktree, told why it
 //! failed. What a round made worse is taken back; the captures of every round stay.
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::git::cli::nul_separated;
 use crate::git::index::ScratchIndex;
 use crate::model::candidate::{Candidate, State};
@@ -208,7 +209,7 @@ fn to_repair(
     Ok(found)
 }
 
-/// A command with the prompt that tells it what to repair.
+/// A command whose prompt tells why the candidate failed, and says `more`.
 fn with_prompt(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -216,17 +217,7 @@ fn with_prompt(
     verdict: &Verdict,
     more: Option<&str>,
 ) -> Result<CandidateCommand> {
-    let entry = verdict.entry(candidate.name);
-    let Some(entry) = entry.filter(|entry| repair::can_be_repaired(entry)) else {
-        return Err(match entry.is_some_and(Entry::passed) {
-            true => Error::no(format!("{candidate} has nothing to repair: it passed"))
-                .hint(format!("land it with `git frites apply {candidate}`")),
-            false => {
-                Error::no(format!("{candidate} has nothing to repair: no command failed on it"))
-                    .hint(format!("judge it first: `git frites judge {}`", candidate.run.run))
-            }
-        });
-    };
+    let Some(entry) = verdict.entry(candidate.name) else { return Ok(command) };
     let Some((result, second)) = repair::log_to_show(entry) else { return Ok(command) };
     let log = candidate.logs()?.of_judging(entry.iteration, result.stage, second);
     let mut log = log_end::excerpt(&log, LINES);
@@ -238,40 +229,64 @@ fn with_prompt(
     Ok(command)
 }
 
-/// The command of a round by hand, with the prompt that tells it what to repair.
+/// The command of a round by hand. If it has a prompt, that also tells why the candidate failed, as
+/// far as it is known, and ends with the words in `more`.
 pub fn by_hand(
     session: &Session,
     candidate: CandidateRef<'_>,
     command: CandidateCommand,
-    more: Option<&str>,
+    more: Option<Arc<[u8]>>,
 ) -> Result<CandidateCommand> {
-    let run = &candidate.run.run;
     candidate.require_worktree()?;
-    let captured = session.capture(candidate)?;
-    require_ended_well(candidate, captured.candidate.state)?;
-    let verdict = session.store.verdict(run)?.ok_or_else(|| {
-        Error::no(format!("run {run} is not judged yet, so nobody knows what to repair"))
-            .hint(format!("judge it first: `git frites judge {run}`"))
-    })?;
-    let judged = verdict.entry(candidate.name).and_then(|entry| entry.tree);
-    if judged != captured.capture.map(|capture| capture.tree) {
-        return Err(Error::no(format!("{candidate} has changed since it was judged"))
-            .hint(format!("judge it again: `git frites judge {run}`")));
+    let (task, more) = match (&command.prompt, more) {
+        (None, more) => (more, None),
+        (Some(task), more) => (Some(task.clone()), more),
+    };
+    let command = CandidateCommand { prompt: task.clone(), ..command };
+    command.require_prompt()?;
+    let Some(task) = task else { return Ok(command) };
+    let more_text = more.as_ref().map(|more| String::from_utf8_lossy(more));
+    match known_failure(session, candidate)? {
+        Ok(verdict) => with_prompt(session, candidate, command, &verdict, more_text.as_deref()),
+        Err(why) => {
+            session.ui.note(format!("{candidate}: the prompt tells of no failure: {why}"));
+            let Some(more) = more else { return Ok(command) };
+            let prompt = [task.trim_ascii_end(), b"\n\n", &more].concat();
+            Ok(CandidateCommand { prompt: Some(prompt.into()), ..command })
+        }
     }
-    with_prompt(session, candidate, command, &verdict, more)
 }
 
-/// Refuses an attempt that did not end well: it is never judged, so judging tells nobody what to repair.
-fn require_ended_well(candidate: CandidateRef<'_>, state: State) -> Result<()> {
-    let run = candidate.run;
-    let Some(end) = repair::bad_end(state) else { return Ok(()) };
-    let is_resumed = matches!(state, State::Cancelled | State::Limited);
-    let hint = match is_resumed && run.has_command(candidate.name) {
-        true => format!("continue with `git frites run --resume {}`", run.run),
-        false => format!("another round as it is: `git frites spawn --again {candidate}`"),
+/// The last verdict, if it tells why the candidate failed in its present state; else the reason why
+/// nothing does.
+fn known_failure(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+) -> Result<std::result::Result<Verdict, String>> {
+    let run = &candidate.run.run;
+    let captured = session.capture(candidate)?;
+    let state = captured.candidate.state;
+    if let Some(end) = repair::bad_end(state) {
+        let is_resumed = matches!(state, State::Cancelled | State::Limited)
+            && candidate.run.has_command(candidate.name);
+        let way = match is_resumed {
+            true => format!("; `git frites run --resume {run}` starts it again from the base"),
+            false => String::new(),
+        };
+        return Ok(Err(format!("it was not judged, because {end}{way}")));
+    }
+    let Some(verdict) = session.store.verdict(run)? else {
+        return Ok(Err(format!("run {run} is not judged yet")));
     };
-    Err(Error::no(format!("{candidate} was not judged, so there is nothing to repair: {end}"))
-        .hint(hint))
+    let entry = verdict.entry(candidate.name);
+    let is_same = entry.and_then(|entry| entry.tree) == captured.capture.map(|c| c.tree);
+    let why = match entry {
+        _ if !is_same => "it has changed since it was judged",
+        Some(entry) if repair::can_be_repaired(entry) => return Ok(Ok(verdict)),
+        Some(entry) if entry.passed() => "it passed",
+        _ => "no command failed on it",
+    };
+    Ok(Err(why.to_owned()))
 }
 
 /// Replaces the lines of a log that show text of a protected file, which is not for the attempt, and

@@ -104,7 +104,7 @@ impl CandidateRef<'_> {
                 .hint(format!("its last capture is kept: `git frites diff {self}`"))
                 .hint(format!("start from what it was: `git frites spawn --from {self}`")),
             None => error.hint(format!(
-                "nothing of it was captured; make another: `git frites spawn --add --run {}`",
+                "nothing of it was captured; make another: `git frites add {}`",
                 self.run.run
             )),
         })

@@ -30,17 +30,17 @@ pub fn node(world: &World) -> PathBuf {
 }
 
 pub fn open(world: &World) -> Answer {
-    world.frites(["judge", "--open", "--remote", "origin", "1"]).expect(0)
+    world.frites(["shard", "open", "--remote", "origin", "1"]).expect(0)
 }
 
-/// `judge --remote URL` with these words, on a node that has nothing.
+/// `shard … --remote URL` with these words, on a node that has nothing.
 pub fn on_node(world: &World, url: &str, words: &[&str]) -> Answer {
-    let words = ["judge", "--remote", url].into_iter().chain(words.iter().copied());
+    let words = ["shard"].into_iter().chain(words.iter().copied()).chain(["--remote", url]);
     world.frites_in(&node(world), words)
 }
 
 pub fn replay(world: &World, words: &[&str]) -> Answer {
-    let all = ["judge", "--replay", "--remote", "origin", "1"];
+    let all = ["shard", "collect", "--remote", "origin", "1"];
     world.frites(all.into_iter().chain(words.iter().copied()))
 }
 

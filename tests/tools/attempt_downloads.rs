@@ -55,7 +55,7 @@ fn an_attempt_finds_the_downloads_and_changes_none_of_them() {
     world.frites(["spawn", "-n", "2", "-j", "2", "--", "sh", "-ec", ATTEMPT]).expect(0);
     assert_eq!(kept_layers(&world), before);
     let again = "test ! -e ~/.cache/x; echo more >> README";
-    world.frites(["spawn", "--again", "2/c1", "--", "sh", "-ec", again]).expect(0);
+    world.frites(["retry", "2/c1", "--", "sh", "-ec", again]).expect(0);
     world.frites(["judge", "--cold", "--no-cache"]).expect(0);
     world.frites(["spawn", "-n", "1", "--", "sh", "-ec", ATTEMPT]).expect(0);
     assert_eq!(shared_lines(&world, "downloads"), ["got"]);

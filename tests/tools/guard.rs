@@ -187,7 +187,7 @@ fn a_later_round_finds_what_an_earlier_one_left() {
         git stash pop -q; test "$(cat src/lib.txt)" = s
         git commit -qam two; git branch -D own
     "#;
-    world.frites(["spawn", "--again", "1/a", "--", "sh", "-c", second]).expect(0);
+    world.frites(["retry", "1/a", "--", "sh", "-c", second]).expect(0);
     assert_eq!(world.git(["log", "--format=%s", "frites/run/1/a"]), "two\nby hand\none\nbase");
     let own =
         world.run(&worktree, "git", ["rev-parse", "-q", "--verify", "worktree/attempt/heads/own"]);
@@ -306,7 +306,7 @@ fn the_configuration_opens_paths_or_requires_the_guard() {
     world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
     assert_eq!(fs::read_to_string(world.repo.join("src/opened")).unwrap(), "opened\n");
     let refused = |mode: &str| {
-        let spawn = "git frites spawn -c a -- sh -c 'echo 1 > README; echo x > ~/repo/escaped; echo : > ~/repo/.git/hooks/escaped'";
+        let spawn = "git frites spawn -c a -- sh -c 'echo 1 > README; echo x > ~/repo/escaped'";
         let without_landlock = format!("python3 -c '{WITHOUT_LANDLOCK}'");
         let script = format!("FRITES_SPAWN_GUARD={mode} exec {without_landlock} {spawn}");
         without_namespaces(&world, &script)
@@ -503,7 +503,7 @@ fn a_commit_that_cannot_be_read_is_named_and_kept() {
         let worktree = world.worktree(&format!("1/{name}"));
         let log = world.git_in(&worktree, ["reflog", "--format=%s"]);
         assert!(log.contains("good") && !log.contains("bad"), "{log}");
-        let again = limited(&world, ["spawn", "--again", &format!("1/{name}"), "--", "true"]);
+        let again = limited(&world, ["retry", &format!("1/{name}"), "--", "true"]);
         assert!(again.code != 0 && again.stderr.contains(bad.trim()), "{}", again.stderr);
         assert!(world.repo.join(format!(".frites/runs/1/{name}/own/git")).is_dir());
     }

@@ -153,7 +153,7 @@ fn spawn_leaves_no_lock_wherever_it_is_killed() {
 fn addition_leaves_no_lock_wherever_it_is_killed() {
     let world = attempted();
     world.frites(["judge", "-q", "--test", "true"]).expect(0);
-    let add = ["spawn", "-q", "--run", "1", "--add", "-n", "2"];
+    let add = ["add", "-q", "1", "-n", "2"];
     // Only a verdict that was recorded here is decided again without its commands.
     kill_everywhere(world, &[], &add, &["judge", "--replay", "-q", "1"]);
 }

@@ -324,13 +324,13 @@ fn a_run_that_landlock_confines_is_judged_in_parts_wherever_landlock_can_be_had(
     let world = restricted();
     world.attempts(&["echo changed > README"]);
     let test = format!("! touch {}/escaped", world.home().display());
-    world.frites(["judge", "--open", "--test", &test, "1"]).expect(0);
-    let share = format!("python3 -c '{WITHOUT_LANDLOCK}' git frites judge --shard 1/1 1");
+    world.frites(["shard", "open", "--test", &test, "1"]).expect(0);
+    let share = format!("python3 -c '{WITHOUT_LANDLOCK}' git frites shard judge 1 1/1");
     world.sh(&world.repo, &share).refuses(
         128,
         "the run was opened to be judged confined by Landlock, and that cannot be had here",
     );
-    let share = "FRITES_SANDBOX_MODE=auto exec git frites judge --shard 1/1 1";
+    let share = "FRITES_SANDBOX_MODE=auto exec git frites shard judge 1 1/1";
     let out = without_namespaces(&world, share).expect(0).out();
     assert_eq!(out, "1/c1\tpassed\n1/@base\tpassed\n");
     let decided = world.frites(["judge", "--replay", "--json", "1"]).expect(0).json();

@@ -90,7 +90,7 @@ fn the_same_as_an_ordinary_user_who_cleans_then() {
     let world = world();
     frites_as_ordinary_user(&world, ["spawn", "-n", "1", "--", "sh", "-c", FORGERY]).expect(0);
     let again = "test $(cat ~/bin/checker | wc -l) = 2; rm -r ~/bin; mkdir ~/new; chmod 0 ~/new";
-    let words = ["spawn", "--again", "1/c1", "--", "sh", "-ec", again];
+    let words = ["retry", "1/c1", "--", "sh", "-ec", again];
     frites_as_ordinary_user(&world, words).expect(0);
     let judged = frites_as_ordinary_user(&world, ["judge", "--test", "checker test.sh"]);
     judged.expect(1);
@@ -150,9 +150,9 @@ fn what_an_attempt_left_stays_for_its_next_round_and_goes_with_it() {
     fs::write(world.home().join("mine"), "").unwrap();
     attempts(&world, &["echo 1 > app; echo one > ~/left; rm ~/mine; rm -r ~/bin", "echo 2 > app"]);
     let again = "test $(cat ~/left) = one; test ! -e ~/mine; test ! -e ~/bin; echo more >> app";
-    world.frites(["spawn", "--again", "1/c1", "--", "sh", "-ec", again]).expect(0);
+    world.frites(["retry", "1/c1", "--", "sh", "-ec", again]).expect(0);
     let other = "test ! -e ~/left; test -e ~/mine; echo more >> app";
-    world.frites(["spawn", "--again", "1/c2", "--", "sh", "-ec", other]).expect(0);
+    world.frites(["retry", "1/c2", "--", "sh", "-ec", other]).expect(0);
     assert!(world.home().join("mine").exists());
     world.frites(["clean", "1/c1"]).expect(0);
     assert_eq!(left_of_homes(&world, "1/c1"), [""; 0]);
@@ -166,7 +166,7 @@ fn an_attempt_that_took_too_long_finds_its_home_in_its_next_round() {
     let limited = ["spawn", "-n", "1", "--timeout", "1s", "--", "sh", "-c"];
     let script = "test -e ~/left || { echo > ~/left; sleep 60; }; echo 1 > app";
     world.frites(limited.into_iter().chain([script])).expect(4);
-    world.frites(["spawn", "--again", "1/c1", "--", "sh", "-c", script]).expect(0);
+    world.frites(["retry", "1/c1", "--", "sh", "-c", script]).expect(0);
     world.assert_clean();
 }
 
@@ -288,7 +288,7 @@ fn the_verdict_says_how_attempts_were_kept_apart() {
         // The weakest of all rounds counts.
         world.set_env("FRITES_SPAWN_GUARD", "required");
         world.set_env("FRITES_SPAWN_HOME", "private");
-        world.frites(["spawn", "--again", "1/c1", "--", "sh", "-c", "echo 2 >> app"]).expect(0);
+        world.frites(["retry", "1/c1", "--", "sh", "-c", "echo 2 >> app"]).expect(0);
         let verdict = world.frites(["judge", "--json", "--test", "sh test.sh"]).expect(0).json();
         assert_eq!(verdict["candidates"][0]["separation"], word);
     }
@@ -304,7 +304,7 @@ fn a_record_of_an_earlier_version_says_nothing() {
     fs::write(&file, format!("guarded = true\n{before}\n{after}")).unwrap();
     let answer = world.frites(["judge", "--json", "--test", "sh test.sh"]).expect(0);
     assert_eq!(answer.json()["candidates"][0].get("separation"), None, "{text}");
-    world.frites(["spawn", "--add", "--run", "1", "-c", "mine"]).expect(0);
+    world.frites(["add", "1", "-c", "mine"]).expect(0);
     fs::write(world.worktree("1/mine").join("app"), "right\nby hand\n").unwrap();
     let verdict = world.frites(["judge", "--json", "--test", "sh test.sh"]).expect(0).json();
     assert_eq!(verdict["candidates"][1].get("separation"), None, "a person's");

@@ -71,11 +71,11 @@ fn seven_attempts(test: &str) -> (World, String) {
 /// The lines of git-frites-spread(7), with what the user writes in their place.
 fn lines(url: &str) -> [String; 3] {
     [
-        "git frites judge --open --remote origin fix".into(),
+        "git frites shard open --remote origin fix".into(),
         format!(
-            "sbatch -W --array=1-8%4 --requeue --wrap \"git frites judge --remote {url} --shard \\$SLURM_ARRAY_TASK_ID/8 fix\""
+            "sbatch -W --array=1-8%4 --requeue --wrap \"git frites shard judge --remote {url} fix \\$SLURM_ARRAY_TASK_ID/8\""
         ),
-        "git frites judge --replay --remote origin fix".into(),
+        "git frites shard collect --remote origin fix".into(),
     ]
 }
 
@@ -156,7 +156,7 @@ fn killed_node_never_makes_another_candidate_win() {
             }
         }
         let pending =
-            || world.frites(["judge", "--pending", "--remote", "origin", "fix"]).expect(0).out();
+            || world.frites(["shard", "list", "--remote", "origin", "fix"]).expect(0).out();
         // A killed node has done none of its shares, and the others do theirs.
         poll(|| pending().lines().count() <= 2);
         let left = pending();
@@ -201,12 +201,11 @@ fn cancelled_and_requeued_tasks_store_whole_outcomes_or_none() {
     world.sh(&world.repo, &lines(&url)[0]).expect(0);
     let submit = |options: &str| {
         let line = format!(
-            "sbatch --parsable --requeue {options} --wrap \"git frites judge --remote {url} --candidate fix/c7\""
+            "sbatch --parsable --requeue {options} --wrap \"git frites shard judge --remote {url} fix/c7\""
         );
         world.sh(&world.repo, &line).expect(0).out().trim().to_owned()
     };
-    let pending =
-        || world.frites(["judge", "--pending", "--remote", "origin", "fix"]).expect(0).out();
+    let pending = || world.frites(["shard", "list", "--remote", "origin", "fix"]).expect(0).out();
     let is_gone = |job: &str| {
         let state = world.run(&world.repo, "squeue", ["-h", "-o", "%T", "-j", job]);
         state.out().trim().is_empty()
@@ -236,7 +235,7 @@ fn task_that_reaches_its_time_limit_stores_no_outcome() {
     let cluster = Cluster::start(&mut world);
     let world = cluster.world;
     world.sh(&world.repo, &lines(&url)[0]).expect(0);
-    let judge = format!("git frites judge --remote {url} --candidate fix/c7");
+    let judge = format!("git frites shard judge --remote {url} fix/c7");
     let line = format!("sbatch --parsable --no-requeue --time=20 --wrap \"{judge}\"");
     let job = world.sh(&world.repo, &line).expect(0).out().trim().to_owned();
     poll(|| world.home().join("began").exists());
@@ -246,8 +245,7 @@ fn task_that_reaches_its_time_limit_stores_no_outcome() {
         let shown = world.run(&world.repo, "scontrol", ["show", "job", &job]).out();
         shown.contains("JobState=TIMEOUT") && !shown.contains("COMPLETING")
     });
-    let pending =
-        || world.frites(["judge", "--pending", "--remote", "origin", "fix"]).expect(0).out();
+    let pending = || world.frites(["shard", "list", "--remote", "origin", "fix"]).expect(0).out();
     assert!(pending().contains("fix/c7\n"));
     write(&world.home().join("go"), "");
     world.sh(&world.repo, &format!("sbatch -W --wrap \"{judge}\"")).expect(0);
@@ -262,20 +260,21 @@ fn attempts_are_made_on_a_cluster() {
     let manual = fs::read_to_string(source().join("src/manual/spread.txt")).unwrap();
     let array = |limit: &str, url: &str, prefix: &str| {
         format!(
-            "sbatch -W --array={limit} --requeue --wrap \"git frites spawn --remote {url} --resume fix -c {prefix}\\$SLURM_ARRAY_TASK_ID\""
+            "sbatch -W --array={limit} --requeue --wrap \"git frites shard run --remote {url} fix/{prefix}\\$SLURM_ARRAY_TASK_ID\""
         )
     };
     assert!(manual.contains(&format!("    {}\n", array("1-8%4", "$URL", "claude-"))));
     let script = "touch \"$HOME/on-$SLURMD_NODENAME\"; i=0
         until test \"$(ls \"$HOME\" | grep -c ^on-)\" = 4 || test $i = 2000; do i=$((i+1)); sleep 0.01; done
         seq $FRITES_INDEX > new";
-    let words = ["spawn", "--later", "--remote", "origin", "--run", "fix", "-n", "8", "--"];
+    let words =
+        ["shard", "open", "--attempts", "--remote", "origin", "--run", "fix", "-n", "8", "--"];
     world.frites(words.into_iter().chain(["sh", "-c", script])).expect(0);
     let cluster = Cluster::start(&mut world);
     let world = cluster.world;
     world.sh(&world.repo, &array("1-8%4", &url, "c")).expect(0);
     assert_eq!(marks(world, "on-n").len(), 4);
-    let open = ["judge", "--open", "--remote", "origin", "--test", "test -e new", "fix"];
+    let open = ["shard", "open", "--remote", "origin", "--test", "test -e new", "fix"];
     assert_eq!(world.frites(open).expect(0).out(), "9\n");
     world.sh(&world.repo, &lines(&url)[1]).expect(0);
     let verdict = world.sh(&world.repo, &format!("{} -q", lines(&url)[2])).expect(0).out();
@@ -291,13 +290,13 @@ fn clocks_of_machines_that_differ_change_nothing() {
         let line = format!("faketime -f {offset} git-frites {words}");
         world.sh(&world.repo, &line).expect(0).out()
     };
-    at("-300s", "judge --open --remote origin fix");
-    at("+300s", &format!("judge --remote {url} --shard 1/2 fix"));
+    at("-300s", "shard open --remote origin fix");
+    at("+300s", &format!("shard judge --remote {url} fix 1/2"));
     // Opened again where it is early, and judged where it is late, the round goes on.
-    at("+300s", "judge --open --remote origin fix");
-    let again = at("-300s", &format!("judge --remote {url} --shard 1/2 fix"));
+    at("+300s", "shard open --remote origin fix");
+    let again = at("-300s", &format!("shard judge --remote {url} fix 1/2"));
     assert_eq!(again.matches("\tstored before\n").count(), 4, "{again}");
-    at("-300s", &format!("judge --remote {url} --shard 2/2 fix"));
+    at("-300s", &format!("shard judge --remote {url} fix 2/2"));
     let judged = |part: &str| -> String {
         let file = format!("refs/frites/fix/@results/{part}:outcome.toml");
         let text = world.git_in(Path::new(&url), ["show", &file]);
@@ -305,16 +304,16 @@ fn clocks_of_machines_that_differ_change_nothing() {
     };
     assert!(judged("c2") < judged("c1"), "the clocks did differ");
     for offset in ["-300s", "+300s"] {
-        let waiting = "judge --replay --remote origin --wait 1m --until-pass -q fix";
+        let waiting = "shard collect --remote origin --wait 1m --until-pass -q fix";
         assert_eq!(at(offset, waiting), "fix/c6\n");
     }
     // A whole judging ends the round, whatever the time is.
     at("-300s", "judge -q fix");
-    let pending = world.frites(["judge", "--pending", "fix"]);
+    let pending = world.frites(["shard", "list", "fix"]);
     pending.refuses(128, "run fix was not opened for judging in parts");
-    let later = "spawn --later --remote origin --run late -n 1 -- touch new";
+    let later = "shard open --attempts --remote origin --run late -n 1 -- touch new";
     assert_eq!(at("+300s", later), "late/c1\n");
-    let attempt = format!("spawn --remote {url} --resume late -c c1");
+    let attempt = format!("shard run --remote {url} late/c1");
     assert_eq!(at("-300s", &attempt), "late/c1\tsucceeded\n");
     assert_eq!(at("+300s", &attempt), "late/c1\tsucceeded\tstored before\n");
 }
@@ -324,22 +323,20 @@ fn parallel_makes_attempts_and_judges_what_is_pending() {
     world.frites(["clean", "--forget", "fix"]).expect(0);
     let script = "seq $((9 - FRITES_INDEX)) > new";
     let attempts = format!(
-        "git frites spawn --later --remote origin --run fix -n 7 -- sh -c '{script}' |
-            parallel -j 4 git frites spawn --remote '{url}' --resume fix -c {{/}}"
+        "git frites shard open --attempts --remote origin --run fix -n 7 -- sh -c '{script}' |
+            parallel -j 4 git frites shard run --remote '{url}' {{}}"
     );
     world.sh(&world.repo, &attempts).expect(0);
     world.sh(&world.repo, &lines(&url)[0]).expect(0);
     let line = format!(
-        "git frites judge --pending --remote origin fix | parallel -j 4 git frites judge --remote '{url}' --candidate {{}}"
+        "git frites shard list --remote origin fix | parallel -j 4 git frites shard judge --remote '{url}' {{}}"
     );
     let manual = fs::read_to_string(source().join("src/manual/spread.txt")).unwrap();
-    for what in
-        ["judge --remote \"$URL\" --candidate {}", "spawn --remote \"$URL\" --resume fix -c {/}"]
-    {
+    for what in ["shard judge --remote \"$URL\" {}", "shard run --remote \"$URL\" {}"] {
         assert!(manual.contains(&format!("parallel -S :,host1,host2 git frites {what}")), "{what}");
     }
     world.sh(&world.repo, &line).expect(0);
-    let replay = "git frites judge --replay --remote origin -q fix";
+    let replay = "git frites shard collect --remote origin -q fix";
     assert_eq!(world.sh(&world.repo, replay).expect(0).out(), "fix/c6\n");
     // Nothing is left to do, which is no error.
     world.sh(&world.repo, &line).expect(0);
@@ -371,10 +368,10 @@ steps = actions["jobs"]["judge"]["steps"]
 assert all(("uses" in step) != ("run" in step) for step in steps)
 assert steps[0]["with"] == {"persist-credentials": False}
 shares = actions["jobs"]["judge"]["strategy"]["matrix"]["share"]
-assert "/%d --bundle %s " % (len(shares), steps[3]["with"]["path"]) in steps[2]["run"]
+assert "/%d --bundle %s" % (len(shares), steps[3]["with"]["path"]) in steps[2]["run"]
 ci = block("GITLAB")["judge"]
 assert isinstance(ci["parallel"], int) and ci["retry"] in (0, 1, 2)
-assert "--shard auto " in ci["script"][0]
+assert ci["script"][0].endswith(" auto")
 "##;
     world.run(&world.repo, "python3", ["-c", &format!("{EXAMPLE}{script}")]).expect(0);
 }

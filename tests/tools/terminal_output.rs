@@ -200,7 +200,7 @@ fn another_round_of_the_same_command_is_asked_for() {
     let lines = || world.git(["show", "refs/frites/1/c1:README"]).lines().count();
     let before = lines();
     for (key, told, more) in [("n\n", "nothing was run", 0), ("y\n", "compare with", 1)] {
-        let mut asked = Terminal::start(&world, "git frites spawn --again 1/c1");
+        let mut asked = Terminal::start(&world, "git frites retry 1/c1");
         asked.wait_for("1/c1 runs this again: sh -c 'echo x >> README'");
         asked.wait_for("run it? [y/N] ");
         asked.press(key);

@@ -44,7 +44,7 @@ pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
         all => format!("the captures of {} are not here", all.join(", ")),
     };
     Err(Error::fatal(what).hint(format!(
-        "fetch the whole run: `git fetch REMOTE 'refs/frites/{0}/*:refs/frites/{0}/*'`, or decide with `git frites judge --replay --remote REMOTE {0}`",
+        "fetch the whole run: `git fetch REMOTE 'refs/frites/{0}/*:refs/frites/{0}/*'`, or decide with `git frites shard collect --remote REMOTE {0}`",
         run.run
     )))
 }

@@ -22,7 +22,7 @@ use crate::ops::judge::{conditions, confirm, entries, listed};
 use crate::ops::session::Session;
 
 /// Decides again from the stored outcomes, without running anything. The terms are those of
-/// `judge --open`, or else this side's; see [`OwnTerms::of`].
+/// `shard open`, or else this side's; see [`OwnTerms::of`].
 ///
 /// A new decision is recorded, because `apply` lands by the record.
 pub fn replay(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Verdict> {

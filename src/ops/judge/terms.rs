@@ -62,7 +62,7 @@ impl OwnTerms {
         Ok(OwnTerms { terms, unsettled })
     }
 
-    /// The terms that `judge --open` wrote. Fails if options name others.
+    /// The terms that `shard open` wrote. Fails if options name others.
     pub fn opened(
         session: &Session,
         opened: &SharedTerms,
@@ -87,8 +87,8 @@ impl OwnTerms {
             Some(difference) => Err(Error::fatal(format!(
                 "run {run} was opened on other terms than these options name: {difference}"
             ))
-            .hint("leave the options out: the terms are those of `judge --open`")
-            .hint(format!("or open it again on other terms: `git frites judge --open {run}`"))),
+            .hint("leave the options out: the terms are those of `git frites shard open`")
+            .hint(format!("or open it again on other terms: `git frites shard open {run}`"))),
         }
     }
 

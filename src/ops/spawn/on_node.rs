@@ -69,8 +69,9 @@ pub fn resume(
         }
     }
     let command = CandidateCommand::recorded(&session.repo, candidate)?.ok_or_else(|| {
-        Error::fatal(format!("{candidate} has no command"))
-            .hint("people work there; `git frites spawn --later` makes runs for other machines")
+        Error::fatal(format!("{candidate} has no command")).hint(
+            "people work there; `git frites shard open --attempts` makes runs for other machines",
+        )
     })?;
     command.require_program()?;
     let report = start_again(session, &run, &[(name.clone(), command)], options, &|_| ())?;

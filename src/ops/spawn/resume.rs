@@ -24,7 +24,7 @@ enum Resumption {
     Ended,
     /// The candidate's command runs again in a fresh worktree.
     Repeat,
-    /// A later round (`spawn --again`, `run --rounds`) was interrupted: a fresh worktree would lack
+    /// A later round (`retry`, `run --rounds`) was interrupted: a fresh worktree would lack
     /// the rounds before, so it is taken back.
     LaterRound,
 }
@@ -92,7 +92,7 @@ pub fn resume(
 /// Puts back what a candidate was before a later round that did not end: its newest capture that can be
 /// judged. The round's work stays an iteration.
 fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
-    let go_on = format!("go on in its worktree with `git frites spawn --again {candidate}`");
+    let go_on = format!("go on in its worktree with `git frites retry {candidate}`");
     let before = candidate.latest_usable()?.filter(|_| candidate.worktree().is_dir());
     let Some((capture, state)) = before else {
         session

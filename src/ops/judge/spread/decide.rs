@@ -24,7 +24,7 @@ pub struct Decided {
     pub missing: Vec<Part>,
 }
 
-/// Takes the outcomes that are there, and decides by the terms that `judge --open` wrote.
+/// Takes the outcomes that are there, and decides by the terms that `shard open` wrote.
 ///
 /// With `wait`, looks again and again for so long, until each part has its outcome; with
 /// `options.until_pass`, until no missing outcome could change the recommendation.

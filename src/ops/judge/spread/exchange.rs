@@ -79,7 +79,7 @@ impl<'a> Exchange<'a> {
         self.session.store.run(&self.run)?.ok_or_else(|| {
             Error::fatal(format!("there is no run '{}' at '{}'", self.run, self.place())).hint(
                 format!(
-                    "push it from where it was made: `git frites judge --open --remote R {}`",
+                    "push it from where it was made: `git frites shard open --remote R {}`",
                     self.run
                 ),
             )

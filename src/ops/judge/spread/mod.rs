@@ -14,5 +14,5 @@ pub use captures::{has_ended, told_state};
 pub use decide::{Decided, decide};
 pub use exchange::Exchange;
 pub use open::{open, push};
-pub use parts::{current_terms, name_unreadable, pending, require_terms};
+pub use parts::{current_terms, name_unreadable, pending};
 pub use shard::{Sink, judge_parts};

@@ -45,7 +45,7 @@ pub fn open(
             "there is nothing to judge run {} by: no command was named, configured or detected",
             run.run
         ))
-        .hint(format!("name one: `git frites judge --open --test CMD {}`", run.run)));
+        .hint(format!("name one: `git frites shard open --test CMD {}`", run.run)));
     }
     let judged_on = options.terms_to_run(session, &oracle)?;
     let entries = entries::of_run(session, run, &judged_on)?;

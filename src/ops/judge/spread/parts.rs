@@ -8,9 +8,8 @@ use crate::model::partial::PartOutcome;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::judge::conditions;
-use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::spread::exchange::Exchange;
-use crate::ops::judge::terms::{OwnTerms, answers};
+use crate::ops::judge::terms::answers;
 use crate::ops::session::Session;
 
 /// A part, and its outcome if that answers the question of the terms.
@@ -38,7 +37,7 @@ pub fn current_terms(
             None => (String::new(), ""),
         };
         Error::fatal(format!("run {name} was not opened for judging in parts{place}"))
-            .hint(format!("where its worktrees are: `git frites judge --open{option} {name}`"))
+            .hint(format!("where its worktrees are: `git frites shard open{option} {name}`"))
     })
 }
 
@@ -76,9 +75,4 @@ pub fn pending(
 ) -> Result<Vec<Part>> {
     let all = states(session, run, terms, exchange)?;
     Ok(all.into_iter().filter(|state| state.outcome.is_none()).map(|state| state.part).collect())
-}
-
-/// Refuses options that name other terms than those of an opened run.
-pub fn require_terms(session: &Session, terms: &SharedTerms, options: &JudgeOptions) -> Result<()> {
-    OwnTerms::opened(session, terms, options).map(drop)
 }

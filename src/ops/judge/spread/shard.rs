@@ -113,9 +113,9 @@ fn require_part(terms: &SharedTerms, name: &Name) -> Result<()> {
     let run = &terms.run;
     Err(match terms.trees.iter().find(|tree| tree.same.contains(name)) {
         Some(first) => Error::fatal(format!("{run}/{name} has the tree of {run}/{}, under whose name it is judged", first.candidate))
-            .hint(format!("`git frites judge --candidate {} {run}`", first.candidate)),
+            .hint(format!("`git frites shard judge {run}/{}`", first.candidate)),
         None => Error::fatal(format!("{run}/{name} is no part of the judging that was opened"))
-            .hint(format!("`git frites judge --pending {run}` lists what is to be judged; `--open` opens the run again")),
+            .hint(format!("`git frites shard list {run}` lists what is to be judged; `git frites shard open {run}` opens the run again")),
     })
 }
 

@@ -1,0 +1,183 @@
+//! `git frites add`: adds candidates to a run that exists.
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::commands::attempts::{AnswerArgs, CandidateAnswer, conclude, run_commands};
+use crate::commands::spawn_args::{AttemptArgs, CandidateArgs, CommandArgs};
+use crate::commands::{resume_hint, run_at, values};
+use crate::complete;
+use crate::error::{Error, IoContext, Result, exit};
+use crate::model::address::Address;
+use crate::model::run::{Assignment, GivenLimits, Run};
+use crate::ops::session::Session;
+use crate::ops::spawn::SpawnedRun;
+use crate::ops::spawn::add::{self, AddRequest, ChangeSource};
+use crate::ops::spawn::attempt::AttemptOptions;
+use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::synthesis;
+
+// `git frites add`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Adds one candidate, or as many as -n, -c or --agent say. It starts at the base of the run, and is \
+open to work in unless an agent or a command makes it. Prints RUN/CANDIDATE<TAB>PATH for each.\n\n\
+Exit status: 0 if at least one of the new candidates is open or usable, 4 if none is."
+)]
+pub struct AddArgs {
+    /// Run that the candidates join
+    #[arg(
+        value_name = "RUN",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::runs_and_tasks),
+    )]
+    pub run: Address,
+    /// The new candidates
+    #[command(flatten)]
+    pub candidates: CandidateArgs,
+    /// Begin with this patch; - reads it from standard input
+    #[arg(long, value_name = "FILE", group = "change")]
+    pub patch: Option<PathBuf>,
+    /// Begin with the change of this commit or branch
+    #[arg(
+        long,
+        value_name = "REV",
+        group = "change",
+        allow_hyphen_values = true,
+        add = ArgValueCompleter::new(complete::revisions),
+    )]
+    pub commit: Option<String>,
+    /// Make one candidate from those that passed
+    #[arg(
+        long,
+        group = "change",
+        conflicts_with_all = ["count", "candidates", "prompt", "prompt_file"],
+    )]
+    pub synthesize: bool,
+    /// Their command
+    #[command(flatten)]
+    pub command: CommandArgs,
+    /// How the commands run
+    #[command(flatten)]
+    pub attempts: AttemptArgs,
+    /// Number of commands that run at once  [default: spawn.jobs, or the number of processors]
+    #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
+    pub jobs: Option<u32>,
+    /// What is printed
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+}
+
+/// Runs the command.
+pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
+    let options = args.attempts.options(session, args.jobs, GivenLimits::default())?;
+    let run = run_at(session, Some(&args.run))?;
+    if args.synthesize {
+        return synthesize(session, args, &run, &options);
+    }
+    let request = request(session, args, &run)?;
+    let names = request.candidates.clone();
+    let commands = request.commands(session, &run)?;
+    let SpawnedRun { run, prepared, lock } = add::add(session, &run, request)?;
+    let report = run_commands(session, &run, &commands, &options)?;
+    drop(lock);
+    let answer = CandidateAnswer {
+        run: &run,
+        candidates: &names,
+        escaped: &report.escaped,
+        checkpoints: options.checkpoint.is_some(),
+    };
+    answer.print(session, &args.answer)?;
+    if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
+        session.ui.hint(format!("decide again with `git frites judge {}`", run.run));
+        return Ok(exit::OK);
+    }
+    Ok(conclude(session, &run, names.len(), &report, &resume_hint(&run)))
+}
+
+/// The new candidates and their commands. Checks all options, before any effect.
+fn request(session: &Session, args: &AddArgs, run: &Run) -> Result<AddRequest> {
+    let change = match (&args.patch, &args.commit) {
+        (Some(file), _) => Some(read_patch(file, &args.command)?),
+        (None, commit) => commit.clone().map(ChangeSource::Commit),
+    };
+    let (candidates, mut assignments) = args.candidates.resolve(session, &run.candidates, 1)?;
+    let command = args.command.command.clone();
+    if !command.is_empty() {
+        let assignment = CandidateCommand::to_assignment(&command);
+        assignments = candidates.iter().map(|name| (name.clone(), assignment.clone())).collect();
+    }
+    Ok(AddRequest {
+        candidates,
+        assignments,
+        command,
+        prompt: args.command.prompt()?,
+        limits: args.attempts.given_limits(),
+        change,
+    })
+}
+
+/// Reads the patch of `--patch`.
+fn read_patch(file: &Path, command: &CommandArgs) -> Result<ChangeSource> {
+    if file.as_os_str() != "-" {
+        let name = format!("'{}'", file.display());
+        let bytes = fs::read(file).context(|| format!("could not read the patch {name}"));
+        let bytes =
+            bytes.map_err(|e| e.hint("check the file name, or read it with `--patch -`"))?;
+        return Ok(ChangeSource::Patch(bytes, name));
+    }
+    if command.reads_standard_input() {
+        return Err(Error::usage("the patch and the prompt cannot both be standard input")
+            .hint("write one of them to a file"));
+    }
+    let mut bytes = Vec::new();
+    io::stdin()
+        .read_to_end(&mut bytes)
+        .context(|| "could not read the patch from standard input".into())?;
+    Ok(ChangeSource::Patch(bytes, "on standard input".into()))
+}
+
+/// Adds a candidate that is made from those that passed.
+fn synthesize(
+    session: &Session,
+    args: &AddArgs,
+    run: &Run,
+    options: &AttemptOptions,
+) -> Result<u8> {
+    let options = match args.attempts.timeout {
+        Some(_) => options.clone(),
+        None => synthesis::options(session, options),
+    };
+    let maker = maker(session, args)?;
+    let (run, report) = synthesis::synthesize(session, run, maker, &options)?;
+    let answer = CandidateAnswer {
+        run: &run,
+        candidates: &run.candidates[run.candidates.len() - 1..],
+        escaped: &report.escaped,
+        checkpoints: options.checkpoint.is_some(),
+    };
+    answer.print(session, &args.answer)?;
+    Ok(conclude(session, &run, 1, &report, &resume_hint(&run)))
+}
+
+/// The agent or the command that makes a synthesis: the one in the options, or the configured one.
+fn maker(session: &Session, args: &AddArgs) -> Result<Assignment> {
+    if !args.command.command.is_empty() {
+        return Ok(CandidateCommand::to_assignment(&args.command.command));
+    }
+    if args.candidates.agents.is_empty() {
+        return synthesis::configured_agent(session)?.ok_or_else(|| {
+            Error::usage("a synthesis needs an agent or a command").hint(
+                "name one agent: `--agent NAME`, or a command that reads the prompt: `-- CMD`",
+            )
+        });
+    }
+    let (_, agents) = args.candidates.resolve(session, &[], 1)?;
+    let count = agents.len();
+    match agents.into_values().next() {
+        Some(one) if count == 1 => Ok(one),
+        _ => Err(Error::usage(format!("{count} agents for one candidate")).hint("name one agent")),
+    }
+}

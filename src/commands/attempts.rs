@@ -1,0 +1,134 @@
+//! The end of the commands that run attempts: `spawn`, `add` and `retry`.
+use std::os::unix::ffi::OsStrExt;
+
+use serde_json::json;
+
+use crate::commands::{limited_hints, notify, resume_hint, status};
+use crate::error::{Result, exit};
+use crate::model::name::Name;
+use crate::model::run::Run;
+use crate::ops::session::Session;
+use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::command::CandidateCommand;
+use crate::process::interrupt;
+use crate::ui::json;
+
+// How candidates are printed.
+#[derive(Debug, clap::Args)]
+pub struct AnswerArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but the run's id
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Candidates that were made or ran, to be printed.
+pub struct CandidateAnswer<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// The candidates.
+    pub candidates: &'a [Name],
+    /// The changes outside of their worktrees meanwhile, in words.
+    pub escaped: &'a [String],
+    /// True if checkpoints were taken of them.
+    pub checkpoints: bool,
+}
+
+impl CandidateAnswer<'_> {
+    /// Prints the candidates as the options say: a line for each, with its worktree.
+    pub fn print(&self, session: &Session, args: &AnswerArgs) -> Result<()> {
+        if args.json {
+            return session.ui.answer(json::document(self.as_json(session)?));
+        }
+        if args.quiet {
+            return session.ui.answer(format!("{}\n", self.run.run));
+        }
+        for name in self.candidates {
+            let candidate = session.store.candidate(self.run, name);
+            let path = candidate.worktree();
+            // That of an attempt that changed nothing is gone.
+            let path = if path.exists() { path.as_os_str().as_bytes() } else { b"" };
+            session.ui.answer([format!("{candidate}\t").as_bytes(), path, b"\n"].concat())?;
+        }
+        Ok(())
+    }
+
+    fn as_json(&self, session: &Session) -> Result<serde_json::Value> {
+        let run = self.run;
+        let mut candidates = Vec::new();
+        for name in self.candidates {
+            let candidate = session.store.candidate(run, name);
+            let record = candidate.record()?;
+            let mut object = json!({
+                "candidate": name, "index": record.index, "state": record.state,
+                "branch": candidate.branch().short(),
+                "agent": run.agents.get(name).and_then(|a| a.agent.as_ref()), "port": record.port,
+                "exit_code": record.exit_code, "signal": record.signal, "cleaned": record.cleaned,
+            });
+            if self.checkpoints {
+                object["checkpoints"] = status::history_as_json(&session.repo, candidate)?;
+            }
+            json::put_file(&mut object, "worktree", &candidate.worktree());
+            candidates.push(object);
+        }
+        Ok(json!({
+            "run": run.run, "base": run.base, "task": run.task, "parent": run.parent,
+            "candidates": candidates, "escaped": self.escaped,
+        }))
+    }
+}
+
+/// Runs the commands of new candidates; none if people work there.
+pub fn run_commands(
+    session: &Session,
+    run: &Run,
+    commands: &[(Name, CandidateCommand)],
+    options: &AttemptOptions,
+) -> Result<AttemptReport> {
+    if commands.is_empty() {
+        return Ok(AttemptReport::default());
+    }
+    attempt::run_attempts(session, run, commands, options, &|_| ())
+        .map_err(|e| e.hint(resume_hint(run)))
+}
+
+/// Prints a hint about what to type next, and gives the exit code. `in_round` is the number of
+/// candidates whose commands were to run, and `go_on` the hint after an interrupt.
+pub fn conclude(
+    session: &Session,
+    run: &Run,
+    in_round: usize,
+    report: &AttemptReport,
+    go_on: &str,
+) -> u8 {
+    let ui = &session.ui;
+    let limited = limited_hints(session, run);
+    let others = run.candidates.len() > in_round;
+    let run = &run.run;
+    let count = report.results.iter().filter(|captured| captured.usable()).count();
+    let usable = count > 0;
+    notify(session, &format!("run {run}: {count} of {} usable", report.results.len()));
+    if !usable {
+        ui.warn(match others {
+            true => "no candidate of this round is usable",
+            false => "no candidate is usable",
+        });
+    }
+    for hint in limited {
+        ui.hint(hint);
+    }
+    if interrupt::signal().is_some() {
+        ui.hint(format!("the work so far is kept; {go_on}"));
+    } else if usable {
+        ui.hint(format!(
+            "compare with `git frites diff {run}`, decide with `git frites judge {run}`"
+        ));
+    } else {
+        ui.hint(format!(
+            "`git frites status {run}` shows why; `git frites output {run}` shows what they printed"
+        ));
+    }
+    if usable { exit::OK } else { exit::UNUSABLE }
+}

@@ -1,0 +1,56 @@
+//! Runs that were opened for judging in parts.
+use crate::commands::run_at;
+use crate::error::{Error, Result};
+use crate::model::address::Address;
+use crate::model::name::Name;
+use crate::model::run::Run;
+use crate::model::verdict::Verdict;
+use crate::ops::judge::spread::Exchange;
+use crate::ops::session::Session;
+
+/// The run of this name: the one here, or with a remote the one there, whose record and terms are
+/// taken over.
+pub fn find<'a>(
+    session: &'a Session,
+    name: &Name,
+    remote: Option<&str>,
+) -> Result<(Run, Option<Exchange<'a>>)> {
+    let Some(place) = remote else {
+        let address = Address::Word { word: name.clone(), iteration: None };
+        return Ok((run_at(session, Some(&address))?, None));
+    };
+    let exchange = Exchange::new(session, place, name);
+    exchange.fetch()?;
+    let run = exchange.take_run()?;
+    exchange.take_terms()?;
+    Ok((run, Some(exchange)))
+}
+
+/// The hint to judge what is missing of an opened run, if that could change the decision.
+pub fn hint_on_missing(
+    session: &Session,
+    verdict: &Verdict,
+    remote: Option<&str>,
+) -> Result<Option<String>> {
+    let run = &verdict.run;
+    if verdict.decision.undecided.is_empty() || session.store.terms(run)?.is_none() {
+        return Ok(None);
+    }
+    let remote = remote.map(|place| format!("--remote {} ", shell_words::quote(place)));
+    let remote = remote.unwrap_or_default();
+    Ok(Some(format!(
+        "judge what is missing: `git frites shard judge {remote}{run} 1/1`; then decide: `git frites shard collect {remote}{run}`"
+    )))
+}
+
+/// Refuses to judge candidates of an opened run by themselves: its parts are judged on its terms.
+pub fn require_unopened(session: &Session, run: &Run, candidates: &[Name]) -> Result<()> {
+    let name = &run.run;
+    if session.store.terms(name)?.is_none() {
+        return Ok(());
+    }
+    let error = Error::fatal(format!("run {name} was opened for judging in parts"));
+    Err(candidates.iter().fold(error, |error, candidate| {
+        error.hint(format!("judge the part: `git frites shard judge {name}/{candidate}`"))
+    }))
+}

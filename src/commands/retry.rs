@@ -1,0 +1,112 @@
+//! `git frites retry`: another round of a candidate in its worktree.
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::agents;
+use crate::commands::attempts::{AnswerArgs, CandidateAnswer, conclude};
+use crate::commands::spawn_args::{AttemptArgs, CommandArgs, existing};
+use crate::commands::values;
+use crate::complete;
+use crate::error::{Error, Result};
+use crate::model::address::Address;
+use crate::model::name::Name;
+use crate::ops::repair;
+use crate::ops::session::Session;
+use crate::ops::spawn::attempt;
+use crate::ops::spawn::command::CandidateCommand;
+use crate::store::candidate::CandidateRef;
+
+// `git frites retry`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Runs the candidate's own command again, or another one, and captures the result as the next \
+iteration. A command with a prompt is told why the candidate failed when it was judged last; other commands get \
+their standard input as it is. The same command with nothing new to read runs only after a question.\n\n\
+Exit status: 0 if the candidate is usable, 4 if it is not."
+)]
+pub struct RetryArgs {
+    /// Candidate whose worktree the command runs in
+    #[arg(
+        value_name = "RUN/CAND",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::addresses),
+    )]
+    pub candidate: Address,
+    /// Run this agent instead of the candidate's own command
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = values::name,
+        add = ArgValueCompleter::new(complete::agents),
+        conflicts_with = "command",
+    )]
+    pub agent: Option<Name>,
+    /// The command, and more words for its prompt
+    #[command(flatten)]
+    pub command: CommandArgs,
+    /// Run the same command again without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// How the command runs
+    #[command(flatten)]
+    pub attempts: AttemptArgs,
+    /// What is printed
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+}
+
+/// Runs the command.
+pub fn run(session: &Session, args: &RetryArgs) -> Result<u8> {
+    let (run, name) = existing(session, "retry", &args.candidate)?;
+    let options = args.attempts.options(session, None, run.given_limits(&name))?;
+    let candidate = session.store.candidate(&run, &name);
+    let recorded = CandidateCommand::recorded(&session.repo, candidate)?;
+    let prompt = recorded.as_ref().and_then(|command| command.prompt.clone());
+    let is_own = args.agent.is_none() && args.command.command.is_empty();
+    let command = match (&args.agent, recorded) {
+        (Some(agent), _) => {
+            CandidateCommand::assigned(&agents::assign(&session.config, agent, 1)?, prompt.clone())
+        }
+        (None, Some(own)) if is_own => own,
+        (None, None) if is_own => {
+            return Err(Error::usage(format!("{candidate} has no command to run again"))
+                .hint(format!("give one: `git frites retry {candidate} -- CMD`")));
+        }
+        (None, _) => CandidateCommand::typed(&args.command.command, prompt.clone()),
+    };
+    let command = repair::by_hand(session, candidate, command, args.command.prompt()?)?;
+    if is_own && command.prompt == prompt {
+        require_yes(session, candidate, &command, args.yes)?;
+    }
+    let report = attempt::rerun(session, candidate, command, &options)?;
+    let answer = CandidateAnswer {
+        run: &run,
+        candidates: std::slice::from_ref(&name),
+        escaped: &report.escaped,
+        checkpoints: options.checkpoint.is_some(),
+    };
+    answer.print(session, &args.answer)?;
+    let typed = if args.command.command.is_empty() { "" } else { " -- …" };
+    let go_on = format!("continue with another `git frites retry {candidate}{typed}`");
+    Ok(conclude(session, &run, 1, &report, &go_on))
+}
+
+/// Says which command is about to run again, and asks unless `--yes` answers.
+fn require_yes(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    command: &CandidateCommand,
+    yes: bool,
+) -> Result<()> {
+    session.ui.note(format!("{candidate} runs this again: {}", command.line()));
+    if yes {
+        return Ok(());
+    }
+    match session.ui.ask("run it?")? {
+        Some(true) => Ok(()),
+        Some(false) => Err(Error::no("nothing was run")
+            .hint(format!("another command: `git frites retry {candidate} -- CMD`"))),
+        None => Err(Error::usage("the same command needs --yes where nobody can be asked")
+            .hint("run it: add --yes to what you typed")
+            .hint(format!("or another: `git frites retry {candidate} -- CMD`"))),
+    }
+}

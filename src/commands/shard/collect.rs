@@ -1,0 +1,87 @@
+//! `git frites shard collect`: takes the outcomes that machines have stored, and decides.
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::commands::judge::show_verdict;
+use crate::commands::judge_args::{DecisionArgs, VerdictArgs};
+use crate::commands::opened::find;
+use crate::commands::{preflight, values};
+use crate::complete;
+use crate::error::{Error, Result};
+use crate::model::name::Name;
+use crate::model::run::Run;
+use crate::model::verdict::{DecisionKind, Verdict};
+use crate::ops::judge::spread::{self, Decided, Exchange};
+use crate::ops::judge::{self, JudgeOptions};
+use crate::ops::session::Session;
+
+// `git frites shard collect`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Takes the outcomes from the repository of --remote and from bundles, and decides by them and by those that are \
+here. Nothing runs.\n\n\
+Exit status: as for judge: 0 a verified winner, 1 no candidate passed, 3 unverified, also if a missing outcome \
+could change the recommendation, 4 no usable candidate."
+)]
+pub struct ShardCollectArgs {
+    /// Run that was opened
+    #[arg(value_name = "RUN", value_parser = values::name, add = ArgValueCompleter::new(complete::runs))]
+    pub run: Name,
+    /// The repository that has the run and its outcomes
+    #[arg(long, value_name = "NAME|URL")]
+    pub remote: Option<String>,
+    /// Take outcomes from this file, which `shard judge --bundle` wrote
+    #[arg(long = "bundle", value_name = "FILE")]
+    pub bundles: Vec<PathBuf>,
+    /// Look for outcomes that are missing again and again, for so long at most
+    #[arg(long, value_name = "DUR", value_parser = values::duration, requires = "remote")]
+    pub wait: Option<Duration>,
+    /// How it is decided
+    #[command(flatten)]
+    pub decision: DecisionArgs,
+    /// How the verdict is shown
+    #[command(flatten)]
+    pub show: VerdictArgs,
+}
+
+/// Runs the command.
+pub fn run(session: &Session, args: &ShardCollectArgs) -> Result<u8> {
+    let DecisionArgs { until_pass, rank } = args.decision;
+    if until_pass && args.wait.is_none() {
+        return Err(Error::usage("--until-pass needs --wait")
+            .hint("without --wait it is decided by the outcomes that are there"));
+    }
+    preflight::require_writable("--junit", args.show.junit.as_deref())?;
+    let remote = args.remote.as_deref();
+    let (run, exchange) = find(session, &args.run, remote)?;
+    args.bundles.iter().try_for_each(|file| spread::take_bundle(session, &run, file))?;
+    let options = JudgeOptions { rank, until_pass, ..JudgeOptions::default() };
+    let verdict = match exchange {
+        Some(exchange) => decide(session, &run, &options, &exchange, args.wait)?,
+        None => judge::replay(session, &run, &options)?,
+    };
+    show_verdict(session, &verdict, &args.show, remote)
+}
+
+/// Decides by the outcomes of a remote, and says which ones are missing.
+fn decide(
+    session: &Session,
+    run: &Run,
+    options: &JudgeOptions,
+    exchange: &Exchange<'_>,
+    wait: Option<Duration>,
+) -> Result<Verdict> {
+    let Decided { verdict, missing } = spread::decide(session, run, options, exchange, wait)?;
+    let missing: Vec<String> = missing.iter().map(|part| format!("{}/{part}", run.run)).collect();
+    if !missing.is_empty() {
+        let what = if verdict.decision.decision == DecisionKind::Undecided {
+            "missing"
+        } else {
+            "need not be judged any more"
+        };
+        session.ui.note(format!("{what}: {}", missing.join(" ")));
+    }
+    Ok(verdict)
+}

@@ -1,0 +1,36 @@
+//! `git frites shard list`: the parts of an opened run that have no outcome yet.
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::commands::opened::find;
+use crate::commands::values;
+use crate::complete;
+use crate::error::{Result, exit};
+use crate::model::name::Name;
+use crate::ops::judge::spread;
+use crate::ops::session::Session;
+
+// `git frites shard list`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Prints RUN/CANDIDATE or RUN/@base for each part, as `git frites shard judge` takes it.\n\n\
+Exit status: 0, also if there is none."
+)]
+pub struct ShardListArgs {
+    /// Run that was opened
+    #[arg(value_name = "RUN", value_parser = values::name, add = ArgValueCompleter::new(complete::runs))]
+    pub run: Name,
+    /// The repository that has the run
+    #[arg(long, value_name = "NAME|URL")]
+    pub remote: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(session: &Session, args: &ShardListArgs) -> Result<u8> {
+    let (run, exchange) = find(session, &args.run, args.remote.as_deref())?;
+    let terms = spread::current_terms(session, &run, exchange.as_ref())?;
+    spread::name_unreadable(session, &run, exchange.as_ref());
+    let pending = spread::pending(session, &run.run, &terms, exchange.as_ref())?;
+    let lines = pending.iter().map(|part| format!("{}/{part}\n", run.run));
+    session.ui.answer(lines.collect::<String>())?;
+    Ok(exit::OK)
+}

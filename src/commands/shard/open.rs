@@ -1,0 +1,140 @@
+//! `git frites shard open`: settles the terms for judging in parts, or makes a run for attempts in
+//! parts.
+use std::time::Duration;
+
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::commands::attempts::{AnswerArgs, CandidateAnswer};
+use crate::commands::judge_args::{TermsArgs, require_trust};
+use crate::commands::spawn_args::NewRunArgs;
+use crate::commands::{note_left_out, run_at, values};
+use crate::complete;
+use crate::config::keys;
+use crate::error::{Error, Result, exit};
+use crate::model::address::Address;
+use crate::model::name::Name;
+use crate::model::part::SharedTerms;
+use crate::model::run::Run;
+use crate::ops::judge::{JudgeOptions, spread, unseeded};
+use crate::ops::session::Session;
+use crate::ops::spawn::later;
+use crate::oracle::ResolvedOracle;
+
+// `git frites shard open`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Prints the number of parts; with --attempts, RUN/CANDIDATE for each attempt to be made.\n\n\
+Exit status: 0 if the run is opened, 4 if it has no usable candidate."
+)]
+pub struct ShardOpenArgs {
+    /// Run to judge  [default: the newest]
+    #[arg(
+        value_name = "RUN",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::runs_and_tasks),
+    )]
+    pub address: Option<Address>,
+    /// The repository that the run is pushed to
+    #[arg(long, value_name = "NAME|URL")]
+    pub remote: Option<String>,
+    /// How the run is judged
+    #[command(flatten)]
+    pub terms: TermsArgs,
+    /// Kill a build, lint or test command after this time  [default: oracle.timeout, or 10m]
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub timeout: Option<Duration>,
+    /// Accept git-frites' configuration as it is now, although it changed while commands ran
+    #[arg(long)]
+    pub trust_config: bool,
+    /// Make a new run and start nothing: other machines make its attempts. The options below
+    /// describe it
+    #[arg(long, conflicts_with_all = ["address", "TermsArgs", "timeout"])]
+    pub attempts: bool,
+    /// The new run
+    #[command(flatten, next_help_heading = "Options with --attempts")]
+    pub new: NewRunArgs,
+    /// Print the new run as one JSON document
+    #[arg(long, requires = "attempts")]
+    pub json: bool,
+    /// Print nothing but the new run's id
+    #[arg(short, long, requires = "attempts")]
+    pub quiet: bool,
+}
+
+/// Runs the command.
+pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
+    if args.attempts {
+        return open_attempts(session, args);
+    }
+    if args.new != NewRunArgs::default() {
+        return Err(Error::usage("candidates and commands describe a new run")
+            .hint("make it: `git frites shard open --attempts …`"));
+    }
+    let run = run_at(session, args.address.as_ref())?;
+    require_trust(session, &run, args.trust_config)?;
+    let on_oracle = |oracle: &ResolvedOracle| {
+        note_left_out(&session.ui, oracle);
+        unseeded::hint(session, &run.base, &oracle.commands)
+    };
+    let options = JudgeOptions { timeout: args.timeout, ..args.terms.options() };
+    let terms = spread::open(session, &run, &options, args.remote.as_deref(), on_oracle)?;
+    note_unjudged(session, &run, &terms)?;
+    if terms.trees.is_empty() {
+        session.ui.warn(format!("run {} has no usable candidate", run.run));
+        return Ok(exit::UNUSABLE);
+    }
+    session.ui.answer(format!("{}\n", terms.parts().count()))?;
+    Ok(exit::OK)
+}
+
+/// Says which candidates are no part of what is opened, and why: an attempt that is made elsewhere
+/// may not have ended yet.
+fn note_unjudged(session: &Session, run: &Run, terms: &SharedTerms) -> Result<()> {
+    let is_judged = |name: &Name| {
+        terms.trees.iter().any(|tree| tree.candidate == *name || tree.same.contains(name))
+    };
+    let mut left_out = Vec::new();
+    for candidate in session.store.candidates(run).filter(|candidate| !is_judged(candidate.name)) {
+        let record = candidate.record()?;
+        left_out.push(format!("{candidate} ({})", record.state_in_words()));
+    }
+    if !left_out.is_empty() {
+        session.ui.note(format!("not to be judged: {}", left_out.join(", ")));
+    }
+    Ok(())
+}
+
+/// Makes a run whose attempts other machines make.
+fn open_attempts(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
+    let request = args.new.request(session)?;
+    let run = later::make(session, request, args.remote.as_deref())?;
+    let name = &run.run;
+    if args.json || args.quiet {
+        let answer = CandidateAnswer {
+            run: &run,
+            candidates: &run.candidates,
+            escaped: &[],
+            checkpoints: false,
+        };
+        answer.print(session, &AnswerArgs { json: args.json, quiet: args.quiet })?;
+    } else {
+        let lines = run.candidates.iter().map(|candidate| format!("{name}/{candidate}\n"));
+        session.ui.answer(lines.collect::<String>())?;
+    }
+    let is_prepared = session.config.command(keys::SPAWN_SETUP).is_some_and(|(c, _)| !c.is_empty());
+    if is_prepared || session.seeds(&run.base)?.paths().next().is_some() {
+        session.ui.hint(
+            "seeds and spawn.setup are not part of the run: git-frites-spread(7) says where machines get them",
+        );
+    }
+    if args.remote.is_none() {
+        session.ui.hint(format!(
+            "push it: `git push REMOTE 'refs/frites/{name}/*:refs/frites/{name}/*'`"
+        ));
+    }
+    session.ui.hint(format!(
+        "make each attempt where you like: `git frites shard run --remote URL {name}/{}`",
+        run.candidates[0]
+    ));
+    Ok(exit::OK)
+}
