@@ -149,14 +149,6 @@ fn branches_tags_worktrees_gc_and_hooks_of_a_test_are_no_tampering() {
         "1/c1 was judged: config 'submodule.a.url' was set to 'b'",
         "1/c1 was judged: config 'core.hookspath' was set to '.husky'",
         "1/c1 was judged: hook 'pre-push' was added",
-        &format!(
-            "run 1 was judged: branch 'old' was added at {}",
-            &world.git(["rev-parse", "old"])[..10]
-        ),
-        &format!(
-            "run 1 was judged: tag 'v1' was added at {}",
-            &world.git(["rev-parse", "v1"])[..10]
-        ),
     ];
     assert_eq!(found, words(&expected), "{}", answer.stderr);
     let json = answer.json();

@@ -50,12 +50,7 @@ impl Difference {
             FactKind::Config if submodules || name == "core.hookspath" => false,
             FactKind::Config => !HARMLESS.iter().any(|section| name.starts_with(section)),
             FactKind::OwnFile | FactKind::Info | FactKind::Surroundings => true,
-            FactKind::Hook
-            | FactKind::Outcome
-            | FactKind::Head
-            | FactKind::Ref
-            | FactKind::Worktree
-            | FactKind::File => false,
+            FactKind::Hook | FactKind::Outcome | FactKind::Ref | FactKind::Worktree => false,
         }
     }
 }
@@ -70,9 +65,9 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
         |kind: FactKind, place: &str| after.0.contains_key(&Fact::new(kind, place, UNREADABLE));
     let differs = |fact: &Fact| before.digest(fact) != after.digest(fact);
     for fact in facts {
-        // If a worktree came or went, its other facts are not worth a report.
-        let worktree = Fact::new(FactKind::Worktree, "", &fact.place);
-        if !fact.place.is_empty() && differs(&worktree) {
+        // If a checkout came or went, its other facts are not worth a report.
+        let checkout = Fact::new(FactKind::Worktree, "", &fact.place);
+        if fact.kind == FactKind::Worktree || differs(&checkout) {
             continue;
         }
         // A fact that cannot be read is not gone; and a configuration that cannot be read breaks
@@ -114,12 +109,9 @@ pub fn compare_configuration(before: &Fingerprint, after: &Fingerprint) -> Vec<D
     compare_only(before, after, Fact::is_configuration)
 }
 
-/// Lists the differences in the facts of [`crate::integrity::fingerprint::decisive`], without
-/// worktrees.
+/// Lists the differences in the facts of [`crate::integrity::fingerprint::decisive`].
 pub fn compare_decisive(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
-    let mut found = compare_only(before, after, Fact::is_decisive);
-    found.retain(|difference| difference.fact.kind != FactKind::Worktree);
-    found
+    compare_only(before, after, Fact::is_decisive)
 }
 
 fn compare_only(
@@ -157,22 +149,11 @@ fn in_words(fact: &Fact, old: Option<&FactValue>, new: Option<&FactValue>) -> St
         FactKind::Hook if place.is_empty() => format!("hook '{name}' {happened}"),
         FactKind::Hook => format!("hook '{name}' in {} {happened}", quote(place)),
         FactKind::Info => format!("{} {happened}", at(format!("'{name}'"))),
-        // No fingerprint holds these.
-        FactKind::Surroundings | FactKind::Outcome => format!("'{name}' {happened}"),
-        FactKind::Head => {
-            let of = if place.is_empty() { "your checkout".to_owned() } else { quote(place) };
-            let text = |v: Option<&FactValue>| {
-                v.and_then(|v| v.text.as_deref()).map_or("nothing".into(), target)
-            };
-            format!("HEAD of {of} moved from {} to {}", text(old), text(new))
-        }
         FactKind::Ref => ref_in_words(name, old, new),
-        FactKind::Worktree if place == "candidate" => format!("the worktree of {name} {happened}"),
-        FactKind::Worktree => format!("worktree '{name}' {happened}"),
-        FactKind::File if place.is_empty() => {
-            format!("a file of your checkout was changed: '{name}'")
+        // No fingerprint holds the first two, and the third is not reported.
+        FactKind::Surroundings | FactKind::Outcome | FactKind::Worktree => {
+            format!("'{name}' {happened}")
         }
-        FactKind::File => format!("a file of the checkout {} was changed: '{name}'", quote(place)),
     }
 }
 
@@ -199,11 +180,9 @@ pub fn move_in_words(name: &str, from: Option<&str>, to: Option<&str>) -> String
 }
 
 fn ref_in_words(name: &str, old: Option<&FactValue>, new: Option<&FactValue>) -> String {
-    let subject = match (name.strip_prefix("refs/heads/"), name.strip_prefix("refs/tags/")) {
-        (Some(branch), _) => format!("branch '{branch}'"),
-        (_, Some(tag)) => format!("tag '{tag}'"),
-        _ if name == "refs/stash" => "the stash".to_owned(),
-        _ => format!("ref '{name}'"),
+    let subject = match name.strip_prefix("refs/heads/") {
+        Some(branch) => format!("branch '{branch}'"),
+        None => format!("ref '{name}'"),
     };
     let text = |v: &FactValue| v.text.as_deref().map(target).unwrap_or_default();
     match (old, new) {

@@ -17,14 +17,10 @@ pub enum FactKind {
     Surroundings,
     /// A cached outcome.
     Outcome,
-    /// The target of a checkout's HEAD.
-    Head,
-    /// A ref.
+    /// A ref of ours.
     Ref,
-    /// A worktree.
+    /// A checkout that is not ours. It is never reported.
     Worktree,
-    /// A file of a checkout that differs from its index.
-    File,
 }
 
 /// The subject of a fact: its kind, the place where it was found (empty for the usual one), its
@@ -58,19 +54,18 @@ impl Fact {
 
     /// True if the fact is part of [`super::fingerprint::configuration`].
     pub fn is_configuration(&self) -> bool {
-        matches!(self.kind, FactKind::Config | FactKind::OwnFile)
+        matches!(self.kind, FactKind::Config | FactKind::OwnFile | FactKind::Worktree)
     }
 
     /// True if the fact is part of [`super::fingerprint::decisive`].
     pub fn is_decisive(&self) -> bool {
         match self.kind {
-            FactKind::OwnFile | FactKind::Config | FactKind::Hook | FactKind::Info => true,
-            FactKind::Worktree => self.place.is_empty(),
-            FactKind::Surroundings
-            | FactKind::Outcome
-            | FactKind::Head
-            | FactKind::Ref
-            | FactKind::File => false,
+            FactKind::OwnFile
+            | FactKind::Config
+            | FactKind::Hook
+            | FactKind::Info
+            | FactKind::Worktree => true,
+            FactKind::Surroundings | FactKind::Outcome | FactKind::Ref => false,
         }
     }
 }

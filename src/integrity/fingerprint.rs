@@ -1,12 +1,10 @@
-//! Fingerprints of the things that a candidate can reach through the shared git directory and must
-//! not change: configuration, hooks, refs, HEADs, worktrees, and the files of checkouts that are no
-//! candidate's.
+//! Fingerprints of what decides which programs git and git-frites run, and which results count:
+//! configuration, hooks, the files of `info/`, and our own refs.
 //!
 //! One is taken before a run's commands start and one after they have ended;
 //! [`crate::integrity::diff`] names the differences. Nothing here fails: a part that cannot be read
 //! is a fact like any other, because an attempt may have broken it.
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -16,17 +14,15 @@ use crate::config;
 use crate::error::Result;
 use crate::fs::regular;
 use crate::fs::tree;
-use crate::git::cli::nul_separated;
 use crate::git::overrides::names_a_program;
 use crate::git::refs;
 use crate::git::repo::{Repo, digest};
 use crate::git::worktree;
+use crate::integrity::IntegrityContext;
 use crate::integrity::fact::{Fact, FactKind, FactValue, UNREADABLE};
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::path::quoted;
 
-/// The largest number of changed files that are looked at in one checkout.
-const MOST_FILES: usize = 2_000;
 /// The largest number of entries of one directory, and of submodules.
 const MOST_ENTRIES: usize = 500;
 /// Above this size a file's size and time stand for its bytes.
@@ -39,101 +35,38 @@ pub type FileStamps = Vec<(PathBuf, Option<[i64; 4]>)>;
 #[derive(Clone, Debug, Default)]
 pub struct Fingerprint(pub(super) BTreeMap<Fact, FactValue>);
 
-/// A candidate's worktree that a fingerprint covers.
-pub struct WatchedWorktree {
-    /// The candidate, as `RUN/CAND`.
-    pub address: String,
-    /// The worktree.
-    pub path: PathBuf,
-    /// True if we removed it ourselves.
-    pub removed: bool,
-}
-
-/// The extent of a fingerprint.
-pub struct Scope<'a> {
-    /// The user's own checkout, whose configuration counts; none in a bare repository.
-    pub home: Option<&'a Path>,
-    /// True for a checkout of a candidate, or one in which a candidate is judged.
-    pub is_ours: &'a dyn Fn(&Path) -> bool,
-    /// The worktrees of the run's candidates.
-    pub candidates: &'a [WatchedWorktree],
-}
-
-/// Takes the whole fingerprint for a watch over these commands. git looks at every file of a checkout
-/// for it, so that is left out if they can change none. The facts of [`configuration`] need not be
-/// looked for if they are `known`.
+/// Takes the whole fingerprint for a watch over these commands. The facts of [`configuration`] need not
+/// be looked for if they are `known`.
 pub fn take(
-    repo: &Repo,
-    scope: &Scope<'_>,
+    context: IntegrityContext<'_>,
     commands: WatchedCommands,
     known: Option<Fingerprint>,
 ) -> Fingerprint {
-    let mut found = decisive_with(repo, scope, known);
-    found.refs(repo);
-    for checkout in checkouts(repo, scope) {
-        let root = checkout.root.as_deref();
-        let place = root.map(|root| place_of(root, scope.home)).unwrap_or_default();
-        if let Ok(head) = regular::read(&checkout.git_dir.join("HEAD")) {
-            let head = String::from_utf8_lossy(&head).trim().to_owned();
-            found.put(FactKind::Head, &place, "HEAD", head.clone(), Some(head));
-        }
-        if commands.can_reach_checkouts()
-            && let Some(root) = root.filter(|root| root.is_dir())
-        {
-            found.files(repo, &checkout.git_dir, root, &place, scope);
-        }
+    let mut found = known.unwrap_or_else(|| configuration(context));
+    if !commands.are_confined() {
+        found.git_files(context);
     }
-    let registered: BTreeSet<PathBuf> = worktree::entries(repo)
-        .unwrap_or_default()
-        .iter()
-        .filter_map(|admin| worktree::points_to(admin))
-        .collect();
-    for WatchedWorktree { address, path, removed } in scope.candidates {
-        if *removed || (path.is_dir() && registered.contains(&path.join(".git"))) {
-            found.put(FactKind::Worktree, "candidate", address, String::new(), None);
-        }
-    }
+    found.refs(context.repo());
     found
 }
 
-/// The facts that decide what git does in any checkout: configuration, hooks, and the files of git
-/// directories. The list of worktrees belongs to them: if one comes or goes, its other facts are
-/// not worth a report.
-pub fn decisive(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
-    decisive_with(repo, scope, None)
-}
-
-fn decisive_with(repo: &Repo, scope: &Scope<'_>, known: Option<Fingerprint>) -> Fingerprint {
-    let mut found = known.unwrap_or_else(|| configuration(repo, scope));
-    let common = repo.common_dir();
-    found.hooks("", &common.join("hooks"));
-    for (directory, text) in found.hook_directories(repo, scope) {
-        found.hooks(&text, &directory);
-    }
-    found.info(common, "", &["objects/info/alternates", "objects/info/http-alternates", "shallow"]);
-    for (name, git_dir) in submodules(common) {
-        found.hooks(&name, &git_dir.join("hooks"));
-        found.info(&git_dir, &name, &[]);
-    }
-    for checkout in checkouts(repo, scope).iter().filter(|c| c.git_dir != common) {
-        let root = checkout.root.as_deref();
-        let place = root.map(|root| place_of(root, scope.home)).unwrap_or_default();
-        let at = quoted(tree::path_bytes(root.unwrap_or(&checkout.git_dir)));
-        found.put(FactKind::Worktree, "", &at, String::new(), None);
-        found.info(&checkout.git_dir, &place, &["commondir"]);
-        if let Some(digest) = root.and_then(|root| file_digest(&root.join(".git"))) {
-            found.put(FactKind::Info, &place, ".git", digest, None);
-        }
+/// The facts that decide what git does in any checkout, as far as these commands can change them.
+pub fn decisive(context: IntegrityContext<'_>, commands: WatchedCommands) -> Fingerprint {
+    let mut found = configuration(context);
+    if !commands.are_confined() {
+        found.git_files(context);
     }
     found
 }
 
 /// The facts that decide which programs run: git's configuration, and ours. Cheap enough for every
-/// command.
-pub fn configuration(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
+/// command. The list of checkouts belongs to them: if one comes or goes, its facts are not worth a
+/// report.
+pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
     let mut found = Fingerprint::default();
-    let checkouts = checkouts(repo, scope);
-    let home = checkouts.iter().find(|c| c.root.as_deref() == scope.home).or(checkouts.first());
+    let repo = context.repo();
+    let checkouts = checkouts(context);
+    let home = checkouts.iter().find(|c| c.root.as_deref() == context.home).or(checkouts.first());
     if let Some(home) = home {
         let git = repo.git_at(&home.git_dir).in_checkout();
         let git = match home.root.as_deref().filter(|root| root.is_dir()) {
@@ -146,7 +79,10 @@ pub fn configuration(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
     let mut files: Vec<(String, PathBuf)> = Vec::new();
     for checkout in &checkouts {
         let place =
-            checkout.root.as_deref().map(|root| place_of(root, scope.home)).unwrap_or_default();
+            checkout.root.as_deref().map(|root| place_of(root, context.home)).unwrap_or_default();
+        if !place.is_empty() {
+            found.put(FactKind::Worktree, "", &place, String::new(), None);
+        }
         let file = checkout.git_dir.join("config.worktree");
         if home.is_none_or(|home| home.git_dir != checkout.git_dir) && file.is_file() {
             files.push((place.clone(), file));
@@ -180,14 +116,14 @@ pub fn configuration(repo: &Repo, scope: &Scope<'_>) -> Fingerprint {
 /// Inode, change time and size of the files that most of [`decisive`] is read from. A program that
 /// writes one of them cannot keep its change time, so an equal list means, without a call of git,
 /// that nothing has changed.
-pub fn stamps(repo: &Repo, scope: &Scope<'_>) -> FileStamps {
-    let common = repo.common_dir();
+pub fn stamps(context: IntegrityContext<'_>) -> FileStamps {
+    let common = context.repo().common_dir();
     let mut files = vec![common.join("config"), common.join("config.worktree")];
     for directory in [common.join("hooks"), common.join("info")] {
         files.extend(listing(&directory));
         files.push(directory);
     }
-    files.extend(scope.home.map(|home| home.join(config::FILE)));
+    files.extend(context.home.map(|home| home.join(config::FILE)));
     let directory = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
     files.extend(directory("GIT_CONFIG_GLOBAL"));
     files.extend(
@@ -319,14 +255,31 @@ impl Fingerprint {
         }
     }
 
+    /// Adds the hooks, and the other files of git directories that decide what git does.
+    fn git_files(&mut self, context: IntegrityContext<'_>) {
+        let common = context.repo().common_dir();
+        self.hooks("", &common.join("hooks"));
+        for (directory, text) in self.hook_directories(context) {
+            self.hooks(&text, &directory);
+        }
+        self.info(
+            common,
+            "",
+            &["objects/info/alternates", "objects/info/http-alternates", "shallow"],
+        );
+        for (name, git_dir) in submodules(common) {
+            self.info(&git_dir, &name, &[]);
+        }
+    }
+
     /// The directories that `core.hooksPath` names, each with its text in the configuration.
-    fn hook_directories(&self, repo: &Repo, scope: &Scope<'_>) -> Vec<(PathBuf, String)> {
+    fn hook_directories(&self, context: IntegrityContext<'_>) -> Vec<(PathBuf, String)> {
         let configured =
             self.0.keys().filter(|s| s.kind == FactKind::Config && s.name == "core.hookspath");
         let directories = configured.filter_map(|fact| self.setting(fact)).map(|text| {
             let path = match (text.strip_prefix("~/"), std::env::var_os("HOME")) {
                 (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
-                _ => scope.home.unwrap_or(repo.common_dir()).join(&text),
+                _ => context.home.unwrap_or(context.repo().common_dir()).join(&text),
             };
             (path, text)
         });
@@ -361,9 +314,11 @@ impl Fingerprint {
         }
     }
 
+    /// Adds our refs whose loss loses work, or that can forge a verdict.
     fn refs(&mut self, repo: &Repo) {
-        let format = "--format=%(refname) %(objectname) %(symref)";
-        let list = match repo.git().call("for-each-ref").arg(format).bytes() {
+        let call =
+            repo.git().call("for-each-ref").arg("--format=%(refname) %(objectname) %(symref)");
+        let list = match call.args(["refs/frites/", "refs/heads/frites/"]).bytes() {
             Ok(list) => list,
             Err(e) => {
                 return self.put(FactKind::Ref, "", UNREADABLE, e.message.clone(), Some(e.message));
@@ -371,55 +326,15 @@ impl Fingerprint {
         };
         for line in String::from_utf8_lossy(&list).lines() {
             let Some((name, value)) = line.split_once(' ') else { continue };
-            // Our refs count if their loss loses work, or if they can forge a verdict.
-            let ours = name.starts_with("refs/frites/") || name.starts_with("refs/heads/frites/");
             let is_transient = name.starts_with(refs::JUDGING) || name.starts_with(refs::FETCHED);
-            if is_transient || (ours && refs::run_of(name).is_none()) {
+            if is_transient || refs::run_of(name).is_none() {
                 continue;
             }
-            let mut value = value.trim_end().to_owned();
-            if let Some((_, target)) = value.split_once(' ') {
-                // A symbolic ref: the value of its target is a fact of its own.
-                value = format!("ref: {target}");
-            }
-            let mut digest = value.clone();
-            if name == "refs/stash" {
-                // Older stash entries are in the reflog alone.
-                digest.extend(file_digest(&repo.common_dir().join("logs/refs/stash")));
-            }
-            self.put(FactKind::Ref, "", name, digest, Some(value));
-        }
-    }
-
-    /// Adds the files that `git status` lists, each with size and time, so that a second write
-    /// shows.
-    fn files(&mut self, repo: &Repo, git_dir: &Path, root: &Path, place: &str, scope: &Scope<'_>) {
-        let call = repo.git_at(git_dir).in_checkout().work_tree(root).call("status");
-        let list =
-            call.args(["--porcelain=v1", "-z", "--untracked-files=normal", "--no-renames"]).bytes();
-        let list = match list {
-            Ok(list) => list,
-            Err(e) => {
-                return self.put(
-                    FactKind::File,
-                    place,
-                    UNREADABLE,
-                    e.message.clone(),
-                    Some(e.message),
-                );
-            }
-        };
-        for record in nul_separated(&list).take(MOST_FILES) {
-            let state = record.get(..2).unwrap_or_default();
-            let path = record.get(3..).unwrap_or_default();
-            let full = root.join(OsStr::from_bytes(path));
-            let of_ours =
-                |worktree: &Path| worktree.starts_with(&full) || full.starts_with(worktree);
-            let ours = (scope.is_ours)(&full) || scope.candidates.iter().any(|w| of_ours(&w.path));
-            if !ours && path != config::FILE.as_bytes() {
-                let digest = format!("{} {}", state.escape_ascii(), shape(&full));
-                self.put(FactKind::File, place, &quoted(path), digest, None);
-            }
+            let value = match value.trim_end().split_once(' ') {
+                Some((_, target)) => format!("ref: {target}"),
+                None => value.trim_end().to_owned(),
+            };
+            self.put(FactKind::Ref, "", name, value.clone(), Some(value));
         }
     }
 }
@@ -444,7 +359,8 @@ fn is_gits_own(name: &Path) -> bool {
 }
 
 /// The main checkout (or the bare repository) first, then linked ones.
-fn checkouts(repo: &Repo, scope: &Scope<'_>) -> Vec<OtherCheckout> {
+fn checkouts(context: IntegrityContext<'_>) -> Vec<OtherCheckout> {
+    let repo = context.repo();
     let common = repo.common_dir();
     let root = if common.file_name().is_some_and(|n| n == ".git") {
         common.parent()
@@ -458,7 +374,7 @@ fn checkouts(repo: &Repo, scope: &Scope<'_>) -> Vec<OtherCheckout> {
     for admin in worktree::entries(repo).unwrap_or_default() {
         let root = worktree::points_to(&admin).and_then(|p| Some(p.parent()?.to_owned()));
         // A damaged entry is what a killed `git worktree add` leaves; it belongs to nobody yet.
-        if root.as_deref().is_some_and(|root| !(scope.is_ours)(root)) {
+        if root.as_deref().is_some_and(|root| !context.is_ours(root)) {
             found.push(OtherCheckout { git_dir: admin, root });
         }
     }

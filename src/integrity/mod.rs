@@ -1,5 +1,7 @@
-//! Detecting what commands change outside their worktrees: git's configuration, hooks, refs and
-//! other worktrees; and keeping our own git calls on the configuration that was there before.
+//! Detecting what commands change of that which runs code or decides: git's configuration, hooks and
+//! info files, `.frites.toml` and our own refs; and keeping our own git calls on the configuration that
+//! was there before. Where a guard or a sealed world holds, only the configuration and our refs are
+//! looked at.
 //!
 //! Not a sandbox: a command runs as the user and can do what the user can. Changes are reported;
 //! only those in directories of git-frites' own, and of the run's own refs, are reverted. Nothing
@@ -20,7 +22,6 @@ pub mod watched_commands;
 use std::path::Path;
 
 use crate::git::repo::Repo;
-use crate::integrity::fingerprint::{Scope, WatchedWorktree};
 use crate::store::Store;
 use crate::ui::Ui;
 
@@ -45,14 +46,5 @@ impl<'a> IntegrityContext<'a> {
     /// True for a checkout that git-frites made: a candidate's worktree, or one for judging.
     fn is_ours(&self, checkout: &Path) -> bool {
         (self.is_pool_checkout)(checkout) || self.store.is_candidates(checkout).unwrap_or(false)
-    }
-
-    /// Calls `look` with the scope of a fingerprint that covers these worktrees of candidates.
-    fn with_scope<T>(
-        &self,
-        candidates: &[WatchedWorktree],
-        look: impl FnOnce(&Scope<'_>) -> T,
-    ) -> T {
-        look(&Scope { home: self.home, is_ours: &|path| self.is_ours(path), candidates })
     }
 }

@@ -20,9 +20,7 @@ pub fn update(
     let watched = baseline::all(context.store);
     let mut settings = SettingOverrides::default();
     let is_needed = own.is_some() || !suspects.is_empty() || !watched.is_empty();
-    let now = is_needed.then(|| {
-        context.with_scope(&[], |scope| fingerprint::configuration(context.repo(), scope))
-    });
+    let now = is_needed.then(|| fingerprint::configuration(context));
     if let Some(now) = &now {
         for suspect in suspects.into_iter().filter(|s| s.is_still_there(now)) {
             if suspect.fact.kind == FactKind::Config {

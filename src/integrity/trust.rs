@@ -6,6 +6,7 @@ use crate::integrity::diff::{self, Difference};
 use crate::integrity::fact::FactKind;
 use crate::integrity::quarantine::{self, Suspect};
 use crate::integrity::watch::MOST_REPORTED;
+use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{IntegrityContext, baseline, fingerprint, overrides, watch};
 use crate::model::oid::Oid;
 use crate::model::run::Run;
@@ -77,7 +78,7 @@ fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
     if watched.is_empty() {
         return Ok(());
     }
-    let now = context.with_scope(&[], |scope| fingerprint::configuration(context.repo(), scope));
+    let now = fingerprint::configuration(context);
     let is_ours = |d: &Difference| {
         d.affects_own_config() && matches!(d.fact.kind, FactKind::Config | FactKind::OwnFile)
     };
@@ -102,7 +103,7 @@ pub fn warn_before_commit(context: IntegrityContext<'_>) {
     if suspects.is_empty() {
         return;
     }
-    let now = context.with_scope(&[], |scope| fingerprint::decisive(context.repo(), scope));
+    let now = fingerprint::decisive(context, WatchedCommands::Attempts);
     let in_force = suspects.iter().filter(|s| {
         s.digest.is_some()
             && s.is_still_there(&now)

@@ -14,9 +14,7 @@ use crate::integrity::baseline::{self, BaselineDir};
 use crate::integrity::config_snapshot::{self, ConfigSnapshot};
 use crate::integrity::diff::{self, Difference};
 use crate::integrity::fact::{Fact, FactKind};
-use crate::integrity::fingerprint::{
-    self, FileStamps, Fingerprint, WatchedWorktree, unreadable_configuration,
-};
+use crate::integrity::fingerprint::{self, FileStamps, Fingerprint, unreadable_configuration};
 use crate::integrity::quarantine::{self, Moment, Suspect};
 use crate::integrity::surroundings::{SurroundingsWatch, WatchedSurroundings};
 use crate::integrity::watched_commands::WatchedCommands;
@@ -65,8 +63,8 @@ pub fn begin(
     commands: WatchedCommands,
     surroundings: Option<WatchedSurroundings>,
 ) -> Result<IntegrityWatch> {
-    let stamps = context.with_scope(&[], |scope| fingerprint::stamps(context.repo(), scope));
-    let before = fingerprint_of(context, run, commands, None);
+    let stamps = fingerprint::stamps(context);
+    let before = fingerprint::take(context, commands, None);
     if !before.has_readable_configuration() {
         return Err(Error::fatal(
             "the configuration cannot be read, so no change of it would be seen",
@@ -120,10 +118,10 @@ impl IntegrityWatch {
     ) -> Result<()> {
         let moment = self.moment(candidate.cloned());
         let mut differences = self.look_around(context)?;
-        let stamps = context.with_scope(&[], |scope| fingerprint::stamps(context.repo(), scope));
+        let stamps = fingerprint::stamps(context);
         let mut changed = None;
         if stamps != self.stamps {
-            let now = context.with_scope(&[], |scope| fingerprint::decisive(context.repo(), scope));
+            let now = fingerprint::decisive(context, self.commands);
             let decisive = diff::compare_decisive(&self.before, &now);
             changed = (!decisive.is_empty()).then_some(now);
             differences.extend(decisive);
@@ -201,24 +199,6 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
     Ok(())
 }
 
-fn fingerprint_of(
-    context: IntegrityContext<'_>,
-    run: &Run,
-    commands: WatchedCommands,
-    known: Option<Fingerprint>,
-) -> Fingerprint {
-    let mut worktrees = Vec::new();
-    for candidate in context.store.candidates(run) {
-        worktrees.push(WatchedWorktree {
-            address: candidate.address(),
-            path: candidate.worktree(),
-            removed: candidate.record().is_ok_and(|record| record.cleaned),
-        });
-    }
-    context
-        .with_scope(&worktrees, |scope| fingerprint::take(context.repo(), scope, commands, known))
-}
-
 fn report_all(
     context: IntegrityContext<'_>,
     run: &Run,
@@ -228,7 +208,7 @@ fn report_all(
     mut differences: Vec<Difference>,
 ) -> Result<Vec<Difference>> {
     let configuration = overrides::update(context, Some((dir, before)));
-    let now = fingerprint_of(context, run, commands, configuration);
+    let now = fingerprint::take(context, commands, configuration);
     for difference in diff::compare(before, &now) {
         if !is_our_doing(context, run, before, &difference)? {
             differences.push(difference);
@@ -334,7 +314,7 @@ pub(super) fn compare_again(context: IntegrityContext<'_>) -> Result<()> {
     };
     let before = unread.before.as_deref().and_then(|text| Fingerprint::from_json(text.as_bytes()));
     let Some(before) = before else { return Ok(()) };
-    let now = context.with_scope(&[], |scope| fingerprint::configuration(context.repo(), scope));
+    let now = fingerprint::configuration(context);
     if !now.has_readable_configuration() {
         return Ok(());
     }
@@ -350,12 +330,7 @@ fn may_be_planted(fact: &Fact) -> bool {
         FactKind::Ref => {
             refs::run_of(&fact.name).is_some_and(|run| *fact.name == *refs::record(&run))
         }
-        FactKind::Info
-        | FactKind::Surroundings
-        | FactKind::Outcome
-        | FactKind::Head
-        | FactKind::Worktree
-        | FactKind::File => false,
+        FactKind::Info | FactKind::Surroundings | FactKind::Outcome | FactKind::Worktree => false,
     }
 }
 

@@ -6,6 +6,8 @@
 pub enum WatchedCommands {
     /// A run's own.
     Attempts,
+    /// A run's own, where the guard lets none write to the repository or to the user's HOME.
+    GuardedAttempts,
     /// Those of its oracle.
     Oracle,
     /// Those of its oracle, where none can write to a file outside its world.
@@ -14,13 +16,18 @@ pub enum WatchedCommands {
 
 impl WatchedCommands {
     /// All there are.
-    pub const ALL: [WatchedCommands; 3] =
-        [WatchedCommands::Attempts, WatchedCommands::Oracle, WatchedCommands::SealedOracle];
+    pub const ALL: [WatchedCommands; 4] = [
+        WatchedCommands::Attempts,
+        WatchedCommands::GuardedAttempts,
+        WatchedCommands::Oracle,
+        WatchedCommands::SealedOracle,
+    ];
 
     /// The file of the fingerprint from before the commands.
     pub fn file(self) -> &'static str {
         match self {
             WatchedCommands::Attempts => "before-commands.json",
+            WatchedCommands::GuardedAttempts => "before-guarded-commands.json",
             WatchedCommands::Oracle => "before-judging.json",
             WatchedCommands::SealedOracle => "before-sealed-judging.json",
         }
@@ -28,11 +35,11 @@ impl WatchedCommands {
 
     /// True if they judge.
     pub fn are_judging(self) -> bool {
-        self != WatchedCommands::Attempts
+        matches!(self, WatchedCommands::Oracle | WatchedCommands::SealedOracle)
     }
 
-    /// True if they can write to the files of a checkout that is not theirs.
-    pub fn can_reach_checkouts(self) -> bool {
-        self != WatchedCommands::SealedOracle
+    /// True if they can write to nothing that the user's git reads.
+    pub fn are_confined(self) -> bool {
+        matches!(self, WatchedCommands::GuardedAttempts | WatchedCommands::SealedOracle)
     }
 }

@@ -306,7 +306,7 @@ fn the_configuration_opens_paths_or_requires_the_guard() {
     world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
     assert_eq!(fs::read_to_string(world.repo.join("src/opened")).unwrap(), "opened\n");
     let refused = |mode: &str| {
-        let spawn = "git frites spawn -c a -- sh -c 'echo 1 > README; echo x > ~/repo/escaped'";
+        let spawn = "git frites spawn -c a -- sh -c 'echo 1 > README; echo x > ~/repo/escaped; echo : > ~/repo/.git/hooks/escaped'";
         let without_landlock = format!("python3 -c '{WITHOUT_LANDLOCK}'");
         let script = format!("FRITES_SPAWN_GUARD={mode} exec {without_landlock} {spawn}");
         without_namespaces(&world, &script)

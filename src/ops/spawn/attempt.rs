@@ -16,7 +16,7 @@ use crate::ops::session::Session;
 use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit::{self, CostLimit};
-use crate::ops::spawn::guard;
+use crate::ops::spawn::guard::{self, Guard};
 use crate::ops::spawn::limits;
 use crate::ops::spawn::one_attempt::{AttemptTerms, OneAttempt};
 use crate::ops::spawn::start_gate::{BesideAttempts, StartGate};
@@ -65,7 +65,8 @@ pub fn run_attempts(
 ) -> Result<AttemptReport> {
     let store = &session.store;
     let guard = guard::choose_for(session, &run.base)?;
-    let watch = watch::begin(session.integrity(), run, WatchedCommands::Attempts, None)?;
+    let watched = guard.as_ref().map_or(WatchedCommands::Attempts, Guard::watched_commands);
+    let watch = watch::begin(session.integrity(), run, watched, None)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     let cancel = Cancel::default();
     let gate = StartGate::default();

@@ -12,6 +12,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::nearest_real;
 use crate::git::own_dir::OwnGitDir;
 use crate::git::worktree;
+use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::oid::Oid;
 use crate::model::separation::{AttemptAccess, Separation};
 use crate::ops::agent_state;
@@ -168,6 +169,14 @@ impl Guard {
         match self.is_landlocked {
             true => "attempts are confined by Landlock alone",
             false => "attempts are guarded",
+        }
+    }
+
+    /// The commands, as a watch has to know them. What `spawn.write` opens can be a checkout, or lead to one.
+    pub fn watched_commands(&self) -> WatchedCommands {
+        match self.access.separation == Separation::PrivateHome && self.access.writes.is_empty() {
+            true => WatchedCommands::GuardedAttempts,
+            false => WatchedCommands::Attempts,
         }
     }
 
