@@ -424,13 +424,24 @@ fn lines_that_look_like_patch_headers_count_as_lines() {
 // Files that a capture leaves out, and reports.
 
 #[test]
-fn excludes_never_hide_tracked_files() {
+fn excludes_hide_nothing_where_the_base_tracks_something() {
     let attempt = attempt(
-        "echo edited >>dist/app.js; echo junk >dist/junk.js; echo wanted >dist/wanted.js; git add dist/wanted.js
+        "echo edited >>dist/app.js; echo new >dist/new.js; echo wanted >dist/wanted.js; git add dist/wanted.js
          echo kept >dist/kept.js; git add dist/kept.js; git commit -qm kept dist/kept.js",
     );
-    let said = attempt.lands(&["dist/junk.js"]);
-    assert_eq!(said, "1/c1: 1 untracked path left out by diff.exclude\n");
+    assert_eq!(attempt.lands(&[]), "");
+}
+
+#[test]
+fn excludes_hide_what_was_committed_as_what_was_not() {
+    let made = "mkdir -p a/dist .frites; echo 1 >a/dist/x.js; echo 1 >.frites/x; echo x >main.js; git add -f main.js";
+    for more in ["", "; git add -f .", "; git add -f .; git commit -qm all; git rev-parse HEAD"] {
+        let attempt = attempt(&format!("{made}{more}"));
+        let world = &attempt.world;
+        world.git(["config", "frites.diff.exclude", "['dist']"]);
+        let said = attempt.lands(&["a/dist", ".frites"]);
+        assert_eq!(said, "1/c1: left out by diff.exclude: .frites, a/dist\n", "{more}");
+    }
 }
 
 #[test]
@@ -440,7 +451,7 @@ fn nested_node_modules_is_left_out_and_counted() {
     );
     assert_eq!(
         attempt.lands(&["pkg/node_modules"]),
-        "1/c1: 3 untracked paths left out by diff.exclude\n"
+        "1/c1: left out by diff.exclude: pkg/node_modules\n"
     );
 }
 
@@ -869,11 +880,7 @@ fn worktree_with_only_excluded_files_is_kept() {
         .expect(4);
     assert!(world.worktree("1/c1/dist/report").exists());
     let answer = world.frites(["clean"]).expect(0);
-    assert!(
-        answer.stderr.contains("1 untracked path left out by diff.exclude"),
-        "{}",
-        answer.stderr
-    );
+    assert!(answer.stderr.contains("left out by diff.exclude: dist\n"), "{}", answer.stderr);
 }
 
 /// As an interrupted capture beside `git gc --prune=now` can leave them.

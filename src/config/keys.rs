@@ -158,7 +158,7 @@ keys! {
     SPAWN_GUARD: GuardMode = "spawn.guard", Is("'auto'"), "Whether candidates' commands and their setup run in a world in which they can write to their own worktree, a HOME of their own and the directories for temporary files only: where the system allows it (auto), only there (required), or never (off).";
     SPAWN_HOME: SpawnHome = "spawn.home", Is("'private'"), "What guarded commands write to in HOME and in the directories that tools keep elsewhere: layers of the candidate's own, which go with it and which no judging sees, where the system allows it (private), or your own files (shared).";
     SPAWN_WRITE: Vec<String> = "spawn.write", Is("[]"), "Further paths that guarded commands can write to; ~ is the home directory, and other relative paths begin at your checkout.";
-    DIFF_EXCLUDE: Vec<String> = "diff.exclude", Is("['node_modules', 'dist', '.frites']"), "Untracked paths that are left out of captures, at any depth, as patterns in the syntax of .gitignore.";
+    DIFF_EXCLUDE: Vec<String> = "diff.exclude", Is("['node_modules', 'dist', '.frites']"), "New paths that are left out of captures, committed or not, at any depth, as patterns in the syntax of .gitignore; none in a directory in which the base tracks something. `.frites` always is.";
     ENV_MODE: EnvMode = "env.mode", Is("'inherit'"), "The environment variables that candidates' and oracle commands get: all of yours, or only those that every program needs.";
     ENV_PASS: Vec<String> = "env.pass", Is("[]"), "Further variables to pass with mode = 'clean'; * matches anything.";
     ENV_DENY: Vec<String> = "env.deny", Is("[]"), "Variables that are never passed; * matches anything.";

@@ -2,6 +2,7 @@
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::atomic;
 use crate::fs::tree::{self, is_real_directory};
+use crate::git::capture::excludes::HiddenPaths;
 use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
 use crate::git::capture::{self, CaptureSource, WorktreeSnapshot};
@@ -235,7 +236,7 @@ impl Session {
             base: &candidate.run.base,
             index: &candidate.directory().index(),
             previous,
-            excludes: &self.excludes,
+            hidden: &HiddenPaths::new(&self.repo, candidate.run.base, &self.excludes),
             seeds: &self.seeded(candidate)?,
         };
         work(&source, is_real_directory(&candidate.worktree_root(), &worktree))

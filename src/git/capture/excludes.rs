@@ -1,11 +1,17 @@
-//! `diff.exclude`: the untracked paths that captures leave out.
+//! `diff.exclude`: the paths that captures leave out, whether the attempt committed them or not.
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use gix::bstr::ByteSlice;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::error::{Error, Result};
+use crate::git::repo::Repo;
+use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 
 /// `diff.exclude`, in the syntax of `.gitignore`.
 #[derive(Clone)]
@@ -19,16 +25,63 @@ impl Excludes {
                 .hint("write patterns as in a .gitignore: `node_modules`, `/build`, `*.log`")
         };
         let mut builder = GitignoreBuilder::new("");
-        for pattern in patterns {
+        for pattern in patterns.iter().map(String::as_str).chain([".frites"]) {
             builder.add_line(None, pattern).map_err(invalid)?;
         }
         Ok(Excludes(builder.build().map_err(invalid)?))
     }
 
-    /// True if captures leave out this path while it is untracked. A directory ends in a slash.
-    pub fn hides(&self, path: &[u8]) -> bool {
+    /// True if the patterns match this path or a directory above it. A directory ends in a slash.
+    pub fn matches(&self, path: &[u8]) -> bool {
         let is_dir = path.ends_with(b"/");
         let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"/").unwrap_or(path)));
         self.0.matched_path_or_any_parents(path, is_dir).is_ignore()
+    }
+
+    /// The outermost directory above a path that the patterns match, or the path itself; none if they do
+    /// not match it.
+    fn outermost<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let mut above = ends.map(|(end, _)| &path[..=end]);
+        let found = self.matches(path).then_some(path)?;
+        let found = above.find(|directory| self.matches(directory)).unwrap_or(found);
+        Some(found.strip_suffix(b"/").unwrap_or(found))
+    }
+}
+
+/// The paths that captures of a candidate leave out: those that `diff.exclude` matches, unless the base
+/// tracks something there.
+pub struct HiddenPaths<'a> {
+    excludes: &'a Excludes,
+    repo: &'a Repo,
+    base: Oid,
+    /// The matched paths and directories, and whether the base tracks something there.
+    tracked: RefCell<BTreeMap<TreePath, bool>>,
+}
+
+impl<'a> HiddenPaths<'a> {
+    /// Those of attempts from this base.
+    pub fn new(repo: &'a Repo, base: Oid, excludes: &'a Excludes) -> HiddenPaths<'a> {
+        HiddenPaths { excludes, repo, base, tracked: RefCell::default() }
+    }
+
+    /// The patterns.
+    pub fn excludes(&self) -> &Excludes {
+        self.excludes
+    }
+
+    /// True if a path is left out. A directory ends in a slash.
+    pub fn hides(&self, path: &[u8]) -> bool {
+        self.outermost(path).is_some()
+    }
+
+    /// What is left out with a path as a whole: the path, or a directory above it; none if it is not.
+    pub fn outermost(&self, path: &[u8]) -> Option<TreePath> {
+        let found = TreePath::new(self.excludes.outermost(path)?);
+        let mut tracked = self.tracked.borrow_mut();
+        let is_tracked = *tracked
+            .entry(found.clone())
+            .or_insert_with(|| self.repo.id_at(&self.base, found.as_bstr()).is_some());
+        (!is_tracked).then_some(found)
     }
 }

@@ -15,7 +15,7 @@ use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::output::Output;
 use crate::git::repo::{Repo, to_oid};
-use crate::model::count::count;
+use crate::model::count::{count, some_of};
 use crate::model::path::{TreePath, file_name};
 
 pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
@@ -36,8 +36,8 @@ const STASH: &str = "--glob=refs/stas[h]";
 /// worktree where work would be lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Omissions {
-    /// The number of untracked paths that `diff.exclude` hid.
-    pub excluded: usize,
+    /// The paths and directories that `diff.exclude` hid.
+    pub excluded: BTreeSet<TreePath>,
     /// The paths that git cannot hold, with the reasons: nested repositories, dirty submodules,
     /// FIFOs, sockets.
     pub unholdable: BTreeMap<TreePath, &'static str>,
@@ -65,9 +65,9 @@ impl Omissions {
             }
         };
         let mut lines = Vec::new();
-        if self.excluded > 0 {
-            let paths = count(self.excluded, "untracked path");
-            lines.push(format!("{paths} left out by diff.exclude"));
+        if !self.excluded.is_empty() {
+            let paths: Vec<String> = self.excluded.iter().map(|path| show(path)).collect();
+            lines.push(format!("left out by diff.exclude: {}", some_of(&paths)));
         }
         lines.extend(
             self.unholdable
@@ -121,7 +121,7 @@ pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
             let (name, kind) = (entry.file_name(), entry.file_type());
             let path = entry.path();
             let relative = path.strip_prefix(source.worktree).map(tree::path_bytes);
-            if name == ".git" || relative.is_ok_and(|path| source.excludes.hides(path)) {
+            if name == ".git" || relative.is_ok_and(|path| source.hidden.hides(path)) {
                 continue;
             }
             if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
@@ -238,7 +238,8 @@ fn add_special_files(
     index: Option<&gix::index::File>,
     omissions: &mut Omissions,
 ) {
-    let (root, excludes) = (source.worktree.to_owned(), source.excludes.clone());
+    let root = source.worktree.to_owned();
+    let excludes = source.hidden.excludes().clone();
     let walk = ignore::WalkBuilder::new(source.worktree)
         .standard_filters(false)
         .git_ignore(true)
@@ -247,7 +248,7 @@ fn add_special_files(
             let path = entry.path().strip_prefix(&root).map(tree::path_bytes).unwrap_or_default();
             path != b".git"
                 && entry.path().parent().is_none_or(|above| !above.ends_with(".git"))
-                && (path.is_empty() || !excludes.hides(path))
+                && (path.is_empty() || !excludes.matches(path))
         })
         .build();
     for entry in walk {
@@ -322,7 +323,7 @@ pub(super) fn newly_ignored(
         .args(["-z", "-o", "-i", "--directory", "--exclude-standard"])
         .bytes()?;
     let mut hidden: BTreeSet<TreePath> =
-        nul_separated(&ignored).filter(|p| !source.excludes.hides(p)).map(TreePath::new).collect();
+        nul_separated(&ignored).filter(|p| !source.hidden.hides(p)).map(TreePath::new).collect();
     hidden.retain(|path| !source.seeds.still_hold(source.worktree, path));
     if hidden.is_empty() {
         return Ok(hidden);

@@ -34,7 +34,7 @@ pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u6
     let mut paths: BTreeSet<TreePath> =
         listing.changed.into_iter().chain(listing.deleted).collect();
     let is_its_own = |path: &TreePath| {
-        !source.excludes.hides(path) && !source.seeds.still_hold(source.worktree, path)
+        !source.hidden.hides(path) && !source.seeds.still_hold(source.worktree, path)
     };
     paths.extend(listing.untracked.into_iter().filter(is_its_own));
     // The private index has the files of the last capture, and not those of the base.

@@ -135,9 +135,17 @@ impl Scan {
         }
         // Files that the attempt tracks although they are ignored (`git add -f`), and files of the base
         // that are there again although they are ignored now.
-        scan.staged.extend(tracked.files.into_iter().filter(|path| {
-            holds_file(source.worktree, path) && !source.seeds.still_hold(source.worktree, path)
-        }));
+        for path in tracked.files {
+            if !holds_file(source.worktree, &path)
+                || source.seeds.still_hold(source.worktree, &path)
+            {
+                continue;
+            }
+            match source.hidden.outermost(&path) {
+                Some(hidden) => scan.omissions.excluded.insert(hidden),
+                None => scan.staged.insert(path),
+            };
+        }
         // An empty directory says nothing about its submodule, but the attempt's own index does.
         scan.submodules = tracked.submodules;
         scan.submodules.retain(|path, id| {
@@ -196,19 +204,19 @@ impl Scan {
             // The user's file, not the attempt's.
             return;
         }
-        let is_excluded = source.excludes.hides(path);
+        let hidden = source.hidden.outermost(path);
         if let Some(directory) = path.strip_suffix(b"/") {
             let directory = TreePath::new(directory);
             if tracked.submodules.contains_key(&directory) {
                 self.staged.insert(directory.clone());
                 self.omissions.unholdable.insert(directory, ONLY_ITS_ID);
-            } else if is_excluded {
-                self.omissions.excluded += 1;
+            } else if let Some(hidden) = hidden {
+                self.omissions.excluded.insert(hidden);
             } else {
                 self.omissions.unholdable.insert(directory, "a nested repository");
             }
-        } else if is_excluded && !tracked.files.contains(path) {
-            self.omissions.excluded += 1;
+        } else if let Some(hidden) = hidden {
+            self.omissions.excluded.insert(hidden);
         } else {
             self.staged.insert(TreePath::new(path));
         }

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::git::capture::excludes::Excludes;
+use crate::git::capture::excludes::HiddenPaths;
 use crate::git::seed::placed::PlacedSeeds;
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
@@ -21,8 +21,8 @@ pub struct CaptureSource<'a> {
     pub index: &'a Path,
     /// The previous capture, if any.
     pub previous: Option<&'a Capture>,
-    /// `diff.exclude`.
-    pub excludes: &'a Excludes,
+    /// The paths that `diff.exclude` leaves out.
+    pub hidden: &'a HiddenPaths<'a>,
     /// The seeds that the worktree was given before the attempt began.
     pub seeds: &'a PlacedSeeds,
 }

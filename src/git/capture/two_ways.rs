@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fastrand::Rng;
 
 use super::*;
-use crate::git::capture::excludes::Excludes;
+use crate::git::capture::excludes::{Excludes, HiddenPaths};
 use crate::git::seed::placed::PlacedSeeds;
 
 const DIRECTORIES: [&str; 7] = ["", "src", "src/deep", "a-b", "a", "node_modules", "build"];
@@ -179,13 +179,14 @@ fn files_read_in_process_are_those_that_git_reads() {
         indexes.iter().for_each(|copy| copy_index(&own, copy).expect("copied"));
         let branch = RefName::new("refs/heads/none");
         let seeds = PlacedSeeds::default();
+        let hidden = HiddenPaths::new(&repo, place.base, &excludes);
         let source = |index| CaptureSource {
             worktree: &place.worktree,
             branch: &branch,
             base: &place.base,
             index,
             previous: None,
-            excludes: &excludes,
+            hidden: &hidden,
             seeds: &seeds,
         };
         for capture in 0..3 {

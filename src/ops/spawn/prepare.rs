@@ -135,7 +135,7 @@ impl Preparation {
             session.end_guard(candidate)?;
             let git = session.repo.git().work_tree(&dir).index(&candidate.directory().index());
             let left = find::changes_by_setup(&git)?;
-            given.extend(left.untracked.into_iter().filter(|path| !session.excludes.hides(path)));
+            given.extend(left.untracked.into_iter().filter(|path| !session.excludes.matches(path)));
             prepared.changed = left.changed;
         }
         if !given.is_empty() {
