@@ -982,3 +982,15 @@ fn commit_without_the_checkout_looks_for_no_file() {
     assert_eq!(world.tree("frites/apply/1"), world.tree("refs/frites/1/c1"));
     world.git(["fsck", "--strict"]);
 }
+
+#[test]
+fn way_back_to_a_detached_head_is_told() {
+    let world = World::new();
+    world.judged(TEST, &[TWO]);
+    world.git(["switch", "-q", "--detach"]);
+    let landed = world.frites(["apply", "-m", "x"]).expect(0);
+    let told = "merge it with `git switch --detach -` and `git merge frites/apply/1`";
+    assert!(landed.stderr.contains(told), "{}", landed.stderr);
+    world.git(["switch", "-q", "--detach", "-"]);
+    world.assert_clean();
+}

@@ -51,7 +51,7 @@ fn no_round_repairs_what_the_base_breaks() {
     let world = World::new();
     let run = ["run", "-n", "1", "--rounds", "2", "--build", "false", "--test", "true"];
     let answer = world.frites(run.iter().chain(&["--", "sh", "-c", SMALL])).expect(3);
-    let why = "run 1: no round of repair for c1: the base fails as it does";
+    let why = "run 1: no round of repair for c1: the base fails, too";
     assert!(answer.stderr.contains(why), "{}", answer.stderr);
     assert!(!world.repo.join(".frites/runs/1/c1/rounds/1").exists());
     world.assert_clean();
@@ -88,4 +88,15 @@ fn base_that_does_not_build_is_told_in_one_line_and_the_attempts_go_on() {
     assert!(answer.stderr.contains(told), "{}", answer.stderr);
     assert_eq!(answer.warnings().len(), 0, "{}", answer.stderr);
     world.assert_clean();
+}
+
+#[test]
+fn cache_directory_that_cannot_be_made_is_told_with_its_variable() {
+    let mut world = World::new();
+    world.attempts(&[SMALL]);
+    world.write(world.home().join("file"), "");
+    world.set_env("XDG_CACHE_HOME", world.home().join("file"));
+    let refused = world.frites(["judge", "--test", "true"]).refuses(128, "could not make '");
+    let hint = "hint: set XDG_CACHE_HOME to a directory that you can write to\n";
+    assert!(refused.stderr.contains(hint), "{}", refused.stderr);
 }

@@ -321,6 +321,11 @@ fn each_kind_of_project_runs_its_own_commands() {
         ),
         (
             "make",
+            vec![("Makefile", "TOOL = ruff\nlint: x\n\t$(TOOL) check --fix .\ntest:\n\ttrue\n")],
+            only(&["test: make test, from Makefile"]),
+        ),
+        (
+            "make",
             vec![("Makefile", "lint:\n"), ("GNUmakefile", "test check build all:\n")],
             only(&["build: make build, from GNUmakefile", "test: make test, from GNUmakefile"]),
         ),
@@ -798,6 +803,14 @@ fn tests_of_cmake_come_before_recipes_that_do_not_call_it() {
         let commands = plan["commands"].as_array().unwrap().iter();
         commands.map(|c| c["command"].to_string().replace('"', "")).collect::<Vec<_>>()
     };
+    let ci = "jobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n    - run: cmake -B out -DB_ALL=ON -DOTHER=ON -DCXX=${{ matrix.cxx }}\n\
+              \x20   - run: cmake -B out -DB_SANE=ON\n";
+    let options =
+        "enable_testing()\noption(B_ALL \"With tests\" OFF)\noption(B_SANE \"Sanitizers\" OFF)\n";
+    let world = project(&[("CMakeLists.txt", options), (".github/workflows/ci.yml", ci)]);
+    let plan = world.frites(["judge", "-n", "--json"]).json();
+    let configure = plan["commands"][0]["command"].to_string();
+    assert!(configure.contains("cmake -S . -B build -DB_ALL=ON && "), "{configure}");
     let own = test_of("test:\n\t./own_test\n");
     assert!(own[0].contains("cmake -S . -B build -DA_BUILD_TESTS=ON"), "{own:?}");
     assert!(own[1].starts_with("[ctest,"), "{own:?}");

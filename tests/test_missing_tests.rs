@@ -119,3 +119,19 @@ fn base_that_fails_asks_for_a_report_and_for_the_tests_that_it_passes() {
     assert_eq!(json["passed"], json!(["c2"]), "{json}");
     world.assert_clean();
 }
+
+#[test]
+fn own_tests_whose_base_tests_do_not_compile_are_told_with_the_first_error() {
+    let world = World::unborn();
+    world.write("src/a.py", "");
+    world.write("tests/test_a.py", "old\n");
+    let test = "if grep -q new src/a.py && grep -q old tests/test_a.py; then \
+                echo 'test_a.c:3:5: error: no old() any more'; echo stop; exit 2; fi";
+    world.write(".frites.toml", format!("[oracle]\ntest = \"\"\"{test}\"\"\"\n"));
+    world.commit("base");
+    world.attempts(&["echo new > src/a.py; echo new > tests/test_a.py"]);
+    let answer = world.frites(["judge"]).expect(3);
+    let told = "with the base's tests/test_a.py it failed test (exit 2): test_a.c:3:5: error: no old() any more";
+    assert!(sentence(&answer.out()).contains(told), "{}", answer.out());
+    world.assert_clean();
+}

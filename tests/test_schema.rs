@@ -527,7 +527,16 @@ fn judged_in_every_way(checker: &mut Checker) {
         "run",
         1,
         world.frites([
-            "run", "--json", "--rounds", "1", "--test", "false", "--", "sh", "-c", script,
+            "run",
+            "--json",
+            "--rounds",
+            "1",
+            "--test",
+            "echo error: no; false",
+            "--",
+            "sh",
+            "-c",
+            script,
         ]),
     );
     checker.answer("status", 0, world.frites(["status", "--json"]));

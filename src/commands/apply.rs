@@ -156,8 +156,13 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         no_switch: args.no_switch,
         conflicts: args.conflicts,
     };
+    // git's `-` names a commit where HEAD was detached, and `git switch` wants to be told so.
+    let back = match session.repo.head_branch() {
+        Some(_) => "git switch -",
+        None => "git switch --detach -",
+    };
     let landed = fresh_branch::land(session, selection, &options, &fresh)?;
-    print_landed(session, args, &landed)?;
+    print_landed(session, args, &landed, back)?;
     match &landed.conflicts {
         None => {
             tell_landed(session, &landed.plan, &landed.branch, landed.commit.as_ref());
@@ -170,7 +175,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         ))
         .hint("resolve the conflicts, then `git add` and `git commit`; `git status` lists them")
         .hint(format!(
-            "or give up: `git switch -f -` and `git branch -D {}`",
+            "or give up: `git checkout -f -` and `git branch -D {}`",
             landed.branch.short()
         ))),
     }
@@ -190,7 +195,13 @@ pub fn tell_landed(session: &Session, plan: &Plan, branch: &RefName, commit: Opt
     hooks::tell_landed(session, &plan.run.run, &plan.candidate, as_json(plan, branch, commit));
 }
 
-fn print_landed(session: &Session, args: &ApplyArgs, landed: &LandedBranch) -> Result<()> {
+/// `back` is the command that leads back to what was checked out before.
+fn print_landed(
+    session: &Session,
+    args: &ApplyArgs,
+    landed: &LandedBranch,
+    back: &str,
+) -> Result<()> {
     let LandedBranch { plan, branch, from, commit, conflicts } = landed;
     if args.json {
         let mut document = as_json(plan, branch, commit.as_ref());
@@ -228,9 +239,7 @@ fn print_landed(session: &Session, args: &ApplyArgs, landed: &LandedBranch) -> R
             "the change is staged; review it with `git diff --staged`, then `git commit`".to_owned()
         }
         (Some(_), false) => {
-            format!(
-                "review it with `git show`; merge it with `git switch -` and `git merge {branch}`"
-            )
+            format!("review it with `git show`; merge it with `{back}` and `git merge {branch}`")
         }
         (Some(_), true) => {
             format!("review it with `git show {branch}`; merge it with `git merge {branch}`")

@@ -146,8 +146,18 @@ fn hint_at_captures(session: &Session, removals: &[Removal]) -> Result<()> {
         let candidate = session.store.candidate(&selection.run, name);
         let has_not_landed = candidate.record()?.landing == Landing::Discarded;
         if has_not_landed && candidate.latest_usable()?.is_some() {
+            let judged = session.store.verdict(&selection.run.run)?;
+            let tree = judged.as_ref().and_then(|v| v.entry(name)?.judged());
+            let is_verified =
+                judged.as_ref().zip(tree).is_some_and(|(v, tree)| v.tree_passed(tree));
+            let lands = match is_verified {
+                true => format!("`git frites apply {candidate}` lands it"),
+                false => {
+                    format!("`git frites apply --allow-unverified {candidate}` lands it unverified")
+                }
+            };
             session.ui.hint(format!(
-                "captures stay: `git frites diff {candidate}` shows the work, `git frites apply {candidate}` lands it"
+                "captures stay: `git frites diff {candidate}` shows the work, {lands}"
             ));
             break;
         }

@@ -126,12 +126,12 @@ fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
     ));
 }
 
-/// Warns of a script that the first command starts and that the base does not have: it is no
+/// Warns of a script with which the first command begins and that the base does not have: it is no
 /// mistake if the attempts are to write it.
 fn warn_of_new_scripts(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     let Some(first) = oracle.commands.first() else { return Ok(()) };
     let tree = session.repo.commit(base)?.tree;
-    for program in programs::programs(&first.command) {
+    if let Some(program) = programs::programs(&first.command).into_iter().next() {
         let is_path = program.contains('/') && !program.starts_with('/');
         let path = program.trim_start_matches("./");
         if is_path && !path.contains("..") && session.repo.file(&tree, path)?.is_none() {

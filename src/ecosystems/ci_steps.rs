@@ -219,6 +219,17 @@ impl CiCommands {
         found.map(|command| command.words.clone())
     }
 
+    /// The words `-D…` of the first command of this program that has any.
+    pub fn first_defines(&self, program: &str) -> Vec<&str> {
+        let of_program = self.commands.iter().filter(|command| {
+            without_wrappers(&command.words).first().is_some_and(|w| program_name(w) == program)
+        });
+        let defines = |command: &'_ CiCommand| command.words.iter().any(|w| w.starts_with("-D"));
+        let first = of_program.into_iter().find(|command| defines(command));
+        let words = first.map_or(&[][..], |command| &command.words);
+        words.iter().map(String::as_str).filter(|word| word.starts_with("-D")).collect()
+    }
+
     /// The plain commands by which CI tests, each once, without those that do what `ours` does.
     pub fn other_tests(&self, ours: Option<&OracleCommand>) -> Vec<OracleCommand> {
         let same: Vec<&CiCommand> = ours.into_iter().flat_map(|ours| self.like(ours)).collect();

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands};
+use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands, repairs};
 use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
 
 /// Make.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
@@ -36,7 +37,16 @@ fn makefile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
             all.push_str(&files.text(&format!("{directory}/{name}"))?.unwrap_or_default());
         }
     }
-    Ok(recipe_commands("make", &targets(&all), name))
+    let is_repair = |recipe: &Recipe| recipe.lines.iter().any(|line| repairs(line));
+    let rules = rules(&all);
+    let repairing: Vec<&str> =
+        rules.iter().filter(|rule| is_repair(rule)).map(|rule| rule.name.as_str()).collect();
+    let mut found = recipe_commands("make", &targets(&all), name);
+    found.retain(|command| {
+        let target = command.command.argv().pop().unwrap_or_default();
+        command.stage != Stage::Lint || !repairing.iter().any(|name| target == *name)
+    });
+    Ok(found)
 }
 
 /// The directory in which a rule for every target runs make.

@@ -110,16 +110,20 @@ fn recipes_call_cmake(files: &RootFiles<'_>) -> Result<bool> {
 }
 
 /// Configures and builds in a directory that the base does not have, and runs the tests there if the
-/// project defines any. Options that build tests and are off by themselves are switched on.
+/// project defines any. Options that are off by themselves are switched on if they build tests, or if CI's first
+/// call of CMake does so.
 fn cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     const LISTS: &str = "CMakeLists.txt";
     let Some(text) = files.text(LISTS)? else { return Ok(Vec::new()) };
     let directories = ["build", "cmake-build", "build-frites"];
     let free = directories.into_iter().find(|name| !files.has(name) && !files.has_directory(name));
     let Some(directory) = free else { return Ok(Vec::new()) };
+    let ci = files.ci().first_defines("cmake");
+    let is_on_in_ci = |name: &str| ci.iter().any(|word| *word == format!("-D{name}=ON"));
     let options: String = text
         .lines()
-        .filter_map(test_option_that_is_off)
+        .filter_map(option_that_is_off)
+        .filter(|name| is_for_tests(name) || is_on_in_ci(name))
         .map(|name| format!(" -D{name}=ON"))
         .collect();
     let line = format!("cmake -S . -B {directory}{options} && cmake --build {directory}");
@@ -134,15 +138,16 @@ fn cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 }
 
 /// The name of an option such as `option(ABC_BUILD_TESTS "Build the tests" OFF)`.
-fn test_option_that_is_off(line: &str) -> Option<&str> {
+fn option_that_is_off(line: &str) -> Option<&str> {
     let (call, rest) = line.trim().split_once('(')?;
     let name = rest.split_whitespace().next()?;
     let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let builds_tests =
-        name.ends_with("_TESTS") || name.ends_with("_TESTING") || name.ends_with("_TEST");
     let is_off = rest.trim_end().trim_end_matches(')').trim_end().ends_with("OFF");
-    let is_meant = call.eq_ignore_ascii_case("option") && is_name && builds_tests && is_off;
-    is_meant.then_some(name)
+    (call.eq_ignore_ascii_case("option") && is_name && is_off).then_some(name)
+}
+
+fn is_for_tests(option: &str) -> bool {
+    ["_TESTS", "_TESTING", "_TEST"].iter().any(|end| option.ends_with(end))
 }
 
 /// `./configure` and make, with the author's target `test` or else the `check` of Automake.

@@ -222,6 +222,10 @@ pub struct StageResult {
     /// The results of its single tests, if files that it wrote or its output tell them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestReport>,
+    /// The first line of its output that looks like an error, if it failed and no report names a failing
+    /// test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// The attempts before the one that counts, oldest first; only with retries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Attempt>,
@@ -250,6 +254,7 @@ impl StageResult {
             obstacle: None,
             changed: Vec::new(),
             tests: None,
+            error: None,
             earlier: Vec::new(),
         }
     }

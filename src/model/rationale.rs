@@ -413,10 +413,11 @@ pub fn without_own_tests(entry: &Entry) -> String {
     }
     let stopped = second.results.stopped_at();
     let end = stopped.map_or("was not judged".into(), stopped_in);
-    let failing = match stopped.and_then(|result| result.tests.as_ref()) {
-        Some(report) if !report.failing.is_empty() => format!(": {}", some_of(&report.failing)),
-        _ => String::new(),
-    };
+    let report = stopped.and_then(|result| result.tests.as_ref());
+    let failing = report.filter(|report| !report.failing.is_empty());
+    let failing = failing.map(|report| some_of(&report.failing));
+    let what = failing.or_else(|| stopped?.error.clone());
+    let failing = what.map_or(String::new(), |what| format!(": {what}"));
     let why = why_judged_twice(second).map_or(String::new(), |why| format!("; {why}"));
     format!("{} it {end}{failing}{why}", what_was_put_back(second))
 }

@@ -87,12 +87,12 @@ pub fn why_no_round(entry: &Entry) -> Option<String> {
         return None;
     }
     let why = match bad_end(entry.state) {
-        _ if entry.problem.is_some() => "it could not be captured",
+        _ if entry.problem.is_some() => "not captured",
         Some(end) => return Some(entry.with_cause(end)),
-        None if !entry.usable() && !entry.dropped.is_empty() => "it changes only protected paths",
-        None if !entry.usable() => "it changes nothing",
+        None if !entry.usable() && !entry.dropped.is_empty() => "only protected paths changed",
+        None if !entry.usable() => "nothing changed",
         None if entry.skipped() => "a command says that it cannot tell",
-        None if entry.not_run() => "it was not judged",
+        None if entry.not_run() => "not judged",
         None => "the base's tests could not be put back",
     };
     Some(why.to_owned())

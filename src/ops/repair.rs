@@ -156,11 +156,11 @@ fn tell_those_without_rounds(session: &Session, run: &Run, repaired: &Repaired) 
         let why = match repair::why_no_round(entry) {
             Some(why) => why,
             None if repaired.verdict.decision.decision == DecisionKind::BrokenBase => {
-                "the base fails as it does".to_owned()
+                "the base fails, too".to_owned()
             }
             None if !run.has_command(&entry.candidate) => "no command made it".to_owned(),
             None if !session.store.candidate(run, &entry.candidate).worktree().is_dir() => {
-                "its worktree is gone".to_owned()
+                "no worktree".to_owned()
             }
             None => "the verdict is verified".to_owned(),
         };

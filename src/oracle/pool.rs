@@ -98,7 +98,7 @@ impl<'a> Checkouts<'a> {
     /// Checkouts outside every checkout of the repository.
     pub fn open(store: &'a Store) -> Result<Checkouts<'a>> {
         let dir = home(store.repo())?;
-        fs::create_dir_all(&dir).context(|| format!("could not make '{}'", dir.display()))?;
+        make(&dir)?;
         Ok(Checkouts { store, dir, home: None, seeds: Seeds::default() })
     }
 
@@ -210,7 +210,7 @@ impl CheckoutRoom {
     /// Makes a room for a sealed world. `home` is the repository's directory in the cache.
     pub fn sealed(store: &Store, home: &Path) -> Result<CheckoutRoom> {
         let worlds = home.join(WORLDS);
-        fs::create_dir_all(&worlds).context(|| format!("could not make '{}'", worlds.display()))?;
+        make(&worlds)?;
         let _repository = store.lock_repository()?;
         CheckoutRoom::make(store, &worlds)
     }
@@ -327,6 +327,14 @@ pub fn home(repo: &Repo) -> Result<PathBuf> {
 
 fn home_in(place: &Path, repo: &Repo) -> PathBuf {
     tree::nearest_real(place).join("git-frites").join(repo.key())
+}
+
+/// Makes a directory below the cache directory.
+fn make(dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).map_err(|e| {
+        Error::io(format!("could not make '{}'", dir.display()), e)
+            .hint("set XDG_CACHE_HOME to a directory that you can write to")
+    })
 }
 
 /// The user's cache directory, or the temporary directory if there is none.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::error::{Cause, Error, Result};
 use crate::model::env;
+use crate::model::error_line::looks_like_error;
 use crate::model::layout::{log_name, log_of_try};
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Attempt, CANNOT_TELL, Obstacle, Outcome, Results, Stage, StageResult};
@@ -19,7 +20,7 @@ use crate::oracle::test_reports::ended::EndedTests;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::world_spec::Confinement;
-use crate::process::{self, End, Job, Limits};
+use crate::process::{self, End, Job, Limits, first_line};
 
 /// The options that apply to every oracle command.
 #[derive(Clone, Debug, Serialize)]
@@ -66,6 +67,9 @@ pub enum OracleEnd {
     /// The results did not matter any more, and the commands were killed.
     Cancelled,
 }
+
+/// The most characters of a line of output that a result keeps.
+const LONGEST_ERROR: usize = 200;
 
 /// Runs the oracle's commands in order, up to the first that fails.
 ///
@@ -195,10 +199,14 @@ fn run_with_retries(
         let flaky = outcome == Outcome::Passed && !earlier.is_empty();
         let outcome =
             if flaky { Outcome::Flaky { refused: options.commands.refuse_flaky } } else { outcome };
+        let names_failing = tests.as_ref().is_some_and(|tests| !tests.failing.is_empty());
+        let shows_error = matches!(outcome, Outcome::Failed { .. }) && !names_failing;
+        let error = if shows_error { first_line(&log, looks_like_error) } else { None };
         return Ok(Some(StageResult {
             leaky: end.leaky,
             obstacle,
             tests,
+            error: error.map(|line| line.trim().chars().take(LONGEST_ERROR).collect()),
             earlier,
             ..StageResult::new(stage, seconds, outcome)
         }));

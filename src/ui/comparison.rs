@@ -114,6 +114,7 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
         earlier,
         warm,
         obstacle,
+        error: _,
     } = result;
     let time = if *cached { "cached".to_owned() } else { table::duration(*seconds) };
     let time = if *warm { format!("{time}, over the base's layers") } else { time };

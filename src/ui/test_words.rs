@@ -69,6 +69,30 @@ fn named_by_kind(comparison: &Comparison) -> Vec<String> {
         .collect()
 }
 
+/// A name with its middle left out if it is long: names of one suite differ at their ends.
 fn short(name: &str) -> String {
-    table::printable(&truncate_str(name, NAME, "…"))
+    let characters: Vec<char> = name.chars().collect();
+    let name = match characters.len().checked_sub(NAME) {
+        None | Some(0) => name.to_owned(),
+        Some(_) => {
+            let tail = &characters[characters.len() - 2 * NAME / 3..];
+            let head = &characters[..NAME / 3 - 1];
+            [head, &['…'], tail].concat().iter().collect()
+        }
+    };
+    table::printable(&truncate_str(&name, NAME, "…"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_that_differ_at_their_ends_still_do() {
+        let long = |end: &str| short(&format!("tests/{}::case[{end}]", "deep/".repeat(40)));
+        assert!(long("a-1").ends_with("::case[a-1]") && long("a-1").starts_with("tests/deep/"));
+        assert_ne!(long("a-1"), long("a-2"));
+        assert_eq!(long("a-1").chars().count(), NAME);
+        assert_eq!(short("t::a"), "t::a");
+    }
 }

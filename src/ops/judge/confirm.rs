@@ -157,6 +157,10 @@ fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<
     }
     let (first, second) = (end(claim), end(confirmed));
     Some(match cause {
+        // The candidate is right: a command that makes a link, for one, fails where the link is there.
+        StaleCause::Outputs if confirmed.passed() => format!(
+            "no second build in one place: over the base's outputs it {first}, without them it {second}"
+        ),
         StaleCause::Outputs => format!(
             "stale build output: over the base's outputs it {first}, without them it {second}"
         ),

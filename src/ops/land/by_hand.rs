@@ -172,7 +172,7 @@ pub(super) fn unresolved(run: &Run, name: &Name, branch: &RefName) -> Error {
     let short = branch.short();
     Error::no(format!("the conflicts of {}/{name} on '{short}' are not committed yet", run.run))
         .hint("resolve them there, then `git add` and `git commit`")
-        .hint(format!("or give up: `git switch -f -` and `git branch -D {short}`"))
+        .hint(format!("or give up: `git checkout -f -` and `git branch -D {short}`"))
 }
 
 /// Keeps a person's resolution of conflicts before its branch is deleted. Refuses if the branch

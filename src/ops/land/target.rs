@@ -134,8 +134,11 @@ impl ResolvedTarget {
     pub fn current(session: &Session) -> Result<ResolvedTarget> {
         let repo = &session.repo;
         refuse_candidates_worktree(session)?;
-        repo.need_work_tree()
-            .map_err(|e| e.hint("`--into BRANCH` merges into a branch without a checkout"))?;
+        repo.need_work_tree().map_err(|e| {
+            e.hint(
+                "`git frites apply --merge --into BRANCH` merges into a branch without a checkout",
+            )
+        })?;
         let tip = fresh_branch::position(repo)?.commit;
         let branch = repo.head_branch().ok_or_else(|| {
             Error::fatal("HEAD is detached: there is no current branch to merge into")
