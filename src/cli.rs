@@ -10,6 +10,7 @@ use crate::commands::config::ConfigArgs;
 use crate::commands::diff::DiffArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::exec::ExecArgs;
+use crate::commands::explain::ExplainArgs;
 use crate::commands::judge::JudgeArgs;
 use crate::commands::log::LogArgs;
 use crate::commands::man::ManArgs;
@@ -89,6 +90,7 @@ impl Cli {
             Command::Clean(a) => a.quiet,
             Command::Diff(_)
             | Command::Status(_)
+            | Command::Explain(_)
             | Command::Task(_)
             | Command::Log(_)
             | Command::Output(_)
@@ -127,6 +129,8 @@ pub enum Command {
     /// Judge a run, or make its attempts, in parts on several machines
     #[command(subcommand)]
     Shard(ShardCommand),
+    /// Say why the verdict is as it is, without running anything
+    Explain(ExplainArgs),
     /// Land a passing candidate: on a fresh branch, or by a merge
     Apply(ApplyArgs),
     /// Remove the worktrees and branches of runs; captures are kept

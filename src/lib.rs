@@ -31,7 +31,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
-use error::{Result, exit};
+use error::{Error, Result, exit};
 use fs::trash;
 use ops::auto_clean;
 use ops::session::{ReadSession, Session};
@@ -75,6 +75,7 @@ pub fn main() -> ExitCode {
     let code = done.map_err(commands::hints::add).unwrap_or_else(|error| {
         tracing::debug!(cause = ?error.cause, error = &error as &dyn std::error::Error, "failed");
         ui.error(&error);
+        answer_error(&ui, &error);
         if verbose {
             ui.sources(&error);
         }
@@ -112,11 +113,20 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
         Command::Output(args) => commands::output::run(&read_session()?, &args),
         Command::Report(args) => commands::report::run(&session()?, &args),
         Command::Exec(args) => commands::exec::run(&session()?, &args),
+        Command::Explain(args) => commands::explain::run(&session()?, &args),
         Command::Path(args) => commands::path::run(&read_session()?, &args),
         Command::Doctor(args) => commands::doctor::run(ui, &args),
         Command::Config(args) => commands::config::run(&session()?, &args),
         Command::Man(args) => commands::man::run(&args, Cli::command()),
         Command::Completions(args) => commands::completions::run(ui, &args),
+    }
+}
+
+/// Prints an error to stdout, too, if the command line asks for JSON.
+fn answer_error(ui: &Ui, error: &Error) {
+    let mut words = std::env::args_os().skip(1).take_while(|word| word != "--");
+    if words.any(|word| word == "--json") {
+        ui.error_as_json(error);
     }
 }
 
@@ -140,5 +150,6 @@ fn refuse(e: &clap::Error) -> u8 {
         std::env::args_os().skip(1).filter_map(|arg| arg.into_string().ok()).collect();
     let error = commands::usage::error(e, &Cli::command(), &typed);
     ui.error(&error);
+    answer_error(&ui, &error);
     error.kind.code()
 }

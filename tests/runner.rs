@@ -26,6 +26,7 @@ mod test_doctor;
 mod test_environment;
 mod test_escape;
 mod test_exec;
+mod test_explain;
 mod test_fan_out;
 mod test_fuzzed_input;
 mod test_heal;

@@ -42,7 +42,7 @@ fn apply_stages_the_judged_tree_on_a_fresh_branch() {
     world.judged(TEST, &[&format!("{TWO}; echo new > new.txt; rm README")]);
     let answer = world.frites(["apply"]).expect(0);
     assert_eq!(answer.out(), "frites/apply/1\n");
-    assert!(answer.stderr.contains("hint: the change is staged"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("hint: staged on frites/apply/1; "), "{}", answer.stderr);
     assert_staged(&world, "frites/apply/1", &base, &world.tree("refs/frites/1/c1"));
     assert_eq!(
         world.git(["status", "--porcelain"]),
@@ -111,6 +111,28 @@ fn apply_with_message_commits_as_the_user_with_trailers() {
     assert_eq!(fs::read_to_string(world.home().join("hooked")).unwrap(), "ran\n");
     assert_staged(&world, "frites/apply/1", &world.git(["rev-parse", "frites/apply/1"]), &tree);
     assert_eq!(world.git(["rev-parse", "main"]), base);
+    world.assert_clean();
+}
+
+#[test]
+fn apply_with_commit_takes_the_attempts_own_message_or_its_prompt() {
+    crate::common::in_the_open_world();
+    let world = World::new();
+    let commit = "git commit -qam \"fix: shout$(printf '\\033[31m')\" -m 'It is louder.' -m 'Frites-Oracle: unverified' -m 'Co-authored-by: an agent <a@b>'";
+    let script =
+        format!("{TWO}; if [ $FRITES_INDEX = 1 ]; then {commit}; else echo more > more; fi");
+    world.spawn(["-n", "2", "-p", "  Shout\nand more", "--", "sh", "-c", &script]);
+    world.frites(["judge", "-q", "--test", TEST]).expect(0);
+    let landed = |words: &[&str]| {
+        world.frites(words).expect(0);
+        let message = world.git(["log", "-1", "--format=%B"]);
+        world.git(["switch", "-q", "main"]);
+        world.frites(["apply", "--undo", words[1]]).expect(0);
+        message.split("\n\nFrites-Run: ").next().unwrap().to_owned()
+    };
+    assert_eq!(landed(&["apply", "1/c1", "--commit"]), "fix: shout\n\nIt is louder.");
+    assert_eq!(landed(&["apply", "1/c2", "--commit"]), "Shout");
+    assert_eq!(landed(&["apply", "1/c1", "-m", "Mine"]), "Mine");
     world.assert_clean();
 }
 
@@ -772,7 +794,7 @@ fn apply_says_what_landed_and_what_is_next() {
     world.judged(TEST, &[&format!("{TWO}; echo new > new.txt")]);
     let told = |words: &[&str]| world.frites(words).expect(0).stderr;
     let staged = told(&["apply"]);
-    let line = "1/c1@1 landed on the new branch 'frites/apply/1': 3 lines in 2 files (new.txt, src/lib.txt), staged, not committed\n";
+    let line = "1/c1@1 is staged on the new branch 'frites/apply/1': 3 lines in 2 files (new.txt, src/lib.txt)\n";
     assert!(staged.contains(line), "{staged}");
     assert!(
         staged.ends_with("hint: take it back with `git frites apply --undo 1/c1`\n"),
@@ -797,7 +819,7 @@ fn apply_says_what_landed_and_what_is_next() {
     world.attempts(&["echo BAD > src/lib.txt"]);
     let doubtful = told(&["apply", "--allow-unverified", "2/c1"]);
     assert!(
-        doubtful.contains("2/c1@1 landed on the new branch 'frites/apply/2', unverified: "),
+        doubtful.contains("2/c1@1 is staged on the new branch 'frites/apply/2', unverified: "),
         "{doubtful}"
     );
 }

@@ -76,7 +76,7 @@ fn attempt_that_edits_its_tests_is_flagged_everywhere() {
 }
 
 #[test]
-fn edited_manifest_scripts_are_flagged_but_dependencies_are_not() {
+fn edited_manifest_scripts_decide_and_dependencies_do_not() {
     let world = World::unborn();
     world.write("package.json", "{\"scripts\": {\"test\": \"false\"}}\n");
     world.commit("base");
@@ -86,7 +86,7 @@ fn edited_manifest_scripts_are_flagged_but_dependencies_are_not() {
     ]);
     let json = world.frites(["judge", "--test", "true", "--json"]).expect(0).json();
     assert_eq!(flags(&json, 0), ["oracle-changed package.json"]);
-    assert_eq!(flags(&json, 1), [""; 0]);
+    assert_eq!(flags(&json, 1), ["new-dependency package.json"]);
     world.assert_clean();
 }
 
@@ -342,5 +342,28 @@ fn attributes_of_an_attempt_do_not_shrink_its_line_count() {
     let lines: Vec<u64> =
         (0..3).map(|at| json["candidates"][at]["lines"].as_u64().unwrap()).collect();
     assert_eq!(lines, [204, 153, 7]);
+    world.assert_clean();
+}
+
+#[test]
+fn what_a_patch_does_not_show_is_flagged_and_ranks_as_before() {
+    let world = World::new();
+    world.write("Cargo.toml", "[dependencies]\nold = \"1\"\n");
+    world.commit("manifest");
+    world.attempts(&[
+        "printf '\\0\\1' > logo; seq 3 > notes",
+        "head -c 1000001 /dev/zero | tr '\\0' x > large; seq 4 > notes",
+        "printf '[dependencies]\\nold = \"2\"\\nadded = \"1\"\\n' > Cargo.toml; seq 5 > notes",
+    ]);
+    let answer = world.frites(["judge", "--build", "true", "--test", "true"]).expect(0);
+    let out = answer.out();
+    for words in ["adds a binary", "adds a large file", "new dependency"] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert!(out.contains("; check c1: it adds logo, a binary file; "), "{out}");
+    let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
+    assert_eq!(json["ranking"], serde_json::json!(["c1", "c2", "c3"]));
+    assert_eq!(flags(&json, 2), ["new-dependency Cargo.toml"]);
+    assert_eq!(json["candidates"][2]["flags"][0]["dependencies"][0], "added");
     world.assert_clean();
 }

@@ -90,7 +90,7 @@ fn winner_is_merged_as_one_commit_of_the_user() {
             TestWorld::of_this_test().name()
         )
     );
-    assert_eq!(world.git(["log", "-1", "--format=%s", "HEAD^2"]), "Land 1/c1");
+    assert_eq!(world.git(["log", "-1", "--format=%s", "HEAD^2"]), "attempt");
     assert_eq!(world.git(["status", "--porcelain"]), "?? notes.txt", "files and index went along");
     assert_eq!(fs::read_to_string(world.repo.join("new.txt")).unwrap(), "new\n");
     let record = world.first_candidate("1");

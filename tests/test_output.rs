@@ -162,3 +162,61 @@ fn status_watch_prints_each_change_once_and_ends() {
     assert!(spawn.wait().unwrap().success());
     world.frites(["status", "--watch", "--json"]).refuses(2, "cannot be used with");
 }
+
+#[test]
+fn failure_is_a_document_where_json_is_wanted() {
+    let world = World::new();
+    let failed = |words: &[&str], code: i32| {
+        let answer = world.frites(words).expect(code);
+        let json = answer.json();
+        assert_eq!(json["error"]["exit_code"], code, "{words:?}");
+        let message = json["error"]["message"].as_str().unwrap().to_owned();
+        assert!(answer.stderr.contains(&message), "{words:?}: {}", answer.stderr);
+        assert!(json["error"]["hints"][0].is_string(), "{words:?}");
+        message
+    };
+    assert_eq!(failed(&["judge", "--json"], 128), "there is no run yet");
+    assert!(failed(&["judge", "--json", "--jobs", "x"], 2).contains("'x'"));
+    world.judged("true", &["echo x > README"]);
+    world.write("README", "changed\n");
+    failed(&["apply", "--json"], 128);
+    assert_eq!(world.frites(["judge", "9"]).expect(128).out(), "", "nobody asked for JSON");
+    // A command of the user's that is called so has nothing to do with it.
+    assert_eq!(world.frites(["spawn", "-n", "x", "--", "a", "--json"]).expect(2).out(), "");
+}
+
+#[test]
+fn document_that_was_printed_is_the_only_one() {
+    let world = World::new();
+    world.judged("true", &["echo theirs > README"]);
+    world.write("README", "ours\n");
+    world.commit("conflict");
+    let answer = world.frites(["apply", "--json", "--conflicts"]).expect(1);
+    assert!(answer.json()["error"].is_null(), "{}", answer.out());
+}
+
+#[test]
+fn quiet_says_in_one_line_why_there_is_no_winner() {
+    let world = World::new();
+    world.attempts(&["echo x > README"]);
+    let failed = world.frites(["judge", "-q", "--test", "false"]).expect(1);
+    assert_eq!(failed.out(), "");
+    assert!(
+        failed.stderr.starts_with("near-miss: the one usable candidate did not pass; c1 "),
+        "{}",
+        failed.stderr
+    );
+    assert_eq!(failed.stderr.lines().count(), 1);
+    let passed = world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    assert_eq!((passed.out().as_str(), passed.stderr.as_str()), ("1/c1\n", ""));
+}
+
+#[test]
+fn setup_of_worktrees_is_announced() {
+    let world = World::new();
+    world.git(["config", "frites.spawn.setup", "echo made > made"]);
+    let answer = world.frites(["spawn", "-n", "3"]).expect(0);
+    let line = "run 1: setup of 3 worktrees with `echo made > made`\n";
+    assert!(answer.stderr.contains(line), "{}", answer.stderr);
+    assert_eq!(world.frites(["spawn", "-q", "-n", "1"]).expect(0).stderr, "");
+}

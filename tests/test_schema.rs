@@ -141,7 +141,6 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     judged_with_a_seed_that_leads_back(&mut checker);
     judged_beside_what_attempts_write(&mut checker);
     judged_over_outputs(&mut checker);
-    stopped_by_enough(&mut checker);
     only_built(&mut checker);
     judged_by_reports(&mut checker);
     landed(&mut checker, &world);
@@ -151,6 +150,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     limited(&mut checker);
     paid(&mut checker);
     in_an_odd_place(&mut checker);
+    unseen_and_refused(&mut checker);
     checker.answer("status", 0, world.frites(["status", "--json"]));
     cleaned(&mut checker, &world);
 
@@ -195,22 +195,6 @@ fn paid(checker: &mut Checker) {
     checker.answer("spawn", 0, world.frites(spawn));
     checker.answer("judge", 0, world.frites(["judge", "--json", "--test", "true"]));
     checker.answer("status", 0, world.frites(["status", "--json"]));
-}
-
-/// A run that ends the other attempt once one has passed.
-fn stopped_by_enough(checker: &mut Checker) {
-    let mut world = stale_project();
-    world.set_env("FRITES_SANDBOX_MODE", "auto");
-    let attempt = "case $FRITES_CANDIDATE in c1) echo new > new.src;; *) sleep 600;; esac";
-    let words =
-        ["run", "--json", "-n", "2", "-j", "2", "--enough", "1", "--test", "test -e new.src"];
-    let answer = world.frites([&words[..], &["--", "sh", "-c", attempt]].concat());
-    // Where the system refuses namespaces, nothing is judged beside attempts.
-    if answer.code == 128 {
-        checker.seen.insert("#/$defs/entry/properties/stopped".into());
-    } else {
-        checker.answer("run", 0, answer);
-    }
 }
 
 /// A candidate that only an output of the base lets pass, one that passes, and one that writes too
@@ -605,6 +589,15 @@ fn in_an_odd_place(checker: &mut Checker) {
         "{spawned:#}"
     );
     checker.answer("status", 0, world.frites(["status", "--json"]));
+    checker.answer("path", 0, world.frites(["path", "1/c1", "--json"]));
+}
+
+/// Changes that a patch does not show, and commands that fail.
+fn unseen_and_refused(checker: &mut Checker) {
+    let world = World::new();
+    world.attempts(&["head -c 1000001 /dev/zero > large; echo 'a.b/c v1 h1:x=' > go.sum"]);
+    checker.answer("judge", 0, world.frites(["judge", "--json", "--test", "true"]));
+    checker.answer("error", 128, world.frites(["judge", "--json", "9"]));
 }
 
 /// The definition of each command that takes `--json` is there, and no other.

@@ -306,3 +306,21 @@ fn synthesize_with_a_record_commit_without_parents_goes_on() {
     world.git(["update-ref", "refs/frites/1/@record", &record]);
     let _ = world.frites(["add", "--synthesize", "1", "--agent", "maker"]).expect(0);
 }
+
+#[test]
+fn synthesis_is_announced_with_who_would_make_it() {
+    let world = world_with("exit 3");
+    let told = |more: &[&str]| {
+        let words = [&["run", "--test", "false"], more].concat();
+        let line = world.frites(&words).expect(1).stderr;
+        line.lines().find(|line| line.starts_with("synthesis: ")).map(str::to_owned)
+    };
+    let agent = ["--agent", "maker=2", "-p", "x"];
+    let line = "synthesis: if several pass, the agent maker makes one more attempt from them; `--synthesis off` prevents it";
+    assert_eq!(told(&agent).as_deref(), Some(line));
+    assert_eq!(told(&[&agent[..], &["--synthesis", "off"]].concat()), None);
+    assert_eq!(told(&["--agent", "maker", "-p", "x"]), None, "one candidate");
+    let script = ["-n", "2", "--", "sh", "-c", "echo $FRITES_INDEX >> README"];
+    assert_eq!(told(&script), None, "nobody would make it");
+    assert!(told(&[&["-p", "x"], &script[..]].concat()).unwrap().contains(", the same command "));
+}

@@ -14,6 +14,10 @@ pub struct BuiltInAgent {
     pub limit: &'static [&'static str],
     /// What it prints when its environment keeps it from working.
     pub faults: &'static [FaultWording],
+    /// The variable that lets it run as root; none if it does so anyway.
+    pub root_variable: Option<&'static str>,
+    /// The variables that take the place of a login; empty if it may work without either.
+    pub login_variables: &'static [&'static str],
     /// The format in which this command line tells its usage; none if it tells none.
     pub usage: Option<&'static str>,
     /// Where it keeps its state; empty if no variable moves it.
@@ -111,6 +115,14 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
             remedy: CONNECT,
         },
     ],
+    root_variable: Some("IS_SANDBOX"),
+    login_variables: &[
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+    ],
     usage: Some("claude"),
     state: if cfg!(target_os = "macos") {
         // The name of its login in the keychain is made from this directory.
@@ -169,6 +181,8 @@ const CODEX: BuiltInAgent = BuiltInAgent {
             remedy: CONNECT,
         },
     ],
+    root_variable: None,
+    login_variables: &["CODEX_API_KEY", "OPENAI_API_KEY"],
     usage: Some("codex"),
     state: &[StateDirectory {
         variable: "CODEX_HOME",
@@ -222,6 +236,8 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
             remedy: CONNECT,
         },
     ],
+    root_variable: None,
+    login_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"],
     usage: Some("gemini"),
     state: &[StateDirectory {
         variable: "GEMINI_CLI_HOME",
@@ -273,6 +289,8 @@ const AIDER: BuiltInAgent = BuiltInAgent {
         words: &["litellm.authenticationerror", "no api keys were provided"],
         remedy: "set the key of its model's provider, such as ANTHROPIC_API_KEY",
     }],
+    root_variable: None,
+    login_variables: &[],
     usage: None,
     state: &[],
 };
@@ -288,6 +306,8 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
         words: &["\"name\":\"providerautherror\"", "\"statuscode\":401"],
         remedy: "type `opencode auth login`",
     }],
+    root_variable: None,
+    login_variables: &[],
     usage: Some("opencode"),
     // It has no other variables for all of its state.
     state: &[

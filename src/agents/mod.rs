@@ -72,8 +72,15 @@ pub fn stop_patterns(config: &Config, name: &Name) -> StopPatterns {
 
 /// What a person can do about a fault of an agent's environment; none if nobody knows.
 pub fn remedy(name: &Name, fault: AgentFault) -> Option<&'static str> {
-    let known = |known: &&FaultWording| known.fault == fault;
-    Some(built_in(name.as_str())?.faults.iter().find(known)?.remedy)
+    built_in(name.as_str())?.remedy(fault)
+}
+
+impl BuiltInAgent {
+    /// What a person can do about a fault of its environment; none if nobody knows.
+    pub fn remedy(&self, fault: AgentFault) -> Option<&'static str> {
+        let known = |known: &&FaultWording| known.fault == fault;
+        Some(self.faults.iter().find(known)?.remedy)
+    }
 }
 
 /// Where an agent's output tells what it used: as configured, else as the built-in agent of this name
@@ -130,7 +137,8 @@ pub fn built_in_value(key: &str) -> Option<Vec<String>> {
     }
 }
 
-fn built_in(name: &str) -> Option<&'static BuiltInAgent> {
+/// The built-in agent of this name.
+pub fn built_in(name: &str) -> Option<&'static BuiltInAgent> {
     BUILT_IN.iter().find(|agent| agent.name == name)
 }
 

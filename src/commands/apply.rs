@@ -45,7 +45,7 @@ pub struct ApplyArgs {
     /// Branch to create  [default: frites/apply/RUN]
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
-    /// Commit, with a message made from the verdict
+    /// Commit, with the message of the attempt's own last commit, or the first line of its prompt
     #[arg(long, conflicts_with = "message")]
     pub commit: bool,
     /// Commit with this message; repeat the option for more paragraphs
@@ -221,22 +221,25 @@ fn print_landed(
     if conflicts.is_some() {
         return Ok(());
     }
-    let how = match (commit, args.no_switch) {
-        (None, _) => "staged, not committed".to_owned(),
-        (Some(commit), false) => format!("committed as {}", commit.short()),
+    let (done, how) = match (commit, args.no_switch) {
+        (None, _) => ("is staged", String::new()),
+        (Some(commit), false) => ("landed", format!(", committed as {}", commit.short())),
         (Some(commit), true) => {
-            format!("committed as {}; your checkout is as it was", commit.short())
+            let how = format!(", committed as {}; your checkout is as it was", commit.short());
+            ("landed", how)
         }
     };
     let change = LandedChange::new(&session.repo, plan, from)?;
     let (iteration, reservation) = (plan.capture.iteration, reservation(plan));
     let address = plan.address();
     ui.note(format!(
-        "{address}@{iteration} landed on the new branch '{branch}'{reservation}: {change}, {how}"
+        "{address}@{iteration} {done} on the new branch '{branch}'{reservation}: {change}{how}"
     ));
     ui.hint(match (commit, args.no_switch) {
         (None, _) => {
-            "the change is staged; review it with `git diff --staged`, then `git commit`".to_owned()
+            format!(
+                "staged on {branch}; review it with `git diff --staged`, commit it with `git commit`"
+            )
         }
         (Some(_), false) => {
             format!("review it with `git show`; merge it with `{back}` and `git merge {branch}`")

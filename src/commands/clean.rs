@@ -1,5 +1,6 @@
 //! `git frites clean`: removes worktrees and branches, but no work that is saved nowhere else.
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -49,11 +50,12 @@ pub struct CleanArgs {
     /// Keep these candidates no longer
     #[arg(long, conflicts_with_all = ["keep", "all", "expired", "discard", "forget"])]
     pub no_keep: bool,
-    /// Remove the cached outcomes and build outputs of this repository, and unused mirrors of all; no run
+    /// Remove the cached outcomes and build outputs of this repository, with --all of all repositories,
+    /// and unused mirrors; no run
     #[arg(
         long,
         conflicts_with_all = [
-            "addresses", "all", "expired", "keep", "no_keep", "discard", "forget",
+            "addresses", "expired", "keep", "no_keep", "discard", "forget",
         ],
     )]
     pub cache: bool,
@@ -186,14 +188,25 @@ fn note_others(session: &Session, cleaned: &[Name]) -> Result<()> {
 /// Removes the cached outcomes and the bases' kept build outputs that nobody uses, or says how large
 /// they are.
 fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
-    let home = pool::home(&session.repo)?;
-    let layers = home.join(pool::LAYERS);
-    let used = || outcomes::disk_usage(&home) + kept::disk_usage(&layers);
+    let own = pool::home(&session.repo)?;
+    let all = pool::home_of_all(&session.repo)?;
+    let homes = match args.all {
+        true => fs::read_dir(&all).into_iter().flatten().flatten().map(|e| e.path()).collect(),
+        false => vec![own.clone()],
+    };
+    let layers = |home: &PathBuf| kept::list(&home.join(pool::LAYERS));
+    let used_in = |home: &PathBuf| {
+        outcomes::disk_usage(home) + layers(home).iter().map(|(_, size, _)| size).sum::<u64>()
+    };
+    let used = || homes.iter().map(used_in).sum::<u64>();
     let mirrors = mirror::idle(Duration::ZERO);
     let bytes = used() + mirrors.iter().map(IdleMirror::disk_usage).sum::<u64>();
     if !args.dry_run {
-        outcomes::forget_all(&home);
-        kept::remove_oldest(&layers, 0)?;
+        for home in &homes {
+            outcomes::forget_all(home);
+            kept::remove_oldest(layers(home), 0)?;
+        }
+        kept::remove_gone(&all);
         mirrors.into_iter().try_for_each(IdleMirror::delete)?;
     }
     let freed = if args.dry_run { bytes } else { bytes.saturating_sub(used()) };
@@ -205,9 +218,9 @@ fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
         let verb = if args.dry_run { "would free" } else { "freed" };
         session.ui.answer(format!("{verb} {} of the cache\n", table::size(freed)))?;
     }
-    if !args.dry_run && outcomes::disk_usage(&home) > 0 {
+    if !args.dry_run && outcomes::disk_usage(&own) > 0 {
         return Err(Error::no("some cached outcomes could not be removed")
-            .hint(format!("look at '{}'", home.display())));
+            .hint(format!("look at '{}'", own.display())));
     }
     Ok(exit::OK)
 }

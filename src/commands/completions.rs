@@ -1,21 +1,28 @@
 //! `git frites completions`: prints the completion script of a shell.
+use std::os::unix::ffi::OsStrExt;
+
 use clap::ValueEnum;
 
 use crate::complete;
-use crate::error::{Error, Result, exit};
+use crate::error::{Error, IoContext, Result, exit};
+use crate::fs::atomic;
+use crate::ops::doctor::completion;
 use crate::ui::Ui;
 
 // `git frites completions`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "`make install` installs the scripts where shells look for them. Otherwise save \
-the script as in EXAMPLES, or source it in your startup file (in bash, after git's completion). \
+    after_help = "`make install` installs the scripts where shells look for them. Otherwise --install \
+does, or save the script as in EXAMPLES, or source it in your startup file (in bash, after git's completion). \
 The script completes `git frites` and `git-frites`."
 )]
 pub struct CompletionsArgs {
-    /// Shell
-    #[arg(value_name = "SHELL")]
-    pub shell: Shell,
+    /// Shell  [default: with --install, that of SHELL]
+    #[arg(value_name = "SHELL", required_unless_present = "install")]
+    pub shell: Option<Shell>,
+    /// Put the script where your shell looks for it, below HOME, instead of printing it
+    #[arg(long)]
+    pub install: bool,
 }
 
 /// The shells that have a completion script.
@@ -30,15 +37,47 @@ pub enum Shell {
 
 /// Runs the command; it needs no repository.
 pub fn run(ui: &Ui, args: &CompletionsArgs) -> Result<u8> {
-    let script = match args.shell {
+    match args.shell {
+        _ if args.install => install(ui, args.shell)?,
+        Some(shell) => ui.answer(script(shell)?)?,
+        None => {}
+    }
+    Ok(exit::OK)
+}
+
+/// Puts a script where the shell looks for it, and prints its path.
+fn install(ui: &Ui, shell: Option<Shell>) -> Result<()> {
+    let named = shell.and_then(|shell| Some(shell.to_possible_value()?.get_name().to_owned()));
+    let name = named.unwrap_or_else(completion::users_shell);
+    let Some(file) = completion::place_in_home(&name) else {
+        return Err(Error::fatal(format!("there is no known place for a completion of '{name}'"))
+            .hint("name the shell: `git frites completions --install bash`, zsh or fish")
+            .hint("or save what `git frites completions SHELL` prints"));
+    };
+    let shell = Shell::from_str(&name, true).map_err(Error::internal)?;
+    if let Some(directory) = file.parent() {
+        let failed = || format!("could not make '{}'", directory.display());
+        std::fs::create_dir_all(directory).context(failed)?;
+    }
+    atomic::write(&file, &script(shell)?)?;
+    ui.answer([file.as_os_str().as_bytes(), b"\n"].concat())?;
+    match shell {
+        Shell::Zsh => ui.hint(
+            "zsh finds it if ~/.zshrc has `fpath=(~/.zfunc $fpath)` before `autoload -Uz compinit && compinit`",
+        ),
+        _ => ui.hint("the next shell that you start completes git-frites"),
+    }
+    Ok(())
+}
+
+fn script(shell: Shell) -> Result<Vec<u8>> {
+    Ok(match shell {
         Shell::Bash => include_bytes!("../../completions/git-frites.bash").to_vec(),
         Shell::Zsh => include_bytes!("../../completions/_git-frites").to_vec(),
         Shell::Fish => include_bytes!("../../completions/git-frites.fish").to_vec(),
         Shell::Elvish => other("elvish")?,
         Shell::Powershell => other("powershell")?,
-    };
-    ui.answer(script)?;
-    Ok(exit::OK)
+    })
 }
 
 fn other(shell: &str) -> Result<Vec<u8>> {

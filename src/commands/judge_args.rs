@@ -161,7 +161,7 @@ pub struct DecisionArgs {
 // How a verdict is shown.
 #[derive(Debug, clap::Args)]
 pub struct VerdictArgs {
-    /// Show which commands run and why, what was passed over, and how the ranking was made
+    /// Say why, as `git frites explain` does afterwards
     #[arg(long)]
     pub explain: bool,
     /// Write the verdict to this file as JUnit, which a CI can show
@@ -232,15 +232,13 @@ pub fn require_trust(session: &Session, run: &Run, trust: bool) -> Result<()> {
 
 impl ValueEnum for Rank {
     fn value_variants<'a>() -> &'a [Rank] {
-        &[Rank::BlastRadius, Rank::Agreement]
+        &Rank::ALL
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self {
-            Rank::BlastRadius => PossibleValue::new("blast-radius")
-                .help("The fewest changed lines, then the fewest files"),
-            Rank::Agreement => PossibleValue::new("agreement")
-                .help("The best overlap with the other attempts, then blast radius"),
-        })
+        Some(PossibleValue::new(self.as_str()).help(match self {
+            Rank::BlastRadius => "The fewest changed lines, then the fewest files",
+            Rank::Agreement => "The best overlap with the other attempts, then blast radius",
+        }))
     }
 }

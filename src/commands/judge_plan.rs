@@ -1,13 +1,11 @@
-//! `git frites judge -n`: what would run; and the commands of `--explain`.
+//! `git frites judge -n`: what would run.
 use serde_json::{Value, json};
 
 use crate::commands::judge_args::JudgeArgs;
 use crate::error::{Result, exit};
-use crate::model::run::Run;
 use crate::ops::judge::plan::OraclePlan;
-use crate::ops::judge::{self, modules, unseeded};
+use crate::ops::judge::{modules, unseeded};
 use crate::ops::session::Session;
-use crate::oracle::{self, ResolvedOracle};
 use crate::store::select::Matching;
 use crate::ui::{json, table};
 
@@ -72,31 +70,4 @@ fn as_json(plan: &OraclePlan) -> Value {
         "seeds": plan.planned.seeds, "world": plan.world, "known": known,
         "verifies": plan.verifies(),
     })
-}
-
-/// Says which commands run and where they were found, and what was passed over.
-pub fn explain_oracle(
-    session: &Session,
-    run: &Run,
-    oracle: &ResolvedOracle,
-    args: &JudgeArgs,
-) -> Result<()> {
-    let ui = &session.ui;
-    if oracle.commands.is_empty() {
-        ui.note("no command was given, configured or detected in the base's files");
-    }
-    for command in &oracle.commands {
-        ui.note(format!("{}: `{}`, from {}", command.stage, command.command, command.source));
-    }
-    let flags = args.options().flags;
-    let all =
-        oracle::passed_over(&session.repo, &session.config, &flags, run.trusted_base(), oracle)?;
-    all.iter().for_each(|passed_over| ui.note(passed_over.to_string()));
-    if judge::is_source_unknown(&session.repo, run.trusted_base(), &oracle.commands)? {
-        ui.note(
-            "the base shows no language that is known, so every other file counts as source: all \
-             but tests, hidden files, and files that decide what is run",
-        );
-    }
-    Ok(())
 }

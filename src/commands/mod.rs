@@ -9,6 +9,7 @@ pub mod config;
 pub mod diff;
 pub mod doctor;
 pub mod exec;
+pub mod explain;
 pub mod hints;
 pub mod judge;
 mod judge_args;
@@ -141,7 +142,13 @@ fn print_verdict(
         return ui.answer(json::document(document));
     }
     if quiet {
-        return verdict.winner().map_or(Ok(()), |winner| ui.answer(format!("{run}/{winner}\n")));
+        return match verdict.winner() {
+            Some(winner) => ui.answer(format!("{run}/{winner}\n")),
+            None => {
+                ui.tell(comparison::sentence(verdict));
+                Ok(())
+            }
+        };
     }
     ui.answer(comparison::text(ui.out, verdict))?;
     comparison::remarks(verdict).iter().for_each(|line| ui.note(line));

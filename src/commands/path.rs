@@ -2,6 +2,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use clap_complete::engine::ArgValueCompleter;
+use serde_json::json;
 
 use crate::commands::{one_candidate, values};
 use crate::complete;
@@ -9,6 +10,7 @@ use crate::error::{Result, exit};
 use crate::model::address::Address;
 use crate::ops::session::ReadSession;
 use crate::store::select::Matching;
+use crate::ui::json;
 
 // `git frites path`
 #[derive(Debug, clap::Args)]
@@ -23,6 +25,9 @@ pub struct PathArgs {
         add = ArgValueCompleter::new(complete::addresses),
     )]
     pub address: Option<Address>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Runs the command.
@@ -30,6 +35,12 @@ pub fn run(session: &ReadSession, args: &PathArgs) -> Result<u8> {
     let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
     let candidate = one_candidate(&session.store, &selection)?;
     let path = candidate.require_worktree()?;
+    if args.json {
+        let mut document = json!({ "run": selection.run.run, "candidate": candidate.name });
+        json::put_file(&mut document, "path", &path);
+        session.ui.answer(json::document(document))?;
+        return Ok(exit::OK);
+    }
     session.ui.answer([path.as_os_str().as_bytes(), b"\n"].concat())?;
     Ok(exit::OK)
 }

@@ -1,20 +1,24 @@
 //! What a run will do, resolved and shown before the first attempt starts: the commands, the seeds,
 //! the limits and the programs.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::agents;
 use crate::commands::note_left_out;
 use crate::ecosystems::detect::CI_RUNS;
 use crate::error::{Error, Result};
 use crate::model::count::count;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::ops::agent_state::readiness;
+use crate::ops::agent_state::users::UsersState;
 use crate::ops::judge::JudgeOptions;
 use crate::ops::judge::{plan, unseeded};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
-use crate::oracle::{ResolvedOracle, programs};
+use crate::ops::spawn::prepare;
+use crate::oracle::{ResolvedOracle, pool, programs};
 use crate::ui::{Ui, table};
 
 /// The most names of seeds that are shown.
@@ -47,6 +51,9 @@ pub fn check(
 ) -> Result<ResolvedOracle> {
     let oracle = judging.oracle(session, base)?;
     commands.iter().try_for_each(|(_, command)| command.require_program())?;
+    let cache = pool::home(&session.repo)?;
+    prepare::require_space_to_judge(session, &cache, base, judging.jobs.max(1))?;
+    warn_of_agents(session, commands);
     if json || session.ui.is_quiet() {
         return Ok(oracle);
     }
@@ -57,7 +64,7 @@ pub fn check(
         ui.note(format!(
             "attempts: {}; {} at once, each for at most {}",
             attempt_programs(commands),
-            attempts.jobs_for(commands).min(commands.len()),
+            attempts.jobs.min(commands.len()),
             attempts.limits.hard.map_or("ever".into(), |l| table::duration(l.as_secs_f64())),
         ));
     }
@@ -72,13 +79,9 @@ pub fn check(
     }
     if !oracle.commands.is_empty() {
         ui.note(format!(
-            "checks: {} at once, each command for at most {}; {}",
+            "checks: {} at once, each command for at most {}",
             count(judging.jobs.max(1), "candidate"),
             table::duration(judging.timeout(session).as_secs_f64()),
-            match judging.why_late(session)? {
-                None => "they begin when the first attempt ends".to_owned(),
-                Some(why) => format!("they begin when all attempts have ended: {why}"),
-            },
         ));
     }
     if oracle.tests_nothing() {
@@ -89,6 +92,24 @@ pub fn check(
     warn_of_new_scripts(session, base, &oracle)?;
     note_seeds(session, base, &oracle)?;
     Ok(oracle)
+}
+
+/// Warns of what would stop an agent, once for each that its own program runs.
+fn warn_of_agents(session: &Session, commands: &[(Name, CandidateCommand)]) {
+    let users = UsersState::of(session);
+    let agents: BTreeSet<&str> = commands
+        .iter()
+        .filter_map(|(_, command)| {
+            let agent = agents::built_in(command.agent.as_ref()?.as_str())?;
+            (command.argv.first()? == agent.command[0]).then_some(agent.name)
+        })
+        .collect();
+    for agent in agents.into_iter().filter_map(agents::built_in) {
+        for fault in readiness::faults(agent, &users) {
+            session.ui.warn(format!("the agent '{}' {fault}", agent.name));
+            agent.remedy(fault).iter().for_each(|remedy| session.ui.hint(remedy));
+        }
+    }
 }
 
 /// The programs of the attempts, each with the number of its candidates.

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
+use crate::ecosystems::dependencies;
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::touched::{
     DecidingChange, TouchedPath, deciding_change, has_fewer_tests, is_test_path_among,
@@ -56,6 +57,11 @@ fn flags_among(
         found.push(Flag::TestsDeleted { path: path.to_owned() });
     } else if edits_test_file || source.is_some_and(|s| edits_inner_tests(s, before, after)) {
         found.push(Flag::TestsEdited { path: path.to_owned() });
+    }
+    let dependencies = after.map(|after| dependencies::gained(ecosystems, path, before, after));
+    let dependencies: Vec<String> = dependencies.into_iter().flatten().collect();
+    if !dependencies.is_empty() {
+        found.push(Flag::NewDependency { path: path.to_owned(), dependencies });
     }
     if let Some(marker) = source.and_then(|source| new_skip_mark(source, before, after)) {
         found.push(Flag::TestsSkipped { path: path.to_owned(), marker: marker.to_owned() });
@@ -126,7 +132,7 @@ mod tests {
                 "package.json",
                 r#"{"scripts": {"test": "jest"}}"#,
                 r#"{"scripts": {"test": "jest"}, "dependencies": {"a": "1"}}"#,
-                &[],
+                &["new dependency"],
             ),
             ("package.json", "{}", "{", changed),
             (
@@ -139,10 +145,10 @@ mod tests {
                 "Cargo.toml",
                 "[package]\nname = 'a'",
                 "[package]\nname = 'a'\n[dependencies]\nb = '1'",
-                &[],
+                &["new dependency"],
             ),
             ("Cargo.toml", "[[bin]]\nname = 'a'", "[[bin]]\nname = 'a'\ntest = false", changed),
-            ("pyproject.toml", "[project]", "[project]\ndependencies = ['a']", &[]),
+            ("pyproject.toml", "[project]", "[project]\ndependencies = ['a']", &["new dependency"]),
             (
                 "pyproject.toml",
                 "[tool.pytest.ini_options]",

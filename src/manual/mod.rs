@@ -26,6 +26,7 @@ const PARTS: &[(&str, &str)] = &[
     ("git-frites-diff", include_str!("diff.txt")),
     ("git-frites-doctor", include_str!("doctor.txt")),
     ("git-frites-exec", include_str!("exec.txt")),
+    ("git-frites-explain", include_str!("explain.txt")),
     ("git-frites-judge", include_str!("judge.txt")),
     ("git-frites-log", include_str!("log.txt")),
     ("git-frites-man", include_str!("man.txt")),
@@ -53,8 +54,12 @@ const SANDBOX: &str = include_str!("sandbox.txt");
 /// The text of git-frites-spread(7).
 const SPREAD: &str = include_str!("spread.txt");
 
+/// The text of git-frites-agents(7): the skill, which agents load as it is, and how they load it.
+const SKILL: &str = include_str!("../../skills/git-frites/SKILL.md");
+const LOADING: &str = include_str!("agents.txt");
+
 /// The pages that are about no command.
-const TOPICS: [&str; 4] = ["tutorial", "sandbox", "spread", "json"];
+const TOPICS: [&str; 5] = ["tutorial", "sandbox", "spread", "agents", "json"];
 
 /// The short names of all pages, as `git frites man` takes them.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -93,6 +98,9 @@ pub fn pages(cli: Command) -> Vec<Page> {
     by_hand("git-frites-tutorial", 7, "a tutorial for git frites", TUTORIAL);
     by_hand("git-frites-sandbox", 7, "the sealed world in which commands judge", SANDBOX);
     by_hand("git-frites-spread", 7, "judging one run on several machines", SPREAD);
+    let skill = SKILL.splitn(3, "---\n").last().unwrap_or_default();
+    let agents = format!("{LOADING}\n{}", skill.trim_start());
+    by_hand("git-frites-agents", 7, "how coding agents use git frites for their users", &agents);
     by_hand("git-frites-json", 5, "the JSON output of git frites", &json::text());
     pages
 }

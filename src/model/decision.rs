@@ -144,10 +144,28 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
     let counts = MakerCounts::of(entries);
     for pair in usable.windows(2) {
         let [a, b] = pair else { continue };
-        let why = difference(a, b, rules, &counts);
-        lines.push(format!("{} before {}: {why}", a.candidate, b.candidate));
+        lines.push(step(a, b, rules, &counts));
     }
     lines
+}
+
+/// The reason why the recommended candidate comes before another one; none if only the decision's
+/// sentence says it: one of them is not ranked.
+pub fn why_before(
+    entries: &[Entry],
+    decision: &Decision,
+    other: &Name,
+    rules: Rules,
+) -> Option<String> {
+    let usable = ranked(entries, rules);
+    let place = |name: &Name| usable.iter().position(|entry| entry.candidate == *name);
+    let (first, second) = (place(decision.recommended.as_ref()?)?, place(other)?);
+    let counts = MakerCounts::of(entries);
+    (first < second).then(|| step(usable[first], usable[second], rules, &counts))
+}
+
+fn step(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> String {
+    format!("{} before {}: {}", a.candidate, b.candidate, difference(a, b, rules, counts))
 }
 
 /// The reason why `a` is ranked before `b`, which comes next.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::count::some_of;
 
-/// A change to the commands or tests by which the candidate is judged.
+/// A change that a reviewer should look at: to the commands or tests by which the candidate is judged, or
+/// of a kind that nobody sees in a patch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "flag", rename_all = "kebab-case")]
 pub enum Flag {
@@ -42,9 +43,40 @@ pub enum Flag {
         /// The link.
         path: String,
     },
+    /// The candidate adds a file that git counts as binary.
+    BinaryAdded {
+        /// The file.
+        path: String,
+    },
+    /// The candidate adds a file above [`LARGE`].
+    LargeAdded {
+        /// The file.
+        path: String,
+        /// Its size in bytes.
+        bytes: u64,
+    },
+    /// A manifest or a lock file has gained dependencies.
+    NewDependency {
+        /// The manifest or lock file.
+        path: String,
+        /// The names of the dependencies.
+        dependencies: Vec<String>,
+    },
 }
 
+/// The size above which an added file is large.
+pub const LARGE: u64 = 1_000_000;
+
 impl Flag {
+    /// True for a change that the second judging puts back.
+    pub fn is_about_tests(&self) -> bool {
+        use Flag::*;
+        matches!(
+            self,
+            OracleChanged { .. } | TestsDeleted { .. } | TestsEdited { .. } | TestsSkipped { .. }
+        )
+    }
+
     /// Two words for a table.
     pub fn label(&self) -> &'static str {
         match self {
@@ -54,6 +86,9 @@ impl Flag {
             Flag::TestsSkipped { .. } => "tests skipped",
             Flag::IgnoredAdded { .. } => "ignored added",
             Flag::LinksOutside { .. } => "links outside",
+            Flag::BinaryAdded { .. } => "adds a binary",
+            Flag::LargeAdded { .. } => "adds a large file",
+            Flag::NewDependency { .. } => "new dependency",
         }
     }
 }
@@ -89,6 +124,13 @@ impl fmt::Display for Flag {
             Flag::TestsSkipped { path, marker } => write!(f, "skips tests in {path} ({marker})"),
             Flag::IgnoredAdded { path } => write!(f, "adds {path}, which git ignores"),
             Flag::LinksOutside { path } => write!(f, "links {path} to a place outside the tree"),
+            Flag::BinaryAdded { path } => write!(f, "adds {path}, a binary file"),
+            Flag::LargeAdded { path, bytes } => {
+                write!(f, "adds {path}, a file of {:.1} MB", *bytes as f64 / 1e6)
+            }
+            Flag::NewDependency { path, dependencies } => {
+                write!(f, "adds dependencies in {path}: {}", some_of(dependencies))
+            }
         }
     }
 }

@@ -11,3 +11,16 @@ pub enum Rank {
     /// The best overlap with the other attempts, then blast radius.
     Agreement,
 }
+
+impl Rank {
+    /// All of them.
+    pub const ALL: [Rank; 2] = [Rank::BlastRadius, Rank::Agreement];
+
+    /// The word that `--rank` takes.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Rank::BlastRadius => "blast-radius",
+            Rank::Agreement => "agreement",
+        }
+    }
+}

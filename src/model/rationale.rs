@@ -2,12 +2,13 @@
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::candidate::State;
 use crate::model::count::{count, some_of};
-use crate::model::flag;
+use crate::model::flag::{self, Flag};
 use crate::model::name::Name;
 use crate::model::outcome::{CANNOT_TELL, Outcome, Stage, StageResult};
 use crate::model::rank::Rank;
 use crate::model::ranking::{MakerCounts, Rules, all_passing, combined_lines};
 use crate::model::test_comparison::{Comparison, MoreSkipped};
+use crate::model::test_report::some_tests;
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
 /// The way in which a candidate passes whose pass counts less.
@@ -374,7 +375,7 @@ impl DecisionInputs<'_> {
             let parts: Vec<String> = kinds
                 .iter()
                 .filter(|(tests, _)| !tests.is_empty())
-                .map(|(tests, what)| format!("{} {what}: {}", tests.len(), some_of(tests)))
+                .map(|(tests, what)| format!("{} {what}: {}", tests.len(), some_tests(tests)))
                 .collect();
             if !parts.is_empty() {
                 return format!("; of its failing tests {}", parts.join("; "));
@@ -393,16 +394,21 @@ impl DecisionInputs<'_> {
 
 /// The flags of the recommended candidate, as a reason to look at it.
 fn to_check(kind: DecisionKind, winner: &Entry, base: Option<&Baseline>) -> String {
-    let mut flags = flag::in_words(&winner.flags);
-    flags.extend(base.and_then(|base| MoreSkipped::of(base, winner)).map(|more| more.in_words()));
-    if kind == DecisionKind::NoOracle || flags.is_empty() {
+    let flags = flag::in_words(&winner.flags);
+    let more = base.and_then(|base| MoreSkipped::of(base, winner)).map(|more| more.in_words());
+    let clauses: Vec<String> = flags.into_iter().chain(more).collect();
+    if kind == DecisionKind::NoOracle || clauses.is_empty() {
         return String::new();
     }
+    let is_put_back = winner.flags.iter().all(Flag::is_about_tests);
     let evidence = match &winner.base_tests {
-        Some(second) if second.passed() => "; it also passes with the base's version of that",
+        Some(second) if second.passed() && is_put_back => {
+            "; it also passes with the base's version of that"
+        }
+        Some(second) if second.passed() => "; it also passes with the base's tests and commands",
         _ => "",
     };
-    format!("; check {}: it {}{evidence}", winner.candidate, and(&flags))
+    format!("; check {}: it {}{evidence}", winner.candidate, and(&clauses))
 }
 
 /// The end of a candidate whose deciding changes were put back, as a clause.
@@ -415,7 +421,7 @@ pub fn without_own_tests(entry: &Entry) -> String {
     let end = stopped.map_or("was not judged".into(), stopped_in);
     let report = stopped.and_then(|result| result.tests.as_ref());
     let failing = report.filter(|report| !report.failing.is_empty());
-    let failing = failing.map(|report| some_of(&report.failing));
+    let failing = failing.map(|report| some_tests(&report.failing));
     let what = failing.or_else(|| stopped?.error.clone());
     let failing = what.map_or(String::new(), |what| format!(": {what}"));
     let why = why_judged_twice(second).map_or(String::new(), |why| format!("; {why}"));
@@ -468,31 +474,34 @@ fn no_oracle(best: &Entry, usable: usize) -> String {
 
 fn no_usable(entries: &[Entry]) -> String {
     let all: Vec<&Entry> = entries.iter().collect();
-    let why: Vec<String> = in_spawn_order(&all)
-        .map(|e| match e.state {
-            _ if e.is_gone() => format!("the worktree of {} is gone", e.candidate),
-            _ if e.problem.is_some() => format!("{} could not be captured", e.candidate),
-            State::Open | State::Succeeded if !e.dropped.is_empty() => {
-                format!("{} changed only protected paths", e.candidate)
-            }
-            State::Open | State::Succeeded if e.passed() => {
-                // Every other candidate that passed is ranked.
-                format!("{} is a synthesis, and none of those that it drew on passed", e.candidate)
-            }
-            State::Open | State::Succeeded => format!("{} changed nothing", e.candidate),
-            State::Running => format!("{} is still running", e.candidate),
-            State::Empty => format!("{} changed nothing", e.candidate),
-            State::Failed => e.with_cause(&format!("{} failed", e.candidate)),
-            State::TimedOut => format!("{} timed out", e.candidate),
-            State::Cancelled if e.not_started => format!("{} was not started", e.candidate),
-            State::Cancelled => format!("{} was cancelled", e.candidate),
-            State::Limited => match e.fault {
-                Some(fault) => format!("the agent of {} {fault}", e.candidate),
-                None => e.with_cause(&format!("{} is at the limit of its agent", e.candidate)),
-            },
-        })
-        .collect();
+    let why: Vec<String> = in_spawn_order(&all).map(why_unusable).collect();
     format!("no usable candidate: {}", why.join(", "))
+}
+
+/// The reason why a candidate cannot be recommended, whatever its commands say.
+pub fn why_unusable(e: &Entry) -> String {
+    match e.state {
+        _ if e.is_gone() => format!("the worktree of {} is gone", e.candidate),
+        _ if e.problem.is_some() => format!("{} could not be captured", e.candidate),
+        State::Open | State::Succeeded if !e.dropped.is_empty() => {
+            format!("{} changed only protected paths", e.candidate)
+        }
+        State::Open | State::Succeeded if e.passed() => {
+            // Every other candidate that passed is ranked.
+            format!("{} is a synthesis, and none of those that it drew on passed", e.candidate)
+        }
+        State::Open | State::Succeeded => format!("{} changed nothing", e.candidate),
+        State::Running => format!("{} is still running", e.candidate),
+        State::Empty => format!("{} changed nothing", e.candidate),
+        State::Failed => e.with_cause(&format!("{} failed", e.candidate)),
+        State::TimedOut => format!("{} timed out", e.candidate),
+        State::Cancelled if e.not_started => format!("{} was not started", e.candidate),
+        State::Cancelled => format!("{} was cancelled", e.candidate),
+        State::Limited => match e.fault {
+            Some(fault) => format!("the agent of {} {fault}", e.candidate),
+            None => e.with_cause(&format!("{} is at the limit of its agent", e.candidate)),
+        },
+    }
 }
 
 /// Entries in spawn order.

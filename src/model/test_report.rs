@@ -3,8 +3,9 @@
 //! The code under test may write such a report. So it makes no tree pass, its size has a limit, and
 //! its names can do no harm.
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use crate::model::count::count;
+use crate::model::count::{count, some_of};
 use crate::model::plain;
 
 /// The most names that each list of a report has.
@@ -139,13 +140,44 @@ impl TestReport {
     }
 }
 
-/// Adds a name on one line, without what could turn or hide text beside it.
+/// Adds a name on one line, without what could turn or hide text beside it. A longer name ends in a
+/// digest: two that begin alike stay two.
 fn push(names: &mut Vec<String>, name: &str) {
     if names.len() > 4 * MOST_NAMES {
         return;
     }
-    let shown = name.chars().filter(|c| !plain::is_hidden(*c)).take(LONGEST_NAME);
-    names.push(shown.map(|c| if c.is_control() { ' ' } else { c }).collect());
+    let mut shown: String = name
+        .chars()
+        .filter(|c| !plain::is_hidden(*c))
+        .take(LONGEST_NAME + 1)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if let Some((at, _)) = shown.char_indices().nth(LONGEST_NAME) {
+        let digest = Sha256::digest(name);
+        shown.truncate(at);
+        shown.push_str(&format!("…{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]));
+    }
+    names.push(shown);
+}
+
+/// The most characters of a test's name in a sentence or a table.
+const SHOWN: usize = 60;
+
+/// A test's name for a sentence or a table. Names of one file begin alike, and parameters stand at the
+/// end: a long name lacks its middle.
+pub fn shortened(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let half = SHOWN / 2;
+    if letters.len() <= SHOWN {
+        return name.to_owned();
+    }
+    let (head, tail) = (&letters[..half - 1], &letters[letters.len() - half..]);
+    format!("{}…{}", String::from_iter(head), String::from_iter(tail))
+}
+
+/// The first few tests, and how many more there are.
+pub fn some_tests(names: &[String]) -> String {
+    some_of(&names.iter().map(|name| shortened(name)).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -163,7 +195,22 @@ mod tests {
         report.settle();
         assert_eq!((report.total, report.passing.len()), (200_002, MOST_NAMES));
         assert_eq!(report.failing[0], "a  [31mb");
-        assert_eq!(report.failing[1].len(), LONGEST_NAME);
+        assert_eq!(report.failing[1].chars().count(), LONGEST_NAME + 7);
+    }
+
+    #[test]
+    fn names_that_differ_still_differ_when_they_are_cut() {
+        let mut report = TestReport::default();
+        let long = |end: &str| format!("module::{}{end}", "x".repeat(LONGEST_NAME));
+        report.count(&long("a"), TestEnd::Failed);
+        report.count(&long("b"), TestEnd::Passed);
+        report.settle();
+        assert_eq!((report.failing.len(), report.passing.len()), (1, 1));
+        assert_ne!(shortened(&report.failing[0]), shortened(&report.passing[0]));
+        let parameters = |n| shortened(&format!("tests/test_a.py::test_{}[{n}]", "y".repeat(80)));
+        assert_ne!(parameters(1), parameters(2));
+        assert_eq!(parameters(1).chars().count(), SHOWN);
+        assert_eq!(shortened("short"), "short");
     }
 
     #[test]

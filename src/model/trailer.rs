@@ -2,6 +2,7 @@
 use std::fmt;
 
 use crate::model::blast::Blast;
+use crate::model::plain;
 
 /// A line `KEY: VALUE` at the end of a commit message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +107,33 @@ pub fn body(message: &str) -> Option<&str> {
     Some(body.trim()).filter(|body| !body.is_empty())
 }
 
+/// The paragraphs of a message that somebody wrote, without its trailers, without lines that would pass
+/// for ours, and without what a terminal would obey; none if nothing is left.
+pub fn paragraphs_without_trailers(message: &str) -> Vec<String> {
+    let text: Vec<String> = message
+        .lines()
+        .map(plain::line)
+        .filter(|line| !line.trim_start().starts_with("Frites-"))
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    let paragraphs = text.split(String::is_empty).filter(|lines| !lines.is_empty());
+    let mut paragraphs: Vec<&[String]> = paragraphs.collect();
+    // The first paragraph is the subject, even if it looks like `fix: …`.
+    while paragraphs.len() > 1 && paragraphs.last().is_some_and(|lines| are_trailers(lines)) {
+        paragraphs.pop();
+    }
+    paragraphs.into_iter().map(|lines| lines.join("\n")).collect()
+}
+
+/// True if each line is a `Key: value`, or goes on with the one before.
+fn are_trailers(lines: &[String]) -> bool {
+    let is_key =
+        |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let is_trailer = |line: &String| line.split_once(": ").is_some_and(|(key, _)| is_key(key));
+    lines.first().is_some_and(is_trailer)
+        && lines.iter().all(|line| is_trailer(line) || line.starts_with([' ', '\t']))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +147,18 @@ mod tests {
         );
         assert_eq!(Trailer::Run.find(&message), Some("2"));
         assert_eq!(Trailer::Base.find(&message), None);
+    }
+
+    #[test]
+    fn message_of_others_comes_without_trailers_and_control_characters() {
+        let message = "fix: a \u{1b}[31mred\u{1b}[0m bug\u{7}\n\nIt was wrong:\nvery.\nFrites-Oracle: test: true\n\n\
+                       Frites-Run: 9\n\nSigned-off-by: A <a@b>\nCo-authored-by: B\n  <b@c>\n";
+        assert_eq!(
+            paragraphs_without_trailers(message),
+            ["fix: a red bug", "It was wrong:\nvery."]
+        );
+        assert_eq!(paragraphs_without_trailers("fix: one\n"), ["fix: one"]);
+        assert_eq!(paragraphs_without_trailers("Frites-Run: 1\n\n\u{202e}\n"), [""; 0]);
     }
 
     #[test]

@@ -33,6 +33,19 @@ pub struct OracleFlags {
 }
 
 impl OracleFlags {
+    /// The options that named these commands.
+    pub fn of(commands: &[OracleCommand]) -> OracleFlags {
+        let named = |stage: Stage| {
+            let command = commands.iter().find(|c| c.stage == stage && c.source.starts_with("--"));
+            command.map(|c| c.command.to_string())
+        };
+        OracleFlags {
+            build: named(Stage::Build),
+            lint: named(Stage::Lint),
+            test: named(Stage::Test),
+        }
+    }
+
     /// True if any command was named.
     pub fn any(&self) -> bool {
         [&self.build, &self.lint, &self.test].into_iter().any(Option::is_some)

@@ -307,6 +307,36 @@ pub fn home_of_all(repo: &Repo) -> Result<PathBuf> {
     Ok(own.parent().map_or_else(|| own.clone(), Path::to_owned))
 }
 
+/// The file beside a repository's layers that names the repository.
+const REPOSITORY: &str = "repository";
+
+/// Notes beside the layers in a repository's directory whose they are.
+pub fn note_repository(repo: &Repo, home: &Path) -> Result<()> {
+    let layers = home.join(LAYERS);
+    let failed = || format!("could not write to '{}'", layers.display());
+    fs::create_dir_all(&layers).context(failed)?;
+    let note = layers.join(REPOSITORY);
+    if !note.is_file() {
+        fs::write(note, repo.common_dir().as_os_str().as_bytes()).context(failed)?;
+    }
+    Ok(())
+}
+
+/// The directories of repositories that are gone.
+pub fn homes_of_gone(homes: &Path) -> Vec<PathBuf> {
+    let is_gone = |home: &PathBuf| {
+        let repository = fs::read(home.join(LAYERS).join(REPOSITORY)).ok();
+        repository.is_some_and(|path| {
+            let path = Path::new(OsStr::from_bytes(&path));
+            // A disk that is not mounted now leaves the directory above empty, too.
+            path.symlink_metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+                && path.ancestors().nth(2).is_some_and(Path::is_dir)
+        })
+    };
+    let homes = fs::read_dir(homes).into_iter().flatten().flatten().map(|entry| entry.path());
+    homes.filter(is_gone).collect()
+}
+
 /// The directory for this repository's rooms and cached outcomes: in the user's cache directory, or
 /// in the temporary directory if the former lies in a checkout of the repository (a home directory
 /// under version control).

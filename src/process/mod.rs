@@ -10,7 +10,6 @@ mod own_program;
 mod paths;
 pub mod ports;
 mod proc_file;
-pub mod processor_share;
 pub mod progress;
 pub mod protocol;
 mod supervised_tree;
@@ -31,6 +30,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::model::env;
 use crate::model::outcome::Outcome;
+use crate::model::plain;
 pub use crate::process::capped::{Follower, first_line, last_lines, last_words, whole_log};
 use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};
@@ -133,14 +133,13 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
 
 /// The supervisor of a job, not started yet. `orders` is the pipe that its orders come from.
 fn expression(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<duct::Expression> {
-    let Limits { hard, idle, share } = job.limits;
+    let Limits { hard, idle } = job.limits;
     let arguments = SupervisorArguments {
         log: job.log,
         mark: mark.path(),
         stdin: job.stdin,
         hard,
         idle,
-        share,
         confinement: job.confinement,
     };
     let arguments = arguments.words()?.into_iter().chain(job.argv.iter().cloned());
@@ -280,6 +279,22 @@ fn browse(line: &str, file: &Path) -> io::Result<bool> {
 /// Shows a file of the manual with `man`, which pages on a terminal. False if that failed.
 pub fn show_manual(file: &Path) -> io::Result<bool> {
     Ok(duct::cmd!("man", file).unchecked().run()?.status.success())
+}
+
+/// The longest time that a program may take to say its version.
+const VERSION_TIME: Duration = Duration::from_secs(10);
+
+/// The first line that a program prints with `--version`; none if it prints none in time.
+pub fn version_of(program: &str) -> Option<String> {
+    let call = duct::cmd!(program, "--version").stdin_null().stderr_null().stdout_capture();
+    let handle = call.unchecked().start().ok()?;
+    let Some(output) = handle.wait_timeout(VERSION_TIME).ok()? else {
+        let _ = handle.kill();
+        return None;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().map(plain::line).find(|line| !line.trim().is_empty())?;
+    output.status.success().then(|| line.trim().to_owned())
 }
 
 /// The number of processors that this process may use.

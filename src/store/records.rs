@@ -369,7 +369,6 @@ mod tests {
                     resets: problem.clone(),
                     fault: problem.as_ref().map(|_| AgentFault::NoNetwork),
                     not_started: code < 0,
-                    stopped: code < 0,
                     iteration: Some(index),
                     judged_tree: tree,
                     tree,

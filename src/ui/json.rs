@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use crate::error::Error;
+
 /// A document: the version, then `fields`.
 pub fn document(fields: Value) -> String {
     let mut document = Map::new();
@@ -12,6 +14,15 @@ pub fn document(fields: Value) -> String {
         document.extend(fields);
     }
     format!("{:#}\n", with_underscores(Value::Object(document)))
+}
+
+/// An error as the fields of a document.
+pub fn error(error: &Error) -> Value {
+    json!({
+        "error": {
+            "message": error.message, "hints": error.hints, "exit_code": error.kind.code(),
+        },
+    })
 }
 
 /// Converts the keys of records (`exit-code`) to those of documents (`exit_code`).

@@ -1,6 +1,7 @@
 //! The only module that prints: the answer to stdout, everything else to stderr.
 pub mod comparison;
 mod effort_words;
+pub mod explanation;
 pub mod json;
 pub mod junit;
 pub mod local_time;
@@ -16,6 +17,7 @@ mod test_words;
 pub mod usage_words;
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use console::truncate_str;
@@ -43,6 +45,8 @@ pub struct Ui {
     /// The columns that such a line takes.
     output_width: usize,
     live: Arc<Mutex<Option<Live>>>,
+    /// True as soon as anything of the answer was written.
+    answered: Arc<AtomicBool>,
 }
 
 impl Ui {
@@ -56,7 +60,16 @@ impl Ui {
         let err = styles(io::stderr().is_terminal());
         let output_lines = if verbose { 20 } else { 3 };
         let output_width = window().1.map_or(LONG_LINE, |width| width.saturating_sub(4).max(20));
-        Ui { quiet, terminal, out, err, output_lines, output_width, live: Arc::default() }
+        Ui {
+            quiet,
+            terminal,
+            out,
+            err,
+            output_lines,
+            output_width,
+            live: Arc::default(),
+            answered: Arc::default(),
+        }
     }
 
     /// True with `-q`: only the bare answer is printed.
@@ -160,6 +173,7 @@ impl Ui {
 
     /// Writes the answer, byte for byte.
     pub fn answer(&self, bytes: impl AsRef<[u8]>) -> Result<()> {
+        self.answered.store(true, Ordering::Relaxed);
         let mut out = io::stdout().lock();
         out.write_all(bytes.as_ref()).and_then(|()| out.flush()).map_err(|e| match e.kind() {
             io::ErrorKind::BrokenPipe => {
@@ -174,6 +188,11 @@ impl Ui {
         if !self.quiet {
             self.say("", line.as_ref());
         }
+    }
+
+    /// Prints a line as [`Ui::note`] does, also with `-q`.
+    pub fn tell(&self, line: impl AsRef<str>) {
+        self.say("", line.as_ref());
     }
 
     /// Prints a line about a failure as [`Ui::note`] does, and under it the last lines of a command's
@@ -240,6 +259,14 @@ impl Ui {
                 self.say("caused by: ", line);
             }
             next = source.source();
+        }
+    }
+
+    /// Prints an error as a JSON document in place of an answer, if nothing of one was written.
+    pub fn error_as_json(&self, error: &Error) {
+        if error.kind != ErrorKind::Pipe && !self.answered.load(Ordering::Relaxed) {
+            // Standard error says the same, should nobody be able to read this.
+            let _ = self.answer(json::document(json::error(error)));
         }
     }
 

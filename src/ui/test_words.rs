@@ -1,18 +1,12 @@
 //! Single tests in words: which fail, which of them fail on the base, too, and how many are skipped.
-use console::truncate_str;
-
 use crate::model::count::count;
-use crate::model::count::some_of;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
-use crate::model::test_report::TestReport;
+use crate::model::test_report::{TestReport, shortened, some_tests};
 use crate::model::verdict::{Baseline, Entry};
 use crate::ui::table;
 
 /// The most tests that a table names of one candidate.
 const NAMED: usize = 4;
-
-/// The most columns that a test's name takes in a table.
-const NAME: usize = 60;
 
 /// A report at the end of a line about its command.
 pub fn summary(report: &TestReport) -> String {
@@ -20,7 +14,7 @@ pub fn summary(report: &TestReport) -> String {
     match problem {
         Some(problem) => problem.clone(),
         None if failing.is_empty() => count(*total, "test"),
-        None => format!("{}: {}", report.failures(), some_of(failing)),
+        None => format!("{}: {}", report.failures(), some_tests(failing)),
     }
 }
 
@@ -69,30 +63,6 @@ fn named_by_kind(comparison: &Comparison) -> Vec<String> {
         .collect()
 }
 
-/// A name with its middle left out if it is long: names of one suite differ at their ends.
 fn short(name: &str) -> String {
-    let characters: Vec<char> = name.chars().collect();
-    let name = match characters.len().checked_sub(NAME) {
-        None | Some(0) => name.to_owned(),
-        Some(_) => {
-            let tail = &characters[characters.len() - 2 * NAME / 3..];
-            let head = &characters[..NAME / 3 - 1];
-            [head, &['…'], tail].concat().iter().collect()
-        }
-    };
-    table::printable(&truncate_str(&name, NAME, "…"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_names_that_differ_at_their_ends_still_do() {
-        let long = |end: &str| short(&format!("tests/{}::case[{end}]", "deep/".repeat(40)));
-        assert!(long("a-1").ends_with("::case[a-1]") && long("a-1").starts_with("tests/deep/"));
-        assert_ne!(long("a-1"), long("a-2"));
-        assert_eq!(long("a-1").chars().count(), NAME);
-        assert_eq!(short("t::a"), "t::a");
-    }
+    table::printable(&shortened(name))
 }

@@ -10,6 +10,7 @@ trials! {
     policy_stops_what_would_run_all_the_same: [CHROMIUM];
     keys_go_from_candidate_to_candidate: [CHROMIUM];
     lists_choose_the_two_that_stand_side_by_side: [CHROMIUM];
+    phone_shows_the_page_without_scrolling_sideways: [CHROMIUM];
     many_candidates_and_a_large_patch_are_quick_to_write_and_to_open: [CHROMIUM];
 }
 
@@ -200,6 +201,35 @@ fn many_candidates_and_a_large_patch_are_quick_to_write_and_to_open() {
 }
 
 /// A page without its policy, so that a test can add to it.
+fn phone_shows_the_page_without_scrolling_sideways() {
+    let world = World::new();
+    let long = "x".repeat(80);
+    world.attempts(&[
+        &format!("echo {long} {long} >> src/lib.txt; echo y > {long}"),
+        "seq 30 > README",
+        "echo exit 1 > src/lib.txt",
+    ]);
+    let junit = format!(
+        "echo '<testsuite><testcase name=\"{long}{long}\"><failure/></testcase></testsuite>' > r.xml; ! grep -q exit src/lib.txt"
+    );
+    world.git(["config", "frites.oracle.junit", "r.xml"]);
+    world.git(["config", "frites.oracle.trust-exit", "true"]);
+    world.frites(["judge", "-q", "--test", &junit]).expect(0);
+    let file = world.frites(["report"]).expect(0).out().trim_end().to_owned();
+    let page = without_policy(&fs::read_to_string(file).unwrap());
+    // The page says how wide it is, from within a frame that is as narrow as a phone.
+    let says = "<script>onload = () => parent.postMessage(document.documentElement.scrollWidth, '*')</script></body>";
+    let page = page.replace("</body>", says).replace('&', "&amp;").replace('"', "&quot;");
+    let phone = format!(
+        "<body><script>onmessage = (e) => document.title = 'width ' + e.data</script>\
+         <iframe width=360 height=800 srcdoc=\"{page}\"></iframe>"
+    );
+    let file = world.home().join("phone.html");
+    fs::write(&file, phone).unwrap();
+    let (dom, _) = shown(&world, &file);
+    assert!(dom.contains("<title>width 360</title>"), "{}", &dom[..200]);
+}
+
 fn without_policy(page: &str) -> String {
     let policy = page.find("<meta http-equiv").unwrap();
     let end = policy + page[policy..].find('>').unwrap() + 1;

@@ -3,7 +3,8 @@
 //! login while a command runs, and stay with the run.
 mod copies;
 mod login;
-mod users;
+pub mod readiness;
+pub mod users;
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};

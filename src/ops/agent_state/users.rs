@@ -8,7 +8,7 @@ use crate::model::env;
 use crate::ops::session::Session;
 
 /// The variables of the user's that decide where agents keep their state.
-pub(super) struct UsersState {
+pub struct UsersState {
     environment: HashMap<OsString, OsString>,
 }
 
@@ -16,6 +16,16 @@ impl UsersState {
     /// As a command without variables of ours would find it.
     pub fn of(session: &Session) -> UsersState {
         UsersState { environment: session.policy.environment(&env::ALL, &[]) }
+    }
+
+    /// As a command would find it that gets all variables of this process.
+    pub fn of_process() -> UsersState {
+        UsersState { environment: std::env::vars_os().collect() }
+    }
+
+    /// True if the variable has a value.
+    pub fn has(&self, name: &str) -> bool {
+        self.environment.get(OsStr::new(name)).is_some_and(|value| !value.is_empty())
     }
 
     fn variable(&self, name: &str) -> Option<PathBuf> {

@@ -1,6 +1,5 @@
 //! Whether the user's shell completes git-frites.
 use std::env;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -46,18 +45,29 @@ const SHELLS: [ShellPlaces; 3] = [
 /// The words of a startup file that sources the script.
 const SOURCED: &str = "frites completions";
 
+/// The name of the shell that SHELL names.
+pub fn users_shell() -> String {
+    let shell = env::var_os("SHELL").map(PathBuf::from).unwrap_or_default();
+    shell.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The file below HOME in which a shell looks for a script; none of a shell that is not known.
+pub fn place_in_home(shell: &str) -> Option<PathBuf> {
+    let places = SHELLS.iter().find(|places| places.name == shell)?;
+    Some(PathBuf::from(env::var_os("HOME")?).join(places.in_home[0]))
+}
+
 /// The finding about the shell that SHELL names.
 pub(super) fn finding() -> Finding {
     let what = "completion";
-    let shell = env::var_os("SHELL").map(PathBuf::from).unwrap_or_default();
-    let name = shell.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let name = users_shell();
     let Some(places) = SHELLS.iter().find(|places| places.name == name) else {
         return Finding::missing(what, "SHELL names neither bash nor zsh nor fish");
     };
     match installed(places) {
         Some(file) => Finding::good(what, format!("of {name}, by '{}'", file.display())),
         None => Finding::missing(what, format!("none for {name} in the usual places"))
-            .advise(format!("`git frites completions {name}` prints it; git-frites-completions(1) says where it goes")),
+            .advise(format!("`git frites completions --install {name}` puts it there")),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::{Result, describe};
 use crate::fs::tree::delete_tree;
 use crate::git::version;
 use crate::model::checkup::Finding;
-use crate::ops::doctor::completion;
+use crate::ops::doctor::{agents, completion};
 use crate::oracle::pool;
 use crate::world::probe;
 
@@ -51,6 +51,7 @@ pub(super) fn findings() -> Result<Vec<Finding>> {
     found.push(landlock());
     found.push(cgroup());
     found.push(completion::finding());
+    found.extend(agents::findings());
     Ok(found)
 }
 
@@ -104,7 +105,15 @@ fn worlds(refusal: Option<String>) -> Vec<Finding> {
     let mut namespaces = Finding::missing("namespaces", reason);
     for (file, value, command) in REFUSING {
         if fs::read_to_string(file).is_ok_and(|text| text.trim() == value) {
-            namespaces = namespaces.advise(format!("an administrator can allow them: `{command}`"));
+            if let Some(profile) = profile().filter(|_| file.contains("apparmor")) {
+                let profile = profile.display();
+                namespaces = namespaces.advise(format!(
+                    "an administrator can allow them to git-frites alone: `sudo cp {profile} \
+                     /etc/apparmor.d/git-frites && sudo apparmor_parser -r /etc/apparmor.d/git-frites`"
+                ));
+            }
+            namespaces =
+                namespaces.advise(format!("an administrator can allow them to all: `{command}`"));
         }
     }
     if namespaces.advice.is_empty() {
@@ -112,6 +121,13 @@ fn worlds(refusal: Option<String>) -> Vec<Finding> {
             namespaces.advise("a container often forbids them; Landlock takes their place");
     }
     vec![namespaces, Finding::missing("overlay", "cannot be tried without namespaces")]
+}
+
+/// The AppArmor profile that was installed beside the program.
+fn profile() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let profile = program.parent()?.parent()?.join("share/git-frites/apparmor");
+    profile.is_file().then_some(profile)
 }
 
 fn landlock() -> Finding {

@@ -1,5 +1,6 @@
 //! What this machine gives git-frites, and what a run in this repository would have.
-mod completion;
+mod agents;
+pub mod completion;
 mod machine;
 mod project;
 

@@ -27,7 +27,7 @@ pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
     checkup.findings.push(guard_of_attempts(session));
     commands(session, &mut checkup)?;
     let limit = session.config.get(keys::LIMITS_LAYERS).0;
-    let used = kept::disk_usage(&pool::home(&session.repo)?.join(pool::LAYERS));
+    let used = kept::disk_usage(&pool::home_of_all(&session.repo)?);
     checkup.layers = (used, limit);
     let place = session.store.dir().path();
     let place = if place.is_dir() { place } else { session.repo.common_dir() };

@@ -16,7 +16,7 @@ use crate::git::repo::Repo;
 use crate::model::agreement::{self, Edit};
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::candidate::{Candidate, State};
-use crate::model::flag::Flag;
+use crate::model::flag::{Flag, LARGE};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -26,7 +26,7 @@ use crate::model::usage::UsageSum;
 use crate::model::verdict::{Entry, GONE};
 use crate::ops::capture::Captured;
 use crate::ops::judge::base_tests;
-use crate::ops::judge::changed_file::{ChangedFile, changed_file};
+use crate::ops::judge::changed_file::{ChangedFile, FileContent, changed_file};
 use crate::ops::judge::keep;
 use crate::ops::session::Session;
 use crate::process;
@@ -79,7 +79,6 @@ fn entry_of(
         resets: resets.clone(),
         fault: *fault,
         not_started: captured.candidate.was_never_started(),
-        stopped: captured.candidate.is_stopped(),
         iteration: captured.capture.as_ref().map(|c| c.iteration),
         tree,
         blast: captured.blast,
@@ -107,6 +106,7 @@ fn entry_of(
     }
     let files: Vec<ChangedFile> = changes.iter().map(|change| changed_file(repo, change)).collect();
     entry.flags = flags(&changes, &files, &project.scripts);
+    entry.flags.extend(changes.iter().zip(&files).flat_map(|(c, f)| unseen(repo, c, f)));
     let added = changes.iter().filter(|change| change.status == ChangeStatus::Added);
     for path in ignored(repo, &run.base, added.map(|change| &change.path))? {
         entry.flags.push(Flag::IgnoredAdded { path: path.lossy() });
@@ -146,6 +146,23 @@ fn make_trees_again(repo: &Repo, base: &Oid, captured: &Oid, terms: &Terms) -> R
     let judged = with_protected(repo, base, captured, &terms.settings, &project)?.tree;
     base_tests::plan_for(repo, base, &judged, terms)?;
     Ok(())
+}
+
+/// The flags of a file that a candidate adds and that a patch does not show.
+fn unseen(repo: &Repo, change: &Change, file: &ChangedFile) -> Vec<Flag> {
+    let is_file = matches!(change.mode, EntryMode::File | EntryMode::Executable);
+    if change.status != ChangeStatus::Added || !is_file {
+        return Vec::new();
+    }
+    let (path, bytes) = (file.path.lossy(), repo.size(&change.new));
+    let mut found = Vec::new();
+    if matches!(file.after, FileContent::Binary(_)) {
+        found.push(Flag::BinaryAdded { path: path.clone() });
+    }
+    if bytes > LARGE {
+        found.push(Flag::LargeAdded { path, bytes });
+    }
+    found
 }
 
 /// The flags of a candidate's changed files.

@@ -90,7 +90,7 @@ pub fn land(
         return land_conflicts(session, plan, branch, &from, &base, options);
     }
     let intent = intent(&plan, &branch, &from, fresh.commit);
-    let message = plan.commit_message(options);
+    let message = plan.commit_message(session, options)?;
     if !fresh.no_switch {
         refuse_overwrite_in_checkout(session, &from, &plan.tree)?;
     }
@@ -318,7 +318,7 @@ fn land_conflicts(
     plan.tree = conflicts.tree;
     plan.distrust("the conflicts are not resolved");
     refuse_overwrite_in_checkout(session, from, &plan.tree)?;
-    let mut message = plan.commit_message(options);
+    let mut message = plan.commit_message(session, options)?;
     // A person resolves the conflicts, which gives another tree.
     message.trailers.retain(|line| Trailer::Tree.value(line).is_none());
     let intent = intent(&plan, &branch, from, false);

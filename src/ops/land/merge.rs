@@ -88,7 +88,7 @@ fn merge_plan(
     }
     refuse_overwrite_in(session, target, &plan.tree, "move them away and merge again")?;
     trust::warn_before_commit(session.integrity());
-    let message = plan.commit_message(options);
+    let message = plan.commit_message(session, options)?;
     let own = merged_message(plan, options, &message);
     // If the attempt merged a newer commit itself, only the difference to that one is its own.
     let parent = if base == start { &root } else { &base };

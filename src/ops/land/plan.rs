@@ -11,7 +11,7 @@ use crate::model::candidate::Capture;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
-use crate::model::trailer::Trailer;
+use crate::model::trailer::{Trailer, paragraphs_without_trailers};
 use crate::model::verdict::{Entry, Verdict};
 use crate::model::world::WorldKind;
 use crate::ops::land::guards;
@@ -34,7 +34,7 @@ pub struct LandOptions {
     pub no_rejudge: bool,
     /// Skip hooks, as in git.
     pub no_verify: bool,
-    /// The paragraphs of the message; if empty, the message is made from the verdict.
+    /// The paragraphs of the message; if empty, the message is the attempt's own.
     pub message: Vec<String>,
     /// Resolve conflicts by taking the newer file, and in a tie that of this side.
     pub newest_file_wins: Option<Tie>,
@@ -252,8 +252,13 @@ impl Plan {
             .hint("or let the newer of the two files win: `--merge --strategy newest-file-wins`")
     }
 
-    /// The message of the commit that puts the change on a branch.
-    pub fn commit_message(&self, options: &LandOptions) -> CommitMessage {
+    /// The message of the commit that puts the change on a branch: the user's, else that of the
+    /// attempt's own last commit, else the first line of its prompt.
+    pub fn commit_message(
+        &self,
+        session: &Session,
+        options: &LandOptions,
+    ) -> Result<CommitMessage> {
         let mut trailers = vec![
             Trailer::Run.line(format_args!("{}@{}", self.address(), self.capture.iteration)),
             Trailer::Base.line(self.run.root()),
@@ -277,9 +282,27 @@ impl Plan {
         }
         let mut paragraphs = options.message.clone();
         if paragraphs.is_empty() {
+            paragraphs = self.paragraphs_of_the_attempt(session)?;
+        }
+        if paragraphs.is_empty() {
             paragraphs = self.default_paragraphs("Land");
         }
-        CommitMessage { paragraphs, trailers, verify: !options.no_verify }
+        Ok(CommitMessage { paragraphs, trailers, verify: !options.no_verify })
+    }
+
+    fn paragraphs_of_the_attempt(&self, session: &Session) -> Result<Vec<String>> {
+        let repo = &session.repo;
+        let captured = repo.commit(&self.capture.commit)?.message;
+        if let Some(head) = Trailer::Head.find(&captured).and_then(Oid::parse)
+            && repo.is_ancestor(&self.run.base, &head)?
+        {
+            return Ok(paragraphs_without_trailers(&repo.commit(&head)?.message));
+        }
+        let Some(prompt) = self.run.prompt(&self.candidate) else { return Ok(Vec::new()) };
+        let prompt = repo.blob(prompt)?;
+        let paragraphs = paragraphs_without_trailers(&String::from_utf8_lossy(&prompt));
+        let first = paragraphs.first().and_then(|paragraph| paragraph.lines().next());
+        Ok(first.map(|line| line.trim().to_owned()).into_iter().collect())
     }
 
     /// A title that begins with `verb`, and the verdict's reason if the verdict recommends this

@@ -1,7 +1,6 @@
 //! Makes a run: all of its worktrees and branches, or none.
 pub mod add;
 pub mod attempt;
-pub mod beside;
 pub mod checkpoint;
 pub mod command;
 pub mod cost_limit;
@@ -343,12 +342,18 @@ pub fn populate_all(
     let plain: Vec<&Worktree> = plain.map(|(_, worktree)| *worktree).collect();
     fan_out::populate(&session.repo, &plain, &run.base, preparation.file_times())?;
     let places: Vec<(usize, (&Name, &Worktree))> = places.into_iter().enumerate().collect();
-    let made = process::in_parallel(process::processors(), &places, |(at, (name, worktree))| {
-        if let Some(tree) = run.seed(name) {
-            worktree.populate_with(tree.as_str())?;
-        }
-        let candidate = session.store.candidate(run, name);
-        prepare_candidate(session, candidate, worktree, preparation, ports.get(*at).copied())
+    let made = preparation.show(session, run, names, |board| {
+        process::in_parallel(process::processors(), &places, |(at, (name, worktree))| {
+            board.began(name);
+            if let Some(tree) = run.seed(name) {
+                worktree.populate_with(tree.as_str())?;
+            }
+            let candidate = session.store.candidate(run, name);
+            let port = ports.get(*at).copied();
+            let made = prepare_candidate(session, candidate, worktree, preparation, port)?;
+            board.ended(name, made.0.ending());
+            Ok(made)
+        })
     })?;
     let (prepared, records): (Vec<Prepared>, Vec<Candidate>) = made.into_iter().unzip();
     let save_candidate = |record: &Candidate| session.store.save_candidate(record);
@@ -389,10 +394,9 @@ fn prepare_candidate(
     );
     record.port = port;
     record.bytes = capture::size_on_disk(&candidate.directory().index());
-    // A worktree that is made again stays marked for review, what it cost is spent, and what its commands
-    // could write to they may have written to.
+    // A worktree that is made again stays marked for review, and what it cost is spent.
     let before = candidate.record()?;
-    (record.kept, record.usage, record.access) = (before.kept, before.usage, before.access);
+    (record.kept, record.usage) = (before.kept, before.usage);
     if let Some(failure) = &prepared.failure {
         record.state = State::Failed;
         record.reason = Some(failure.clone());

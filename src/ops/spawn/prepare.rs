@@ -11,7 +11,9 @@ use crate::git::seed::find::{self, Seeds};
 use crate::git::seed::leads_back;
 use crate::git::seed::placed::{PlacedSeeds, SeedContents};
 use crate::git::worktree;
+use crate::model::board::Standing;
 use crate::model::candidate::State;
+use crate::model::count::count;
 use crate::model::env;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -20,6 +22,7 @@ use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::ops::log_end;
+use crate::ops::progress::{self, Board, Ending, WorkKind};
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::guard::{self, Guard};
@@ -108,6 +111,22 @@ impl Preparation {
         Ok(())
     }
 
+    /// Prepares worktrees by `work`, which reports to a board. If a setup command runs there, its
+    /// progress is shown.
+    pub fn show<T>(
+        &self,
+        session: &Session,
+        run: &Run,
+        names: &[Name],
+        work: impl FnOnce(&Board) -> Result<T>,
+    ) -> Result<T> {
+        let board = Board::new(WorkKind::Setup, process::processors());
+        let Some(setup) = &self.setup else { return work(&board) };
+        let worktrees = count(names.len(), "worktree");
+        session.ui.note(format!("run {}: setup of {worktrees} with `{}`", run.run, setup.command));
+        progress::live(session, run, names, &board, || work(&board))
+    }
+
     /// The times for the files of the worktrees: where a seed may be a build output, the files must
     /// not look older than it (GIT-FACTS, "Not safe for build tools").
     pub fn file_times(&self) -> FileTimes {
@@ -177,6 +196,17 @@ impl Preparation {
     }
 }
 
+impl Prepared {
+    /// How the preparation ended, for the row of the candidate.
+    pub fn ending(&self) -> Ending {
+        let (standing, words) = match &self.failure {
+            Some(failure) => (Standing::Bad, format!("failed ({failure})")),
+            None => (Standing::Good, "set up".to_owned()),
+        };
+        Ending { standing, words, elapsed: None, size: None }
+    }
+}
+
 /// Runs the setup command as for judging: with the oracle's time limit, and without the candidate's
 /// variables. Gives the reason of a failure.
 fn run_setup(
@@ -186,8 +216,7 @@ fn run_setup(
     log: &Path,
     confinement: Option<&Confinement>,
 ) -> Result<Option<String>> {
-    let limits =
-        Limits { hard: Some(session.config.get(keys::ORACLE_TIMEOUT)), ..Limits::default() };
+    let limits = Limits { hard: Some(session.config.get(keys::ORACLE_TIMEOUT)), idle: None };
     let argv = setup.command.argv();
     let policy = &session.policy;
     let hide = &env::ALL;

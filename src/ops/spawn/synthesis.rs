@@ -1,6 +1,7 @@
 //! Synthesis: one more candidate, which integrates those that passed. It begins with the
 //! recommended candidate's files, gets the other patches in its prompt, and is judged like any
 //! other candidate (DESIGN.md §3).
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -47,12 +48,8 @@ pub fn maker(
     mode: Option<SynthesisMode>,
 ) -> Result<SynthesisMaker> {
     let nobody = |reason: &str| Ok(SynthesisMaker::Nobody(reason.to_owned()));
-    match mode {
-        Some(SynthesisMode::Off) => return nobody("--synthesis is off"),
-        None if session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::Off => {
-            return nobody("synthesis.mode is off");
-        }
-        _ => {}
+    if let Some(reason) = why_off(session, mode) {
+        return nobody(reason);
     }
     if !run.synthesis.is_empty() {
         return nobody("the run has one already");
@@ -85,6 +82,38 @@ pub fn maker(
     }
     let command: Vec<OsString> = run.command.iter().map(OsString::from).collect();
     Ok(SynthesisMaker::Assigned(CandidateCommand::to_assignment(&command)))
+}
+
+/// The reason why no synthesis is wanted; none if one is.
+fn why_off(session: &Session, mode: Option<SynthesisMode>) -> Option<&'static str> {
+    match mode {
+        Some(SynthesisMode::Off) => Some("--synthesis is off"),
+        None if session.config.get(keys::SYNTHESIS_MODE) == SynthesisMode::Off => {
+            Some("synthesis.mode is off")
+        }
+        _ => None,
+    }
+}
+
+/// Who would make a synthesis from candidates that these commands make, in words; none if nobody would.
+pub fn likely_maker(
+    session: &Session,
+    commands: &[(Name, CandidateCommand)],
+    mode: Option<SynthesisMode>,
+) -> Result<Option<String>> {
+    if why_off(session, mode).is_some() || commands.len() < 2 {
+        return Ok(None);
+    }
+    if let Some(Assignment { agent: Some(agent), .. }) = configured_agent(session)? {
+        return Ok(Some(format!("the agent {agent}")));
+    }
+    let agents: BTreeSet<&Name> = commands.iter().filter_map(|(_, c)| c.agent.as_ref()).collect();
+    let has_prompt = commands.iter().any(|(_, command)| command.prompt.is_some());
+    Ok(match Vec::from_iter(agents).as_slice() {
+        [] => has_prompt.then(|| "the same command".to_owned()),
+        [agent] => Some(format!("the agent {agent}")),
+        _ => Some("the winner's agent".to_owned()),
+    })
 }
 
 /// The agent that `synthesis.agent` names, if any. Fails if there is no such agent.
@@ -204,7 +233,7 @@ pub fn synthesize(
         store.clear_active(&run.run)?;
         return Err(error);
     }
-    let report = attempt::run_attempts(session, &run, &commands, options, &())?;
+    let report = attempt::run_attempts(session, &run, &commands, options, &|_| ())?;
     Ok((run, report))
 }
 

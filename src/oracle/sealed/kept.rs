@@ -12,6 +12,7 @@ use crate::git::layers::base::BaseLayer;
 use crate::git::repo::Repo;
 use crate::git::trees;
 use crate::model::oid::Oid;
+use crate::oracle::pool::{self, LAYERS};
 
 /// The extension of the lock beside a directory of layers. Its time is that of the last use.
 const LOCK: &str = "lock";
@@ -156,7 +157,7 @@ impl KeptLayer {
     }
 
     /// Moves layers to this place, unless another process uses it; then removes the ones that were
-    /// not used for longest, until all together take at most `limit` bytes.
+    /// not used for longest, until those of all repositories together take at most `limit` bytes.
     pub fn publish(&self, layer: &BaseLayer, limit: u64) -> Result<()> {
         let failed = || format!("could not keep layers in '{}'", self.root.display());
         if let Some(_lock) = lock::attempt(&self.lock())? {
@@ -164,7 +165,13 @@ impl KeptLayer {
             KeptLayer::note_size(layer)?;
             fs::rename(layer.dir(), self.dir()).context(failed)?;
         }
-        remove_oldest(&self.root, limit)
+        match self.root.parent().and_then(Path::parent) {
+            Some(homes) => {
+                remove_gone(homes);
+                remove_oldest(of_all(homes), limit)
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -208,14 +215,30 @@ fn nearest(
     trees::nearest(repo, commit, MOST_COMMITS, |tree| trees.contains(tree))
 }
 
-/// The disk space that the layers below a directory take.
-pub fn disk_usage(root: &Path) -> u64 {
-    list(root).iter().map(|(_, size, _)| size).sum()
+/// Removes what is cached for repositories that are gone.
+pub fn remove_gone(homes: &Path) {
+    for home in pool::homes_of_gone(homes) {
+        // The next command tries again.
+        let _ = tree::delete_tree(&home);
+    }
 }
 
-/// The directories of layers below this one, each with its size in bytes and the time of its last
-/// use.
-fn list(root: &Path) -> Vec<(PathBuf, u64, SystemTime)> {
+/// The disk space that the layers of all repositories take.
+pub fn disk_usage(homes: &Path) -> u64 {
+    of_all(homes).iter().map(|(_, size, _)| size).sum()
+}
+
+/// Layers: their directory, their size in bytes and the time of their last use.
+type KeptLayers = (PathBuf, u64, SystemTime);
+
+/// The layers of all repositories, of which each has a directory in this one.
+fn of_all(homes: &Path) -> Vec<KeptLayers> {
+    let homes = fs::read_dir(homes).into_iter().flatten().flatten();
+    homes.flat_map(|home| list(&home.path().join(LAYERS))).collect()
+}
+
+/// The layers below this directory.
+pub fn list(root: &Path) -> Vec<KeptLayers> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     let found = entries.filter(|path| path.is_dir()).map(|dir| {
         let size = fs::read_to_string(dir.join(SIZE)).ok().and_then(|text| text.parse().ok());
@@ -225,10 +248,9 @@ fn list(root: &Path) -> Vec<(PathBuf, u64, SystemTime)> {
     found.collect()
 }
 
-/// Removes the layers that were not used for longest until the others take at most `limit` bytes.
-/// Layers in use stay.
-pub fn remove_oldest(root: &Path, limit: u64) -> Result<()> {
-    let mut layers = list(root);
+/// Removes the layers of these that were not used for longest until the others take at most `limit`
+/// bytes. Layers in use stay.
+pub fn remove_oldest(mut layers: Vec<KeptLayers>, limit: u64) -> Result<()> {
     layers.sort_by_key(|(_, _, used)| *used);
     let mut total: u64 = layers.iter().map(|(_, size, _)| size).sum();
     for (dir, size, _) in layers {
@@ -248,4 +270,30 @@ fn remove(dir: &Path, lock: &Path) -> Result<()> {
     tree::delete_tree(dir).context(|| format!("could not delete '{}'", dir.display()))?;
     let _ = fs::remove_file(lock);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn limit_is_for_all_repositories_and_the_least_used_goes_first() {
+        let homes = tempfile::tempdir().expect("a directory");
+        let add = |name: &str, size: u64, age: u64| {
+            let dir = homes.path().join(name.replace('/', "/layers/"));
+            fs::create_dir_all(&dir).expect("a layer");
+            fs::write(dir.join(SIZE), size.to_string()).expect("its size");
+            let lock = fs::File::create(dir.with_extension(LOCK)).expect("its lock");
+            lock.set_modified(SystemTime::now() - Duration::from_secs(age)).expect("its time");
+            dir
+        };
+        let (old, new) = (add("one/x", 10, 300), add("one/y", 10, 100));
+        let other = add("other/z", 10, 200);
+        assert_eq!(disk_usage(homes.path()), 30);
+        remove_oldest(of_all(homes.path()), 20).expect("removed");
+        assert_eq!([&old, &other, &new].map(|dir| dir.exists()), [false, true, true]);
+        remove_oldest(of_all(homes.path()), 10).expect("removed");
+        assert_eq!([&other, &new].map(|dir| dir.exists()), [false, true]);
+    }
 }

@@ -94,7 +94,7 @@ enum LayerGuard {
 }
 
 /// The share that a judged tree has of the base.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warmth {
     /// Only what the base's setup left in the home directory, such as downloads. The tree lies in a
     /// plain directory, so that no tool can stumble over an overlay.
@@ -147,6 +147,7 @@ impl<'a> SealedCheckouts<'a> {
     ) -> Result<SealedCheckouts<'a>> {
         let repo = store.repo();
         let dir = pool::home(repo)?;
+        pool::note_repository(repo, &dir)?;
         let surroundings = surroundings::of(repo, home, &dir, &options)?;
         let home = home.map(Path::to_owned);
         let base_layer = Mutex::default();

@@ -325,7 +325,7 @@ fn tap(lines: &[String]) -> Option<TestReport> {
             for part in &mut ended[parts] {
                 let whole = format!("{name} > {}", part.1);
                 // A name that each of many groups made longer would fill the memory.
-                *part = (depth, whole.chars().take(LONGEST_NAME).collect(), part.2);
+                *part = (depth, whole.chars().take(4 * LONGEST_NAME).collect(), part.2);
             }
         }
     }

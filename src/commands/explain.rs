@@ -1,0 +1,84 @@
+//! `git frites explain`: says why the verdict is as it is, from what is recorded.
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::commands::values;
+use crate::complete;
+use crate::error::{Error, Result, exit};
+use crate::model::address::Address;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::oracle::OracleCommand;
+use crate::model::run::Run;
+use crate::model::verdict::Verdict;
+use crate::ops::judge;
+use crate::ops::session::Session;
+use crate::oracle::{self, OracleFlags};
+use crate::store::select::{Matching, Selection};
+use crate::ui::{explanation, table};
+
+// `git frites explain`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Runs nothing and changes nothing: it reads the last verdict. `git frites judge --explain` prints the \
+same after judging.\n\n\
+Exit status: 0, whatever the verdict says."
+)]
+pub struct ExplainArgs {
+    /// Run, or the candidate to explain  [default: the newest run]
+    #[arg(
+        value_name = "RUN[/CAND]",
+        value_parser = values::address,
+        add = ArgValueCompleter::new(complete::addresses),
+    )]
+    pub address: Option<Address>,
+}
+
+/// Runs the command.
+pub fn run(session: &Session, args: &ExplainArgs) -> Result<u8> {
+    let Selection { run, candidate, .. } =
+        session.store.select(args.address.as_ref(), Matching::Prefix)?;
+    let Some(verdict) = session.store.verdict(&run.run)? else {
+        return Err(Error::fatal(format!("run {} was never judged", run.run))
+            .hint(format!("judge it with `git frites judge {}`", run.run)));
+    };
+    let paragraphs = paragraphs(session, &verdict, candidate.as_ref())?;
+    let text: Vec<String> = paragraphs
+        .iter()
+        .map(|lines| lines.iter().map(|line| format!("{}\n", table::printable(line))).collect())
+        .collect();
+    session.ui.answer(text.join("\n"))?;
+    Ok(exit::OK)
+}
+
+/// The explanation of a verdict, or of one of its candidates.
+pub fn paragraphs(
+    session: &Session,
+    verdict: &Verdict,
+    candidate: Option<&Name>,
+) -> Result<Vec<Vec<String>>> {
+    if let Some(name) = candidate {
+        return Ok(explanation::of_candidate(verdict, name));
+    }
+    let run = session.store.run(&verdict.run)?;
+    let base = run.as_ref().map_or(&verdict.base, Run::trusted_base);
+    let mut commands = explanation::commands(verdict);
+    commands.extend(passed_over(session, base, &verdict.terms.oracle)?);
+    if judge::is_source_unknown(&session.repo, base, &verdict.terms.oracle)? {
+        commands.push(
+            "the base shows no language that is known, so every other file counts as source: all \
+             but tests, hidden files, and files that decide what is run"
+                .to_owned(),
+        );
+    }
+    Ok(explanation::of_verdict(verdict, commands))
+}
+
+/// The commands that the base's files show, or the configuration names, and that did not run.
+fn passed_over(session: &Session, base: &Oid, ran: &[OracleCommand]) -> Result<Vec<String>> {
+    let Session { repo, config, .. } = session;
+    let flags = OracleFlags::of(ran);
+    let mut oracle = oracle::resolve(repo, config, &flags, base)?;
+    oracle.commands = ran.to_vec();
+    let all = oracle::passed_over(repo, config, &flags, base, &oracle)?;
+    Ok(all.iter().map(ToString::to_string).collect())
+}

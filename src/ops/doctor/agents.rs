@@ -1,0 +1,41 @@
+//! The coding agents on PATH: their versions, their logins, and what would stop them.
+use std::ffi::OsStr;
+
+use crate::agents::built_in::{BUILT_IN, BuiltInAgent};
+use crate::model::checkup::Finding;
+use crate::ops::agent_state::readiness;
+use crate::ops::agent_state::users::UsersState;
+use crate::process;
+
+/// A finding for each built-in agent that is installed, or one if none is.
+pub(super) fn findings() -> Vec<Finding> {
+    let is_installed = |agent: &&BuiltInAgent| process::on_path(OsStr::new(agent.command[0]));
+    let installed: Vec<&'static BuiltInAgent> = BUILT_IN.iter().filter(is_installed).collect();
+    if installed.is_empty() {
+        let names: Vec<&str> = BUILT_IN.iter().map(|agent| agent.name).collect();
+        return vec![Finding::missing(
+            "agents",
+            format!("none of {} is on PATH", names.join(", ")),
+        )];
+    }
+    let users = UsersState::of_process();
+    process::each_in_parallel(installed.len(), &installed, |agent| finding(agent, &users))
+}
+
+fn finding(agent: &'static BuiltInAgent, users: &UsersState) -> Finding {
+    let what = format!("agent {}", agent.name);
+    let version = process::version_of(agent.command[0]);
+    let version = version.unwrap_or_else(|| "its version is unknown".to_owned());
+    let faults = readiness::faults(agent, users);
+    if faults.is_empty() {
+        let login = match readiness::is_logged_in(agent, users) {
+            Some(_) => "; it has a login",
+            None => "",
+        };
+        return Finding::good(&what, format!("{version}{login}"));
+    }
+    let words: Vec<String> = faults.iter().map(|fault| format!("it {fault}")).collect();
+    let remedies = faults.iter().filter_map(|fault| agent.remedy(*fault));
+    let finding = Finding::missing(&what, format!("{version}; {}", words.join(", ")));
+    remedies.fold(finding, |finding, remedy| finding.advise(remedy))
+}

@@ -1,0 +1,143 @@
+//! The explanation of a verdict: what ran, why the first candidate is first, what each other one lacks,
+//! and what other rules would recommend.
+use crate::model::base_tests::BaseTestsResult;
+use crate::model::decision::{self, decide};
+use crate::model::name::Name;
+use crate::model::rank::Rank;
+use crate::model::ranking::Rules;
+use crate::model::rationale::{why_judged_twice, why_unusable};
+use crate::model::test_comparison::{Comparison, MoreSkipped};
+use crate::model::verdict::{Entry, Verdict};
+use crate::ui::{comparison, effort_words};
+
+/// The paragraphs for a run: the decision and the step that decided it, the commands, the candidates,
+/// the other steps, other rules.
+pub fn of_verdict(verdict: &Verdict, commands: Vec<String>) -> Vec<Vec<String>> {
+    let rules = Rules::from_settings(&verdict.terms.settings);
+    let mut steps = decision::steps(&verdict.candidates, rules);
+    let mut decisive = vec![comparison::sentence(verdict)];
+    decisive.extend(steps.drain(..steps.len().min(1)));
+    let candidates = verdict.candidates.iter().flat_map(|entry| about(verdict, entry)).collect();
+    let mut all = vec![decisive, commands, candidates, steps, other_rules(verdict)];
+    all.retain(|paragraph| !paragraph.is_empty());
+    all
+}
+
+/// The paragraphs for one candidate: the decision, and what puts this one behind the recommended one.
+pub fn of_candidate(verdict: &Verdict, name: &Name) -> Vec<Vec<String>> {
+    let rules = Rules::from_settings(&verdict.terms.settings);
+    let mut decisive = vec![comparison::sentence(verdict)];
+    decisive.extend(decision::why_before(&verdict.candidates, &verdict.decision, name, rules));
+    let mut all = vec![decisive];
+    match verdict.entry(name) {
+        Some(entry) => all.push(about(verdict, entry)),
+        None => all.push(vec![format!("{name} came after the last judging")]),
+    }
+    all.retain(|paragraph| !paragraph.is_empty());
+    all
+}
+
+/// What ran and where, and how much of it.
+pub fn commands(verdict: &Verdict) -> Vec<String> {
+    let terms = &verdict.terms;
+    if terms.oracle.is_empty() {
+        return vec!["no command was given, configured or detected in the base's files".to_owned()];
+    }
+    let command = terms.oracle.iter();
+    let mut lines: Vec<String> =
+        command.map(|c| format!("{}: `{}`, from {}", c.stage, c.command, c.source)).collect();
+    let doubt = verdict.doubt_about_attempts();
+    lines.push(format!("the commands ran {}", comparison::places(&terms.settings, doubt)));
+    lines.extend(effort_words::line(verdict.effort));
+    lines
+}
+
+/// What there is to say about a candidate beside its place in the ranking.
+fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
+    let name = &entry.candidate;
+    let mut lines = Vec::new();
+    if !entry.usable() {
+        lines.push(format!("{}: it cannot be recommended", why_unusable(entry)));
+    }
+    lines.extend(entry.same_as.as_ref().map(|twin| {
+        format!("{name} has the same tree as {twin}, so its commands ran once for both")
+    }));
+    lines.extend(entry.flags.iter().map(|flag| format!("{name} {flag}")));
+    lines.extend(entry.base_tests.as_ref().map(|second| judged_twice(entry, second)));
+    lines.extend(confirmed(verdict, entry));
+    if !entry.dropped.is_empty() {
+        lines.push(format!(
+            "{name} changed protected paths; these changes were dropped: {}",
+            entry.dropped.join(", ")
+        ));
+    }
+    let Some(base) = &verdict.baseline else { return lines };
+    if let Some(comparison) = Comparison::of(base, entry) {
+        for (what, tests) in comparison.kinds() {
+            lines.extend(tests.iter().map(|test| format!("{name}: {test} fails; it {what}")));
+        }
+    }
+    lines.extend(MoreSkipped::of(base, entry).map(|more| format!("{name} {}", more.in_words())));
+    lines
+}
+
+/// Whether results over the base's build outputs were found again without them.
+fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
+    let name = &entry.candidate;
+    let is_warm = |entry: &Entry| entry.results.iter().any(|result| result.warm);
+    if let Some(stale) = &entry.stale {
+        return Some(format!("{name}: {stale}"));
+    }
+    if is_warm(entry) {
+        return Some(format!(
+            "{name} was judged over the base's build outputs alone: the decision does not depend on it"
+        ));
+    }
+    let is_second = !entry.results.is_empty() && verdict.candidates.iter().any(is_warm);
+    is_second.then(|| format!("{name} was judged again without the base's build outputs"))
+}
+
+/// What was put back for the second judging of a candidate, and how that ended.
+fn judged_twice(entry: &Entry, second: &BaseTestsResult) -> String {
+    let name = &entry.candidate;
+    if let Some(problem) = &second.problem {
+        return format!("{name} cannot be judged with the base's tests: {problem}");
+    }
+    if second.is_pending() {
+        return format!("{name} is judged without its added tests only if it would be recommended");
+    }
+    let mut changes: Vec<String> = why_judged_twice(second).into_iter().collect();
+    if !second.put_back.is_empty() {
+        changes.push(format!("put back as in the base: {}", second.put_back.join(", ")));
+    }
+    if !second.taken_out.is_empty() {
+        changes.push(format!("taken out: {}", second.taken_out.join(", ")));
+    }
+    let end = match second.results.stopped_at() {
+        Some(failed) if let Some(path) = second.failed_beside() => {
+            format!("{} {}, with its source and {path} alone", failed.stage, failed.outcome)
+        }
+        Some(failed) => format!("{} {}", failed.stage, failed.outcome),
+        None if second.passed() => "passed".into(),
+        None => "not run".into(),
+    };
+    format!("{name} with the base's tests and commands: {end}; {}", changes.join("; "))
+}
+
+/// What other rankings would recommend of several that passed.
+fn other_rules(verdict: &Verdict) -> Vec<String> {
+    let Verdict { decision, terms, baseline, candidates, .. } = verdict;
+    if decision.passed.len() < 2 {
+        return Vec::new();
+    }
+    let mut lines = Vec::new();
+    for rank in Rank::ALL.into_iter().filter(|rank| *rank != terms.settings.rank) {
+        let rules = Rules { rank, ..Rules::from_settings(&terms.settings) };
+        let other = decide(candidates, baseline.as_ref(), rules).recommended;
+        lines.extend(other.map(|name| match decision.recommended == Some(name.clone()) {
+            true => format!("--rank {} would recommend {name}, too", rank.as_str()),
+            false => format!("--rank {} would recommend {name}", rank.as_str()),
+        }));
+    }
+    lines
+}
