@@ -71,25 +71,40 @@ install:
 	$(CARGO) build --locked --release
 	$(INSTALL) -d "$(DESTDIR)$(PREFIX)/bin"
 	$(INSTALL) -m 755 "$(TARGET)/release/git-frites" "$(DESTDIR)$(PREFIX)/bin/git-frites"
-	$(INSTALL) -d "$(SHARE)/man/man1" "$(SHARE)/man/man5" "$(SHARE)/man/man7" "$(SHARE)/git-frites" \
+	$(INSTALL) -d "$(SHARE)/man/man1" "$(SHARE)/man/man5" "$(SHARE)/man/man7" "$(SHARE)/git-frites/skills/git-frites" \
 		"$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_conf.d"
 	$(INSTALL) -m 644 man/*.1 "$(SHARE)/man/man1"
 	$(INSTALL) -m 644 man/*.5 "$(SHARE)/man/man5"
 	$(INSTALL) -m 644 man/*.7 "$(SHARE)/man/man7"
 	$(INSTALL) -m 644 schema/git-frites.schema.json "$(SHARE)/git-frites/git-frites.schema.json"
+	$(INSTALL) -m 644 skills/git-frites/SKILL.md "$(SHARE)/git-frites/skills/git-frites/SKILL.md"
+	$(INSTALL) -m 644 packaging/apparmor "$(SHARE)/git-frites/apparmor"
 	$(INSTALL) -m 644 completions/git-frites.bash "$(SHARE)/bash-completion/completions/git-frites"
 	$(INSTALL) -m 644 completions/_git-frites "$(SHARE)/zsh/site-functions/_git-frites"
 	$(INSTALL) -m 644 completions/git-frites.fish "$(SHARE)/fish/vendor_conf.d/git-frites.fish"
+
+# Makes a Debian package in target/debian, with cargo-deb (`cargo install cargo-deb`).
+deb:
+	$(CARGO) build --locked --release
+	cargo deb --no-build --no-strip $(DEB_ARGS)
+
+# Makes an archive in target/ for any Linux with this C library or a newer one; its install.sh copies what is in it.
+ARCHIVE = git-frites-$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)-$$(uname -m)-linux-gnu
+tarball:
+	@stage=$$(mktemp -d) && $(MAKE) --no-print-directory install DESTDIR="$$stage/$(ARCHIVE)" PREFIX= && \
+		cp packaging/install.sh LICENSE-MIT LICENSE-APACHE "$$stage/$(ARCHIVE)" && \
+		tar -C "$$stage" --owner=0 --group=0 -czf "$(TARGET)/$(ARCHIVE).tar.gz" "$(ARCHIVE)" && rm -r "$$stage" && \
+		echo "$(TARGET)/$(ARCHIVE).tar.gz"
 
 # Removes the installed files.
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/git-frites" "$(SHARE)"/man/man1/git-frites.1 "$(SHARE)"/man/man1/git-frites-*.1 \
 		"$(SHARE)"/man/man5/git-frites-*.5 "$(SHARE)"/man/man7/git-frites-*.7 \
-		"$(SHARE)/git-frites/git-frites.schema.json" "$(SHARE)/bash-completion/completions/git-frites" \
+		"$(SHARE)/git-frites/git-frites.schema.json" "$(SHARE)/git-frites/skills/git-frites/SKILL.md" "$(SHARE)/git-frites/apparmor" "$(SHARE)/bash-completion/completions/git-frites" \
 		"$(SHARE)/zsh/site-functions/_git-frites" "$(SHARE)/fish/vendor_conf.d/git-frites.fish"
 
 # Regenerates man/ after a change of the command line or of the manual.
 man: build
 	"$(TARGET)/debug/git-frites" man --write man
 
-.PHONY: build picture test test-tools test-worlds test-power test-slurm demo bench figures bench-builds soak lint install uninstall man
+.PHONY: build deb tarball picture test test-tools test-worlds test-power test-slurm demo bench figures bench-builds soak lint install uninstall man

@@ -11,7 +11,6 @@ mod cold;
 #[expect(dead_code, reason = "tests/runner.rs uses the rest")]
 mod common;
 mod completion;
-mod eager;
 mod file_systems;
 mod guard;
 mod hooks;
@@ -24,6 +23,7 @@ mod lost_exit_codes;
 mod manual;
 mod missing_tests;
 mod odd_paths;
+mod packages;
 mod power_cut;
 mod private_home;
 mod refused;
@@ -56,7 +56,6 @@ fn main() -> ExitCode {
     trials.extend(cheats::trials());
     trials.extend(cold::trials());
     trials.extend(completion::trials());
-    trials.extend(eager::trials());
     trials.extend(file_systems::trials());
     trials.extend(guard::trials());
     trials.extend(hooks::trials());
@@ -69,6 +68,7 @@ fn main() -> ExitCode {
     trials.extend(manual::trials());
     trials.extend(missing_tests::trials());
     trials.extend(odd_paths::trials());
+    trials.extend(packages::trials());
     trials.extend(power_cut::trials());
     trials.extend(private_home::trials());
     trials.extend(refused::trials());

@@ -92,6 +92,8 @@ fn make_install_respects_destdir_and_uninstall_undoes_it() {
         [
             "usr/bin/git-frites",
             "usr/share/git-frites/git-frites.schema.json",
+            "usr/share/git-frites/skills/git-frites/SKILL.md",
+            "usr/share/git-frites/apparmor",
             "usr/share/bash-completion/completions/git-frites",
             "usr/share/zsh/site-functions/_git-frites",
             "usr/share/fish/vendor_conf.d/git-frites.fish",

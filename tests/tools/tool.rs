@@ -43,6 +43,21 @@ macro_rules! agents {
 }
 pub const AGENTS: &str = agents!();
 
+/// The directory of programs that cargo has installed for the tests.
+macro_rules! tools_of_cargo {
+    () => {
+        concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools")
+    };
+}
+pub const TOOLS: &str = tools_of_cargo!();
+
+/// The directory of a Debian system.
+macro_rules! fresh_root {
+    () => {
+        concat!(env!("CARGO_MANIFEST_DIR"), "/target/root")
+    };
+}
+
 /// The probe for a coding agent, and where it belongs.
 macro_rules! agent {
     ($name:literal) => {
@@ -51,7 +66,9 @@ macro_rules! agent {
 }
 
 tools! {
+    APPARMOR: concat!("chroot '", fresh_root!(), "' apparmor_parser --version"), "no Debian system with apparmor is in target/root, or this is not root";
     BASH_COMPLETION: "test -e /usr/share/bash-completion/bash_completion", "bash-completion is not installed";
+    CARGO_DEB: concat!("'", tools_of_cargo!(), "/bin/cargo-deb' --version && cargo --version"), "cargo-deb is not in target/tools";
     CARGO: "cargo --version", "cargo is not installed";
     CLAUDE: agent!("claude"), "Claude Code is not in target/agents";
     CODEX: agent!("codex"), "Codex is not in target/agents";
@@ -63,6 +80,7 @@ tools! {
     FILEFRAG: "command -v filefrag", "filefrag is not installed";
     FAKETIME: "faketime -f -300s git-frites --version", "faketime is not installed";
     FISH: "fish --version", "fish is not installed";
+    FRESH_ROOT: concat!("chroot '", fresh_root!(), "' git --version"), "no Debian system is in target/root, or this is not root";
     GIT_BASH_COMPLETION: FIND_GIT_BASH_COMPLETION, "git's completion for bash is not installed";
     GO: "go version", "go is not installed";
     GOTESTSUM: "go version && gotestsum --version", "go or gotestsum is not installed";
