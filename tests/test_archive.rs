@@ -127,10 +127,10 @@ fn bare_repository_merges_into_its_branches() {
     assert_eq!(world.git_in(&bare, ["rev-parse", "main^{tree}"]), world.tree("main"));
 }
 
-/// The line of the README that begins with these words, without its comment.
-fn readme_line(start: &str) -> String {
-    let readme = fs::read_to_string(source().join("README.md")).unwrap();
-    let line = readme.lines().map(str::trim).find(|line| line.starts_with(start)).unwrap();
+/// The line of the recipes that begins with these words, without its comment.
+fn recipe_line(start: &str) -> String {
+    let recipes = fs::read_to_string(source().join("docs/RECIPES.md")).unwrap();
+    let line = recipes.lines().map(str::trim).find(|line| line.starts_with(start)).unwrap();
     line.split(" #").next().unwrap().trim().to_owned()
 }
 
@@ -139,8 +139,8 @@ fn documented_push_and_fetch_work_after_each_judging() {
     let (world, clone) = archived();
     let bare = world.home().join("bare.git");
     world.git(["remote", "add", "origin", bare.to_str().unwrap()]);
-    let push = readme_line("git push origin 'refs/frites");
-    let fetch = readme_line("git fetch origin 'refs/frites");
+    let push = recipe_line("git push origin 'refs/frites");
+    let fetch = recipe_line("git fetch origin 'refs/frites");
     for page in ["git-frites.1", "git-frites-tutorial.7"] {
         let page = fs::read_to_string(source().join("man").join(page)).unwrap();
         let page = page.replace("\\-", "-").replace("\\*(Aq", "'").replace("\\(aq", "'");

@@ -1,12 +1,22 @@
-//! The README: its transcript is the demo's, its blocks work as they are written, its recipes do what they
-//! promise.
+//! The README and the pages that it leads to: its transcript is the demo's, its blocks work as they are
+//! written, the recipes do what they promise.
 use std::fs;
-use std::path::Path;
 
 use crate::common::{World, make_executable, source, write};
 
 fn readme() -> String {
     fs::read_to_string(source().join("README.md")).unwrap()
+}
+
+fn recipes() -> String {
+    fs::read_to_string(source().join("docs/RECIPES.md")).unwrap()
+}
+
+#[test]
+fn newcomer_reads_the_readme_in_ten_minutes() {
+    let text = readme();
+    let words = text.split_whitespace().count();
+    assert!(text.lines().count() <= 200 && words <= 2_000, "{words} words");
 }
 
 /// The fenced blocks of a language, each with the line before it.
@@ -29,9 +39,8 @@ fn blocks(text: &str, language: &str) -> Vec<(String, String)> {
 
 /// The only block of a language in the recipe that begins so.
 fn recipe(begins: &str, language: &str) -> String {
-    let text = readme();
-    let recipes = text.split("\n## Recipes\n").nth(1).unwrap().split("\n## ").next().unwrap();
-    let recipe = recipes.split("\n**").find(|r| r.starts_with(begins));
+    let text = recipes();
+    let recipe = text.split("\n**").find(|r| r.starts_with(begins));
     let found = blocks(recipe.unwrap_or_else(|| panic!("no recipe '{begins}'")), language);
     assert_eq!(found.len(), 1, "{begins}");
     found[0].1.clone()
@@ -85,11 +94,9 @@ fn every_shell_block_works_as_it_is_written() {
     fs::create_dir_all(target.join("release")).unwrap();
     fs::copy(env!("CARGO_BIN_EXE_git-frites"), target.join("release/git-frites")).unwrap();
     world.set_env("MAKEFLAGS", format!("-s CARGO=: TARGET={}", target.display()));
-    let text = readme();
-    let (tour, recipes) = text.split_once("\n## Recipes\n").unwrap();
     let mut script = String::from("set -eu\n");
     let mut skipped = 0;
-    for (before, block) in blocks(tour, "sh") {
+    for (before, block) in blocks(&readme(), "sh") {
         if before.starts_with("<!-- ") {
             skipped += 1;
         } else if block.starts_with("make install") {
@@ -105,14 +112,14 @@ fn every_shell_block_works_as_it_is_written() {
             script.push_str(&format!("unset MAKEFLAGS\n{block}"));
         }
     }
-    assert_eq!(skipped, 2, "the agent, and one of each");
+    // .ci/run runs `make demo` and `make test`.
+    assert_eq!(skipped, 2, "the agents, and those two");
     script.push_str("test \"$(cat greeting)\" = hello\ngit log --format=%s -1\n");
     let answer = world.run(&world.repo, "bash", ["-c", &script]).expect(0);
     assert!(answer.out().ends_with("Fix the greeting again\n"), "{}", answer.out());
     assert!(world.home().join(".local/share/man/man1/git-frites.1").exists());
-    // The comment is on the block with `make demo` and `make test`, which .ci/run runs.
-    let by_tests =
-        blocks(recipes, "sh").into_iter().filter(|(before, _)| !before.starts_with("<!-- "));
+    let recipes = blocks(&recipes(), "sh").into_iter();
+    let by_tests = recipes.filter(|(before, _)| !before.starts_with("<!-- "));
     assert_eq!(by_tests.count(), 2, "each is run by a test below");
 }
 
@@ -154,6 +161,43 @@ fn recipe_oracles_side_by_side() {
     );
     world.run(&world.repo, "make", ["-s", "land"]).expect(0);
     assert_eq!(world.git(["show", "HEAD:greet.sh"]), "echo hello");
+    // The next time, the first attempt changes nothing.
+    world.run(&world.repo, "make", ["-s", "race"]).expect(0);
+    world.run(&world.repo, "make", ["-s", "land"]).expect(0);
+    assert_eq!(world.git(["show", "HEAD:greet.sh"]), "# Greets.\necho hello");
+}
+
+#[test]
+fn recipe_from_an_issue_to_a_pull_request() {
+    let mut world = greeting();
+    world.write(".frites.toml", "oracle.test = 'sh test.sh'\n");
+    world.commit("configuration");
+    let origin = world.home().join("origin.git");
+    world.git(["init", "-q", "--bare", origin.to_str().unwrap()]);
+    world.git(["remote", "add", "origin", origin.to_str().unwrap()]);
+    let bin = world.home().join("bin");
+    // What `gh` is asked for, and what it was given.
+    let gh = "#!/bin/sh\ncase \"$1 $2\" in\n'issue view') test \"$*\" = \"issue view 17 --json title,body --jq $7\" && \
+              printf 'Greet rightly\\n\\nIt says helo.\\n' ;;\n'pr create') shift 2; for word; do echo \"[$word]\"; done; cat ;;\n\
+              *) exit 1 ;;\nesac >\"$HOME/answer\"; cat \"$HOME/answer\"\n";
+    let claude = "#!/bin/sh\ngrep -q 'Greet rightly' && ./attempt.sh\n";
+    for (name, text) in [("gh", gh), ("claude", claude)] {
+        write(&bin.join(name), text);
+        make_executable(&bin.join(name));
+    }
+    let path =
+        std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&world.env("PATH"))));
+    world.set_env("PATH", path.unwrap());
+    world.git(["config", "frites.seed.copy", "attempt.sh"]);
+    let script = world.repo.join("attempt-issue");
+    write(&script, recipe("From an issue to a pull request", "bash"));
+    let answer = world.run(&world.repo, "bash", [script.to_str().unwrap(), "17"]).expect(0);
+    let out = answer.out();
+    for words in ["[--head]\n[issue-17]\n[--title]\n[Greet rightly]\n", "2 of 3 passed"] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert_eq!(world.git_in(&origin, ["show", "issue-17:greet.sh"]), "echo hello");
+    assert!(world.frites(["task", "1"]).expect(0).out().contains("GH-17"));
 }
 
 #[test]
@@ -303,9 +347,13 @@ fn recipe_bisect_with_a_verdict() {
 
 #[test]
 fn links_lead_to_existing_files() {
-    for link in readme().split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-        if !link.starts_with("https://") {
-            assert!(Path::new(&source()).join(link).exists(), "{link}");
+    for page in ["README.md", "docs/RECIPES.md", "docs/DECIDING.md", "docs/COMPARISON.md"] {
+        let page = source().join(page);
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if !link.starts_with("https://") {
+                assert!(page.parent().unwrap().join(link).exists(), "{}: {link}", page.display());
+            }
         }
     }
 }
