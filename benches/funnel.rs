@@ -144,6 +144,53 @@ fn enter_worlds() {
     figure("  entering a world, for each command, beside true", each, "ms");
 }
 
+/// The time from the end of the last attempt to the verdict, divided by that of one run of the checks: each
+/// attempt that ends two of these after the one before is judged while the others work.
+fn judge_beside_attempts() {
+    let bench = Bench::new(10);
+    columns(&bench);
+    heading("attempts that end far apart");
+    let attempt = "n=${FRITES_CANDIDATE#c}; sleep $((2 * n)); test $1 = last && n=$((9 - n))\n\
+                   while test $n -gt 0; do echo right >> who; n=$((n - 1)); done\n";
+    for (name, text) in [("attempt", attempt), ("check", "#!/bin/sh\nsleep 1; grep -q right who\n")]
+    {
+        fs::write(bench.repo.join(name), text).expect("a file");
+    }
+    bench.run("chmod", "+x check");
+    bench.git("add .");
+    bench.git("commit -qm scripts");
+    let check = timed(|| drop(bench.command("sh", "check").status())).as_secs_f64();
+    for count in [4, 8] {
+        for (winner, words) in [("first", "the first wins"), ("last", "the last wins")] {
+            let waited = middle_of(|| {
+                let options = format!("run --json -n {count} -j {count} --oracle-jobs 1");
+                let run = bench.frites(&format!("{options} --test ./check -- sh attempt {winner}"));
+                let run: serde_json::Value = serde_json::from_str(&run).expect("a document");
+                let run = run["run"].as_str().expect("a name").to_owned();
+                let waited = from_last_end_to_verdict(&bench, &run);
+                bench.forget(&run);
+                waited / check
+            });
+            figure(
+                &format!("  {count} attempts, {words}: verdict after the last, in checks"),
+                waited,
+                "",
+            );
+        }
+    }
+}
+
+fn from_last_end_to_verdict(bench: &Bench, run: &str) -> f64 {
+    let log = bench.frites(&format!("log --json {run}"));
+    let events = log.lines().map(serde_json::from_str::<serde_json::Value>);
+    let events: Vec<serde_json::Value> = events.map(|event| event.expect("an event")).collect();
+    let last = |kind: &str| -> jiff::Timestamp {
+        let of_kind = events.iter().rfind(|event| event["event"] == kind).expect("it happened");
+        of_kind["time"].as_str().expect("a time").parse().expect("a time")
+    };
+    last("judged").duration_since(last("ended")).as_secs_f64()
+}
+
 fn main() {
     for files in sizes() {
         let bench = Bench::new(files);
@@ -197,4 +244,5 @@ fn main() {
         );
     }
     enter_worlds();
+    judge_beside_attempts();
 }

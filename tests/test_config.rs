@@ -27,7 +27,10 @@ fn a_setting_of_git_that_is_not_utf8_is_refused() {
 fn each_configuration_layer_overrides_the_one_below() {
     let mut world = World::new();
     assert_eq!(line(&world, "oracle.timeout"), "oracle.timeout \"10m\" default");
-    assert_eq!(line(&world, "spawn.jobs"), "spawn.jobs - (the number of processors) default");
+    assert_eq!(
+        line(&world, "spawn.jobs"),
+        "spawn.jobs - (all agents up to 16, or one plain command for each processor) default"
+    );
     world.write(
         ".frites.toml",
         "[oracle]\ntest = ['make', 'check']\ntimeout = \"1m\"\n\n[spawn]\njobs = 3\n",

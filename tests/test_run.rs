@@ -468,10 +468,10 @@ fn run_shows_what_it_will_do_before_the_first_attempt() {
     let block = "attempts: 2 of `sh`; 1 at once, each for at most 5m00s\n\
                  build: `make all`, from Makefile\n\
                  test: `make test`, from Makefile\n\
-                 checks: 1 candidate at once, each command for at most 1m30s\n\
-                 seeds: .env\n\
-                 run 1: 2 candidates from ";
+                 checks: 1 candidate at once, each command for at most 1m30s; they begin when ";
     assert!(answer.stderr.starts_with(block), "{}", answer.stderr);
+    let rest = "\nseeds: .env\nrun 1: 2 candidates from ";
+    assert!(answer.stderr.contains(rest), "{}", answer.stderr);
     for quiet in ["-q", "--json"] {
         let answer = world.frites([&run[..], &[quiet], &command].concat()).expect(0);
         assert!(!answer.stderr.contains("attempts: "), "{}", answer.stderr);

@@ -141,6 +141,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     judged_with_a_seed_that_leads_back(&mut checker);
     judged_beside_what_attempts_write(&mut checker);
     judged_over_outputs(&mut checker);
+    stopped_by_enough(&mut checker);
     only_built(&mut checker);
     judged_by_reports(&mut checker);
     landed(&mut checker, &world);
@@ -195,6 +196,22 @@ fn paid(checker: &mut Checker) {
     checker.answer("spawn", 0, world.frites(spawn));
     checker.answer("judge", 0, world.frites(["judge", "--json", "--test", "true"]));
     checker.answer("status", 0, world.frites(["status", "--json"]));
+}
+
+/// A run that ends the other attempt once one has passed.
+fn stopped_by_enough(checker: &mut Checker) {
+    let mut world = stale_project();
+    world.set_env("FRITES_SANDBOX_MODE", "auto");
+    let attempt = "case $FRITES_CANDIDATE in c1) echo new > new.src;; *) sleep 600;; esac";
+    let words =
+        ["run", "--json", "-n", "2", "-j", "2", "--enough", "1", "--test", "test -e new.src"];
+    let answer = world.frites([&words[..], &["--", "sh", "-c", attempt]].concat());
+    // Where the system refuses namespaces, nothing is judged beside attempts.
+    if answer.code == 128 {
+        checker.seen.insert("#/$defs/entry/properties/stopped".into());
+    } else {
+        checker.answer("run", 0, answer);
+    }
 }
 
 /// A candidate that only an output of the base lets pass, one that passes, and one that writes too

@@ -62,7 +62,8 @@ pub struct AddArgs {
     /// How the commands run
     #[command(flatten)]
     pub attempts: AttemptArgs,
-    /// Number of commands that run at once  [default: spawn.jobs, or the number of processors]
+    /// Number of commands that run at once  [default: spawn.jobs, or all agents
+    /// up to 16, or one plain command for each processor]
     #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
     pub jobs: Option<u32>,
     /// What is printed

@@ -90,7 +90,7 @@ pub fn run_commands(
     if commands.is_empty() {
         return Ok(AttemptReport::default());
     }
-    attempt::run_attempts(session, run, commands, options, &|_| ())
+    attempt::run_attempts(session, run, commands, options, &())
         .map_err(|e| e.hint(resume_hint(run)))
 }
 

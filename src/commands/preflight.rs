@@ -64,7 +64,7 @@ pub fn check(
         ui.note(format!(
             "attempts: {}; {} at once, each for at most {}",
             attempt_programs(commands),
-            attempts.jobs.min(commands.len()),
+            attempts.jobs_for(commands).min(commands.len()),
             attempts.limits.hard.map_or("ever".into(), |l| table::duration(l.as_secs_f64())),
         ));
     }
@@ -79,9 +79,13 @@ pub fn check(
     }
     if !oracle.commands.is_empty() {
         ui.note(format!(
-            "checks: {} at once, each command for at most {}",
+            "checks: {} at once, each command for at most {}; {}",
             count(judging.jobs.max(1), "candidate"),
             table::duration(judging.timeout(session).as_secs_f64()),
+            match judging.why_late(session)? {
+                None => "they begin when the first attempt ends".to_owned(),
+                Some(why) => format!("they begin when all attempts have ended: {why}"),
+            },
         ));
     }
     if oracle.tests_nothing() {

@@ -21,12 +21,13 @@ use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::count::count;
 use crate::model::name::Name;
+use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::{GivenLimits, Run};
 use crate::model::verdict::Verdict;
 use crate::ops::clean;
 use crate::ops::hooks;
-use crate::ops::judge::{BaseBeside, JudgeOptions, RepeatedJudging};
+use crate::ops::judge::{JudgeOptions, RepeatedJudging};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
@@ -35,10 +36,8 @@ use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::resume;
-use crate::ops::spawn::start_gate::BesideAttempts;
 use crate::ops::spawn::synthesis::{self, SynthesisMaker};
 use crate::ops::spawn::{self, SpawnedRun};
-use crate::oracle::ledger::Memory;
 use crate::process::interrupt;
 use crate::store::select::{Matching, Selection};
 use crate::ui::comparison;
@@ -94,6 +93,10 @@ pub struct RunArgs {
     /// Give a candidate that failed up to K more rounds in its worktree, told why it failed
     #[arg(long, value_name = "K", default_value_t = 0, value_parser = values::retries)]
     pub rounds: u32,
+    /// End the other attempts once K candidates have passed, also with the base's tests and without
+    /// build outputs of the base
+    #[arg(long, value_name = "K", value_parser = values::count)]
+    pub enough: Option<u32>,
     /// Write the verdict to this file as JUnit, which a CI can show
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub junit: Option<PathBuf>,
@@ -127,9 +130,9 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
             .hint("or give a command: `git frites run -- CMD`; `git frites spawn` creates worktrees to work in by hand"));
     }
     request.arguments = typed().unwrap_or_default();
-    let judging = judge_options(args);
+    let judging = RepeatedJudging::new(session, judge_options(args));
     let base = *request.start.trusted_base();
-    let oracle = preflight::check(session, &base, &commands, &options, &judging, args.json)?;
+    check_judging(session, args, &base, &commands, &options)?;
     if !args.json
         && let Some(maker) = synthesis::likely_maker(session, &commands, args.synthesis)?
     {
@@ -140,13 +143,11 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     let SpawnedRun { run, lock, .. } = spawn::spawn(session, request)?;
     let candidates = count(run.candidates.len(), "candidate");
     session.ui.note(format!("run {}: {candidates} from {}", run.run, run.base.short()));
-    let base = BaseBeside::new(session, &run, &judging, &oracle)?;
-    let judge_base = |beside: &BesideAttempts<'_>| base.judge(beside);
-    let report = attempt::run_attempts(session, &run, &commands, &options, &judge_base)
+    let eager = judging.beside(&run, &run.candidates)?.until_enough(args.enough);
+    let report = attempt::run_attempts(session, &run, &commands, &options, &eager)
         .map_err(|e| e.hint(resume_hint(&run)))?;
     drop(lock);
-    let base = base.finish(report.affects_outcomes);
-    conclude(session, args, &run, &report, &options, base, merge_into.as_ref())
+    conclude(&judging, args, &run, &report, &options, merge_into.as_ref())
 }
 
 fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun) -> Result<u8> {
@@ -176,15 +177,13 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
             ),
         ));
     }
-    let judging = judge_options(args);
+    let judging = RepeatedJudging::new(session, judge_options(args));
     let starting = resume::to_start(session, &run, &commands)?;
-    let oracle =
-        preflight::check(session, run.trusted_base(), &starting, &options, &judging, args.json)?;
-    let base = BaseBeside::new(session, &run, &judging, &oracle)?;
-    let judge_base = |beside: &BesideAttempts<'_>| base.judge(beside);
-    let report = resume::resume(session, &run, &commands, &options, &judge_base)?;
-    let base = base.finish(report.affects_outcomes);
-    conclude(session, args, &run, &report, &options, base, merge_into.as_ref())
+    check_judging(session, args, run.trusted_base(), &starting, &options)?;
+    let starting: Vec<Name> = starting.into_iter().map(|(name, _)| name).collect();
+    let eager = judging.beside(&run, &starting)?.until_enough(args.enough);
+    let report = resume::resume(session, &run, &commands, &options, &eager)?;
+    conclude(&judging, args, &run, &report, &options, merge_into.as_ref())
 }
 
 /// Fails if the result could not be judged or merged: before an hour of work, not after it. Gives the
@@ -244,18 +243,38 @@ fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
     parse(&words.collect::<Vec<_>>())
 }
 
-/// Judges the candidates, makes a synthesis if that is possible, and prints the verdict. `base` holds
-/// the run's base, if it was judged while the attempts worked. `merge_into` is the branch that a verified
-/// winner is merged into; none if it is not to be merged.
-fn conclude(
+/// Resolves and shows what the run needs. Fails if it cannot do what the options ask for.
+fn check_judging(
     session: &Session,
+    args: &RunArgs,
+    base: &Oid,
+    commands: &[(Name, CandidateCommand)],
+    options: &AttemptOptions,
+) -> Result<()> {
+    let judging = judge_options(args);
+    preflight::check(session, base, commands, options, &judging, args.json)?;
+    if args.enough.is_none() {
+        return Ok(());
+    }
+    match judging.why_late(session)? {
+        Some(why) => Err(Error::fatal(format!("--enough cannot end attempts here: {why}"))
+            .hint("leave --enough out: the run is judged when all attempts have ended")),
+        None => Ok(()),
+    }
+}
+
+/// Judges the candidates, makes a synthesis if that is possible, and prints the verdict. `judging` knows
+/// what was judged while the attempts worked. `merge_into` is the branch that a verified winner is merged
+/// into; none if it is not to be merged.
+fn conclude(
+    judging: &RepeatedJudging<'_>,
     args: &RunArgs,
     run: &Run,
     report: &AttemptReport,
     options: &AttemptOptions,
-    base: Memory,
     merge_into: Option<&RefName>,
 ) -> Result<u8> {
+    let session = judging.session();
     let mut escaped = report.escaped.clone();
     let interrupted = || match interrupt::signal() {
         Some(_) => {
@@ -264,11 +283,10 @@ fn conclude(
         None => Ok(()),
     };
     interrupted()?;
-    let judging = RepeatedJudging::new(session, judge_options(args), base);
     let judge = |run: &Run, affects_outcomes: bool| {
         trust::require_trust(session.integrity(), Some(run))?;
         if affects_outcomes {
-            judging.forget();
+            judging.forget(run)?;
         }
         judging
             .judge(run)
@@ -278,8 +296,9 @@ fn conclude(
         rounds: args.rounds,
         until_pass: args.judging.until_pass(),
         attempts: options,
+        judging,
     };
-    let first = judge(run, false)?;
+    let first = judge(run, report.affects_outcomes)?;
     let Repaired { mut verdict, rounds, escaped: more } =
         repair::repair(session, run, first, &repairs, |affected| judge(run, affected))?;
     escaped.extend(more);

@@ -20,7 +20,7 @@ use crate::model::run::{Assignment, GivenLimits, Run};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::AttemptOptions;
 use crate::ops::spawn::{Request, Start};
-use crate::process::{self, Limits};
+use crate::process::Limits;
 use crate::store::select::Matching;
 
 // The options that `spawn` and `run` share: a new run, and how its commands run.
@@ -32,7 +32,8 @@ pub struct SharedSpawnArgs {
     /// How its commands run
     #[command(flatten)]
     pub attempts: AttemptArgs,
-    /// Number of commands that run at once  [default: spawn.jobs, or the number of processors]
+    /// Number of commands that run at once  [default: spawn.jobs, or all agents
+    /// up to 16, or one plain command for each processor]
     #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
     pub jobs: Option<u32>,
 }
@@ -283,9 +284,10 @@ impl AttemptArgs {
             hard: Some(hard.unwrap_or_else(|| session.config.get(keys::SPAWN_TIMEOUT))),
             // No idle limit by default: many agents think for a long time before they print anything.
             idle: idle.or(session.config.get(keys::SPAWN_IDLE_TIMEOUT)),
+            ..Limits::default()
         };
         Ok(AttemptOptions {
-            jobs: jobs.unwrap_or_else(process::processors),
+            jobs,
             limits,
             checkpoint: self.auto_checkpoint.or(session.config.get(keys::SPAWN_AUTO_CHECKPOINT)),
             keep: self.keep,

@@ -149,7 +149,7 @@ keys! {
     SANDBOX_DISK: ByteSize = "sandbox.disk", Is("'20GiB'"), "The disk space that the commands on one tree may take in a sealed world; the one that takes more is ended.";
     SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout that are copied into worktrees and judge checkouts, as patterns in the syntax of .gitignore.";
     SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout that are copied with all files in them, as paths from the root; an entry with *, ? or [ is a pattern, as in seed.copy. The name is historical: they are never linked, so no command can change your checkout through them.";
-    SPAWN_JOBS: Option<usize> = "spawn.jobs", Unset("the number of processors", "4"), "How many commands of candidates run at once.";
+    SPAWN_JOBS: Option<usize> = "spawn.jobs", Unset("all agents up to 16, or one plain command for each processor", "4"), "How many commands of candidates run at once.";
     SPAWN_TIMEOUT: Duration = "spawn.timeout", Is("'1h'"), "The time limit of a candidate's command.";
     SPAWN_IDLE_TIMEOUT: Option<Duration> = "spawn.idle-timeout", Unset("no limit", "'10m'"), "A candidate's command is ended when it prints nothing for this long.";
     SPAWN_AUTO_CHECKPOINT: Option<Duration> = "spawn.auto-checkpoint", Unset("no checkpoints", "'30m'"), "The interval at which a candidate is captured while its command runs; each capture is an iteration.";
@@ -170,6 +170,7 @@ keys! {
     MERGE_STRATEGY: MergeStrategy = "merge.strategy", Is("'none'"), "How a merge resolves conflicts: not at all, so that nothing changes, or by taking each file whole from the side that wrote it later.";
     MERGE_TIE: Tie = "merge.tie", Is("'child'"), "With newest-file-wins, the side whose file wins if both wrote it at the same time: the candidate that lands, or the target.";
     RUN_MERGE: bool = "run.merge", Is("false"), "Whether `run` merges a verified winner into the current branch.";
+    RUN_EAGER: bool = "run.eager", Is("true"), "Whether `run` judges each attempt as soon as it has ended, while the others work, where both are kept apart.";
     AGENT_COMMAND: Option<Argv> = "agents.*.command", Unset("the command of the built-in agent of this name", "['claude', '-p']"), "The command that starts the agent, without a shell; {prompt} and {prompt_file} are replaced.";
     AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless an argument contains it", "'prompt'"), "The agent's standard input.";
     AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Texts that are put before the prompt, one per candidate; they are reused in turn.";

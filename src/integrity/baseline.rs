@@ -47,10 +47,22 @@ pub fn runs_at_work(store: &Store, runs: &[(Name, bool)]) -> BTreeSet<Name> {
     at_work.map(|(run, _)| run.clone()).collect()
 }
 
+/// The file in a watch over attempts beside which the same process judges.
+const JUDGES_BESIDE: &str = "judges-beside";
+
+/// Tells other processes that this one judges a run beside its attempts, which are watched.
+pub fn judge_beside(store: &Store, run: &Name) -> Result<()> {
+    for (_, path) in all(store).into_iter().filter(|(name, _)| name == run) {
+        atomic::write(&path.join(JUDGES_BESIDE), &[])?;
+    }
+    Ok(())
+}
+
 /// True if another process judges now, whose watch is not the one at `own`.
 pub fn others_judge(store: &Store, own: Option<&Path>) -> bool {
     let judges = |path: &Path| {
-        WatchedCommands::ALL.iter().any(|c| c.are_judging() && path.join(c.file()).exists())
+        let mut judging = WatchedCommands::ALL.iter().filter(|c| c.are_judging());
+        judging.any(|c| path.join(c.file()).exists()) || path.join(JUDGES_BESIDE).exists()
     };
     all(store).iter().any(|(_, path)| Some(path.as_path()) != own && judges(path))
 }

@@ -186,7 +186,7 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
         match (context.store.run(&name)?, baseline::read(&path)) {
             (Some(run), Some((before, commands))) => {
                 let moment = Moment { run: name, judging: commands.are_judging(), candidate: None };
-                if commands.are_judging() {
+                if commands == WatchedCommands::Oracle {
                     // Nobody knows any more which of them git-frites wrote.
                     outcomes::forget_all(&pool::home(context.repo())?);
                 }

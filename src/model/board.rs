@@ -37,6 +37,8 @@ pub struct Row {
     pub address: String,
     /// How it stands.
     pub standing: Standing,
+    /// True if it would win now.
+    pub leads: bool,
     /// The stage that runs, or how it ended.
     pub doing: String,
     /// The time that the stage has taken so far, or that all of it took.
@@ -45,6 +47,13 @@ pub struct Row {
     pub size: Option<(u64, u64)>,
     /// The last line that its command printed.
     pub last_line: Option<String>,
+}
+
+impl Row {
+    /// The character in front of it: the star of the one that would win.
+    pub fn mark(&self) -> char {
+        if self.leads { '*' } else { self.standing.mark() }
+    }
 }
 
 /// The rows for a terminal with room for `room` of them: running ones first, then those that ended,
@@ -94,6 +103,7 @@ mod tests {
         let row = |(at, standing): (usize, &Standing)| Row {
             address: format!("1/c{}", at + 1),
             standing: *standing,
+            leads: false,
             doing: String::new(),
             elapsed: None,
             size: None,

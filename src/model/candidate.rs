@@ -144,6 +144,9 @@ const REMAKING: &str = "its worktree is being made again";
 /// `cancelled`, as `run --resume` takes it.
 pub const FOR_LATER: &str = "not started yet";
 
+/// The reason of a candidate whose command was ended, or not started, because others had passed.
+pub const ENOUGH_PASSED: &str = "enough passed";
+
 /// `candidate.toml`: the record of one attempt, without its captures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -269,11 +272,25 @@ impl Candidate {
         self.remaking || self.reason.as_deref() == Some(REMAKING)
     }
 
+    /// Notes the access that its command will have, before judging beside it looks for outcomes that it
+    /// can have made.
+    pub fn begin_access(&mut self, access: &AttemptAccess) {
+        if self.started.is_none() && self.access.is_none() {
+            self.access = Some(access.clone());
+        }
+    }
+
+    /// True if its command was ended, or not started, because enough others had passed.
+    pub fn is_stopped(&self) -> bool {
+        let ends_so = |reason: &String| reason.ends_with(ENOUGH_PASSED);
+        self.state == State::Cancelled && self.reason.as_ref().is_some_and(ends_so)
+    }
+
     /// True if its command waits to be started: no process of this repository has begun it.
     pub fn was_never_started(&self) -> bool {
         self.state == State::Cancelled
             && self.started.is_none()
-            && !(self.again || self.is_remaking())
+            && !(self.again || self.is_remaking() || self.is_stopped())
     }
 
     /// The size of the worktree on disk when it was last measured; 0 without a worktree.
@@ -308,6 +325,7 @@ impl Candidate {
         match cause.or_else(|| self.reason.clone().filter(|_| has_reason)) {
             _ if self.state == State::Running && self.started.is_none() => "waiting".to_owned(),
             Some(cause) if cause == FOR_LATER => "not started".to_owned(),
+            Some(cause) if cause == ENOUGH_PASSED => format!("stopped: {cause}"),
             Some(cause) => format!("{} ({cause})", self.state),
             None => self.state.to_string(),
         }

@@ -362,6 +362,11 @@ impl Results {
         }
     }
 
+    /// True for a pass in which no command was tried again.
+    pub fn is_clean_pass(&self) -> bool {
+        self.passed() && self.0.iter().all(|result| result.earlier.is_empty())
+    }
+
     /// True for a pass that the tree alone decided, so that a later judging may use it. Where a
     /// program was missing, a time limit ended a try, or it was killed, the machine may have been the
     /// cause.

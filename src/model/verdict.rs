@@ -108,6 +108,9 @@ pub struct Entry {
     /// True if the candidate's command waits until somebody starts it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_started: bool,
+    /// True if the command was ended, or not started, because enough others had passed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// The iteration that was judged; none if nothing was ever captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
@@ -176,6 +179,7 @@ impl Entry {
             resets: None,
             fault: None,
             not_started: false,
+            stopped: false,
             iteration: None,
             tree: None,
             judged_tree: None,

@@ -161,7 +161,7 @@ fn run_hook(
         hide: &hide,
         stdin: Some(&input),
         log: &log,
-        limits: Limits { hard: Some(session.config.get(keys::HOOKS_TIMEOUT)), idle: None },
+        limits: Limits { hard: Some(session.config.get(keys::HOOKS_TIMEOUT)), ..Limits::default() },
         confinement: None,
     };
     // A later git-frites looks there for what outlived this one.

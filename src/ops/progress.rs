@@ -1,5 +1,5 @@
 //! The progress of a run's candidates, for the changing rows on a terminal and for `status`.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -75,11 +75,17 @@ pub struct Board {
 struct BoardState {
     at_work: BTreeMap<Name, Instant>,
     ended: BTreeMap<Name, Ending>,
+    /// Those whose own commands have ended; they may be judged since.
+    over: BTreeSet<Name>,
     sizes: BTreeMap<Name, (u64, u64)>,
     /// The stage that was last seen of those at work.
     seen: BTreeMap<Name, String>,
     /// The time that one tree is expected to take.
     each: Option<Duration>,
+    /// The candidate that would win now.
+    leader: Option<Name>,
+    /// What the verdict waits for beside those at work.
+    missing: String,
 }
 
 impl Board {
@@ -90,19 +96,30 @@ impl Board {
 
     /// Says that work on a candidate begins.
     pub fn began(&self, name: &Name) {
-        self.lock().at_work.insert(name.clone(), Instant::now());
+        let mut state = self.lock();
+        state.at_work.insert(name.clone(), Instant::now());
+        state.ended.remove(name);
+        state.seen.remove(name);
     }
 
     /// Says how the work on a candidate ended.
     pub fn ended(&self, name: &Name, ending: Ending) {
+        self.saw(name, ending.size);
         let mut state = self.lock();
         state.at_work.remove(name);
+        state.over.insert(name.clone());
         state.ended.insert(name.clone(), ending);
     }
 
     /// Says how long one tree is expected to take, as the base did.
     pub fn expect(&self, each: Duration) {
         self.lock().each = Some(each).filter(|each| !each.is_zero());
+    }
+
+    /// Says who would win now, and what is missing for the verdict.
+    pub fn stands(&self, leader: Option<Name>, missing: String) {
+        let mut state = self.lock();
+        (state.leader, state.missing) = (leader, missing);
     }
 
     /// Says how many lines a candidate has added and deleted, if that is known.
@@ -129,9 +146,11 @@ impl Board {
 
     fn row(&self, state: &mut BoardState, candidate: CandidateRef<'_>) -> Row {
         let size = state.sizes.get(candidate.name).copied();
+        let leads = state.leader.as_ref() == Some(candidate.name);
         let row = |standing, doing: &str, elapsed| Row {
             address: candidate.address(),
             standing,
+            leads,
             doing: doing.to_owned(),
             elapsed,
             size,
@@ -148,7 +167,7 @@ impl Board {
         match running(candidate) {
             Some(running) => {
                 state.seen.insert(candidate.name.clone(), running.what.clone());
-                Row { size, ..row_at_work(candidate.address(), running) }
+                Row { size, leads, ..row_at_work(candidate.address(), running) }
             }
             None => {
                 let doing = match state.seen.get(candidate.name) {
@@ -167,7 +186,8 @@ impl Board {
             WorkKind::Attempts => "attempts",
             WorkKind::Judging => "judging",
         };
-        let (done, all) = (state.ended.len(), names.len());
+        let all = names.len();
+        let done = names.iter().filter(|name| state.over.contains(*name)).count();
         let elapsed = whole_seconds(self.began.elapsed());
         let mut words = format!("{what}: {done} of {all} done, {elapsed}");
         if let Some(each) = state.each {
@@ -178,13 +198,19 @@ impl Board {
                 words.push_str(&format!(", about {} left", whole_seconds(left)));
             }
         }
+        if !state.missing.is_empty() {
+            words.push_str(&format!("; {}", state.missing));
+        }
         words
     }
 
     /// The candidates whose worktrees change now.
     fn changing(&self) -> Vec<Name> {
         match self.kind {
-            WorkKind::Attempts => self.lock().at_work.keys().cloned().collect(),
+            WorkKind::Attempts => {
+                let state = self.lock();
+                state.at_work.keys().filter(|name| !state.over.contains(*name)).cloned().collect()
+            }
             WorkKind::Setup | WorkKind::Judging => Vec::new(),
         }
     }
@@ -250,5 +276,6 @@ fn row_at_work(address: String, running: Running) -> Row {
     let Running { what, elapsed, last_line } = running;
     let doing = if what == AGENT { State::Running.to_string() } else { what };
     let elapsed = Some(elapsed);
-    Row { address, standing: Standing::Running, doing, elapsed, size: None, last_line }
+    let (standing, leads) = (Standing::Running, false);
+    Row { address, standing, leads, doing, elapsed, size: None, last_line }
 }

@@ -13,6 +13,7 @@ use crate::model::repair::{self, RepairEnd, RepairRound};
 use crate::model::run::Run;
 use crate::model::verdict::{DecisionKind, Entry, Verdict};
 use crate::ops::capture::Captured;
+use crate::ops::judge::RepeatedJudging;
 use crate::ops::log_end;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions};
@@ -49,6 +50,8 @@ pub struct RepairOptions<'a> {
     pub until_pass: bool,
     /// How the commands run.
     pub attempts: &'a AttemptOptions,
+    /// Judges ahead while they run.
+    pub judging: &'a RepeatedJudging<'a>,
 }
 
 /// Repairs the candidates that failed, round by round: until each passes, got no further, or has had
@@ -83,7 +86,9 @@ pub fn repair(
         session.ui.note(format!("run {}: {found}; round {round} of {of} repairs {names}", run.run));
         let command = |one: &StartedRound| (one.before.candidate.clone(), one.command.clone());
         let commands: Vec<_> = started.iter().map(command).collect();
-        let report = attempt::rerun_all(session, run, &commands, options.attempts)?;
+        let starting: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
+        let eager = options.judging.beside(run, &starting)?;
+        let report = attempt::rerun_all(session, run, &commands, options.attempts, &eager)?;
         repaired.escaped.extend(report.escaped);
         if interrupt::signal().is_some() {
             return Ok(repaired);

@@ -178,6 +178,20 @@ impl<'m> Ledger<'m> {
         self.cache.as_ref().map_or(Ok(()), |cache| cache.forget(repo, judged))
     }
 
+    /// Removes every outcome in memory, there and from the cache. `judged` gives the commit of a tree.
+    pub fn forget_all(
+        &self,
+        repo: &Repo,
+        judged: impl Fn(Oid) -> Result<JudgedTree>,
+    ) -> Result<()> {
+        let known: Vec<Oid> = self.memory.lock().outcomes.keys().map(|(_, tree)| *tree).collect();
+        for tree in known {
+            self.forget(repo, &judged(tree)?)?;
+        }
+        self.memory.forget_all();
+        Ok(())
+    }
+
     /// The commands that were run and saved for the outcomes in memory.
     pub fn effort(&self) -> Effort {
         self.memory.lock().effort

@@ -19,6 +19,7 @@ use crate::oracle::test_reports::TestReports;
 use crate::oracle::test_reports::ended::EndedTests;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
+use crate::process::processor_share::ProcessorShare;
 use crate::process::world_spec::Confinement;
 use crate::process::{self, End, Job, Limits, first_line};
 
@@ -53,6 +54,8 @@ pub struct ExecContext<'a> {
     pub policy: &'a Policy,
     /// Ends the commands early.
     pub cancel: &'a Cancel,
+    /// The share of the processor that each of them gets.
+    pub share: ProcessorShare,
     /// Gives the tracked files that are not as they were checked out.
     pub changed: &'a dyn Fn() -> Result<Vec<TreePath>>,
     /// Called with each command's result as it ends.
@@ -122,8 +125,8 @@ fn run_with_retries(
     let stage = command.stage;
     let argv = command.command.argv();
     let log = context.logs.join(log_name(stage.as_str()));
-    let limits = Limits { hard: Some(options.timeout), idle: None };
-    let ExecContext { dir, policy, written, .. } = *context;
+    let ExecContext { dir, policy, written, share, .. } = *context;
+    let limits = Limits { hard: Some(options.timeout), idle: None, share };
     let confinement = (context.confinement)(stage);
     let reports = match stage {
         Stage::Test => Some(TestReports::of(

@@ -153,7 +153,7 @@ pub struct Cancel(Mutex<Cancelling>);
 
 #[derive(Debug, Default)]
 struct Cancelling {
-    ordered: bool,
+    order: Option<u8>,
     listeners: Vec<u64>,
 }
 
@@ -161,30 +161,37 @@ impl Cancel {
     /// Kills the jobs that were included, and those that are included later. They have nothing to
     /// save.
     pub fn cancel(&self) {
+        self.send(order::KILL);
+    }
+
+    /// Ends the same jobs as a first Ctrl-C does: they may have something to save.
+    pub fn end_politely(&self) {
+        self.send(order::TERMINATE);
+    }
+
+    fn send(&self, order: u8) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.ordered = true;
+        state.order = Some(order);
         let mut lines = lines();
         for key in state.listeners.drain(..) {
             if let Some(line) = lines.get_mut(&key) {
-                line.send(order::KILL);
+                line.send(order);
             }
         }
     }
 
-    /// True after [`Cancel::cancel`].
+    /// True once the jobs were ordered to end.
     pub fn is_cancelled(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).ordered
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).order.is_some()
     }
 
-    /// Includes a job. After [`Cancel::cancel`] the job is killed at once.
+    /// Includes a job. It gets an order that came before at once.
     pub(super) fn include(&self, listener: &Listener) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !state.ordered {
-            state.listeners.push(listener.0);
-            return;
-        }
-        if let Some(line) = lines().get_mut(&listener.0) {
-            line.send(order::KILL);
+        match (state.order, lines().get_mut(&listener.0)) {
+            (None, _) => state.listeners.push(listener.0),
+            (Some(order), Some(line)) => line.send(order),
+            (Some(_), None) => {}
         }
     }
 }

@@ -10,6 +10,7 @@ mod own_program;
 mod paths;
 pub mod ports;
 mod proc_file;
+pub mod processor_share;
 pub mod progress;
 pub mod protocol;
 mod supervised_tree;
@@ -133,13 +134,14 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
 
 /// The supervisor of a job, not started yet. `orders` is the pipe that its orders come from.
 fn expression(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<duct::Expression> {
-    let Limits { hard, idle } = job.limits;
+    let Limits { hard, idle, share } = job.limits;
     let arguments = SupervisorArguments {
         log: job.log,
         mark: mark.path(),
         stdin: job.stdin,
         hard,
         idle,
+        share,
         confinement: job.confinement,
     };
     let arguments = arguments.words()?.into_iter().chain(job.argv.iter().cloned());

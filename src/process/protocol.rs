@@ -7,18 +7,21 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::model::outcome::Outcome;
+use crate::process::processor_share::ProcessorShare;
 use crate::process::world_spec::Confinement;
 
 /// The hidden first argument that makes git-frites a supervisor.
 pub const VERB: &str = "__supervise";
 
-/// The time limits of a command; none is no limit.
+/// What a command may take; a time that is none is no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// The limit from the command's start to its end.
     pub hard: Option<Duration>,
     /// The limit from one byte of output to the next.
     pub idle: Option<Duration>,
+    /// The share of the processor.
+    pub share: ProcessorShare,
 }
 
 /// The bytes that git-frites sends down the pipe.
@@ -45,6 +48,8 @@ pub struct SupervisorArguments<'a> {
     pub hard: Option<Duration>,
     /// The time limit between two bytes of output.
     pub idle: Option<Duration>,
+    /// The share of the processor.
+    pub share: ProcessorShare,
     /// The confinement of the command; none if it can do what the supervisor can.
     pub confinement: Option<&'a Confinement>,
 }
@@ -61,7 +66,9 @@ impl SupervisorArguments<'_> {
             None => ["-".to_owned(), String::new()],
         };
         let (hard, idle) = (millis(self.hard), millis(self.idle));
-        let words = [VERB.into(), self.log.into(), self.mark.into(), stdin.into(), hard, idle];
+        let share = self.share.word().into();
+        let words =
+            [VERB.into(), self.log.into(), self.mark.into(), stdin.into(), hard, idle, share];
         Ok(words.into_iter().chain([verb.into(), confinement.into()]).collect())
     }
 }

@@ -32,6 +32,7 @@ use crate::process::descendants::adopt_orphans;
 use crate::process::disk_watch;
 use crate::process::interrupt::IgnoredSignals;
 use crate::process::own_program::myself;
+use crate::process::processor_share::ProcessorShare;
 use crate::process::protocol::{Limits, SupervisorReport};
 use crate::process::supervised_tree::{NotRun, SupervisedTree, TreeEvent, TreePhase};
 use crate::process::survivors::{self, Role};
@@ -39,11 +40,13 @@ use crate::process::world_spec::{RESTRICT_VERB, WorldMessage};
 
 /// The supervisor's whole life. `arguments` are those after the verb.
 pub fn main(arguments: &[OsString]) -> ExitCode {
-    let [log, mark, stdin, hard, idle, verb, confinement, command @ ..] = arguments else {
+    let [log, mark, stdin, hard, idle, share, verb, confinement, command @ ..] = arguments else {
         return ExitCode::from(2);
     };
-    let limits = Limits { hard: limit(hard), idle: limit(idle) };
+    let limits = Limits { hard: limit(hard), idle: limit(idle), ..Limits::default() };
     let start = if verb == "-" { None } else { Some([verb, confinement]) };
+    // A command with too large a share is better than none.
+    let _ = ProcessorShare::take(share);
     let report =
         match supervise([log.as_ref(), mark.as_ref()], stdin.as_ref(), limits, start, command) {
             Ok(Some(report)) => report,

@@ -369,6 +369,7 @@ mod tests {
                     resets: problem.clone(),
                     fault: problem.as_ref().map(|_| AgentFault::NoNetwork),
                     not_started: code < 0,
+                    stopped: code < 0,
                     iteration: Some(index),
                     judged_tree: tree,
                     tree,

@@ -4,7 +4,7 @@ use console::measure_text_width;
 use serde_json::{Value, json};
 
 use crate::error::exit;
-use crate::model::candidate::State;
+use crate::model::candidate::{ENOUGH_PASSED, State};
 use crate::model::count::some_of;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
@@ -15,6 +15,7 @@ use crate::model::rank::Rank;
 use crate::model::rationale::why_judged_twice;
 use crate::model::terms::JudgeSettings;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
+use crate::model::usage::UsageSum;
 use crate::model::verdict::{Baseline, DecisionKind, Entry, Verdict, doubt_about_attempts};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table::{self, Grid};
@@ -152,12 +153,25 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
 pub fn remarks(verdict: &Verdict) -> Vec<String> {
     let used = verdict.candidates.iter().filter_map(|entry| entry.usage.as_ref());
     let usage = usage_words::total(used);
-    effort_words::line(verdict.effort).into_iter().chain(usage).chain(doubts(verdict)).collect()
+    let effort = effort_words::line(verdict.effort).into_iter();
+    effort.chain(stopped(verdict)).chain(usage).chain(doubts(verdict)).collect()
+}
+
+/// Which candidates were stopped because enough had passed, and what they had cost.
+fn stopped(verdict: &Verdict) -> Option<String> {
+    let stopped = || verdict.candidates.iter().filter(|entry| entry.stopped);
+    let names: Vec<&str> = stopped().map(|entry| entry.candidate.as_str()).collect();
+    let used = stopped().filter_map(|entry| entry.usage).reduce(UsageSum::and);
+    let used = used.and_then(|used| used.in_words());
+    let used = used.map(|words| format!("; they had used {words}")).unwrap_or_default();
+    (!names.is_empty())
+        .then(|| format!("stopped, because enough passed: {}{used}", names.join(", ")))
 }
 
 /// As [`remarks`], beside words on what the agents used.
 pub fn remarks_beside_usage(verdict: &Verdict) -> Vec<String> {
-    effort_words::line(verdict.effort).into_iter().chain(doubts(verdict)).collect()
+    let effort = effort_words::line(verdict.effort).into_iter();
+    effort.chain(stopped(verdict)).chain(doubts(verdict)).collect()
 }
 
 /// What makes the verdict weaker.
@@ -564,6 +578,7 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
                 "changed only protected paths".into()
             }
             State::Open => "changed nothing".into(),
+            State::Cancelled if entry.stopped => format!("stopped: {ENOUGH_PASSED}"),
             state => table::printable(&entry.with_cause(state.as_str())),
         });
     }

@@ -5,7 +5,7 @@ use std::io;
 use quick_xml::events::BytesText;
 use quick_xml::{ElementWriter, Writer};
 
-use crate::model::candidate::State;
+use crate::model::candidate::{ENOUGH_PASSED, State};
 use crate::model::outcome::{Outcome, Stage, StageResult};
 use crate::model::plain;
 use crate::model::test_comparison::Comparison;
@@ -68,6 +68,7 @@ fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Ca
             State::Running => "its command still runs".to_owned(),
             State::Failed => entry.with_cause("its command failed"),
             State::TimedOut => "its command took too long".to_owned(),
+            State::Cancelled if entry.stopped => format!("it was stopped: {ENOUGH_PASSED}"),
             State::Cancelled if entry.not_started => "its command was not started".to_owned(),
             State::Cancelled => "its command was interrupted".to_owned(),
             State::Limited => entry.why_limited(),

@@ -31,7 +31,7 @@ pub fn texts(rows: &[Row], styles: Styles) -> Vec<String> {
     let line = |(row, cells): (&Row, &[String; 4])| {
         let [address, doing, elapsed, size] = cells;
         let paint = styles.of(tone(row.standing));
-        let mut line = paint.paint(&row.standing.mark().to_string());
+        let mut line = paint.paint(&row.mark().to_string());
         line.push_str(&format!(" {address}{}  ", padded(address, 0)));
         line.push_str(&format!("{}{}  ", paint.paint(doing), padded(doing, 1)));
         line.push_str(&format!("{}{elapsed}", padded(elapsed, 2)));
@@ -142,6 +142,7 @@ mod tests {
         Row {
             address: address.into(),
             standing,
+            leads: false,
             doing: doing.into(),
             elapsed: seconds.map(Duration::from_secs),
             size: None,

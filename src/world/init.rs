@@ -18,6 +18,7 @@ use rustix::process::{
 use rustix::thread::CapabilitySet;
 
 use crate::error::describe;
+use crate::process::processor_share;
 use crate::process::supervisor::{is_short_of_resources, not_started_line};
 use crate::process::world_spec::{WorldMessage, WorldSpec};
 use crate::world::capabilities;
@@ -57,6 +58,7 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
     // A session without a terminal: whoever has one can type into it (ioctl_tty(2), TIOCSTI).
     rustix::process::setsid().step("leaving the terminal")?;
     mount_proc().step("mounting /proc")?;
+    processor_share::pass_on_to_session();
     if !spec.network {
         loopback::bring_up().step("bringing up the loopback device")?;
     }

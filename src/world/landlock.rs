@@ -17,6 +17,7 @@ use landlock::{
 use rustix::process::{Resource, Rlimit};
 
 use crate::error::describe;
+use crate::process::processor_share;
 use crate::process::supervisor::is_short_of_resources;
 use crate::process::world_spec::{Restriction, WorldMessage};
 use crate::world::capabilities;
@@ -71,6 +72,7 @@ fn prepare(spec: &OsString) -> Result<(), Refusal> {
         serde_json::from_str(&text).map_err(io::Error::from).step("reading the description")?;
     // A session without a terminal: whoever has one can type into it (ioctl_tty(2), TIOCSTI).
     rustix::process::setsid().step("leaving the terminal")?;
+    processor_share::pass_on_to_session();
     if restriction.memory.is_some() {
         let limit = Rlimit { current: restriction.memory, maximum: restriction.memory };
         rustix::process::setrlimit(Resource::As, limit).step("setting limits")?;

@@ -11,6 +11,7 @@ mod cold;
 #[expect(dead_code, reason = "tests/runner.rs uses the rest")]
 mod common;
 mod completion;
+mod eager;
 mod file_systems;
 mod guard;
 mod hooks;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     trials.extend(cheats::trials());
     trials.extend(cold::trials());
     trials.extend(completion::trials());
+    trials.extend(eager::trials());
     trials.extend(file_systems::trials());
     trials.extend(guard::trials());
     trials.extend(hooks::trials());

@@ -17,7 +17,7 @@ use crate::ops::judge::schedule::StopWhen;
 
 /// Finds results of claims once more, as far as the recommendation by these rules depends on them or
 /// the overlay has let them fail. `judge_cold` judges those of the entries that were not run, without
-/// the base's layers and up to the moment that it is told.
+/// the base's layers and up to the moment that it is told. The one that would win comes first.
 pub fn confirm(
     entries: &mut [Entry],
     causes: &StaleCauses,
@@ -25,6 +25,10 @@ pub fn confirm(
     mut judge_cold: impl FnMut(&mut [Entry], StopWhen) -> Result<()>,
 ) -> Result<()> {
     let mut confirmed = without_claims(entries);
+    let leader = to_confirm(entries, rules).first().map(|entry| entry.index);
+    if let Some(leader) = confirmed.iter_mut().find(|entry| Some(entry.index) == leader) {
+        judge_cold(std::slice::from_mut(leader), StopWhen::AllRan)?;
+    }
     judge_cold(&mut confirmed, StopWhen::Decided(rules))?;
     settle(entries, confirmed, causes);
     let mut refused = refused(entries, causes);
@@ -35,6 +39,18 @@ pub fn confirm(
     Ok(())
 }
 
+/// The entries with claims that the recommendation by these rules depends on: those that passed first,
+/// and of these the one that would win.
+pub fn to_confirm(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
+    let without = without_claims(entries);
+    let open = undecided(&without, rules).into_iter().map(|open| open.index);
+    let mut found: Vec<&Entry> = open
+        .filter_map(|index| entries.iter().find(|entry| entry.index == index && entry.is_claim()))
+        .collect();
+    found.sort_by_key(|entry| !entry.passed());
+    found
+}
+
 /// The entries as far as their results are no claims: those with claims were not run yet.
 pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
     let without =
@@ -43,7 +59,7 @@ pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
 }
 
 /// The entry as if it was not run yet.
-fn without_results(entry: &Entry) -> Entry {
+pub fn without_results(entry: &Entry) -> Entry {
     let mut entry = entry.clone();
     entry.results.clear();
     if let Some(second) = &mut entry.base_tests {
@@ -136,7 +152,7 @@ fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
 }
 
 /// The difference between a claim and the results that count; none if both pass or both fail.
-fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<String> {
+pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<String> {
     // Without its added tests it was not judged before.
     let is_compared = |second: &&BaseTestsResult| !claim.is_pending() && !second.results.is_empty();
     let end = |entry: &Entry| {
@@ -176,7 +192,7 @@ fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -190,20 +206,20 @@ mod tests {
     use crate::process::interrupt::Cancel;
 
     /// The ends of two commands.
-    type Ends = [Outcome; 2];
+    pub type Ends = [Outcome; 2];
 
     /// A tree, with what the commands say of it and of it with the base's tests.
     #[derive(Clone, Debug)]
-    struct Judgeable {
-        lines: u64,
-        second: Option<Second>,
-        over_layers: [Ends; 2],
-        cold: [Ends; 2],
+    pub struct Judgeable {
+        pub lines: u64,
+        pub second: Option<Second>,
+        pub over_layers: [Ends; 2],
+        pub cold: [Ends; 2],
     }
 
     /// When a tree is judged with the base's tests.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum Second {
+    pub enum Second {
         Always,
         IfFirst,
     }
@@ -222,7 +238,7 @@ mod tests {
         })
     }
 
-    fn judgeable() -> impl Strategy<Value = Judgeable> {
+    pub fn judgeable() -> impl Strategy<Value = Judgeable> {
         let second = prop::sample::select(vec![None, Some(Second::Always), Some(Second::IfFirst)]);
         let parts = (0u64..5, second, [ends(), ends()], [ends(), ends()]);
         parts.prop_map(|(lines, second, over_layers, cold)| Judgeable {
@@ -234,14 +250,15 @@ mod tests {
     }
 
     /// Gives the results of one of several trees, over layers with or without outputs, or cold.
-    struct Oracle<'t> {
-        trees: &'t [Judgeable],
-        cold: bool,
-        has_outputs: bool,
+    #[derive(Clone, Copy)]
+    pub struct Oracle<'t> {
+        pub trees: &'t [Judgeable],
+        pub cold: bool,
+        pub has_outputs: bool,
     }
 
     impl Oracle<'_> {
-        fn results(&self, tree: &Judgeable, which: usize) -> Results {
+        pub fn results(&self, tree: &Judgeable, which: usize) -> Results {
             let over_layers = &tree.over_layers[which];
             // Without outputs, an overlay refuses only what a plain directory allows.
             let passed_without = !self.has_outputs && over_layers.iter().all(Outcome::passed);
@@ -256,7 +273,7 @@ mod tests {
         }
 
         /// Judges what was not run.
-        fn judge_all(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<()> {
+        pub fn judge_all(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<()> {
             let round = if self.cold { Round::Confirming } else { Round::First };
             let schedule = Schedule { stop, round, in_place: false, base: None };
             let scheduler = Scheduler::new(entries, schedule);
@@ -273,9 +290,16 @@ mod tests {
         }
 
         fn judge(&self, work: &Work, (): (), _: &Cancel) -> Result<Option<Results>> {
+            Ok(Some(self.results_of(work)))
+        }
+    }
+
+    impl Oracle<'_> {
+        /// The results of the tree that is judged.
+        pub fn results_of(&self, work: &Work) -> Results {
             let tree = work.tree.as_ref().expect("it has one").to_string();
             let number = usize::from_str_radix(&tree, 16).expect("a small number");
-            Ok(Some(self.results(&self.trees[number % SECOND], number / SECOND)))
+            self.results(&self.trees[number % SECOND], number / SECOND)
         }
     }
 
@@ -287,7 +311,7 @@ mod tests {
     }
 
     /// An entry that was not run.
-    fn entry(index: u32, number: usize, tree: &Judgeable) -> Entry {
+    pub fn entry(index: u32, number: usize, tree: &Judgeable) -> Entry {
         let name = format!("c{index}").parse().expect("a valid name");
         Entry {
             iteration: Some(1),

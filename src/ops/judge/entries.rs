@@ -79,6 +79,7 @@ fn entry_of(
         resets: resets.clone(),
         fault: *fault,
         not_started: captured.candidate.was_never_started(),
+        stopped: captured.candidate.is_stopped(),
         iteration: captured.capture.as_ref().map(|c| c.iteration),
         tree,
         blast: captured.blast,

@@ -1,15 +1,16 @@
 //! Judging: the project's own commands on each distinct tree, and the verdict over them.
-mod base;
 mod base_tests;
 mod changed_file;
 #[cfg(test)]
 mod classify;
 mod conditions;
 mod confirm;
+mod eager;
 mod entries;
 pub mod keep;
 mod listed;
 pub mod modules;
+mod next_step;
 mod options;
 mod overruled;
 mod partial;
@@ -25,9 +26,9 @@ mod terms;
 pub mod unseeded;
 pub(super) mod worlds;
 
-pub use base::BaseBeside;
 pub use base_tests::{is_source_unknown, plan_for as plan_base_tests};
 pub use changed_file::{ChangedFile, FileContent, changed_file};
+pub use eager::EagerJudge;
 pub use entries::covers;
 pub use options::JudgeOptions;
 pub use partial::judge_some;
@@ -37,6 +38,7 @@ pub use runner::commit::judge_commit;
 use crate::error::{Error, Result};
 use crate::model::FORMAT;
 use crate::model::decision::decide;
+use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Stage, StageResult};
 use crate::model::ranking::Rules;
@@ -58,9 +60,19 @@ pub struct RepeatedJudging<'a> {
 }
 
 impl<'a> RepeatedJudging<'a> {
-    /// Judges with these options. The memory may hold the run's base.
-    pub fn new(session: &'a Session, options: JudgeOptions, memory: Memory) -> RepeatedJudging<'a> {
-        RepeatedJudging { session, options, memory }
+    /// Judges with these options.
+    pub fn new(session: &'a Session, options: JudgeOptions) -> RepeatedJudging<'a> {
+        RepeatedJudging { session, options, memory: Memory::default() }
+    }
+
+    /// The session in which it judges.
+    pub fn session(&self) -> &'a Session {
+        self.session
+    }
+
+    /// The judge to be at work beside the attempts that are `starting`.
+    pub fn beside(&'a self, run: &'a Run, starting: &[Name]) -> Result<EagerJudge<'a>> {
+        EagerJudge::new(self.session, &self.options, &self.memory, run, starting)
     }
 
     /// Judges the run as it is now.
@@ -68,9 +80,12 @@ impl<'a> RepeatedJudging<'a> {
         judge_knowing(self.session, run, &self.options, &self.memory, |_| Ok(()))
     }
 
-    /// Forgets all outcomes: something has changed that outcomes depend on.
-    pub fn forget(&self) {
-        self.memory.forget_all();
+    /// Forgets all outcomes, also those that later processes would find: something has changed that
+    /// outcomes depend on.
+    pub fn forget(&self, run: &Run) -> Result<()> {
+        let oracle = self.options.oracle(self.session, run.trusted_base())?;
+        let terms = self.options.terms_to_run(self.session, &oracle)?;
+        OracleRunner::new(self.session, run, terms, &self.options, &self.memory)?.forget_all()
     }
 }
 

@@ -105,7 +105,7 @@ fn is_found(session: &Session, module: &str) -> Result<bool> {
         hide: &env::ALL,
         stdin: None,
         log: &scratch.path().join("log"),
-        limits: Limits { hard: Some(PATIENCE), idle: None },
+        limits: Limits { hard: Some(PATIENCE), ..Limits::default() },
         confinement: None,
     };
     Ok(process::run(&job)?.outcome != Outcome::Failed { code: NOT_FOUND })

@@ -93,7 +93,10 @@ impl<'a> TamperWatch<'a> {
         let mut state = self.lock();
         let WatchState { watch, trees, tainted, cached, base_made_changes, .. } = &mut *state;
         *trees += 1;
-        let Some(watch) = watch else { return Ok(()) };
+        let Some(watch) = watch else {
+            // The other watch tells at its end whether the outcome may be wrong.
+            return if self.is_covered { cache().map(drop) } else { Ok(()) };
+        };
         *tainted |= watch.affects_outcomes();
         watch.look_again(self.session.integrity(), candidate)?;
         if !watch.affects_outcomes() && !*base_made_changes {
@@ -111,7 +114,9 @@ impl<'a> TamperWatch<'a> {
         let mut state = self.lock();
         let WatchState { watch, cached, base_came_first, base_made_changes, .. } = &mut *state;
         *base_came_first = true;
-        let Some(watch) = watch else { return Ok(()) };
+        let Some(watch) = watch else {
+            return if self.is_covered { cache().map(drop) } else { Ok(()) };
+        };
         watch.look_again(self.session.integrity(), None)?;
         *base_made_changes = watch.affects_outcomes();
         watch.accept_conditions();

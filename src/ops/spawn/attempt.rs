@@ -13,13 +13,14 @@ use crate::ops::capture::{self, Captured};
 use crate::ops::hooks;
 use crate::ops::progress::{self, Board, Ending, WorkKind};
 use crate::ops::session::Session;
+use crate::ops::spawn::beside::{AttemptsAtWork, Beside, UntilAllEnded};
 use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit::{self, CostLimit};
 use crate::ops::spawn::guard::{self, Guard};
 use crate::ops::spawn::limits;
 use crate::ops::spawn::one_attempt::{AttemptTerms, OneAttempt};
-use crate::ops::spawn::start_gate::{BesideAttempts, StartGate};
+use crate::ops::spawn::start_gate::StartGate;
 use crate::ops::spawn::stopped_agents::StoppedAgents;
 use crate::process::interrupt::Cancel;
 use crate::process::{self, Limits};
@@ -30,14 +31,27 @@ use crate::store::intents::{Active, Phase};
 /// The options with which the candidates' commands run.
 #[derive(Clone)]
 pub struct AttemptOptions {
-    /// The number of commands that run at once.
-    pub jobs: usize,
+    /// The number of commands that run at once, if it is given.
+    pub jobs: Option<usize>,
     /// The time limits of each command.
     pub limits: Limits,
     /// The interval at which running candidates are captured; never if none.
     pub checkpoint: Option<Duration>,
     /// True if a candidate whose command changed nothing keeps its worktree.
     pub keep: bool,
+}
+
+/// The most agents that run at once if nobody says how many.
+const AGENTS_AT_ONCE: usize = 16;
+
+impl AttemptOptions {
+    /// The number of these commands that run at once: agents wait for the network, and other commands
+    /// for the processor.
+    pub fn jobs_for(&self, commands: &[(Name, CandidateCommand)]) -> usize {
+        let are_agents = commands.iter().all(|(_, command)| command.agent.is_some());
+        let usual = if are_agents { AGENTS_AT_ONCE } else { process::processors() };
+        self.jobs.unwrap_or(usual)
+    }
 }
 
 /// The results of the commands.
@@ -54,53 +68,58 @@ pub struct AttemptReport {
 /// Runs commands in worktrees, and captures each worktree as its command ends. The caller holds the
 /// run's lock, and the run is marked as running.
 ///
-/// `beside` is done meanwhile, under the same watch, and is cancelled if git-frites itself fails. It opens
-/// the gate before the commands; where that is locked and none was started, this fails.
+/// `beside` is done meanwhile, under the same watch. It opens the gate before the commands; where that is
+/// locked and none was started, this fails.
 pub fn run_attempts(
     session: &Session,
     run: &Run,
     commands: &[(Name, CandidateCommand)],
     options: &AttemptOptions,
-    beside: &(dyn Fn(&BesideAttempts<'_>) + Sync),
+    beside: &dyn Beside,
 ) -> Result<AttemptReport> {
     let store = &session.store;
     let guard = guard::choose_for(session, &run.base)?;
     let watched = guard.as_ref().map_or(WatchedCommands::Attempts, Guard::watched_commands);
     let watch = watch::begin(session.integrity(), run, watched, None)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
-    let cancel = Cancel::default();
-    let gate = StartGate::default();
+    let access = guard.as_ref().map_or_else(guard::unguarded, Guard::access);
+    for name in &names {
+        store.candidate(run, name).update(|record| record.begin_access(&access))?;
+    }
     let terms = AttemptTerms {
         limits: options.limits,
         keep: options.keep,
         guard,
         stopped: StoppedAgents::default(),
         cost_limit: CostLimit::default(),
+        enough: Cancel::default(),
     };
-    let board = Board::new(WorkKind::Attempts, options.jobs);
-    let span = tracing::Span::current();
-    let results = std::thread::scope(|scope| {
-        let handle = BesideAttempts { cancel: &cancel, gate: &gate };
-        scope.spawn(|| span.in_scope(move || beside(&handle)));
-        progress::live(session, run, &names, &board, || {
+    let jobs = options.jobs_for(commands);
+    let board = Board::new(WorkKind::Attempts, jobs);
+    let (cancel, gate) = (Cancel::default(), StartGate::default());
+    let run_one = |(name, command): &(Name, CandidateCommand)| {
+        let candidate = store.candidate(run, name);
+        if let Some(refused) = gate.refuse(session, candidate)? {
+            return Ok(refused);
+        }
+        board.began(name);
+        let one = OneAttempt { session, candidate, command, terms: &terms };
+        let done = one.run().inspect_err(|error| mark_cancelled(candidate, error));
+        board.ended(name, ending(&done));
+        if let Ok(captured) = &done {
+            beside.attempt_ended(name);
+            hooks::tell_ended(session, candidate, captured);
+        }
+        done
+    };
+    let results = progress::live(session, run, &names, &board, || {
+        let at_work =
+            AttemptsAtWork { board: &board, gate: &gate, cancel: &cancel, stop: &terms.enough };
+        do_beside(beside, at_work, || {
             checkpoint::beside(session, run, &names, options.checkpoint, || {
-                process::in_parallel(options.jobs, commands, |(name, command)| {
-                    let candidate = store.candidate(run, name);
-                    if let Some(refused) = gate.refuse(session, candidate)? {
-                        return Ok(refused);
-                    }
-                    board.began(name);
-                    let one = OneAttempt { session, candidate, command, terms: &terms };
-                    let done = one.run().inspect_err(|error| mark_cancelled(candidate, error));
-                    board.ended(name, ending(&done));
-                    if let Ok(captured) = &done {
-                        hooks::tell_ended(session, candidate, captured);
-                    }
-                    done
-                })
+                process::in_parallel(jobs, commands, run_one)
             })
         })
-        .inspect_err(|_| cancel.cancel())
     });
     // The watch reports even if an attempt failed: a changed configuration may be the cause.
     let watched = watch.end(session.integrity(), run);
@@ -126,6 +145,20 @@ pub fn run_attempts(
     gate.require_passed(run)?;
     let TamperReport { words, affects_outcomes } = watched?;
     Ok(AttemptReport { results, escaped: words, affects_outcomes })
+}
+
+/// Runs the attempts, and does the work beside them meanwhile: if they fail, it is cancelled.
+fn do_beside<T>(
+    beside: &dyn Beside,
+    at_work: AttemptsAtWork<'_>,
+    attempts: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let (cancel, span) = (at_work.cancel, tracing::Span::current());
+    std::thread::scope(|scope| {
+        let _until_all_ended = UntilAllEnded(beside);
+        scope.spawn(move || span.in_scope(|| beside.work(&at_work)));
+        attempts().inspect_err(|_| cancel.cancel())
+    })
 }
 
 /// The end of an attempt as a row on the terminal shows it.
@@ -171,7 +204,7 @@ pub fn rerun(
     command: CandidateCommand,
     options: &AttemptOptions,
 ) -> Result<AttemptReport> {
-    rerun_all(session, candidate.run, &[(candidate.name.clone(), command)], options)
+    rerun_all(session, candidate.run, &[(candidate.name.clone(), command)], options, &())
 }
 
 /// Runs other commands in candidates' own worktrees, as [`rerun`] does.
@@ -180,6 +213,7 @@ pub fn rerun_all(
     run: &Run,
     commands: &[(Name, CandidateCommand)],
     options: &AttemptOptions,
+    beside: &dyn Beside,
 ) -> Result<AttemptReport> {
     let store = &session.store;
     trust::require_trust(session.integrity(), Some(run))?;
@@ -205,5 +239,5 @@ pub fn rerun_all(
     for candidate in candidates() {
         candidate.update(|c| (c.state, c.again) = (State::Running, true))?;
     }
-    run_attempts(session, run, commands, options, &|_| ())
+    run_attempts(session, run, commands, options, beside)
 }

@@ -1,6 +1,7 @@
 //! Makes a run: all of its worktrees and branches, or none.
 pub mod add;
 pub mod attempt;
+pub mod beside;
 pub mod checkpoint;
 pub mod command;
 pub mod cost_limit;
@@ -394,9 +395,10 @@ fn prepare_candidate(
     );
     record.port = port;
     record.bytes = capture::size_on_disk(&candidate.directory().index());
-    // A worktree that is made again stays marked for review, and what it cost is spent.
+    // A worktree that is made again stays marked for review, what it cost is spent, and what its commands
+    // could write to they may have written to.
     let before = candidate.record()?;
-    (record.kept, record.usage) = (before.kept, before.usage);
+    (record.kept, record.usage, record.access) = (before.kept, before.usage, before.access);
     if let Some(failure) = &prepared.failure {
         record.state = State::Failed;
         record.reason = Some(failure.clone());

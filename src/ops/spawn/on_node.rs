@@ -74,7 +74,7 @@ pub fn resume(
         )
     })?;
     command.require_program()?;
-    let report = start_again(session, &run, &[(name.clone(), command)], options, &|_| ())?;
+    let report = start_again(session, &run, &[(name.clone(), command)], options, &())?;
     let captured = report.results.first();
     let captured = captured.ok_or_else(|| Error::internal("an attempt has no result"))?;
     require_attempt(candidate, captured)?;

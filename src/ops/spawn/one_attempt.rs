@@ -8,7 +8,7 @@ use crate::fs::{atomic, tree};
 use crate::git::capture::omitted::Omissions;
 use crate::git::worktree::{self, WorktreeLock};
 use crate::model::agent_stop::AgentStop;
-use crate::model::candidate::{Candidate, State};
+use crate::model::candidate::{Candidate, ENOUGH_PASSED, State};
 use crate::model::env;
 use crate::model::layout::AGENT;
 use crate::model::name::Name;
@@ -25,6 +25,7 @@ use crate::ops::spawn::stopped_agents::StoppedAgents;
 use crate::ops::spawn::waiting;
 use crate::ops::{agent_state, clean, log_end};
 use crate::oracle::obstacles;
+use crate::process::interrupt::{self, Cancel};
 use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
@@ -45,6 +46,8 @@ pub(super) struct AttemptTerms {
     /// The agents that cannot go on, as they told meanwhile.
     pub stopped: StoppedAgents,
     pub cost_limit: CostLimit,
+    /// Ordered once enough candidates have passed.
+    pub enough: Cancel,
 }
 
 /// The command of a candidate, and the terms on which it runs.
@@ -184,7 +187,8 @@ impl OneAttempt<'_> {
                 format!("{} waits for the network; after {patience} it is ended", self.candidate);
             self.session.ui.note(line);
         };
-        Ok(waiting::run(job, &patterns.unwrap_or_default(), &tell))
+        let enough = &self.terms.enough;
+        Ok(waiting::run(job, &patterns.unwrap_or_default(), enough, &tell))
     }
 
     /// Removes the locks that a git left because it was ended: nobody could commit in the worktree.
@@ -211,6 +215,10 @@ impl OneAttempt<'_> {
             match &ran.end {
                 Ok(end) => record_end(record, end),
                 Err(error) => record_error(record, error),
+            }
+            let is_stopped = self.terms.enough.is_cancelled() && interrupt::signal().is_none();
+            if record.state == State::Cancelled && is_stopped {
+                record.reason = Some(ENOUGH_PASSED.to_owned());
             }
             if record.state == State::TimedOut {
                 record.reason = silence(self.terms.limits, ran.seconds);

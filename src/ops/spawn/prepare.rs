@@ -216,7 +216,8 @@ fn run_setup(
     log: &Path,
     confinement: Option<&Confinement>,
 ) -> Result<Option<String>> {
-    let limits = Limits { hard: Some(session.config.get(keys::ORACLE_TIMEOUT)), idle: None };
+    let limits =
+        Limits { hard: Some(session.config.get(keys::ORACLE_TIMEOUT)), ..Limits::default() };
     let argv = setup.command.argv();
     let policy = &session.policy;
     let hide = &env::ALL;

@@ -6,12 +6,12 @@ use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::beside::Beside;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::guard;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::{self, Preparation, Prepared};
 use crate::ops::spawn::put_back::put_back;
-use crate::ops::spawn::start_gate::BesideAttempts;
 use crate::ops::{clean, spawn};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
@@ -20,7 +20,7 @@ use crate::store::intents::{Active, Phase};
 /// The effect of resuming on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resumption {
-    /// The candidate's command ended, or never was one: it stays as it is.
+    /// The candidate's command ended, never was one, or is not needed: it stays as it is.
     Ended,
     /// The candidate's command runs again in a fresh worktree.
     Repeat,
@@ -31,6 +31,7 @@ enum Resumption {
 
 fn resumption(record: &Candidate) -> Resumption {
     match (record.state, record.again) {
+        _ if record.is_stopped() => Resumption::Ended,
         (State::Cancelled | State::Limited, true) => Resumption::LaterRound,
         (State::Cancelled | State::Limited, false) => Resumption::Repeat,
         _ => Resumption::Ended,
@@ -65,7 +66,7 @@ pub fn resume(
     run: &Run,
     commands: &[(Name, CandidateCommand)],
     options: &AttemptOptions,
-    beside: &(dyn Fn(&BesideAttempts<'_>) + Sync),
+    beside: &dyn Beside,
 ) -> Result<AttemptReport> {
     let store = &session.store;
     trust::require_trust(session.integrity(), Some(run))?;
@@ -130,7 +131,7 @@ pub fn start_again(
     run: &Run,
     commands: &[(Name, CandidateCommand)],
     options: &AttemptOptions,
-    beside: &(dyn Fn(&BesideAttempts<'_>) + Sync),
+    beside: &dyn Beside,
 ) -> Result<AttemptReport> {
     let store = &session.store;
     guard::choose(session)?;

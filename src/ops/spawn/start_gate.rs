@@ -8,7 +8,6 @@ use crate::model::candidate::State;
 use crate::model::run::Run;
 use crate::ops::capture::Captured;
 use crate::ops::session::Session;
-use crate::process::interrupt::Cancel;
 use crate::store::candidate::CandidateRef;
 
 /// The gate: it is closed until somebody opens or locks it.
@@ -56,20 +55,6 @@ impl StartGate {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// What work beside the attempts needs. The gate is open at the latest when that work ends.
-pub struct BesideAttempts<'a> {
-    /// Set if git-frites itself fails.
-    pub cancel: &'a Cancel,
-    /// The gate before the attempts.
-    pub gate: &'a StartGate,
-}
-
-impl Drop for BesideAttempts<'_> {
-    fn drop(&mut self) {
-        self.gate.open();
     }
 }
 

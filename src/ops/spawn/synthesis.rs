@@ -233,7 +233,7 @@ pub fn synthesize(
         store.clear_active(&run.run)?;
         return Err(error);
     }
-    let report = attempt::run_attempts(session, &run, &commands, options, &|_| ())?;
+    let report = attempt::run_attempts(session, &run, &commands, options, &())?;
     Ok((run, report))
 }
 

@@ -20,10 +20,15 @@ const LONGEST: usize = 64 << 10;
 
 /// Runs a job to its end. Output by which an agent says that it waits for the network counts as silence:
 /// after the job's idle limit, or two minutes, the command is ended, as if it had timed out. `tell` is
-/// called once, when the agent begins to wait.
-pub(super) fn run(job: &Job<'_>, patterns: &StopPatterns, tell: &dyn Fn(Duration)) -> Result<End> {
+/// called once, when the agent begins to wait. `stop` ends the command, too.
+pub(super) fn run(
+    job: &Job<'_>,
+    patterns: &StopPatterns,
+    stop: &Cancel,
+    tell: &dyn Fn(Duration),
+) -> Result<End> {
     if !patterns.can_wait() {
-        return process::run(job);
+        return process::run_until(job, stop);
     }
     // The log of this command is another file than one that is there now.
     let _ = std::fs::remove_file(job.log);
@@ -37,7 +42,12 @@ pub(super) fn run(job: &Job<'_>, patterns: &StopPatterns, tell: &dyn Fn(Duration
         });
         let patience = job.limits.idle.unwrap_or(PATIENCE);
         let mut watch = WaitWatch { patterns, log: Follower::new(job.log), rest: Vec::new() };
-        let is_ended = watch.gives_up(patience, &until, tell);
+        let pass_on = || {
+            if stop.is_cancelled() {
+                cancel.end_politely();
+            }
+        };
+        let is_ended = watch.gives_up(patience, &until, tell, &pass_on);
         if is_ended {
             cancel.cancel();
         }
@@ -73,6 +83,7 @@ impl WaitWatch<'_> {
         patience: Duration,
         until: &Receiver<()>,
         tell: &dyn Fn(Duration),
+        on_look: &dyn Fn(),
     ) -> bool {
         let look = LOOK.min(patience / 4);
         let mut waits: Option<Duration> = None;
@@ -82,6 +93,7 @@ impl WaitWatch<'_> {
             if until.recv_timeout(look) != Err(RecvTimeoutError::Timeout) {
                 return false;
             }
+            on_look();
             match self.look() {
                 Said::Nothing => {}
                 Said::Works => waits = None,

@@ -94,7 +94,7 @@ enum LayerGuard {
 }
 
 /// The share that a judged tree has of the base.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warmth {
     /// Only what the base's setup left in the home directory, such as downloads. The tree lies in a
     /// plain directory, so that no tool can stumble over an overlay.

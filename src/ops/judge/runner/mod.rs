@@ -1,5 +1,6 @@
 //! The oracle runner: runs the oracle on a run's candidates, its base or one more commit, each in a
 //! separate checkout.
+mod ahead;
 pub mod commit;
 mod place;
 mod run_all;
@@ -58,6 +59,8 @@ pub struct OracleRunner<'a> {
     told: Mutex<BTreeSet<String>>,
     /// True if candidates may be judged over the base's outputs.
     may_be_warm: bool,
+    /// True while commands get a third of the usual share of the processor.
+    has_third: AtomicBool,
     ledger: Ledger<'a>,
     tamper: TamperWatch<'a>,
     /// Is told how each command ends.
@@ -169,6 +172,7 @@ impl<'a> OracleRunner<'a> {
             base_lacks_downloads: AtomicBool::default(),
             told: Mutex::default(),
             may_be_warm: false,
+            has_third: AtomicBool::default(),
             ledger,
             tamper,
             on_end: &|_| (),

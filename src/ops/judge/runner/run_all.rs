@@ -69,7 +69,7 @@ impl OracleRunner<'_> {
         Ok((Effort { saved_not_run: saved.saved_not_run, ..self.ledger.effort() }, base))
     }
 
-    fn overrule(&self, entries: &mut [Entry], base: Option<&Baseline>) -> Result<bool> {
+    pub(super) fn overrule(&self, entries: &mut [Entry], base: Option<&Baseline>) -> Result<bool> {
         overrule(&self.session.repo, &self.run.base, &self.terms, entries, base)
     }
 
@@ -136,16 +136,8 @@ impl OracleRunner<'_> {
         Ok(confirmed)
     }
 
-    /// Judges the base before its candidates, for a later judging of this process.
-    pub fn judge_base_ahead(&self, cancel: &Cancel) -> Result<()> {
-        self.judge_base(cancel)?;
-        let layer = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use);
-        self.ledger.keep_base_layer(layer);
-        Ok(())
-    }
-
     /// The share of the base that trees are judged over first.
-    pub(super) fn warmth(&self) -> Warmth {
+    pub fn warmth(&self) -> Warmth {
         if self.may_be_warm { Warmth::Warm } else { Warmth::Cold }
     }
 
@@ -168,10 +160,17 @@ impl OracleRunner<'_> {
         let rules = Rules::from_settings(&self.terms.settings);
         let is_warm = entries.iter().any(|entry| entry.is_claim() && !entry.is_pending());
         let without = if is_warm { "the base's build outputs" } else { "its added tests" };
-        if confirm::any_claims(entries) {
+        let open = confirm::to_confirm(entries, rules);
+        if let Some(first) = open.first() {
+            let names: Vec<&str> = open.iter().map(|entry| entry.candidate.as_str()).collect();
+            let leads = match first.passed() {
+                true => format!("{} leads; ", first.candidate),
+                false => String::new(),
+            };
             self.session.ui.note(format!(
-                "run {}: what the verdict depends on is judged once more, without {without}",
-                self.run.run
+                "run {}: {leads}what the verdict depends on is judged once more, without {without}: {}",
+                self.run.run,
+                names.join(", ")
             ));
         }
         confirm::confirm(entries, &causes, rules, |entries, stop| {
@@ -193,7 +192,7 @@ impl OracleRunner<'_> {
     }
 
     /// The cause that a claim's failure has if it is not confirmed.
-    fn cause(&self, entry: &Entry, has_outputs: bool) -> StaleCause {
+    pub(super) fn cause(&self, entry: &Entry, has_outputs: bool) -> StaleCause {
         if self.world() != WorldKind::Sealed {
             return StaleCause::Outputs;
         }
@@ -206,6 +205,6 @@ impl OracleRunner<'_> {
 }
 
 /// The results of the base as a verdict holds them.
-fn baseline(known: TreeOutcome) -> Baseline {
+pub(super) fn baseline(known: TreeOutcome) -> Baseline {
     Baseline { results: known.results, inherited: known.inherited }
 }

@@ -1,0 +1,255 @@
+//! Judging while attempts work: the base first, then each attempt that has ended.
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::config::keys;
+use crate::error::Result;
+use crate::integrity::baseline;
+use crate::model::candidate::ENOUGH_PASSED;
+use crate::model::decision::decide;
+use crate::model::name::Name;
+use crate::model::outcome::{Stage, StageResult};
+use crate::model::ranking::Rules;
+use crate::model::run::Run;
+use crate::model::terms::Terms;
+use crate::model::verdict::{Baseline, Entry};
+use crate::model::world::WorldKind;
+use crate::ops::judge::confirm::to_confirm;
+use crate::ops::judge::entries;
+use crate::ops::judge::keep::KeptCommits;
+use crate::ops::judge::next_step::{StepRules, StepsTaken, next_step};
+use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::runner::OracleRunner;
+use crate::ops::judge::worlds;
+use crate::ops::session::Session;
+use crate::ops::spawn::beside::{AttemptsAtWork, Beside};
+use crate::ops::spawn::guard;
+use crate::oracle::ledger::Memory;
+use crate::process::interrupt;
+
+/// Judges a run ahead, beside the commands of its attempts. What it finds goes to the memory of
+/// this process: the judging that decides later takes it, and judges what is missing.
+///
+/// The watch over the attempts covers the commands that judge, too: it begins before them and ends
+/// after them. Nobody could tell two watches at the same time apart, and each change would be reported
+/// twice. A change that affects outcomes makes everything be judged once more.
+pub struct EagerJudge<'a> {
+    session: &'a Session,
+    options: &'a JudgeOptions,
+    memory: &'a Memory,
+    run: &'a Run,
+    terms: Terms,
+    /// True if nothing but the base is judged.
+    only_base: bool,
+    /// The passes after which the other attempts are ended.
+    enough: Option<usize>,
+    ended: Mutex<EndedAttempts>,
+    changed: Condvar,
+}
+
+/// The attempts that have ended.
+struct EndedAttempts {
+    names: Vec<Name>,
+    all: bool,
+}
+
+impl<'a> EagerJudge<'a> {
+    /// Judges the attempts of a run, those that are not `starting` at once. Fails if the commands cannot
+    /// be run as the configuration requires.
+    pub(super) fn new(
+        session: &'a Session,
+        options: &'a JudgeOptions,
+        memory: &'a Memory,
+        run: &'a Run,
+        starting: &[Name],
+    ) -> Result<EagerJudge<'a>> {
+        let terms = options.terms_to_run(session, &options.oracle(session, run.trusted_base())?)?;
+        let only_base = why_late(session, terms.settings.commands.world)?.is_some();
+        let before = run.candidates.iter().filter(|name| !starting.contains(name));
+        let ended = EndedAttempts { names: before.cloned().collect(), all: false };
+        Ok(EagerJudge {
+            session,
+            options,
+            memory,
+            run,
+            terms,
+            only_base,
+            enough: None,
+            ended: Mutex::new(ended),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Ends the other attempts after so many passes.
+    pub fn until_enough(self, enough: Option<u32>) -> EagerJudge<'a> {
+        EagerJudge { enough: enough.map(|enough| enough as usize), ..self }
+    }
+
+    fn try_work(&self, attempts: &AttemptsAtWork<'_>) -> Result<()> {
+        let EagerJudge { session, options, memory, .. } = *self;
+        let runner = OracleRunner::new(session, self.run, self.terms.clone(), options, memory)?;
+        let _kept = KeptCommits::new(session, self.run);
+        baseline::judge_beside(&session.store, &self.run.run)?;
+        let is_base = AtomicBool::new(true);
+        let on_end = |result: &StageResult| match result.is_unjudgeable() {
+            _ if !is_base.load(Ordering::Relaxed) => {}
+            true => attempts.gate.lock(format!(
+                "{} does not pass on the base ({})",
+                result.stage,
+                result.why_not_passed()
+            )),
+            false => attempts.gate.open(),
+        };
+        let work = |runner: &OracleRunner<'_>| {
+            runner.judge_base_ahead(attempts.cancel)?;
+            is_base.store(false, Ordering::Relaxed);
+            attempts.gate.open();
+            if self.enough.is_some() && runner.known_base()?.is_some_and(|b| b.results.passed()) {
+                session.ui.note(format!(
+                    "run {}: the base passes, so nobody is stopped: the first attempt that changes \
+                     nothing of importance would win",
+                    self.run.run
+                ));
+            }
+            if self.only_base { Ok(()) } else { self.judge_all(runner, attempts) }
+        };
+        let runner = runner.covered_by_another_watch()?.telling_ends_to(&on_end);
+        runner.watched(work).map(drop)
+    }
+
+    /// Judges what has ended, until all attempts have.
+    fn judge_all(&self, runner: &OracleRunner<'_>, attempts: &AttemptsAtWork<'_>) -> Result<()> {
+        let options = self.options;
+        let rules = StepRules {
+            ranking: Rules::from_settings(&self.terms.settings),
+            warmth: runner.warmth(),
+            until_pass: options.until_pass,
+            counts_passes: self.enough.is_some(),
+            jobs: options.jobs,
+        };
+        let mut taken = StepsTaken::default();
+        let mut new: Vec<Entry> = Vec::new();
+        let mut seen = None;
+        while let Some(names) = self.next(seen) {
+            if seen != Some(names.len()) {
+                new = self.entries(runner, &names)?;
+            }
+            let mut entries = new.clone();
+            runner.fill_in_known(&mut entries)?;
+            let base = runner.known_base()?;
+            show_standing(&entries, base.as_ref(), &rules, attempts);
+            if !attempts.stop.is_cancelled() && self.is_enough(&entries, base.as_ref()) {
+                let run = &self.run.run;
+                self.session
+                    .ui
+                    .note(format!("run {run}: enough have passed; the other attempts end"));
+                attempts.gate.lock(ENOUGH_PASSED.to_owned());
+                attempts.stop.end_politely();
+            }
+            seen = None;
+            match next_step(&entries, &taken, &rules) {
+                None => seen = Some(names.len()),
+                Some(step) => {
+                    runner.take_step(&entries, &step, attempts.board, attempts.cancel)?;
+                    let judged = entries.iter().filter(|e| step.entries.contains(&e.index));
+                    judged.for_each(|entry| taken.note(entry, &step));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The attempts that have ended, once they are more than `seen`; none when all have.
+    fn next(&self, seen: Option<usize>) -> Option<Vec<Name>> {
+        let waits = |ended: &mut EndedAttempts| !ended.all && seen == Some(ended.names.len());
+        let ended = self.changed.wait_while(self.lock(), waits);
+        let ended = ended.unwrap_or_else(PoisonError::into_inner);
+        (!ended.all).then(|| ended.names.clone())
+    }
+
+    fn entries(&self, runner: &OracleRunner<'_>, names: &[Name]) -> Result<Vec<Entry>> {
+        let session = self.session;
+        let stored = |name| session.stored(session.store.candidate(self.run, name));
+        let captured = names.iter().map(stored).collect::<Result<Vec<_>>>()?;
+        let entries = entries::from_captured(session, self.run, runner.terms(), &captured)?;
+        entries::keep_trees(session, self.run, runner.terms(), &entries)?;
+        Ok(entries)
+    }
+
+    /// True if so many have passed that no other attempt is needed. A pass proves little where the base
+    /// passes, too.
+    fn is_enough(&self, entries: &[Entry], base: Option<&Baseline>) -> bool {
+        let Some(enough) = self.enough else { return false };
+        let passed = entries.iter().filter(|entry| entry.verified() && !entry.flaky()).count();
+        passed >= enough && base.is_some_and(|base| !base.results.passed())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, EndedAttempts> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Beside for EagerJudge<'_> {
+    /// An error is only a warning: what is not judged here is judged later.
+    ///
+    /// Attempts begin once the setup of the base has passed, and none begins if they could not be judged.
+    fn work(&self, attempts: &AttemptsAtWork<'_>) {
+        match self.terms.oracle.first().map(|command| command.stage) {
+            None => return,
+            Some(Stage::Setup) => {}
+            Some(_) => attempts.gate.open(),
+        }
+        let is_ended = || interrupt::signal().is_some() || attempts.cancel.is_cancelled();
+        if let Err(error) = self.try_work(attempts)
+            && !is_ended()
+        {
+            let ui = &self.session.ui;
+            ui.warn(format!("run {}: judging ahead ended: {}", self.run.run, error.message));
+        }
+    }
+
+    fn attempt_ended(&self, name: &Name) {
+        self.lock().names.push(name.clone());
+        self.changed.notify_all();
+    }
+
+    fn all_ended(&self) {
+        self.lock().all = true;
+        self.changed.notify_all();
+    }
+}
+
+impl JudgeOptions {
+    /// The reason why no attempt of a run is judged before all have ended; none if each is judged when it
+    /// has ended.
+    pub fn why_late(&self, session: &Session) -> Result<Option<String>> {
+        why_late(session, worlds::choose(session)?)
+    }
+}
+
+fn why_late(session: &Session, world: WorldKind) -> Result<Option<String>> {
+    if !session.config.get(keys::RUN_EAGER) {
+        return Ok(Some("run.eager is off".to_owned()));
+    }
+    if world == WorldKind::Open {
+        return Ok(Some("nothing confines the commands that judge".to_owned()));
+    }
+    Ok(guard::choose(session)?.is_none().then(|| "attempts are not guarded".to_owned()))
+}
+
+/// Tells the rows on the terminal who leads so far, and what the verdict waits for.
+fn show_standing(
+    entries: &[Entry],
+    base: Option<&Baseline>,
+    rules: &StepRules,
+    attempts: &AttemptsAtWork<'_>,
+) {
+    let best = decide(entries, base, rules.ranking).recommended;
+    let leader = best.filter(|name| entries.iter().any(|e| e.candidate == *name && e.passed()));
+    let to_judge = entries.iter().filter(|entry| entry.not_run()).count();
+    let to_confirm = to_confirm(entries, rules.ranking).len();
+    let words = [(to_judge, "to judge"), (to_confirm, "to confirm")];
+    let words = words.iter().filter(|(number, _)| *number > 0);
+    let words: Vec<String> = words.map(|(number, what)| format!("{number} {what}")).collect();
+    attempts.board.stands(leader, words.join(", "));
+}

@@ -1,0 +1,295 @@
+//! What to judge next while attempts work: the trees of those that have ended, in the order in which
+//! they can win, and then what their ranking depends on.
+use std::collections::BTreeSet;
+
+use crate::model::oid::Oid;
+use crate::model::ranking::{Rules, undecided};
+use crate::model::verdict::Entry;
+use crate::ops::judge::confirm::without_claims;
+use crate::oracle::sealed::Warmth;
+use crate::process::processor_share::ProcessorShare;
+
+/// Some candidates that are judged beside each other, all in one way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NextStep {
+    /// Their spawn indices.
+    pub entries: Vec<u32>,
+    /// The share of the base's outputs to judge over.
+    pub warmth: Warmth,
+    /// The share of the processor that their commands get.
+    pub share: ProcessorShare,
+}
+
+/// How candidates are judged while attempts work.
+#[derive(Clone, Copy, Debug)]
+pub struct StepRules {
+    /// The rules of the ranking.
+    pub ranking: Rules,
+    /// The share of the base's outputs that candidates are judged over first.
+    pub warmth: Warmth,
+    /// True to judge only what can change the recommendation.
+    pub until_pass: bool,
+    /// True to confirm each pass at once: confirmed ones are counted.
+    pub counts_passes: bool,
+    /// The most candidates of one step.
+    pub jobs: usize,
+}
+
+/// The steps that were taken: none is taken twice.
+#[derive(Debug, Default)]
+pub struct StepsTaken(BTreeSet<(Oid, Warmth, ProcessorShare)>);
+
+impl StepsTaken {
+    /// Notes a step for the tree of an entry.
+    pub fn note(&mut self, entry: &Entry, NextStep { warmth, share, .. }: &NextStep) {
+        self.0.extend(entry.judged().map(|tree| (*tree, *warmth, *share)));
+    }
+
+    fn contain(&self, entry: &Entry, warmth: Warmth, share: ProcessorShare) -> bool {
+        entry.judged().is_none_or(|tree| self.0.contains(&(*tree, warmth, share)))
+    }
+}
+
+/// The next step for entries with the results that are known; none if everything is.
+///
+/// A tree is judged with a small share of the processor first. Where that does not give a clean pass,
+/// nothing is known of it yet: time may have been short. So it is judged again with a whole share, once
+/// no other waits.
+pub fn next_step(entries: &[Entry], taken: &StepsTaken, rules: &StepRules) -> Option<NextStep> {
+    let StepRules { ranking, warmth, until_pass, counts_passes, jobs } = *rules;
+    let confirmed = without_claims(entries);
+    let mut decisive = undecided(&confirmed, ranking);
+    // What leads is confirmed before a smaller one whose failure may be due to outputs of the base.
+    decisive.sort_by_key(|open| !entries.iter().any(|e| e.index == open.index && e.passed()));
+    let mut unknown = undecided(entries, ranking);
+    if !until_pass {
+        let all = entries.iter().filter(|entry| entry.not_run());
+        let rest: Vec<&Entry> =
+            all.filter(|e| unknown.iter().all(|u| u.index != e.index)).collect();
+        unknown.extend(rest);
+    }
+    let passing: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| counts_passes && entry.is_claim() && entry.passed_base_tests_too())
+        .collect();
+    let not_taken = |entry: &Entry, warmth: Warmth, shares: &[ProcessorShare]| {
+        shares.iter().copied().find(|share| !taken.contain(entry, warmth, *share))
+    };
+    let first = |entry: &Entry| not_taken(entry, warmth, &[ProcessorShare::Third]);
+    let again = |entry: &Entry| not_taken(entry, warmth, &[ProcessorShare::Whole]);
+    let plainly = |entry: &Entry| {
+        // What failed once is not worth another try with a small share.
+        let is_unknown = entries.iter().any(|e| e.index == entry.index && e.not_run());
+        let has_failed = is_unknown && taken.contain(entry, warmth, ProcessorShare::Third);
+        let shares = [ProcessorShare::Third, ProcessorShare::Whole];
+        not_taken(entry, Warmth::Cold, &shares[usize::from(has_failed)..])
+    };
+    let step = |of: &[&Entry], warmth: Warmth, way: &dyn Fn(&Entry) -> Option<ProcessorShare>| {
+        let share = of.iter().find_map(|entry| way(entry))?;
+        let same = of.iter().filter(|entry| way(entry) == Some(share)).take(jobs.max(1));
+        Some(NextStep { entries: same.map(|entry| entry.index).collect(), warmth, share })
+    };
+    step(&passing, Warmth::Cold, &plainly)
+        .or_else(|| step(&unknown, warmth, &first))
+        .or_else(|| step(&decisive, Warmth::Cold, &plainly))
+        .or_else(|| step(&unknown, warmth, &again))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::sync::Mutex;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::error::Result;
+    use crate::model::candidate::State;
+    use crate::model::decision::decide;
+    use crate::model::outcome::{Outcome, Results};
+    use crate::model::verdict::Baseline;
+    use crate::ops::judge::confirm::tests::{Ends, Judgeable, Oracle, entry, judgeable};
+    use crate::ops::judge::confirm::{StaleCause, confirm, must_confirm_base, without_results};
+    use crate::ops::judge::schedule::{Judge, Round, Schedule, Scheduler, StopWhen, Work};
+    use crate::process::interrupt::Cancel;
+
+    /// A ledger in memory, with the passes that commands have run for.
+    #[derive(Default)]
+    struct Known {
+        outcomes: BTreeMap<Oid, Results>,
+        passed: BTreeSet<(Oid, Warmth)>,
+    }
+
+    /// Judges what the ledger does not know. With a small share, the trees in `slow` do not pass.
+    struct Knowing<'k, 't> {
+        oracle: Oracle<'t>,
+        share: ProcessorShare,
+        slow: &'k BTreeSet<Oid>,
+        known: &'k Mutex<Known>,
+    }
+
+    impl Knowing<'_, '_> {
+        fn warmth(&self) -> Warmth {
+            if self.oracle.cold { Warmth::Cold } else { Warmth::Warm }
+        }
+
+        fn recall(&self, work: &Work) -> Option<Results> {
+            let known = self.known.lock().expect("no judge panics");
+            let found = known.outcomes.get(work.tree.as_ref()?)?;
+            (self.warmth() == Warmth::Warm || !found.is_claim()).then(|| found.clone())
+        }
+
+        fn judge_all(&self, entries: &mut [Entry], stop: StopWhen) {
+            let scheduler = Scheduler::new(entries, Schedule { stop, ..self.schedule() });
+            scheduler.run(scheduler.workers(1), self);
+            scheduler.finish(0).expect("no judge fails");
+        }
+
+        fn fill_in(&self, entries: &mut [Entry]) {
+            let scheduler = Scheduler::new(entries, self.schedule());
+            scheduler.fill_in(|work| Ok(self.recall(work))).expect("the ledger can be read");
+        }
+
+        fn schedule(&self) -> Schedule {
+            let round = if self.oracle.cold { Round::Confirming } else { Round::First };
+            Schedule { stop: StopWhen::AllRan, round, in_place: false, base: None }
+        }
+    }
+
+    impl Judge for Knowing<'_, '_> {
+        type Prepared = ();
+
+        fn prepare(&self, _: &Work) -> Result<()> {
+            Ok(())
+        }
+
+        fn judge(&self, work: &Work, (): (), _: &Cancel) -> Result<Option<Results>> {
+            if let Some(found) = self.recall(work) {
+                return Ok(Some(found));
+            }
+            let tree = work.tree.expect("it has one");
+            let results = self.oracle.results_of(work);
+            let is_slow = self.share == ProcessorShare::Third && self.slow.contains(&tree);
+            if self.share == ProcessorShare::Third && (is_slow || !results.is_clean_pass()) {
+                let first = self.oracle.trees[0].clone();
+                let failing = Judgeable { over_layers: failing(), cold: failing(), ..first };
+                return Ok(Some(self.oracle.results(&failing, 0)));
+            }
+            let mut known = self.known.lock().expect("no judge panics");
+            let is_new = !results.passed() || known.passed.insert((tree, self.warmth()));
+            assert!(is_new, "{tree} passed before");
+            if !results.passed() {
+                // A pass that a failure contradicts is none.
+                known.passed.retain(|(passed, _)| *passed != tree);
+            }
+            known.outcomes.insert(tree, results.clone());
+            Ok(Some(results))
+        }
+    }
+
+    fn failing() -> [Ends; 2] {
+        let ends = [Outcome::Failed { code: 1 }, Outcome::Skipped];
+        [ends.clone(), ends]
+    }
+
+    /// What happens while attempts work.
+    #[derive(Clone, Copy, Debug)]
+    enum Happening {
+        /// The next attempt ends.
+        Ended,
+        /// There is time for a step.
+        Step,
+        /// git-frites is killed, and the run resumed: only passes are kept.
+        Killed,
+    }
+
+    fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+        let happening = prop_oneof![
+            3 => Just(Happening::Ended),
+            4 => Just(Happening::Step),
+            1 => Just(Happening::Killed),
+        ];
+        prop::collection::vec(happening, 0..30)
+    }
+
+    proptest! {
+        /// Whenever attempts end, whatever is judged meanwhile and passes or not for want of time, and
+        /// however often git-frites is killed: the recommendation is that of judging the same captures
+        /// afterwards, and nothing that passed runs again.
+        #[test]
+        fn judging_ahead_never_changes_the_recommendation(
+            trees in prop::collection::vec(judgeable(), 1..6),
+            made in prop::collection::vec(any::<prop::sample::Index>(), 1..8),
+            slow in prop::collection::btree_set(0usize..6, 0..4),
+            happenings in happenings(),
+            are_stopped in any::<bool>(),
+            base in judgeable(),
+            [has_outputs, is_warm, until_pass, counts_passes] in any::<[bool; 4]>(),
+            jobs in 1usize..3,
+        ) {
+            let ranking = Rules::default();
+            let entries: Vec<Entry> = made.iter().zip(1u32..).map(|(which, index)| {
+                let number = which.index(trees.len());
+                entry(index, number, &trees[number])
+            }).collect();
+            let slow: BTreeSet<Oid> = slow.iter().filter_map(|n| Oid::parse(&format!("{n:040x}"))).collect();
+            let known = Mutex::new(Known::default());
+            let warmth = if is_warm { Warmth::Warm } else { Warmth::Cold };
+            let knowing = |warmth, share| {
+                let oracle = Oracle { trees: &trees, cold: warmth == Warmth::Cold, has_outputs };
+                Knowing { oracle, share, slow: &slow, known: &known }
+            };
+            let rules = StepRules { ranking, warmth, until_pass, counts_passes, jobs };
+            let (mut ended, mut taken) = (0, StepsTaken::default());
+            for happening in happenings {
+                match happening {
+                    Happening::Ended => ended = entries.len().min(ended + 1),
+                    Happening::Killed => {
+                        known.lock().expect("no judge panics").outcomes.retain(|_, results| results.passed());
+                        taken = StepsTaken::default();
+                    }
+                    Happening::Step => {
+                        let mut now = entries[..ended].to_vec();
+                        knowing(warmth, ProcessorShare::Whole).fill_in(&mut now);
+                        let mut plain = without_claims(&now);
+                        knowing(Warmth::Cold, ProcessorShare::Whole).fill_in(&mut plain);
+                        for (entry, plain) in now.iter_mut().zip(plain) {
+                            if entry.is_claim() && !plain.not_run() {
+                                *entry = plain;
+                            }
+                        }
+                        let Some(step) = next_step(&now, &taken, &rules) else { continue };
+                        let wanted = now.iter().filter(|e| step.entries.contains(&e.index));
+                        let mut judged: Vec<Entry> = wanted.map(without_results).collect();
+                        judged.iter().for_each(|entry| taken.note(entry, &step));
+                        knowing(step.warmth, step.share).judge_all(&mut judged, StopWhen::AllRan);
+                    }
+                }
+            }
+            let mut captures = entries.clone();
+            if are_stopped {
+                // As `--enough` leaves them.
+                captures[ended..].iter_mut().for_each(|entry| entry.state = State::Cancelled);
+            }
+            let cold = Oracle { trees: &trees, cold: true, has_outputs };
+            let mut expected = captures.clone();
+            cold.judge_all(&mut expected, 1, StopWhen::AllRan).expect("no judge fails");
+            let cold_base = Baseline { results: cold.results(&base, 0), inherited: false };
+            let expected = decide(&expected, Some(&cold_base), ranking);
+
+            let stop = if until_pass { StopWhen::Decided(ranking) } else { StopWhen::AllRan };
+            knowing(warmth, ProcessorShare::Whole).judge_all(&mut captures, stop);
+            let causes = captures.iter().map(|e| (e.index, StaleCause::Outputs)).collect();
+            confirm(&mut captures, &causes, ranking, |entries, stop| {
+                knowing(Warmth::Cold, ProcessorShare::Whole).judge_all(entries, stop);
+                Ok(())
+            }).expect("no judge fails");
+            let over_layers = Oracle { cold: !is_warm, ..cold };
+            let claim = Baseline { results: over_layers.results(&base, 0), inherited: has_outputs };
+            let confirms = must_confirm_base(&claim.results, claim.inherited, true, &captures);
+            let decision = decide(&captures, Some(if confirms { &cold_base } else { &claim }), ranking);
+            prop_assert_eq!(&decision.recommended, &expected.recommended);
+            prop_assert_eq!(decision.decision.verified(), expected.decision.verified());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Judging ahead, while attempts work: the base, and the trees of those that have ended, step by step.
+//! A later judging of this process finds what was found here in the ledger.
+use std::sync::atomic::Ordering;
+
+use crate::error::{Error, Result};
+use crate::model::outcome::Results;
+use crate::model::verdict::{Baseline, Entry};
+use crate::ops::judge::confirm;
+use crate::ops::judge::keep::{self, KeptCommits};
+use crate::ops::judge::next_step::NextStep;
+use crate::ops::judge::runner::OracleRunner;
+use crate::ops::judge::runner::run_all::baseline;
+use crate::ops::judge::runner::trees::TreeJudge;
+use crate::ops::judge::schedule::{Judge, Round, Schedule, Scheduler, StopWhen, Work};
+use crate::ops::progress::Board;
+use crate::oracle::cache::JudgedTree;
+use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
+use crate::process::interrupt::Cancel;
+use crate::process::processor_share::ProcessorShare;
+
+impl OracleRunner<'_> {
+    /// The share of the processor that commands get.
+    pub(super) fn share(&self) -> ProcessorShare {
+        match self.has_third.load(Ordering::Relaxed) {
+            true => ProcessorShare::Third,
+            false => ProcessorShare::Whole,
+        }
+    }
+
+    /// Judges the base before its candidates.
+    pub fn judge_base_ahead(&self, cancel: &Cancel) -> Result<()> {
+        self.judge_base(cancel)?;
+        let layer = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use);
+        self.ledger.keep_base_layer(layer);
+        Ok(())
+    }
+
+    /// The base's results, if they are known.
+    pub fn known_base(&self) -> Result<Option<Baseline>> {
+        Ok(self.ledger.recall(&self.base_tree()?, Warmth::Warm).map(baseline))
+    }
+
+    /// Fills in the results that are known; those without claims where there are such.
+    pub fn fill_in_known(&self, entries: &mut [Entry]) -> Result<()> {
+        self.fill_in(entries, self.round(), self.warmth())?;
+        let mut plain = confirm::without_claims(entries);
+        self.fill_in(&mut plain, Round::Confirming, Warmth::Cold)?;
+        for (entry, plain) in entries.iter_mut().zip(plain) {
+            if entry.is_claim() && !plain.not_run() {
+                *entry = plain;
+            }
+        }
+        self.overrule(entries, self.known_base()?.as_ref()).map(drop)
+    }
+
+    fn fill_in(&self, entries: &mut [Entry], round: Round, warmth: Warmth) -> Result<()> {
+        let recall = |work: &Work| {
+            let known = work.tree.and_then(|tree| self.ledger.recall(&tree, warmth));
+            Ok(known.map(|known| known.results))
+        };
+        Scheduler::new(entries, schedule(round)).fill_in(recall)
+    }
+
+    /// Judges the entries of a step. `entries` have the results that are known.
+    pub fn take_step(
+        &self,
+        entries: &[Entry],
+        step: &NextStep,
+        board: &Board,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let NextStep { entries: wanted, warmth, share } = step;
+        let before: Vec<&Entry> = entries.iter().filter(|e| wanted.contains(&e.index)).collect();
+        let mut judged: Vec<Entry> = before.iter().map(|e| confirm::without_results(e)).collect();
+        let names: Vec<_> = judged.iter().map(|entry| entry.candidate.clone()).collect();
+        self.has_third.store(*share == ProcessorShare::Third, Ordering::Relaxed);
+        let round = if *warmth == Warmth::Cold { Round::Confirming } else { self.round() };
+        let scheduler = Scheduler::new(&mut judged, schedule(round));
+        let judge = TreeJudge::new(self, names.len(), *warmth, board, &names);
+        scheduler.run(names.len(), &Cancellable { judge, cancel });
+        self.has_third.store(false, Ordering::Relaxed);
+        scheduler.finish(0)?;
+        for (claim, judged) in before.iter().zip(&judged) {
+            let cause = self.cause(claim, self.has_outputs());
+            let is_final = *share == ProcessorShare::Whole || judged.passed();
+            let tree = claim.judged().filter(|_| claim.is_claim() && is_final);
+            if let Some((tree, stale)) = tree.zip(confirm::contradiction(claim, judged, cause)) {
+                self.ledger.note_stale(tree, &stale);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets all that is known in this process, and what later ones would find of it.
+    pub fn forget_all(&self) -> Result<()> {
+        let _kept = KeptCommits::new(self.session, self.run);
+        self.ledger.forget_all(&self.session.repo, |tree| {
+            Ok(JudgedTree { tree, commit: keep::keep_tree(self.session, self.run, &tree)? })
+        })
+    }
+}
+
+fn schedule(round: Round) -> Schedule {
+    Schedule { stop: StopWhen::AllRan, round, in_place: false, base: None }
+}
+
+/// A judge whose commands are all ended by one order.
+struct Cancellable<'c, J> {
+    judge: J,
+    cancel: &'c Cancel,
+}
+
+impl<J: Judge<Prepared = Option<SealedCheckout>>> Judge for Cancellable<'_, J> {
+    type Prepared = J::Prepared;
+
+    fn prepare(&self, work: &Work) -> Result<Self::Prepared> {
+        self.judge.prepare(work)
+    }
+
+    fn judge(&self, work: &Work, prepared: J::Prepared, _: &Cancel) -> Result<Option<Results>> {
+        match self.judge.judge(work, prepared, self.cancel)? {
+            None => Err(Error::no("judging was ended, because nobody waits for it any more")),
+            found => Ok(found),
+        }
+    }
+
+    fn completed(&self, entry: &Entry) {
+        self.judge.completed(entry);
+    }
+}
