@@ -924,6 +924,19 @@ fn missing_program_of_a_test_is_fatal_and_names_the_next_test() {
     let hint = "hint: Makefile shows another test: `--test 'make test'`\n";
     assert!(answer.stderr.contains(hint), "{}", answer.stderr);
     world.frites(["judge", "--test", "make test"]).expect(0);
+    // One that needs a setup is told with it: options alone would leave that out.
+    world.git(["rm", "-q", "Makefile"]);
+    world.write(
+        "package.json",
+        "{\"scripts\": {\"test\": \"true\"}, \"dependencies\": {\"a\": \"1\"}}",
+    );
+    world.commit("other tests");
+    std::os::unix::fs::symlink("/bin/true", bin.join("npm")).unwrap();
+    let answer =
+        world.frites(["judge", "-n", "--base", "HEAD"]).refuses(128, "'mix' is not on PATH");
+    let hint = "hint: package.json shows another test: `--test 'npm run test'` after \
+                `git config frites.oracle.setup 'npm install'`\n";
+    assert!(answer.stderr.contains(hint), "{}", answer.stderr);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::ecosystems::detect::{Detected, PassedOver, detect};
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
-use crate::model::oracle::{CommandLine, OracleCommand, as_options};
+use crate::model::oracle::{CommandLine, OracleCommand, as_options, shell_quoted};
 use crate::model::outcome::Stage;
 
 /// The commands that flags named.
@@ -69,17 +69,24 @@ impl ResolvedOracle {
     /// Refuses an oracle whose program is not installed, and names the next test that was found and whose
     /// program is.
     pub fn require_programs(&self) -> Result<()> {
-        let tests = self.not_taken.iter().filter_map(|other| other.command.as_ref());
-        let mut tests = tests.filter(|command| command.stage == Stage::Test);
-        let next =
-            tests.find(|test| programs::missing_programs(std::slice::from_ref(test)).is_empty());
-        programs::require_programs(&self.commands).map_err(|error| match next {
-            Some(next) => error.hint(format!(
-                "{} shows another test: `{}`",
-                next.source,
-                as_options(std::iter::once(next)).trim_start()
-            )),
-            None => error,
+        let others: Vec<&OracleCommand> =
+            self.not_taken.iter().filter_map(|other| other.command.as_ref()).collect();
+        let is_usable = |command: &&OracleCommand| {
+            let missing = programs::missing_programs(std::slice::from_ref(*command));
+            command.stage == Stage::Test && missing.is_empty()
+        };
+        programs::require_programs(&self.commands).map_err(|error| {
+            let Some(at) = others.iter().position(is_usable) else { return error };
+            let next = others[at];
+            let options = as_options(std::iter::once(next));
+            let mut own = others[..at].iter().rev().take_while(|c| c.stage != Stage::Test);
+            let setup = own.find(|c| c.stage == Stage::Setup);
+            let setup = setup.map_or(String::new(), |setup| {
+                let line = shell_quoted(&setup.command.to_string());
+                format!(" after `git config frites.oracle.setup {line}`")
+            });
+            let options = options.trim_start();
+            error.hint(format!("{} shows another test: `{options}`{setup}", next.source))
         })
     }
 
