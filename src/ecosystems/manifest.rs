@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
+use similar::{Algorithm, DiffTag};
 use toml::Table;
 
 /// Puts the deciding part of a manifest (`own`) back to how the base's text has it. The base has no
@@ -216,7 +217,10 @@ pub struct LineHunk<'t> {
     pub added: &'t [&'t str],
 }
 
-/// Puts back the places for which `decides` is true.
+/// The largest product of two texts' lines that are compared: hostile ones would take for ever.
+const MOST_LINES: usize = 4_000_000;
+
+/// Puts back the places for which `decides` is true; none if the texts are too long to compare.
 pub fn line_hunks(
     base: Option<&str>,
     own: &str,
@@ -226,53 +230,18 @@ pub fn line_hunks(
     let Some(base) = base else { return Some(own.to_owned()) };
     let old: Vec<&str> = base.split_inclusive('\n').collect();
     let new: Vec<&str> = own.split_inclusive('\n').collect();
-    let mut text = String::new();
-    let (mut i, mut j) = (0, 0);
-    for (a, b) in common_lines(&old, &new)?.into_iter().chain([(old.len(), new.len())]) {
-        if i < a || j < b {
-            let before = j.checked_sub(1).map_or("", |at| new[at]);
-            let hunk = LineHunk { before, removed: &old[i..a], added: &new[j..b] };
-            let side = if decides(&hunk) { hunk.removed } else { hunk.added };
-            text.push_str(&side.concat());
-        }
-        text.push_str(new.get(b).copied().unwrap_or_default());
-        (i, j) = (a + 1, b + 1);
-    }
-    Some(text)
-}
-
-/// The positions of a longest common subsequence of lines; none if the texts are too long to
-/// compare in this simple way.
-fn common_lines(old: &[&str], new: &[&str]) -> Option<Vec<(usize, usize)>> {
-    const MOST: usize = 4_000_000;
-    let width = new.len() + 1;
-    if (old.len() + 1).saturating_mul(width) > MOST {
+    if old.len().saturating_mul(new.len()) > MOST_LINES {
         return None;
     }
-    // The length of the longest common subsequence of what is left of both.
-    let mut left = vec![0_u32; (old.len() + 1) * width];
-    for i in (0..old.len()).rev() {
-        for j in (0..new.len()).rev() {
-            left[i * width + j] = if old[i] == new[j] {
-                left[(i + 1) * width + j + 1] + 1
-            } else {
-                left[(i + 1) * width + j].max(left[i * width + j + 1])
-            };
-        }
+    let mut text = String::new();
+    for op in similar::capture_diff_slices(Algorithm::Myers, &old, &new) {
+        let (tag, removed, added) = op.as_tag_tuple();
+        let before = added.start.checked_sub(1).map_or("", |at| new[at]);
+        let hunk = LineHunk { before, removed: &old[removed], added: &new[added] };
+        let side = if tag != DiffTag::Equal && decides(&hunk) { hunk.removed } else { hunk.added };
+        text.push_str(&side.concat());
     }
-    let (mut i, mut j) = (0, 0);
-    let mut found = Vec::new();
-    while i < old.len() && j < new.len() {
-        if old[i] == new[j] {
-            found.push((i, j));
-            (i, j) = (i + 1, j + 1);
-        } else if left[(i + 1) * width + j] >= left[i * width + j + 1] {
-            i += 1;
-        } else {
-            j += 1;
-        }
-    }
-    Some(found)
+    Some(text)
 }
 
 #[cfg(test)]

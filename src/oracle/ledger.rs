@@ -4,7 +4,6 @@
 //! The shelves are the memory of this process, and the cache directory. A new kind of shelf would be
 //! one more field of [`Ledger`], asked in [`Ledger::find`], [`Ledger::keep`] and [`Ledger::forget`].
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
@@ -17,27 +16,6 @@ use crate::oracle::cache::{Cache, JudgedTree};
 use crate::oracle::sealed::{BaseInUse, Warmth};
 use crate::store::logs::JudgingLogs;
 
-/// Where an outcome was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShelfName {
-    /// Its commands have run in the judging that asks.
-    Here,
-    /// Its commands have run in an earlier judging of this process.
-    Memory,
-    /// In the cache directory.
-    Cache,
-}
-
-impl fmt::Display for ShelfName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ShelfName::Here => "this judging",
-            ShelfName::Memory => "memory",
-            ShelfName::Cache => "cache",
-        })
-    }
-}
-
 /// What the oracle's commands said of one tree.
 #[derive(Clone, Debug)]
 pub struct TreeOutcome {
@@ -45,8 +23,8 @@ pub struct TreeOutcome {
     pub results: Results,
     /// The place of their logs.
     pub logs: JudgingLogs,
-    /// The shelf that it came from.
-    pub shelf: ShelfName,
+    /// True if its commands ran in an earlier judging of this process.
+    pub is_remembered: bool,
     /// True of a base that was judged over build outputs of an earlier judging, and not confirmed
     /// without them.
     pub inherited: bool,
@@ -57,7 +35,7 @@ pub struct TreeOutcome {
 impl TreeOutcome {
     /// The outcome of commands that have just run.
     pub fn new(results: Results, logs: JudgingLogs) -> TreeOutcome {
-        TreeOutcome { results, logs, shelf: ShelfName::Here, inherited: false, stale: None }
+        TreeOutcome { results, logs, is_remembered: false, inherited: false, stale: None }
     }
 
     /// True if it may stand for a judging with this share of the base: a claim is none without the
@@ -90,7 +68,7 @@ impl Memory {
     /// Makes all outcomes those of an earlier judging.
     pub fn begin_judging(&self) {
         for outcome in self.lock().outcomes.values_mut() {
-            outcome.shelf = ShelfName::Memory;
+            outcome.is_remembered = true;
         }
     }
 
@@ -148,7 +126,6 @@ impl<'m> Ledger<'m> {
             return Ok(None);
         };
         let found = TreeOutcome::new(results, logs.clone());
-        let found = TreeOutcome { shelf: ShelfName::Cache, ..found };
         self.remember(&judged.tree, found.clone());
         Ok(Some(found))
     }

@@ -13,7 +13,7 @@ use crate::ops::judge::{keep, shown};
 use crate::ops::progress::{Board, WorkKind};
 use crate::ops::session::Session;
 use crate::oracle::cache::{Cache, JudgedTree};
-use crate::oracle::ledger::{ShelfName, TreeOutcome};
+use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::run::OracleEnd;
 use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
@@ -255,9 +255,7 @@ impl OracleRunner<'_> {
             }
             return Ok(Some(found.results));
         };
-        if let (ShelfName::Memory, Subject::Candidate { second: false, .. }) =
-            (known.shelf, &work.of)
-        {
+        if known.is_remembered && matches!(work.of, Subject::Candidate { second: false, .. }) {
             self.tamper.found_before(1);
         }
         self.take(&known, &report)?;
@@ -266,7 +264,7 @@ impl OracleRunner<'_> {
 
     /// Takes over the outcome of a tree that this process knows.
     fn take(&self, known: &TreeOutcome, report: &ReportTo) -> Result<()> {
-        if known.shelf != ShelfName::Memory {
+        if !known.is_remembered {
             if known.logs.directory() == report.logs.directory() {
                 return Ok(());
             }
