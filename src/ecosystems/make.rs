@@ -2,7 +2,6 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::languages::language_of;
 use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands, repairs};
 use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
@@ -69,8 +68,8 @@ fn targets(makefile: &str) -> Vec<&str> {
 }
 
 /// The targets that are not phony, as paths or as patterns with `*`: a file of that name would keep
-/// make from running their recipe. What has the extension of a language is source that make can write.
-pub fn target_files(makefile: &str) -> Vec<String> {
+/// make from running their recipe. A pattern of source files is none: make can write source.
+pub fn target_files(makefile: &str, is_source: fn(&str) -> bool) -> Vec<String> {
     let phony: BTreeSet<&str> = makefile
         .lines()
         .filter_map(|line| line.strip_prefix(".PHONY")?.trim_start().strip_prefix(':'))
@@ -79,7 +78,7 @@ pub fn target_files(makefile: &str) -> Vec<String> {
     let is_one_file = |target: &&str| {
         let is_pattern = target.contains('%');
         !target.contains(['$', '*', '?', '['])
-            && (!is_pattern || target.contains('.') && language_of(target).is_none())
+            && (!is_pattern || target.contains('.') && !is_source(target))
     };
     let files = targets(makefile).into_iter().filter(|target| !phony.contains(target));
     let paths = files.filter(is_one_file).map(|target| target.replace('%', "*"));

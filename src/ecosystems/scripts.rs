@@ -2,6 +2,7 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
+use crate::ecosystems::languages::language_of;
 use crate::ecosystems::make;
 use crate::ecosystems::run_files::{InTree, run_files};
 use crate::error::Result;
@@ -20,7 +21,7 @@ pub fn scripts_of(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<B
             let text = String::from_utf8_lossy(&bytes);
             found.extend(included_files(&text));
             if make::MAKEFILES.contains(file) {
-                for path in make::target_files(&text) {
+                for path in make::target_files(&text, |path| language_of(path).is_some()) {
                     if repo.file(&tree, &path)?.is_none() && !repo.has_directory(&tree, &path)? {
                         found.insert(path);
                     }
