@@ -5,8 +5,8 @@ use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::model::verdict::Verdict;
-use crate::ops::judge::spread::Exchange;
 use crate::ops::session::Session;
+use crate::ops::shard::Exchange;
 
 /// The run of this name: the one here, or with a remote the one there, whose record and terms are
 /// taken over.

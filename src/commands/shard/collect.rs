@@ -13,9 +13,9 @@ use crate::error::{Error, Result};
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::model::verdict::{DecisionKind, Verdict};
-use crate::ops::judge::spread::{self, Decided, Exchange};
 use crate::ops::judge::{self, JudgeOptions};
 use crate::ops::session::Session;
+use crate::ops::shard::{self, Decided, Exchange};
 
 // `git frites shard collect`
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ pub fn run(session: &Session, args: &ShardCollectArgs) -> Result<u8> {
     preflight::require_writable("--junit", args.show.junit.as_deref())?;
     let remote = args.remote.as_deref();
     let (run, exchange) = find(session, &args.run, remote)?;
-    args.bundles.iter().try_for_each(|file| spread::take_bundle(session, &run, file))?;
+    args.bundles.iter().try_for_each(|file| shard::take_bundle(session, &run, file))?;
     let options = JudgeOptions { rank, until_pass, ..JudgeOptions::default() };
     let verdict = match exchange {
         Some(exchange) => decide(session, &run, &options, &exchange, args.wait)?,
@@ -73,7 +73,7 @@ fn decide(
     exchange: &Exchange<'_>,
     wait: Option<Duration>,
 ) -> Result<Verdict> {
-    let Decided { verdict, missing } = spread::decide(session, run, options, exchange, wait)?;
+    let Decided { verdict, missing } = shard::decide(session, run, options, exchange, wait)?;
     let missing: Vec<String> = missing.iter().map(|part| format!("{}/{part}", run.run)).collect();
     if !missing.is_empty() {
         let what = if verdict.decision.decision == DecisionKind::Undecided {

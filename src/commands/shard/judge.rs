@@ -12,8 +12,8 @@ use crate::model::name::Name;
 use crate::model::part::{Part, SharedTerms};
 use crate::model::partial::PartOutcome;
 use crate::model::shard::{SHARD_RULE, Shard};
-use crate::ops::judge::spread::{self, Sink};
 use crate::ops::session::Session;
+use crate::ops::shard::{self, Sink};
 
 // `git frites shard judge`
 #[derive(Debug, clap::Args)]
@@ -58,7 +58,7 @@ pub fn run(session: &Session, args: &ShardJudgeArgs) -> Result<u8> {
     let jobs = args.jobs as usize;
     require_jobs_within_limit(session, jobs, "-j")?;
     let (run, exchange) = find(session, name, args.remote.as_deref())?;
-    let terms = spread::current_terms(session, &run, exchange.as_ref())?;
+    let terms = shard::current_terms(session, &run, exchange.as_ref())?;
     require_trust(session, &run, args.trust_config)?;
     let parts = parts(&terms, part.as_ref(), args.share)?;
     let sink = Sink { remote: exchange.as_ref(), bundle: args.bundle.as_deref() };
@@ -69,7 +69,7 @@ pub fn run(session: &Session, args: &ShardJudgeArgs) -> Result<u8> {
         }
         session.ui.answer(format!("{}/{part}\t{}{before}\n", run.run, outcome.words()))
     };
-    spread::judge_parts(session, &run, &terms, &parts, jobs, sink, on_part)?;
+    shard::judge_parts(session, &run, &terms, &parts, jobs, sink, on_part)?;
     Ok(exit::OK)
 }
 

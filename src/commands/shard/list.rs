@@ -6,8 +6,8 @@ use crate::commands::values;
 use crate::complete;
 use crate::error::{Result, exit};
 use crate::model::name::Name;
-use crate::ops::judge::spread;
 use crate::ops::session::Session;
+use crate::ops::shard;
 
 // `git frites shard list`
 #[derive(Debug, clap::Args)]
@@ -27,9 +27,9 @@ pub struct ShardListArgs {
 /// Runs the command.
 pub fn run(session: &Session, args: &ShardListArgs) -> Result<u8> {
     let (run, exchange) = find(session, &args.run, args.remote.as_deref())?;
-    let terms = spread::current_terms(session, &run, exchange.as_ref())?;
-    spread::name_unreadable(session, &run, exchange.as_ref());
-    let pending = spread::pending(session, &run.run, &terms, exchange.as_ref())?;
+    let terms = shard::current_terms(session, &run, exchange.as_ref())?;
+    shard::name_unreadable(session, &run, exchange.as_ref());
+    let pending = shard::pending(session, &run.run, &terms, exchange.as_ref())?;
     let lines = pending.iter().map(|part| format!("{}/{part}\n", run.run));
     session.ui.answer(lines.collect::<String>())?;
     Ok(exit::OK)

@@ -15,9 +15,9 @@ use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::part::SharedTerms;
 use crate::model::run::Run;
-use crate::ops::judge::{JudgeOptions, spread, unseeded};
+use crate::ops::judge::{JudgeOptions, unseeded};
 use crate::ops::session::Session;
-use crate::ops::spawn::later;
+use crate::ops::shard;
 use crate::oracle::ResolvedOracle;
 
 // `git frites shard open`
@@ -77,7 +77,7 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
         unseeded::hint(session, &run.base, &oracle.commands)
     };
     let options = JudgeOptions { timeout: args.timeout, ..args.terms.options() };
-    let terms = spread::open(session, &run, &options, args.remote.as_deref(), on_oracle)?;
+    let terms = shard::open(session, &run, &options, args.remote.as_deref(), on_oracle)?;
     note_unjudged(session, &run, &terms)?;
     if terms.trees.is_empty() {
         session.ui.warn(format!("run {} has no usable candidate", run.run));
@@ -107,7 +107,7 @@ fn note_unjudged(session: &Session, run: &Run, terms: &SharedTerms) -> Result<()
 /// Makes a run whose attempts other machines make.
 fn open_attempts(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     let request = args.new.request(session)?;
-    let run = later::make(session, request, args.remote.as_deref())?;
+    let run = shard::open_attempts(session, request, args.remote.as_deref())?;
     let name = &run.run;
     if args.json || args.quiet {
         let answer = CandidateAnswer {

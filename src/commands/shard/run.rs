@@ -9,7 +9,7 @@ use crate::model::name::Name;
 use crate::model::part::Part;
 use crate::model::run::GivenLimits;
 use crate::ops::session::Session;
-use crate::ops::spawn::on_node;
+use crate::ops::shard;
 
 // `git frites shard run`
 #[derive(Debug, clap::Args)]
@@ -47,7 +47,7 @@ pub fn run(session: &Session, args: &ShardRunArgs) -> Result<u8> {
     };
     let options = args.attempts.options(session, None, GivenLimits::default())?;
     let stored =
-        on_node::resume(session, &args.remote, run, name, &options).map_err(|mut error| {
+        shard::run_attempt(session, &args.remote, run, name, &options).map_err(|mut error| {
             // For an engine, 1 to 127 would say that another try is of no use.
             if error.kind == ErrorKind::No {
                 error.kind = ErrorKind::Fatal;

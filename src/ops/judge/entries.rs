@@ -27,7 +27,7 @@ use crate::model::verdict::{Entry, GONE};
 use crate::ops::capture::Captured;
 use crate::ops::judge::base_tests;
 use crate::ops::judge::changed_file::{ChangedFile, FileContent, changed_file};
-use crate::ops::judge::keep;
+use crate::ops::kept_commits;
 use crate::ops::session::Session;
 use crate::process;
 
@@ -96,7 +96,7 @@ fn entry_of(
     if let Some(tree) = tree {
         let restored = with_protected(repo, run.trusted_base(), &tree, settings, project)?;
         if restored.tree != tree {
-            keep::keep_beside_housekeeping(session, run, &restored.tree)?;
+            kept_commits::keep_beside_housekeeping(session, run, &restored.tree)?;
             changes = diff::changes(repo, &run.base, &run.base, &restored.tree)?;
             entry.blast = diff::blast(repo, &run.base, &run.base, &restored.tree, &changes)?;
             entry.judged_tree = Some(restored.tree);
@@ -122,7 +122,7 @@ fn entry_of(
         let mode = settings.base_tests;
         entry.base_tests = base_tests::plan(repo, base, judged, changed, project, mode)?;
         for tree in entry.base_tests.iter().flat_map(BaseTestsResult::trees) {
-            keep::keep_beside_housekeeping(session, run, tree)?;
+            kept_commits::keep_beside_housekeeping(session, run, tree)?;
         }
     }
     Ok((entry, files))
@@ -275,7 +275,7 @@ pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]
             new.push(commit);
         }
     }
-    if keep::keep(session, run, &new, &run.base).is_ok() {
+    if kept_commits::keep(session, run, &new, &run.base).is_ok() {
         return Ok(());
     }
     // One by one: a collection deletes what was made before the ref is there.
@@ -287,7 +287,8 @@ pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]
                 make_trees_again(repo, run.trusted_base(), captured, terms)?;
             }
             is_first_try = false;
-            judged_trees(entry).try_for_each(|tree| keep::keep_tree(session, run, tree).map(drop))
+            judged_trees(entry)
+                .try_for_each(|tree| kept_commits::keep_tree(session, run, tree).map(drop))
         })?;
     }
     Ok(())

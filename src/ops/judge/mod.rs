@@ -3,26 +3,24 @@ mod base_tests;
 mod changed_file;
 #[cfg(test)]
 mod classify;
-mod conditions;
+pub(super) mod conditions;
 mod confirm;
 mod eager;
-mod entries;
-pub mod keep;
-mod listed;
+pub(super) mod entries;
+pub(super) mod listed;
 pub mod modules;
 mod next_step;
 mod options;
 mod overruled;
-mod partial;
+pub(super) mod partial;
 pub mod plan;
 mod record;
-mod replay;
+pub(super) mod replay;
 mod runner;
 mod schedule;
 mod shown;
-pub mod spread;
 mod tamper;
-mod terms;
+pub(super) mod terms;
 pub mod unseeded;
 pub(super) mod worlds;
 
@@ -45,9 +43,9 @@ use crate::model::ranking::Rules;
 use crate::model::run::Run;
 use crate::model::terms::Doubts;
 use crate::model::verdict::{Entry, Verdict};
-use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
+use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::oracle::ledger::Memory;
@@ -197,7 +195,7 @@ fn require_working_commands(verdict: &Verdict, entries: &[Entry]) -> Result<()> 
 }
 
 /// The error of a command that could start neither on the base nor on any candidate.
-fn why_not_working(oracle: &[OracleCommand], result: &StageResult) -> Error {
+pub fn why_not_working(oracle: &[OracleCommand], result: &StageResult) -> Error {
     let stage = result.stage;
     let command = oracle.iter().find(|command| command.stage == stage);
     let words = command.map(|c| format!(" `{}`", c.command)).unwrap_or_default();

@@ -53,7 +53,7 @@ impl JudgeOptions {
     }
 
     /// The seeds for a base.
-    pub(super) fn seeds(&self, session: &Session, base: &Oid) -> Result<Seeds> {
+    pub fn seeds(&self, session: &Session, base: &Oid) -> Result<Seeds> {
         match &self.seeds {
             Some((copy, link)) => session.seeds_by(copy, link, base),
             None => session.seeds(base),
@@ -61,7 +61,7 @@ impl JudgeOptions {
     }
 
     /// True if trees may be judged over build outputs.
-    pub(super) fn may_be_warm(&self, session: &Session) -> bool {
+    pub fn may_be_warm(&self, session: &Session) -> bool {
         !self.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Base
     }
 
@@ -72,7 +72,7 @@ impl JudgeOptions {
 
     /// The terms for running these commands now, with the worlds that they run in. Fails if the
     /// configuration requires sealed worlds and the system refuses them.
-    pub(super) fn terms_to_run(&self, session: &Session, oracle: &ResolvedOracle) -> Result<Terms> {
+    pub fn terms_to_run(&self, session: &Session, oracle: &ResolvedOracle) -> Result<Terms> {
         let mut terms = self.terms(session, oracle);
         let world = if self.in_place { WorldKind::Open } else { worlds::choose(session)? };
         terms.settings.commands.world = world;
@@ -80,7 +80,7 @@ impl JudgeOptions {
     }
 
     /// The terms to record: these options, completed by configuration, for these commands.
-    pub(super) fn terms(&self, session: &Session, oracle: &ResolvedOracle) -> Terms {
+    pub fn terms(&self, session: &Session, oracle: &ResolvedOracle) -> Terms {
         let config = &session.config;
         let mut protect = config.get(keys::ORACLE_PROTECT);
         for path in &self.protect {

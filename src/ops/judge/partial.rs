@@ -15,11 +15,11 @@ use crate::model::terms::{Doubts, Terms};
 use crate::model::verdict::Entry;
 use crate::ops::capture::Captured;
 use crate::ops::judge::entries;
-use crate::ops::judge::keep::KeptCommits;
 use crate::ops::judge::listed::require_captures;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
+use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::oracle::ledger::Memory;
@@ -29,7 +29,7 @@ use crate::store::outcomes::NewOutcome;
 use crate::store::select::check_candidate;
 
 /// What outcomes are found by: the commands, the settings and the round that they belong to.
-pub(super) struct Grounds {
+pub struct Grounds {
     /// The terms, with the world of this machine.
     pub terms: Terms,
     /// The round of judging.
@@ -79,7 +79,7 @@ pub fn judge_some(
 }
 
 /// Judges captured candidates, and stores nothing.
-pub(super) fn judge_captured(
+pub fn judge_captured(
     session: &Session,
     run: &Run,
     captured: &[Captured],
@@ -112,7 +112,7 @@ pub(super) fn judge_captured(
 }
 
 /// Judges the base of a run, and stores nothing.
-pub(super) fn judge_base(session: &Session, run: &Run, grounds: &Grounds) -> Result<NewOutcome> {
+pub fn judge_base(session: &Session, run: &Run, grounds: &Grounds) -> Result<NewOutcome> {
     let mut judging = judging(session, run, grounds)?;
     let judged = judged_by(session, run, grounds, &mut judging, |runner| {
         runner.judge_base(&Cancel::default())
@@ -144,7 +144,7 @@ fn judged_by<T>(
 }
 
 /// Adds an outcome to the event log.
-pub(super) fn record_event(session: &Session, run: &Run, outcome: &PartOutcome) -> Result<()> {
+pub fn record_event(session: &Session, run: &Run, outcome: &PartOutcome) -> Result<()> {
     let PartOutcome::Candidate(PartialVerdict { candidate, .. }) = outcome else { return Ok(()) };
     let event = Event::Outcome {
         candidate: candidate.candidate.clone(),
@@ -192,6 +192,6 @@ fn last_of_logs(directory: &Path, results: &Results) -> Vec<(String, Vec<u8>)> {
 }
 
 /// The part of a log that a partial verdict keeps.
-pub(super) fn end_of_log(bytes: &[u8]) -> &[u8] {
+pub fn end_of_log(bytes: &[u8]) -> &[u8] {
     &bytes[bytes.len().saturating_sub(KEPT_OF_LOG)..]
 }

@@ -31,11 +31,7 @@ pub fn replay(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Ve
 }
 
 /// As [`replay`]; the caller holds the run's lock.
-pub(super) fn replay_locked(
-    session: &Session,
-    run: &Run,
-    options: &JudgeOptions,
-) -> Result<Verdict> {
+pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Verdict> {
     let store = &session.store;
     trust::require_own_record(session.integrity(), run)?;
     listed::require_captures(session, run)?;

@@ -3,7 +3,7 @@ use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitRequest};
 use crate::model::oid::Oid;
 use crate::model::run::Run;
-use crate::ops::judge::keep;
+use crate::ops::kept_commits;
 use crate::ops::session::Session;
 use crate::oracle::pool::Checkouts;
 
@@ -16,7 +16,7 @@ pub fn make_commit(session: &Session, run: &Run, request: &CommitRequest<'_>) ->
     let made = commit::commit_in(repo, &place.worktree, request);
     if let (Ok(Some(commit)), true) = (&made, repo.is_beside_housekeeping()) {
         // Until its branch moves, no other ref reaches it.
-        keep::keep(session, run, &[*commit], request.parent)?;
+        kept_commits::keep(session, run, &[*commit], request.parent)?;
     }
     let commit = made?.ok_or_else(|| no_commit("nothing was changed"))?;
     require_tree(session, request.tree, &commit, "nothing was changed")?;

@@ -15,7 +15,7 @@ use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
-use crate::ops::judge::keep::KeptCommits;
+use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::{make_commit, no_commit, require_tree};
 use crate::ops::land::guards::{refuse_candidates_worktree, refuse_overwrite};
 use crate::ops::land::plan::{LandOptions, Plan};

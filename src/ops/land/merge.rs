@@ -10,7 +10,7 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
-use crate::ops::judge::keep::KeptCommits;
+use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::guards::refuse_overwrite;
 use crate::ops::land::newest_wins::choices_as_json;

@@ -9,7 +9,7 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
-use crate::ops::judge::keep::KeptCommits;
+use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::merge::{committed_state, execute, refuse_overwrite_in};
 use crate::ops::land::record::record_move;

@@ -8,9 +8,7 @@ pub mod cost_limit;
 pub mod guard;
 mod kept_downloads;
 mod landlocked;
-pub mod later;
 pub mod limits;
-pub mod on_node;
 mod one_attempt;
 pub mod prepare;
 pub mod put_back;
@@ -185,7 +183,7 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
 }
 
 /// Records that a run was made. The run exists by now: an error would say that there is none.
-fn record_spawned(session: &Session, run: &Run) {
+pub fn record_spawned(session: &Session, run: &Run) {
     let event = Event::Spawned {
         base: run.base,
         candidates: run.candidates.clone(),
@@ -198,7 +196,7 @@ fn record_spawned(session: &Session, run: &Run) {
 }
 
 /// Refuses a repository with a branch named `frites`: git cannot store `frites/run/…` beside it.
-fn refuse_blocked_refs(session: &Session) -> Result<()> {
+pub fn refuse_blocked_refs(session: &Session) -> Result<()> {
     for blocker in ["refs/heads/frites", "refs/heads/frites/run", "refs/frites"].map(RefName::new) {
         if session.repo.read_ref(&blocker)?.is_some() {
             let branch = blocker.short();
@@ -213,7 +211,7 @@ fn refuse_blocked_refs(session: &Session) -> Result<()> {
 
 /// The record of a new run, not yet stored, and the run's lock. The caller holds the repository
 /// lock.
-fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
+pub fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
     let Session { repo, store, .. } = session;
     let prompt = request.prompt.map(|text| repo.store_blob(text.as_ref())).transpose()?;
     let (name, lock) = match request.name {

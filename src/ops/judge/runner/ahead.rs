@@ -6,12 +6,12 @@ use crate::error::{Error, Result};
 use crate::model::outcome::Results;
 use crate::model::verdict::{Baseline, Entry};
 use crate::ops::judge::confirm;
-use crate::ops::judge::keep::{self, KeptCommits};
 use crate::ops::judge::next_step::NextStep;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::run_all::baseline;
 use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{Judge, Round, Schedule, Scheduler, StopWhen, Work};
+use crate::ops::kept_commits::{self, KeptCommits};
 use crate::ops::progress::Board;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
@@ -95,7 +95,7 @@ impl OracleRunner<'_> {
     pub fn forget_all(&self) -> Result<()> {
         let _kept = KeptCommits::new(self.session, self.run);
         self.ledger.forget_all(&self.session.repo, |tree| {
-            Ok(JudgedTree { tree, commit: keep::keep_tree(self.session, self.run, &tree)? })
+            Ok(JudgedTree { tree, commit: kept_commits::keep_tree(self.session, self.run, &tree)? })
         })
     }
 }

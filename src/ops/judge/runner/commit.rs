@@ -8,7 +8,8 @@ use crate::model::terms::LEADS_BACK_HINT;
 use crate::model::verdict::Verdict;
 use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo, back_leads, options};
-use crate::ops::judge::{keep, worlds};
+use crate::ops::judge::worlds;
+use crate::ops::kept_commits;
 use crate::ops::session::Session;
 use crate::oracle::ledger::{Ledger, Memory};
 use crate::store::logs::JudgingLogs;
@@ -49,7 +50,7 @@ pub fn judge_commit(
     let runner = OracleRunner::with_ledger(session, run, (commit, seeds), terms, options, ledger)?;
     let report = ReportTo { name: name.to_owned(), logs: logs.clone() };
     let (results, _) = runner.watched(|runner| {
-        keep::keep(session, run, &[*commit], known)?;
+        kept_commits::keep(session, run, &[*commit], known)?;
         runner.require_space(commit, 1)?;
         runner.finish_on_commit(commit, &report)
     })?;

@@ -9,7 +9,8 @@ use crate::model::verdict::{Effort, Entry};
 use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::judge::schedule::{Judge, Subject, Work};
-use crate::ops::judge::{keep, shown};
+use crate::ops::judge::shown;
+use crate::ops::kept_commits;
 use crate::ops::progress::{Board, WorkKind};
 use crate::ops::session::Session;
 use crate::oracle::cache::{Cache, JudgedTree};
@@ -213,7 +214,7 @@ impl OracleRunner<'_> {
             _ => return JudgedTree::of(&self.session.repo, self.run.base),
         };
         // Until a ref keeps the commit, a garbage collection may delete it.
-        let keep = || keep::keep_tree(self.session, self.run, &tree);
+        let keep = || kept_commits::keep_tree(self.session, self.run, &tree);
         let commit = self.session.repo.retry_during_gc(keep)?;
         Ok(JudgedTree { tree, commit })
     }

@@ -11,7 +11,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
-use crate::ops::judge::spread::exchange::{Exchange, PAUSES_MS};
+use crate::ops::shard::exchange::{Exchange, PAUSES_MS};
 use crate::store::candidate::CandidateRef;
 
 impl Exchange<'_> {

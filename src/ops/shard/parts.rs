@@ -8,9 +8,9 @@ use crate::model::partial::PartOutcome;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::judge::conditions;
-use crate::ops::judge::spread::exchange::Exchange;
 use crate::ops::judge::terms::answers;
 use crate::ops::session::Session;
+use crate::ops::shard::exchange::Exchange;
 
 /// A part, and its outcome if that answers the question of the terms.
 pub struct PartState {

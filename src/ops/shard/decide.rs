@@ -6,11 +6,11 @@ use crate::model::part::Part;
 use crate::model::part::SharedTerms;
 use crate::model::run::Run;
 use crate::model::verdict::{DecisionKind, Verdict};
-use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::JudgeOptions;
 use crate::ops::judge::replay::replay_locked;
-use crate::ops::judge::spread::exchange::Exchange;
-use crate::ops::judge::spread::parts::pending;
 use crate::ops::session::Session;
+use crate::ops::shard::exchange::Exchange;
+use crate::ops::shard::parts::pending;
 
 /// The first and the longest pause between two looks.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);

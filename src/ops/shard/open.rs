@@ -9,11 +9,11 @@ use crate::model::part::{SharedSeeds, SharedTerms, TreeToJudge};
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::verdict::Entry;
+use crate::ops::judge::JudgeOptions;
 use crate::ops::judge::entries;
 use crate::ops::judge::listed::require_captures;
-use crate::ops::judge::options::JudgeOptions;
-use crate::ops::judge::spread::exchange::Exchange;
 use crate::ops::session::Session;
+use crate::ops::shard::exchange::Exchange;
 use crate::oracle::{self, ResolvedOracle};
 use crate::store::Store;
 

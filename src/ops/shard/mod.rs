@@ -1,18 +1,21 @@
-//! Judging one run on several machines: the terms that all of them share, the parts that each one
+//! Judging one run, and making its attempts, on several machines: the terms that all of them share, the parts that each one
 //! judges, and the way of outcomes from one repository to another.
 mod bundle;
 mod captures;
 mod decide;
 mod exchange;
+mod judge;
 mod open;
+mod open_attempts;
 mod parts;
-mod shard;
+mod run_attempt;
 mod startable;
 
 pub use bundle::take_bundle;
-pub use captures::{has_ended, told_state};
 pub use decide::{Decided, decide};
 pub use exchange::Exchange;
-pub use open::{open, push};
+pub use judge::{Sink, judge_parts};
+pub use open::open;
+pub use open_attempts::open_attempts;
 pub use parts::{current_terms, name_unreadable, pending};
-pub use shard::{Sink, judge_parts};
+pub use run_attempt::run_attempt;

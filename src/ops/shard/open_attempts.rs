@@ -3,15 +3,15 @@ use crate::error::{Error, Result};
 use crate::integrity::trust;
 use crate::model::candidate::{Candidate, FOR_LATER, State};
 use crate::model::run::Run;
-use crate::ops::judge::spread;
 use crate::ops::session::Session;
+use crate::ops::shard::open::push;
 use crate::ops::spawn::{Request, draft, limits, record_spawned, recover, refuse_blocked_refs};
 use crate::store::intents::{Active, Phase};
 
 /// Makes a run without worktrees, and pushes it if a remote is named; or makes nothing.
 ///
 /// Refuses a run without a command, and a command that its record cannot hold.
-pub fn make(session: &Session, request: Request, remote: Option<&str>) -> Result<Run> {
+pub fn open_attempts(session: &Session, request: Request, remote: Option<&str>) -> Result<Run> {
     let _span = tracing::info_span!("spawn").entered();
     limits::require_depth(session)?;
     limits::require_candidates(session, 0, request.candidates.len())?;
@@ -56,5 +56,5 @@ fn store_and_push(session: &Session, run: &Run, remote: Option<&str>) -> Result<
         record.cleaned = true;
         store.save_candidate(&record)?;
     }
-    remote.map_or(Ok(()), |place| spread::push(session, run, None, place))
+    remote.map_or(Ok(()), |place| push(session, run, None, place))
 }

@@ -7,8 +7,8 @@ use crate::model::oid::Oid;
 use crate::model::part::Part;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
-use crate::ops::judge::spread::exchange::Exchange;
 use crate::ops::session::Session;
+use crate::ops::shard::exchange::Exchange;
 
 /// Writes the outcomes of these parts to a bundle, without what everybody has who has the run.
 /// Parts without an outcome here are left out; without any, nothing is written.

@@ -6,8 +6,9 @@ use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::ops::capture::Captured;
 use crate::ops::clean;
-use crate::ops::judge::spread::{Exchange, has_ended, told_state};
 use crate::ops::session::Session;
+use crate::ops::shard::captures::{has_ended, told_state};
+use crate::ops::shard::exchange::Exchange;
 use crate::ops::spawn::attempt::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::limits;
@@ -27,7 +28,7 @@ pub struct StoredAttempt {
 /// An end that this repository holds, because it could not be pushed before, is pushed now instead.
 /// Fails if it is not stored: the remote refuses it, the command cannot start here, or it was
 /// interrupted; what it made until then is stored all the same.
-pub fn resume(
+pub fn run_attempt(
     session: &Session,
     place: &str,
     run: &Name,
