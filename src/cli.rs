@@ -1,5 +1,5 @@
 //! The command line: its global options and the list of commands.
-use clap::{ColorChoice, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::add::AddArgs;
 use crate::commands::apply::ApplyArgs;
@@ -40,6 +40,7 @@ use crate::ui::style::ColorMode;
 pub struct Cli {
     /// When to use colours: auto, always or never
     #[arg(
+        hide_short_help = true,
         long,
         global = true,
         value_name = "WHEN",
@@ -49,14 +50,46 @@ pub struct Cli {
     )]
     pub color: ColorChoice,
     /// Show each git command that runs, with its exit code and how long it took
-    #[arg(short, long, global = true, display_order = 901)]
+    #[arg(hide_short_help = true, short, long, global = true, display_order = 901)]
     pub verbose: bool,
     /// The command
     #[command(subcommand)]
     pub command: Command,
 }
 
+/// The commands by what they are for, as `git frites -h` lists them.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Start attempts", &["run", "spawn", "add", "retry"]),
+    ("Look at them", &["status", "diff", "output", "report", "log", "path", "exec"]),
+    ("Decide", &["judge", "explain", "apply", "capture", "shard"]),
+    ("Keep house", &["clean", "config", "doctor", "task", "completions", "man"]),
+];
+
+/// The command line.
+pub fn command() -> clap::Command {
+    let command = Cli::command();
+    let mut groups = String::new();
+    for (heading, names) in GROUPS {
+        let verbs = names.iter().filter_map(|name| command.find_subcommand(name).cloned());
+        let mut group = clap::Command::new("group")
+            .disable_help_subcommand(true)
+            .max_term_width(100)
+            .help_template("{subcommands}")
+            .subcommands(verbs);
+        let list = group.render_help().to_string();
+        groups.push_str(&format!("{heading}:\n{}\n\n", list.trim_end()));
+    }
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}{{after-help}}"
+    ))
+}
+
 impl Cli {
+    /// The command line of this process; an error also stands for help that was asked for.
+    pub fn read() -> Result<Cli, clap::Error> {
+        Cli::from_arg_matches(&command().try_get_matches()?)
+    }
+
     /// The arguments of `run`, from the words after the program's name; none if these are invalid
     /// or name another command.
     pub fn parse_run(words: &[String]) -> Option<RunArgs> {

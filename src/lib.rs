@@ -27,8 +27,8 @@ mod world;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
 use error::{Error, Result, exit};
@@ -60,7 +60,7 @@ pub fn main() -> ExitCode {
     if let Some(code) = complete::answer(Cli::command) {
         return code;
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(e) => return ExitCode::from(refuse(&e)),
     };

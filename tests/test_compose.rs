@@ -332,7 +332,7 @@ fn stdout_of_judge_diff_apply_and_clean_holds_only_the_answer() {
     says(&world, &["diff", "1"], 0, "1/c1\t4 lines in 1 file\tpassed\n");
 
     let said = says(&world, &["apply", "1", "--branch", "loud"], 0, "loud\n");
-    assert!(said.contains("\nhint: the change is staged"), "{said}");
+    assert!(said.contains("\nhint: staged on loud; "), "{said}");
     world.git(["reset", "-q", "--hard"]);
     world.git(["switch", "-q", "main"]);
     assert_eq!(says(&world, &["apply", "1", "-q"], 0, "frites/apply/1\n"), "");

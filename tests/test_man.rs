@@ -17,7 +17,8 @@ fn names(directory: &Path) -> BTreeSet<String> {
 /// The commands that `-h` lists.
 fn verbs(world: &World) -> Vec<String> {
     let help = world.run(&world.repo, "git-frites", ["-h"]).expect(0).out();
-    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let list =
+        help.split("Start attempts:\n").nth(1).unwrap().split("\nOptions:\n").next().unwrap();
     let names = list.lines().filter(|l| l.starts_with("  ") && !l.starts_with("   "));
     names
         .map(|l| l.split_whitespace().next().unwrap().to_owned())
@@ -67,6 +68,29 @@ fn every_command_has_a_page_with_all_its_options() {
                 "git-frites-{verb}(1) has no {section}"
             );
         }
+    }
+}
+
+#[test]
+fn help_lists_each_command_once_and_few_options() {
+    let world = World::empty("no repository");
+    let verbs = verbs(&world);
+    let pages = names(&source().join("man"));
+    let of_verbs = pages
+        .iter()
+        .filter_map(|page| page.strip_suffix(".1")?.strip_prefix("git-frites-"))
+        // The verbs of `shard` have pages, too.
+        .filter(|name| !name.contains('-'));
+    let mut sorted = verbs.clone();
+    sorted.sort();
+    assert_eq!(sorted, of_verbs.collect::<Vec<_>>());
+    for verb in verbs {
+        let count = |asked: &str| {
+            let help = world.run(&world.repo, "git-frites", [verb.as_str(), asked]).expect(0).out();
+            help.lines().filter(|line| line.trim_start().starts_with('-')).count()
+        };
+        assert!(count("-h") <= 14, "{verb}: {}", count("-h"));
+        assert!(count("--help") >= count("-h"), "{verb}");
     }
 }
 

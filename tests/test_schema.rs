@@ -622,7 +622,8 @@ fn unseen_and_refused(checker: &mut Checker) {
 fn schema_describes_each_command_with_json() {
     let world = World::empty("no repository");
     let help = world.run(&world.repo, "git-frites", ["-h"]).expect(0).out();
-    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let list =
+        help.split("Start attempts:\n").nth(1).unwrap().split("\nOptions:\n").next().unwrap();
     let definitions = schema()["$defs"].clone();
     let names = list.lines().filter(|l| l.starts_with("  ") && !l.starts_with("   "));
     for verb in names.filter_map(|l| l.split_whitespace().next()).filter(|name| *name != "help") {

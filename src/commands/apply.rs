@@ -75,6 +75,7 @@ pub struct ApplyArgs {
     /// Candidate (RUN/CAND, or `parent`: the one that the run was spawned from) to merge into, or a
     /// branch that is not checked out anywhere
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "TARGET",
         requires = "merge",
@@ -83,10 +84,10 @@ pub struct ApplyArgs {
     pub into: Option<String>,
     /// Resolve conflicts by taking each file whole from the side that wrote it later  [default:
     /// merge.strategy, or none]
-    #[arg(long, value_name = "STRATEGY", requires = "merge")]
+    #[arg(hide_short_help = true, long, value_name = "STRATEGY", requires = "merge")]
     pub strategy: Option<Strategy>,
     /// Remove the run's worktrees and branches after the merge; captures stay
-    #[arg(long, requires = "merge")]
+    #[arg(hide_short_help = true, long, requires = "merge")]
     pub clean: bool,
     /// Undo a landing: revert the merge, or delete the fresh branch
     #[arg(
@@ -101,7 +102,7 @@ pub struct ApplyArgs {
     #[arg(long)]
     pub json: bool,
     /// Print nothing but the branch
-    #[arg(short, long)]
+    #[arg(hide_short_help = true, hide_short_help = true, hide_short_help = true, short, long)]
     pub quiet: bool,
 }
 

@@ -72,6 +72,7 @@ pub struct JudgeArgs {
     /// Commit to look at with --dry-run, as the base of a run to come  [default: the run's base, or
     /// HEAD if there is no run]
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "REV",
         requires = "dry_run",
@@ -80,10 +81,11 @@ pub struct JudgeArgs {
     )]
     pub base: Option<String>,
     /// Accept git-frites' configuration as it is now, although it changed while commands ran
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub trust_config: bool,
     /// Decide again from the stored results, without running anything
     #[arg(
+        hide_short_help = true,
         long,
         conflicts_with_all = ["in_place", "cold", "no_cache", "timeout", "until_pass"],
         group = "mode",
@@ -124,26 +126,26 @@ pub struct SharedJudgeArgs {
 #[derive(Debug, Default, PartialEq, clap::Args)]
 pub struct TermsArgs {
     /// Build command, run by sh -c
-    #[arg(long, value_name = "CMD")]
+    #[arg(hide_short_help = true, long, value_name = "CMD")]
     build: Option<String>,
     /// Lint command, run by sh -c
-    #[arg(long, value_name = "CMD")]
+    #[arg(hide_short_help = true, long, value_name = "CMD")]
     lint: Option<String>,
     /// Test command, run by sh -c
     #[arg(long, value_name = "CMD")]
     test: Option<String>,
     /// Run a failed command again, up to K times  [default: oracle.retries, or 0]
-    #[arg(long, value_name = "K", value_parser = values::retries)]
+    #[arg(hide_short_help = true, long, value_name = "K", value_parser = values::retries)]
     retries: Option<u32>,
     /// Put edited and deleted files below these paths back before judging and landing, in addition
     /// to oracle.protect
-    #[arg(long, value_name = "PATHSPEC")]
+    #[arg(hide_short_help = true, long, value_name = "PATHSPEC")]
     protect: Vec<String>,
     /// Run nothing over the base's build outputs
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     cold: bool,
     /// Run every command, even if its result is cached
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     no_cache: bool,
 }
 
@@ -151,10 +153,10 @@ pub struct TermsArgs {
 #[derive(Debug, clap::Args)]
 pub struct DecisionArgs {
     /// Stop as soon as no other candidate can win
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub until_pass: bool,
     /// Ranking of the candidates that passed  [default: oracle.rank, or blast-radius]
-    #[arg(long, value_name = "BY")]
+    #[arg(hide_short_help = true, long, value_name = "BY")]
     pub rank: Option<Rank>,
 }
 
@@ -165,7 +167,7 @@ pub struct VerdictArgs {
     #[arg(long)]
     pub explain: bool,
     /// Write the verdict to this file as JUnit, which a CI can show
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(hide_short_help = true, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub junit: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]

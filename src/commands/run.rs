@@ -59,10 +59,10 @@ pub struct RunArgs {
     #[command(flatten)]
     pub judging: SharedJudgeArgs,
     /// Number of candidates that are judged at once  [default: 1]
-    #[arg(long, value_name = "JOBS", value_parser = values::count)]
+    #[arg(hide_short_help = true, long, value_name = "JOBS", value_parser = values::count)]
     pub oracle_jobs: Option<u32>,
     /// Kill a build, lint or test command after this time  [default: oracle.timeout, or 10m]
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = values::duration)]
     pub oracle_timeout: Option<Duration>,
     /// Continue a run that was interrupted
     #[arg(
@@ -78,27 +78,27 @@ pub struct RunArgs {
     pub resume: Option<Address>,
     /// Whether one more candidate may be made from those that passed: off or passing-only
     /// [default: synthesis.mode]
-    #[arg(long, value_name = "MODE", value_parser = values::synthesis)]
+    #[arg(hide_short_help = true, long, value_name = "MODE", value_parser = values::synthesis)]
     pub synthesis: Option<SynthesisMode>,
     /// Merge a verified winner into the current branch  [default: run.merge]
     #[arg(long, overrides_with = "no_merge")]
     pub merge: bool,
     /// Do not merge, even if run.merge is set
-    #[arg(long, overrides_with = "merge")]
+    #[arg(hide_short_help = true, long, overrides_with = "merge")]
     pub no_merge: bool,
     /// Remove the run's worktrees and branches at the end; captures stay. Nothing is removed after an
     /// interruption or a failed merge
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub clean: bool,
     /// Give a candidate that failed up to K more rounds in its worktree, told why it failed
     #[arg(long, value_name = "K", default_value_t = 0, value_parser = values::retries)]
     pub rounds: u32,
     /// End the other attempts once K candidates have passed, also with the base's tests and without
     /// build outputs of the base
-    #[arg(long, value_name = "K", value_parser = values::count)]
+    #[arg(hide_short_help = true, long, value_name = "K", value_parser = values::count)]
     pub enough: Option<u32>,
     /// Write the verdict to this file as JUnit, which a CI can show
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(hide_short_help = true, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub junit: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]

@@ -59,6 +59,7 @@ pub struct NewRunArgs {
     pub candidates: CandidateArgs,
     /// Name of the run, instead of the next number
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "RUN",
         allow_hyphen_values = true,
@@ -77,6 +78,7 @@ pub struct NewRunArgs {
     pub base: Option<String>,
     /// Start from the current state of this candidate
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "RUN/CAND",
         value_parser = values::address,
@@ -84,7 +86,7 @@ pub struct NewRunArgs {
     )]
     pub from: Option<Address>,
     /// Task that the run is for, such as an issue number; `status` shows it
-    #[arg(long, value_name = "ID", value_parser = values::task)]
+    #[arg(hide_short_help = true, long, value_name = "ID", value_parser = values::task)]
     pub task: Option<String>,
     /// Their command
     #[command(flatten)]
@@ -194,7 +196,7 @@ pub struct CommandArgs {
     )]
     pub prompt: Option<String>,
     /// File with the prompt
-    #[arg(long, value_name = "FILE")]
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
     /// Command to run in each worktree
     #[arg(last = true, value_name = "CMD")]
@@ -245,14 +247,14 @@ pub struct AttemptArgs {
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Duration>,
     /// Kill a command that prints nothing for this long  [default: spawn.idle-timeout, or never]
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = values::duration)]
     pub idle_timeout: Option<Duration>,
     /// Take a checkpoint of each running candidate at this interval; each one is an iteration
     /// [default: spawn.auto-checkpoint, or none]
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = values::duration)]
     pub auto_checkpoint: Option<Duration>,
     /// Keep the worktree of a candidate even if its command changed nothing
-    #[arg(long)]
+    #[arg(hide_short_help = true, hide_short_help = true, long)]
     pub keep: bool,
 }
 

@@ -242,7 +242,9 @@ fn synopsis(command: &Command) -> Vec<Inline> {
 /// are bold, as elsewhere.
 fn options(command: &Command) -> String {
     let mut bytes = Vec::new();
-    Man::new(command.clone()).render_options_section(&mut bytes).expect("a Vec takes every byte");
+    // The page has all options, with their texts, also those that `-h` leaves out.
+    let command = command.clone().mut_args(|arg| arg.hide_short_help(false));
+    Man::new(command).render_options_section(&mut bytes).expect("a Vec takes every byte");
     let text = String::from_utf8(bytes).expect("the help texts are UTF-8");
     let text = text.find(".SH").map_or("", |at| &text[at..]).replace("\n.br\n\n.br\n", "\n.sp\n");
     let parts = text.split('`').enumerate();
