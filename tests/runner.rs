@@ -19,6 +19,7 @@ mod test_clean;
 mod test_complete;
 mod test_compose;
 mod test_config;
+mod test_cross;
 mod test_detect;
 mod test_diff;
 mod test_disk;

@@ -444,6 +444,12 @@ fn agreement_is_always_recorded_and_is_shown_where_it_ranks() {
     let again =
         world.frites(["judge", "--replay", "--rank", "blast-radius", "--json"]).expect(0).json();
     assert_eq!(again["rationale"], by_size["rationale"]);
+    assert_eq!(again["other_picks"][0]["rank"], "agreement");
+    // One command made them all.
+    let auto = world.frites(["judge", "--replay", "--rank", "auto"]).expect(0);
+    assert!(auto.out().contains("c4 changes the fewest lines"), "{}", auto.out());
+    let line = "; c4 has 0.000)";
+    assert!(auto.stderr.contains("agreement would pick c2 (0.") && auto.stderr.contains(line));
     let table = |rank| world.frites(["judge", "--replay", "--rank", rank]).expect(0).out();
     assert!(table("agreement").contains("  files  agree"));
     assert!(!table("blast-radius").contains("agree"));

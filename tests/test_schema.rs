@@ -144,6 +144,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     stopped_by_enough(&mut checker);
     only_built(&mut checker);
     judged_by_reports(&mut checker);
+    judged_across(&mut checker);
     landed(&mut checker, &world);
     renamed_on_both_sides(&mut checker);
     spawned_again_and_failed(&mut checker, &world);
@@ -562,6 +563,29 @@ fn judged_in_every_way(checker: &mut Checker) {
     for event in world.events() {
         checker.check("log", &event);
     }
+}
+
+/// Candidates that were judged by each other's tests; two change one line of one test file.
+fn judged_across(checker: &mut Checker) {
+    let world = World::new();
+    let test = "{ echo '<testsuite>'; for t in tests/*.t; do echo \"<testcase name='$t'>\"; sh $t || echo '<failure/>'; \
+        echo '</testcase>'; done; echo '</testsuite>'; } > r.xml; ! grep -q failure r.xml";
+    world.write("tests/a.t", "true\n");
+    world.write("m.rs", "1\n");
+    world.commit("tests");
+    world.git(["config", "frites.oracle.junit", "r.xml"]);
+    world.attempts(&[
+        "echo 'grep -q 2 m.rs' > tests/a.t; printf '2\\n#[test]\\nfn t() {}\\n' > m.rs; echo 'grep -q 2 m.rs' > tests/b.t",
+        "echo 'grep -q [23] m.rs' > tests/a.t; echo 3 > m.rs",
+    ]);
+    let words = ["judge", "--cross", "--json", "--test", test];
+    let verdict = checker.answer("judge", 0, world.frites(words));
+    assert_eq!(verdict["candidates"][0]["cross"]["conflicts"], json!(["tests/a.t"]), "{verdict:#}");
+    world.git(["config", "--unset", "frites.oracle.junit"]);
+    // The two that are larger agree.
+    let script = "case $FRITES_CANDIDATE in c1) echo x > a.rs;; c2) echo x > b.rs; echo y > c.rs;; *) echo x > b.rs; echo y > d.rs;; esac";
+    let options = ["run", "--json", "-n", "3", "--test", "true", "--", "sh", "-c", script];
+    checker.answer("run", 0, world.frites(options));
 }
 
 /// The status of a running command; then its run is interrupted, resumed, and synthesised.

@@ -64,12 +64,12 @@ fn tokens_and_cost_are_columns_and_totals_and_what_is_missing_is_unknown() {
     let row_of = |name: &str| {
         let cells = row(&table, name);
         let at = cells.iter().position(|cell| cell == "passed").unwrap();
-        cells[at + 5..at + 7].to_vec()
+        cells[at + 4..at + 6].to_vec()
     };
     assert_eq!(row_of("1/claude-1"), ["25.0k/340", "$0.25"]);
     assert_eq!(row_of("1/codex-1"), ["900/50", "unknown"]);
     assert_eq!(row_of("1/opencode-1"), ["unknown", "unknown"]);
-    assert_eq!(cells(&table, "@base", 6), ["-", "-"]);
+    assert_eq!(cells(&table, "@base", 5), ["-", "-"]);
     let total = "the agents used ≥25.9k tokens in, ≥390 out, ≥$0.25";
     assert!(answer.stderr.contains(total), "{}", answer.stderr);
 

@@ -8,6 +8,7 @@ use crate::error::{Error, Result, exit};
 use crate::git::diff::{self, Change, Format};
 use crate::model::address::Address;
 use crate::model::blast::Blast;
+use crate::model::cross_score;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
@@ -59,6 +60,9 @@ pub struct DiffArgs {
     /// End lines with NUL, and do not quote paths
     #[arg(short = 'z')]
     pub nul: bool,
+    /// Show the tests, of anybody, that one of two candidates passes and the other fails
+    #[arg(long, group = "format", conflicts_with_all = ["nul", "no_capture"])]
+    pub tests: bool,
     /// Show the last capture, without looking at the worktree
     #[arg(long)]
     pub no_capture: bool,
@@ -115,6 +119,9 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
     };
     let selection = session.store.select(first, Matching::Prefix)?;
     let run = &selection.run;
+    if args.tests {
+        return tests(session, run, selection.candidate.as_ref(), other, args);
+    }
     let views: Vec<View> = match (&selection.candidate, other) {
         (None, Some(_)) => {
             return Err(Error::usage(format!(
@@ -169,6 +176,41 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
         show(session, run, args, &views, selection.candidate.is_some())?;
     }
     Ok(if args.exit_code && differs { exit::NO } else { exit::OK })
+}
+
+/// Shows the tests that tell two candidates of a run apart, as its verdict has them.
+fn tests(
+    session: &Session,
+    run: &Run,
+    one: Option<&Name>,
+    other: Option<&Address>,
+    args: &DiffArgs,
+) -> Result<u8> {
+    let pair = one.zip(other.map(|other| second(session, run, other)).transpose()?);
+    let Some((one, (_, other, _))) = pair.filter(|(_, (of, ..))| of.run == run.run) else {
+        return Err(Error::usage("--tests compares two candidates of one run")
+            .hint("name both: `git frites diff --tests RUN/CAND CAND2`"));
+    };
+    let verdict = session.store.verdict(&run.run)?;
+    let verdict = verdict.filter(|verdict| verdict.candidates.iter().any(|e| e.cross.is_some()));
+    let Some(verdict) = verdict else {
+        let text = format!("the tests of run {} were not judged on each other", run.run);
+        return Err(
+            Error::no(text).hint(format!("judge them: `git frites judge --cross {}`", run.run))
+        );
+    };
+    let found = cross_score::that_tell_apart(&verdict, one, &other);
+    let line = |(test, author, passes): &(&str, Option<&Name>, bool)| {
+        let (first, then) = if *passes { ("passes", "fails") } else { ("fails", "passes") };
+        let whose = author.map_or("the base".to_owned(), Name::to_string);
+        format!("{one} {first}, {other} {then}: {whose}'s test {}\n", table::printable(test))
+    };
+    answer_paged(
+        &session.ui,
+        &session.repo,
+        found.iter().map(line).collect::<String>().as_bytes(),
+    )?;
+    Ok(if args.exit_code && !found.is_empty() { exit::NO } else { exit::OK })
 }
 
 fn view(

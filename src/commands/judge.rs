@@ -5,7 +5,7 @@ pub use crate::commands::judge_args::JudgeArgs;
 use crate::commands::judge_args::{VerdictArgs, require_trust};
 use crate::commands::{
     explain, judge_plan, junit, next_steps, note_left_out, opened, preflight, print_verdict,
-    require_jobs_within_limit,
+    require_jobs_within_limit, tell_proof,
 };
 use crate::error::{Error, Result, exit};
 use crate::model::partial::PartialVerdict;
@@ -46,12 +46,20 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         let parts = judge::judge_some(session, &run, &args.candidates, &args.options(), on_oracle)?;
         return render_parts(session, &run, &parts, args);
     }
-    let verdict = if args.replay {
-        judge::replay(session, &run, &args.options())?
-    } else {
-        judge::judge(session, &run, &args.options(), on_oracle)?
-    };
-    show_verdict(session, &verdict, &args.show, None)
+    let options = args.options();
+    if args.replay {
+        let verdict = judge::replay(session, &run, &options)?;
+        return show_verdict(session, &verdict, &args.show, None);
+    }
+    let mut verdict = judge::judge(session, &run, &options, on_oracle)?;
+    // One document has all of it.
+    if args.show.json {
+        tell_proof(session, &options, &mut verdict);
+        return show_verdict(session, &verdict, &args.show, None);
+    }
+    let code = show_verdict(session, &verdict, &args.show, None)?;
+    tell_proof(session, &options, &mut verdict);
+    Ok(code)
 }
 
 /// Shows candidates that were judged alone: the table of comparison, without a decision.

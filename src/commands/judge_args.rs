@@ -117,6 +117,9 @@ pub struct SharedJudgeArgs {
     /// Has no effect: the base is always judged
     #[arg(long, hide = true)]
     _baseline: bool,
+    /// Judge the tests of each candidate that passed on the others, too
+    #[arg(long)]
+    cross: bool,
     /// How it is decided
     #[command(flatten)]
     decision: DecisionArgs,
@@ -219,7 +222,7 @@ impl SharedJudgeArgs {
     /// The options for the judge; jobs and times are the command's own.
     pub fn options(&self) -> JudgeOptions {
         let DecisionArgs { until_pass, rank } = self.decision;
-        JudgeOptions { rank, until_pass, ..self.terms.options() }
+        JudgeOptions { rank, cross: self.cross, until_pass, ..self.terms.options() }
     }
 }
 
@@ -238,9 +241,12 @@ impl ValueEnum for Rank {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.as_str()).help(match self {
+        let help = match self {
             Rank::BlastRadius => "The fewest changed lines, then the fewest files",
             Rank::Agreement => "The best overlap with the other attempts, then blast radius",
-        }))
+            Rank::Cross => "The share of the other candidates' tests that pass, then blast radius",
+            Rank::Auto => "Agreement if several agents or commands made them, else blast radius",
+        };
+        Some(PossibleValue::new(self.as_str()).help(help))
     }
 }

@@ -51,6 +51,7 @@ use crate::model::repair::can_be_repaired;
 use crate::model::run::Run;
 use crate::model::verdict::{DecisionKind, Entry, Verdict};
 use crate::ops::corrected;
+use crate::ops::judge::{JudgeOptions, prove};
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::process;
@@ -154,6 +155,14 @@ fn print_verdict(
     comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
     hints.iter().for_each(|hint| ui.hint(hint));
     Ok(())
+}
+
+/// Judges the winner's tests on the base, and says what they show there. The verdict stands without it.
+fn tell_proof(session: &Session, options: &JudgeOptions, verdict: &mut Verdict) {
+    match prove(session, options, verdict) {
+        Ok(sentence) => sentence.into_iter().for_each(|line| session.ui.note(line)),
+        Err(error) => session.ui.warn(format!("the winner's tests on the base: {}", error.message)),
+    }
 }
 
 /// The hints about the candidates of a run whose agents could not go on: one for each reason.

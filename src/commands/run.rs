@@ -11,7 +11,7 @@ use crate::commands::judge_args::SharedJudgeArgs;
 use crate::commands::spawn_args::SharedSpawnArgs;
 use crate::commands::{
     hints, junit, limited_hints, next_steps, preflight, print_verdict, require_jobs_within_limit,
-    resume_hint, values,
+    resume_hint, tell_proof, values,
 };
 use crate::complete;
 use crate::config::keys;
@@ -340,6 +340,9 @@ fn conclude(
     let merged = merge_into.map(|branch| merge(session, run, branch));
     let is_to_clean = args.clean && !matches!(merged, Some(Err(_)));
     let cleaned = is_to_clean.then(|| clean::after_end(session, run));
+    if args.json {
+        tell_proof(session, &judge_options(args), &mut verdict);
+    }
     let document = args.json.then(|| {
         let mut document = comparison::as_json(&verdict);
         document["escaped"] = json!(escaped);
@@ -369,6 +372,9 @@ fn conclude(
     }
     if let (Some(cleaned), false) = (cleaned, args.json) {
         note_cleaned(session, &cleaned);
+    }
+    if !args.json {
+        tell_proof(session, &judge_options(args), &mut verdict);
     }
     Ok(comparison::exit_code(&verdict))
 }

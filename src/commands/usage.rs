@@ -206,7 +206,7 @@ mod tests {
             ("spawn --json=x", "unexpected value 'x' for '--json' found; no more were expected"),
             (
                 "judge --rank x",
-                "invalid value 'x' for '--rank <BY>' [possible values: blast-radius, agreement]",
+                "invalid value 'x' for '--rank <BY>' [possible values: blast-radius, agreement, cross, auto]",
             ),
         ];
         for (line, message) in cases {

@@ -7,8 +7,8 @@ use toml::Value;
 
 use crate::config::value::{
     AgentInput, Argv, ByteSize, EnvMode, Flaky, GuardMode, Interval, MergeStrategy, Network,
-    NotifyMode, SandboxHome, SandboxMode, Setting, SpawnHome, StateVariables, SynthesisMode, Tie,
-    WarmMode,
+    NotifyMode, ProofMode, SandboxHome, SandboxMode, Setting, SpawnHome, StateVariables,
+    SynthesisMode, Tie, WarmMode,
 };
 use crate::model::agent_output::UsageFormat;
 use crate::model::base_tests::BaseTests;
@@ -138,6 +138,7 @@ keys! {
     ORACLE_SOURCE: Vec<String> = "oracle.source", Is("[]"), "Patterns of files that count as source besides those of the project's languages, from the root, such as data/** or locale/*.json. A candidate that changes another file is judged once more without it.";
     ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("no per-test results", "'target/nextest/ci/junit.xml'"), "The JUnit file that the tests write, or the directory that contains such files.";
     ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "How the candidates that passed are ranked.";
+    ORACLE_PROOF: ProofMode = "oracle.proof", Is("'auto'"), "Whose tests are judged on the base, where they should fail: those of the recommended candidate, after the verdict (auto), those of all that passed, before it (always), or nobody's (never).";
     ORACLE_WARM: WarmMode = "oracle.warm", Is("'base'"), "Whether candidates in sealed worlds are first judged over the base's build outputs, or never.";
     SANDBOX_MODE: SandboxMode = "sandbox.mode", Is("'auto'"), "How setup, build, lint and test commands are confined: in a sealed world of their own where the system allows it, else by Landlock, else not at all (auto); in one of the first two ways (required); in a sealed world only (sealed); by Landlock only (landlock); or never (off).";
     SANDBOX_HOME: SandboxHome = "sandbox.home", Is("'user'"), "The home directory of commands that Landlock confines, which is thrown away: with links to all that lies in the user's, which they cannot write to (user), or an empty one (private). A sealed world always throws away what is written there.";

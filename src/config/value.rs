@@ -118,7 +118,7 @@ impl Setting for u32 {
 }
 
 impl Setting for Rank {
-    const TAKES: &'static str = "one of blast-radius, agreement";
+    const TAKES: &'static str = "one of blast-radius, agreement, cross, auto";
 
     fn read(value: &Value) -> Option<Self> {
         value.clone().try_into().ok()
@@ -255,6 +255,10 @@ choice! {
 choice! {
     /// `spawn.guard`
     GuardMode: "auto" Auto, "required" Required, "off" Off
+}
+choice! {
+    /// `oracle.proof`
+    ProofMode: "auto" Auto, "always" Always, "never" Never
 }
 choice! {
     /// `oracle.warm`

@@ -226,8 +226,8 @@ pub fn scores(edits: &[Edit]) -> Vec<Option<f64>> {
 }
 
 /// A score as a whole number, which has a total order.
-pub fn comparable(score: Option<f64>) -> u64 {
-    score.map_or(0, |s| (s.clamp(0.0, 1.0) * 1e9).round() as u64)
+pub fn comparable(score: f64) -> u64 {
+    (score.clamp(0.0, 1.0) * 1e9).round() as u64
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::model::ranking::{
     ranked, reached, undecided, within_ceiling,
 };
 use crate::model::rationale;
-use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry};
+use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry, OtherPick};
 
 /// The decision over a run that has commands, and whose candidates may all be without outcome yet.
 pub fn with_commands(decision: Decision) -> Decision {
@@ -33,8 +33,8 @@ pub fn with_commands(decision: Decision) -> Decision {
 /// `entries` may come in any order. If no usable candidate has any result, there was no oracle. If
 /// only some have, and a missing result could change the recommendation, nothing is decided.
 pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> Decision {
-    let mut usable = ranked(entries, rules);
-    usable.retain(|e| !is_rejected_synthesis(e, entries, rules));
+    let rules = rules.settled(entries);
+    let usable = in_ranking(entries, rules);
     let mut ranking: Vec<Name> = usable.iter().map(|e| e.candidate.clone()).collect();
     let passing: Vec<&Entry> = usable.iter().copied().filter(|e| e.passed()).collect();
     let all_usable: Vec<&Entry> = entries.iter().filter(|e| e.usable()).collect();
@@ -47,40 +47,7 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         baseline,
         rules,
     };
-    let (decision, winner) = match usable.first() {
-        None => (DecisionKind::None, None),
-        Some(first) if all_usable.iter().all(|e| e.results.is_empty()) => {
-            (DecisionKind::NoOracle, Some(*first))
-        }
-        Some(first) if !missing.is_empty() => (DecisionKind::Undecided, Some(*first)),
-        // It is ranked before every other that did not pass.
-        Some(first) if first.is_contradicted() => {
-            let lacks_tests = |r: &StageResult| matches!(r.outcome, Outcome::MissingTests { .. });
-            let kind = match first.results.stopped_at().is_some_and(lacks_tests) {
-                true => DecisionKind::MissingTests,
-                false => DecisionKind::ReportedFailures,
-            };
-            (kind, Some(*first))
-        }
-        Some(first) if baseline.is_some_and(|base| base.fails_like_all(&usable).is_some()) => {
-            (DecisionKind::BrokenBase, Some(*first))
-        }
-        // One that was skipped may be right.
-        Some(first) if passing.is_empty() && usable.iter().any(|e| e.skipped()) => {
-            (DecisionKind::Undecided, Some(*first))
-        }
-        Some(first) if passing.is_empty() => (DecisionKind::NearMiss, Some(*first)),
-        // It is ranked behind every other that passed.
-        Some(first) if first.passed_own_tests_only() => (DecisionKind::OwnTests, Some(*first)),
-        Some(first) => match preferred_synthesis(&passing) {
-            Some(synthesis) => (DecisionKind::Synthesis, Some(synthesis)),
-            None if usable.len() == 1 => (DecisionKind::Single, Some(*first)),
-            None if passing.len() == 1 && !usable.iter().any(|e| e.not_run()) => {
-                (DecisionKind::Tests, Some(*first))
-            }
-            None => (DecisionKind::Judge, Some(*first)),
-        },
-    };
+    let (decision, winner) = kind_and_winner(&case);
     if let Some(at) = winner.and_then(|w| ranking.iter().position(|n| *n == w.candidate)) {
         let name = ranking.remove(at);
         ranking.insert(0, name);
@@ -97,6 +64,10 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
     Decision {
         decision,
         recommended: winner.map(|w| w.candidate.clone()),
+        other_picks: match (decision, winner) {
+            (DecisionKind::Undecided, _) | (_, None) => Vec::new(),
+            (_, Some(winner)) => other_picks(entries, winner, rules),
+        },
         rationale,
         ranking,
         passed: names(&Entry::passed),
@@ -112,12 +83,81 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
     }
 }
 
+/// The usable candidates, best first, without the syntheses that are out of the ranking.
+fn in_ranking(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
+    let mut usable = ranked(entries, rules);
+    usable.retain(|e| !is_rejected_synthesis(e, entries, rules));
+    usable
+}
+
+/// The kind of the decision, and the candidate that it shows.
+fn kind_and_winner<'a>(case: &rationale::DecisionInputs<'a>) -> (DecisionKind, Option<&'a Entry>) {
+    let Some(first) = case.usable.first().copied() else { return (DecisionKind::None, None) };
+    let mut all_usable = case.entries.iter().filter(|e| e.usable());
+    let kind = match preferred_synthesis(case.passing) {
+        _ if all_usable.all(|e| e.results.is_empty()) => DecisionKind::NoOracle,
+        _ if !case.missing.is_empty() => DecisionKind::Undecided,
+        // It is ranked before every other that did not pass.
+        _ if first.is_contradicted() => {
+            let lacks_tests = |r: &StageResult| matches!(r.outcome, Outcome::MissingTests { .. });
+            match first.results.stopped_at().is_some_and(lacks_tests) {
+                true => DecisionKind::MissingTests,
+                false => DecisionKind::ReportedFailures,
+            }
+        }
+        _ if case.baseline.is_some_and(|base| base.fails_like_all(case.usable).is_some()) => {
+            DecisionKind::BrokenBase
+        }
+        // One that was skipped may be right.
+        _ if case.passing.is_empty() && case.usable.iter().any(|e| e.skipped()) => {
+            DecisionKind::Undecided
+        }
+        _ if case.passing.is_empty() => DecisionKind::NearMiss,
+        // It is ranked behind every other that passed.
+        _ if first.passed_own_tests_only() => DecisionKind::OwnTests,
+        Some(synthesis) => return (DecisionKind::Synthesis, Some(synthesis)),
+        None if case.usable.len() == 1 => DecisionKind::Single,
+        None if case.passing.len() == 1 && !case.usable.iter().any(|e| e.not_run()) => {
+            DecisionKind::Tests
+        }
+        None => DecisionKind::Judge,
+    };
+    (kind, Some(first))
+}
+
+/// The candidates that other rules would recommend in the place of `winner`.
+fn other_picks(entries: &[Entry], winner: &Entry, rules: Rules) -> Vec<OtherPick> {
+    let mut found = Vec::new();
+    for rank in [Rank::BlastRadius, Rank::Agreement, Rank::Cross] {
+        let other = Rules { rank, ..rules }.settled(entries);
+        if rank == rules.rank || rank != other.rank {
+            continue;
+        }
+        let usable = in_ranking(entries, other);
+        let passing: Vec<&Entry> = usable.iter().copied().filter(|e| e.passed()).collect();
+        let pick = preferred_synthesis(&passing).or(usable.first().copied());
+        if let Some(pick) = pick.filter(|pick| pick.candidate != winner.candidate) {
+            let [its, winners] = [pick, winner].map(|entry| rationale::figure(entry, other));
+            found.push(OtherPick {
+                rank,
+                candidate: pick.candidate.clone(),
+                figures: format!("{its}; {} has {winners}", winner.candidate),
+            });
+        }
+    }
+    found
+}
+
 /// The steps of the ranking, one line each.
 pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
-    let mut usable = ranked(entries, rules);
+    let asked = rules.rank;
+    let rules = rules.settled(entries);
+    let usable = in_ranking(entries, rules);
     let passing = all_passing(entries);
-    usable.retain(|e| !is_rejected_synthesis(e, entries, rules));
     let mut lines: Vec<String> = Vec::new();
+    if rules.rank != asked {
+        lines.push(format!("ranked by {}, which `{asked}` stands for here", rules.rank));
+    }
     for synthesis in passing.iter().filter(|e| !e.drew_on.is_empty()) {
         let combined = combined_lines(synthesis, &passing).unwrap_or_default();
         let fits = within_ceiling(synthesis, &passing, rules);
@@ -213,10 +253,11 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
             _ => {}
         }
     }
-    let differ = agreement::comparable(a.agreement) != agreement::comparable(b.agreement);
-    if a.passed() && rules.rank == Rank::Agreement && differ {
-        let score = |e: &Entry| e.agreement.unwrap_or_default();
-        return format!("agreement {:.3}, not {:.3}", score(a), score(b));
+    let scores = rules.score(a).zip(rules.score(b));
+    if let Some((own, others)) = scores.filter(|_| a.passed() || rules.runs_nothing)
+        && agreement::comparable(own) != agreement::comparable(others)
+    {
+        return format!("{} {own:.3}, not {others:.3}", rules.rank);
     }
     if a.blast.lines != b.blast.lines {
         return format!("{} changed lines, not {}", a.blast.lines, b.blast.lines);
@@ -752,6 +793,57 @@ mod tests {
         assert_eq!(decided(&entries).1, "a");
     }
 
+    #[test]
+    fn auto_ranks_by_agreement_only_what_several_made_or_nothing_tests() {
+        let made = |name: &str, index, agreement, maker: Option<&str>| Entry {
+            agreement: Some(agreement),
+            maker: maker.map(str::to_owned),
+            ..entry(name, index, u64::from(index), 1, &PASS)
+        };
+        let auto = Rules { rank: Rank::Auto, ..Rules::default() };
+        let winner = |makers: [Option<&str>; 3], rules| {
+            let mut entries = [
+                made("a", 1, 0.25, makers[0]),
+                made("b", 2, 0.5, makers[1]),
+                made("s", 3, 0.0, makers[2]),
+            ];
+            entries[2].drew_on = vec!["a".parse().expect("valid")];
+            entries[2].blast.lines = 900;
+            let decision = decide(&entries, None, rules);
+            let picks: Vec<String> = decision.other_picks.iter().map(ToString::to_string).collect();
+            (String::from(decision.recommended.expect("one")), picks.join("; "))
+        };
+        let (one, other) = (Some("claude"), Some("codex"));
+        let by_size = ("a".into(), "agreement would pick b (0.500; a has 0.250)".into());
+        let by_agreement = (
+            "b".into(),
+            "blast-radius would pick a (1 line in 1 file; b has 2 lines in 1 file)".into(),
+        );
+        assert_eq!(winner([one, one, None], auto), by_size);
+        // A synthesis was made from attempts.
+        assert_eq!(winner([one, one, other], auto), by_size);
+        assert_eq!(winner([None, None, None], auto), by_size);
+        assert_eq!(winner([one, other, None], auto), by_agreement);
+        assert_eq!(winner([one, None, None], auto), by_agreement);
+        assert_eq!(winner([one, other, None], Rules::default()), by_size);
+        let mut entries = [made("a", 1, 0.25, one), made("b", 2, 0.5, one)];
+        entries.iter_mut().for_each(|entry| entry.results.clear());
+        let nothing = Rules { runs_nothing: true, ..auto };
+        let decision = decide(&entries, None, nothing);
+        assert_eq!(
+            decision.rationale,
+            "no build, lint or test command was found, so nothing is verified; b of 2 covers most of \
+             what the others do (0.500): 2 lines in 1 file"
+        );
+        assert_eq!(
+            steps(&entries, nothing),
+            [
+                "ranked by agreement, which `auto` stands for here",
+                "b before a: agreement 0.500, not 0.250"
+            ]
+        );
+    }
+
     fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {
         let end = prop_oneof![
             4 => Just(Outcome::Passed),
@@ -835,11 +927,11 @@ mod tests {
                 1..9,
             ),
             jobs in 1usize..4,
-            by_agreement in any::<bool>(),
+            rank in prop::sample::select(Rank::ALL.to_vec()),
+            makers in prop::collection::vec(any::<bool>(), 8),
             ceiling in prop::sample::select(vec![0.5, 1.0, 1.5]),
             order in prop::collection::vec(any::<prop::sample::Index>(), 16),
         ) {
-            let rank = if by_agreement { Rank::Agreement } else { Rank::BlastRadius };
             let rules = Rules { ceiling, rank, ..Rules::default() };
             let mut full: Vec<Entry> = Vec::new();
             for ((lines, files, ends, agreement, drawn, (tree, second)), i) in raw.iter().zip(1u32..) {
@@ -847,6 +939,7 @@ mod tests {
                 e.tree = tree_of(*lines, *files, *tree);
                 e.base_tests.clone_from(second);
                 e.agreement = Some(*agreement as f64 / 4.0);
+                e.maker = makers[i as usize % 8].then(|| "make".to_owned());
                 // Every third is a synthesis of some of those before it.
                 if i % 3 == 0 {
                     e.drew_on = full.iter().zip(drawn).filter(|(_, d)| **d).map(|(e, _)| e.candidate.clone()).collect();

@@ -27,6 +27,9 @@ pub const ACTIVE: &str = "active";
 /// The directory beside the logs of a judging for those with the base's tests.
 pub const BASE_TESTS: &str = "base-tests";
 
+/// The directory beside the logs of a judging for those with the test files of others.
+const CROSS: &str = "cross";
+
 /// The directory of the logs of landed trees. No candidate has this name.
 pub const LANDED_TREES: &str = "apply";
 
@@ -318,5 +321,10 @@ impl LogDir {
     /// The logs of the second judging, with the base's tests.
     pub fn base_tests(&self) -> LogDir {
         LogDir(self.0.join(BASE_TESTS))
+    }
+
+    /// The logs of judging with the test files of an author, or of `@all`.
+    pub fn cross(&self, author: &str) -> LogDir {
+        LogDir(self.0.join(CROSS).join(author))
     }
 }

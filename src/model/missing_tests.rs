@@ -51,7 +51,7 @@ struct Expected {
 impl Expected {
     /// None if the base has no report of any test.
     fn of(base: &Baseline) -> Option<Expected> {
-        let report = base.results.iter().find_map(|result| result.tests.as_ref())?;
+        let report = base.results.report()?;
         let shown = report.total.saturating_sub(report.doctests);
         let is_file = report.printed_by.is_none();
         let named = (report.passing.len() + report.failing.len()) as u64 + report.skipped;

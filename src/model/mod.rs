@@ -10,6 +10,8 @@ pub mod candidate;
 pub mod chatter;
 pub mod checkup;
 pub mod count;
+pub mod cross;
+pub mod cross_score;
 pub mod decision;
 pub mod env;
 pub mod error_line;

@@ -354,11 +354,17 @@ impl Results {
         is_complete.then_some(report.failing.as_slice())
     }
 
-    /// Drops the names of passing tests. They matter only for the base, to tell which tests a
-    /// candidate broke.
-    pub fn forget_passing_tests(&mut self) {
+    /// The report of the tests, if there is one.
+    pub fn report(&self) -> Option<&TestReport> {
+        self.0.iter().find_map(|result| result.tests.as_ref())
+    }
+
+    /// Drops the names of passing tests that the base has, too: they matter only there, to tell which
+    /// tests a candidate broke. Without a report of the same kind of the base, all are dropped.
+    pub fn forget_passing_tests(&mut self, base: Option<&TestReport>) {
         for report in self.0.iter_mut().filter_map(|r| r.tests.as_mut()) {
-            report.passing.clear();
+            let base = base.filter(|base| base.printed_by == report.printed_by);
+            report.passing = base.map(|base| report.passing_beyond(base)).unwrap_or_default();
         }
     }
 

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::agreement;
 use crate::model::blast::Blast;
+use crate::model::cross_score;
 use crate::model::oid::Oid;
 use crate::model::rank::Rank;
-use crate::model::terms::JudgeSettings;
+use crate::model::terms::Terms;
 use crate::model::verdict::Entry;
 
 /// The parts of the decision that configuration sets.
@@ -19,22 +20,59 @@ pub struct Rules {
     pub rank: Rank,
     /// True if no command tests the change.
     pub tests_nothing: bool,
+    /// True if there is no command to run.
+    pub runs_nothing: bool,
+    /// The score by the tests of others that stands for an unknown one.
+    pub neutral: f64,
 }
 
 impl Rules {
-    /// The rules by which a verdict with these settings is decided.
-    pub fn from_settings(settings: &JudgeSettings) -> Rules {
+    /// The rules by which a verdict on these terms is decided.
+    pub fn of(terms: &Terms) -> Rules {
         Rules {
-            ceiling: settings.ceiling.unwrap_or(Rules::default().ceiling),
-            rank: settings.rank,
-            tests_nothing: settings.tests_nothing,
+            ceiling: terms.settings.ceiling.unwrap_or(Rules::default().ceiling),
+            rank: terms.settings.rank,
+            tests_nothing: terms.settings.tests_nothing,
+            runs_nothing: terms.oracle.is_empty(),
+            ..Rules::default()
         }
+    }
+
+    /// These rules with the ranking that they stand for with these candidates: `auto` is one of the others,
+    /// and without any test that counts nobody has a score by the tests of others.
+    ///
+    /// Different agents tend to err in different ways, and what they agree on is then worth more than
+    /// a small change. Equal runs of one agent err alike.
+    #[must_use]
+    pub fn settled(self, entries: &[Entry]) -> Rules {
+        let neutral = cross_score::neutral_score(entries);
+        let rank = match (self.rank, neutral) {
+            (Rank::Cross, None) => Rank::BlastRadius,
+            (Rank::Auto, Some(_)) if cross_score::valid_authors(entries) > 1 => Rank::Cross,
+            (Rank::Auto, _) => self.without_tests(entries),
+            (rank, _) => rank,
+        };
+        Rules { rank, neutral: neutral.unwrap_or_default(), ..self }
+    }
+
+    /// The ranking that `auto` stands for where the tests of others say nothing.
+    fn without_tests(self, entries: &[Entry]) -> Rank {
+        let attempts = entries.iter().filter(|e| e.usable() && e.drew_on.is_empty());
+        let makers: BTreeSet<_> = attempts.map(|entry| &entry.maker).collect();
+        let agrees = self.runs_nothing || makers.len() > 1;
+        if agrees { Rank::Agreement } else { Rank::BlastRadius }
     }
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Rules { ceiling: 1.5, rank: Rank::default(), tests_nothing: false }
+        Rules {
+            ceiling: 1.5,
+            rank: Rank::default(),
+            tests_nothing: false,
+            runs_nothing: false,
+            neutral: 0.0,
+        }
     }
 }
 
@@ -65,11 +103,19 @@ impl<'a> MakerCounts<'a> {
 
 impl Rules {
     fn rank_key(&self, entry: &Entry, counts: &MakerCounts<'_>) -> RankKey {
-        let agreement = match self.rank {
-            Rank::BlastRadius => 0,
-            Rank::Agreement => agreement::comparable(entry.agreement),
-        };
-        (Reverse(agreement), entry.blast, Reverse(counts.makers(entry)), entry.index)
+        let score = self.score(entry).map_or(0, agreement::comparable);
+        (Reverse(score), entry.blast, Reverse(counts.makers(entry)), entry.index)
+    }
+
+    /// The figure that ranks a candidate before its size does; none if only its size ranks it.
+    pub(super) fn score(&self, entry: &Entry) -> Option<f64> {
+        match self.rank {
+            Rank::BlastRadius | Rank::Auto => None,
+            Rank::Agreement => Some(entry.agreement.unwrap_or_default()),
+            Rank::Cross => {
+                Some(entry.cross.as_ref().and_then(|cross| cross.score).unwrap_or(self.neutral))
+            }
+        }
     }
 
     /// True if only the number of attempts that made its tree ranks `winner` before `other`.
@@ -100,7 +146,9 @@ impl Rules {
 /// failing tests. Last those that were not run.
 pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
-    let by_size = Rules { rank: Rank::BlastRadius, ..rules };
+    let rules = rules.settled(entries);
+    let rank = if rules.runs_nothing { rules.rank } else { Rank::BlastRadius };
+    let without_pass = Rules { rank, ..rules };
     let mut usable: Vec<&Entry> = entries.iter().filter(|e| e.usable()).collect();
     usable.sort_by_key(|e| {
         if e.passed() {
@@ -114,7 +162,7 @@ pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
             () if e.not_run() => 4,
             () => 3,
         };
-        (group, false, false, usize::MAX - reached(e), failing, by_size.rank_key(e, &counts))
+        (group, false, false, usize::MAX - reached(e), failing, without_pass.rank_key(e, &counts))
     });
     usable
 }
@@ -164,6 +212,7 @@ pub(super) fn combined_lines(entry: &Entry, candidates: &[&Entry]) -> Option<u64
 /// to run them. If there are none, running all of them would recommend the same candidate.
 pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
+    let rules = rules.settled(entries);
     let at_best = |e: &Entry| rules.at_best(e, &counts);
     let passing = all_passing(entries);
     let mut open: Vec<&Entry> = entries.iter().filter(|e| e.not_run()).collect();

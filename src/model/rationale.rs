@@ -33,7 +33,7 @@ impl DecisionInputs<'_> {
         let Some(winner) = winner else { return no_usable(self.entries) };
         let mut text = match kind {
             DecisionKind::OwnTests => self.own_tests(winner),
-            DecisionKind::NoOracle => no_oracle(winner, self.usable.len()),
+            DecisionKind::NoOracle => self.no_oracle(winner),
             DecisionKind::Undecided => self.undecided(winner),
             DecisionKind::ReportedFailures => {
                 self.contradicted(winner, "as if a pipe had lost its exit code")
@@ -160,6 +160,19 @@ impl DecisionInputs<'_> {
         format!("; {failed}{left} {were} not run, because {none} be recommended instead")
     }
 
+    fn no_oracle(&self, best: &Entry) -> String {
+        let usable = self.usable.len();
+        let among = match self.rules.score(best) {
+            _ if usable == 1 => "is the only usable candidate".into(),
+            Some(score) => format!("of {usable} {} ({score:.3})", excels(self.rules.rank)),
+            None => format!("is the smallest of {usable}"),
+        };
+        format!(
+            "no build, lint or test command was found, so nothing is verified; {} {among}: {}",
+            best.candidate, best.blast
+        )
+    }
+
     fn undecided(&self, best: &Entry) -> String {
         if self.missing.is_empty() {
             return self.only_skipped(best);
@@ -215,21 +228,22 @@ impl DecisionInputs<'_> {
         if next.passed_own_tests_only() {
             return format!("{lead} is the only other one that passed, with {}", winner.blast);
         }
-        let agreement = |e: &Entry| e.agreement.unwrap_or_default();
+        let scores = self.rules.score(winner).zip(self.rules.score(next));
         if winner.flaky() != next.flaky() {
-            let best = if self.rules.rank == Rank::Agreement { "the best" } else { "the smallest" };
+            let best = if scores.is_some() { "the best" } else { "the smallest" };
             return format!(
                 "{lead} is {best} that passed at once, with {}; {} needed a retry",
                 winner.blast, next.candidate
             );
         }
-        if self.rules.rank == Rank::Agreement && agreement(winner) != agreement(next) {
+        if let Some((of_winner, of_next)) = scores
+            && of_winner != of_next
+        {
             return format!(
-                "{lead} covers most of what the others do ({:.3}), with {}; next is {} ({:.3}) with {}",
-                agreement(winner),
+                "{lead} {} ({of_winner:.3}), with {}; next is {} ({of_next:.3}) with {}",
+                excels(self.rules.rank),
                 winner.blast,
                 next.candidate,
-                agreement(next),
                 next.blast
             );
         }
@@ -460,16 +474,18 @@ fn single(winner: &Entry) -> String {
     )
 }
 
-fn no_oracle(best: &Entry, usable: usize) -> String {
-    let among = if usable == 1 {
-        "the only usable candidate".into()
-    } else {
-        format!("the smallest of {usable}")
-    };
-    format!(
-        "no build, lint or test command was found, so nothing is verified; {} is {among}: {}",
-        best.candidate, best.blast
-    )
+/// What the best candidate by a rule does, which is more than its size.
+fn excels(rank: Rank) -> &'static str {
+    match rank {
+        Rank::Agreement => "covers most of what the others do",
+        Rank::Cross => "passes most of the others' tests",
+        Rank::BlastRadius | Rank::Auto => "is the smallest",
+    }
+}
+
+/// The figure by which rules rank a candidate.
+pub(super) fn figure(entry: &Entry, rules: Rules) -> String {
+    rules.score(entry).map_or_else(|| entry.blast.to_string(), |score| format!("{score:.3}"))
 }
 
 fn no_usable(entries: &[Entry]) -> String {

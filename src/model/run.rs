@@ -170,6 +170,14 @@ impl Run {
         is_shared || self.agents.contains_key(candidate)
     }
 
+    /// The agent or the command that makes the candidate; none if a person works there.
+    pub fn maker(&self, candidate: &Name) -> Option<String> {
+        let assigned = self.agents.get(candidate);
+        let command = || assigned.map_or(&self.command, |assigned| &assigned.command).join(" ");
+        let agent = assigned.and_then(|assigned| assigned.agent.as_ref());
+        self.has_command(candidate).then(|| agent.map_or_else(command, Name::to_string))
+    }
+
     /// The task of the candidate: its own, or that of the run.
     pub fn task_of(&self, candidate: &Name) -> Option<&str> {
         self.tasks.get(candidate).or(self.task.as_ref()).map(String::as_str)

@@ -30,6 +30,9 @@ pub struct Terms {
 pub struct JudgeSettings {
     /// The ranking of the candidates that passed.
     pub rank: Rank,
+    /// True if the tests of each candidate were judged on the others.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cross: bool,
     /// The largest size of a synthesis, as a multiple of what it drew on; 1.5 if none is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<f64>,
@@ -224,6 +227,7 @@ impl JudgeSettings {
     fn comparable(&self) -> JudgeSettings {
         JudgeSettings {
             rank: Rank::default(),
+            cross: false,
             ceiling: None,
             renames: false,
             in_place: false,

@@ -2,7 +2,6 @@
 use serde::Serialize;
 
 use crate::model::count::{count, some_of};
-use crate::model::outcome::StageResult;
 use crate::model::test_report::TestReport;
 use crate::model::verdict::{Baseline, Entry};
 
@@ -102,7 +101,6 @@ impl MoreSkipped {
 
 /// The reports of the base and of a candidate, if they are of the same kind and whole.
 fn reports<'a>(base: &'a Baseline, entry: &'a Entry) -> Option<(&'a TestReport, &'a TestReport)> {
-    let report = |results: &'a [StageResult]| results.iter().find_map(|r| r.tests.as_ref());
-    let (base, own) = (report(&base.results)?, report(&entry.results)?);
+    let (base, own) = (base.results.report()?, entry.results.report()?);
     (base.printed_by == own.printed_by).then_some((base, own))
 }

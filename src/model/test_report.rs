@@ -49,7 +49,8 @@ pub struct TestReport {
     /// The names of the tests that failed, sorted.
     #[serde(default)]
     pub failing: Vec<String>,
-    /// The names of the tests that passed, sorted. Only the baseline keeps them.
+    /// The names of the tests that passed, sorted. A candidate's record keeps those that the base does
+    /// not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passing: Vec<String>,
 }
@@ -127,6 +128,14 @@ impl TestReport {
         }
         let TestReport { failing, passing, .. } = self;
         passing.retain(|name| failing.binary_search(name).is_err());
+    }
+
+    /// The tests that passed and that another report does not have.
+    pub fn passing_beyond(&self, other: &TestReport) -> Vec<String> {
+        let is_new = |name: &&String| {
+            other.passing.binary_search(name).is_err() && other.failing.binary_search(name).is_err()
+        };
+        self.passing.iter().filter(is_new).cloned().collect()
     }
 
     /// The failing tests in words: `2 of 297 tests fail`.

@@ -8,10 +8,12 @@ use crate::model::agent_stop::AgentFault;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::blast::Blast;
 use crate::model::candidate::State;
+use crate::model::cross::{CrossResult, Proof};
 use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Results, Stage, StageResult};
+use crate::model::rank::Rank;
 use crate::model::separation::Separation;
 use crate::model::terms::Terms;
 use crate::model::usage::UsageSum;
@@ -93,6 +95,9 @@ pub struct Entry {
     pub index: u32,
     /// The candidate's state when it was judged.
     pub state: State,
+    /// The agent or the command that made it; none if a person did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maker: Option<String>,
     /// The exit code of the candidate's own command, if it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -155,6 +160,13 @@ pub struct Entry {
     /// not change what decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_tests: Option<BaseTestsResult>,
+    /// What the tests of others say of the candidate, and its tests of them; none if it was not judged
+    /// with them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross: Option<CrossResult>,
+    /// What the candidate's tests show on the base; none if they were not judged there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
     /// What the candidate's agents used; none if nobody knows where they would tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSum>,
@@ -174,6 +186,7 @@ impl Entry {
             candidate,
             index,
             state,
+            maker: None,
             exit_code: None,
             signal: None,
             resets: None,
@@ -193,6 +206,8 @@ impl Entry {
             results: Results::default(),
             stale: None,
             base_tests: None,
+            cross: None,
+            proof: None,
             usage: None,
             separation: None,
         }
@@ -352,6 +367,24 @@ impl Baseline {
     }
 }
 
+/// A candidate that another rule of ranking would recommend.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct OtherPick {
+    /// The rule.
+    pub rank: Rank,
+    /// The candidate that it would recommend.
+    pub candidate: Name,
+    /// The figure by which it ranks that candidate, and that of the recommended one.
+    pub figures: String,
+}
+
+impl fmt::Display for OtherPick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} would pick {} ({})", self.rank, self.candidate, self.figures)
+    }
+}
+
 /// The recommended candidate, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -364,6 +397,9 @@ pub struct Decision {
     pub recommended: Option<Name>,
     /// A sentence that a reviewer can act on.
     pub rationale: String,
+    /// The candidates that other rules of ranking would recommend instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_picks: Vec<OtherPick>,
     /// All usable candidates, best first, without a synthesis that is above its ceiling.
     pub ranking: Vec<Name>,
     /// The candidates that passed, in spawn order.

@@ -121,6 +121,13 @@ impl Store {
         LogPlace { directory: self.run_dir(run).base(), iterations: None }
     }
 
+    /// The logs of a candidate's tree, or the base's, with the test files of an author, or of `@all`.
+    pub fn cross_logs(&self, run: &Name, of: Option<&Name>, author: &str) -> LogPlace {
+        let directory = self.run_dir(run);
+        let own = of.map_or(directory.base(), |candidate| directory.candidate(candidate).logs());
+        LogPlace { directory: own.cross(author), iterations: None }
+    }
+
     /// The words after `git frites output` that show a log; none if none do.
     pub fn output_of(&self, log: &Path) -> Option<String> {
         let path = log.strip_prefix(self.dir.runs()).ok()?;

@@ -240,15 +240,17 @@ mod tests {
     use crate::model::base_tests::BaseTestsResult;
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
+    use crate::model::cross::{CrossResult, CrossTest, Proof, ProofKind};
     use crate::model::flag::Flag;
     use crate::model::oracle::{CommandLine, OracleCommand};
     use crate::model::outcome::{Outcome, Stage, StageResult};
+    use crate::model::rank::Rank;
     use crate::model::run::{Addition, GivenLimits, Parent};
     use crate::model::separation::Separation;
     use crate::model::terms::{CommandSettings, JudgeSettings, Terms};
     use crate::model::test_report::TestReport;
     use crate::model::usage::{Usage, UsageSum};
-    use crate::model::verdict::{Decision, DecisionKind, Effort, Entry};
+    use crate::model::verdict::{Decision, DecisionKind, Effort, Entry, OtherPick};
     use jiff::Timestamp;
     use proptest::collection::vec;
     use proptest::option;
@@ -364,6 +366,7 @@ mod tests {
                     candidate: name("c1"),
                     index,
                     state: State::Open,
+                    maker: problem.clone(),
                     exit_code: Some(code),
                     signal: Some(code),
                     resets: problem.clone(),
@@ -397,6 +400,12 @@ mod tests {
                         unknown_cost: 0,
                     }),
                     separation: Some(Separation::SharedHome),
+                    cross: Some(CrossResult {
+                        score: Some(seconds),
+                        tests: vec![CrossTest { passes: vec![name("c2")], ..CrossTest::default() }],
+                        ..CrossResult::default()
+                    }),
+                    proof: Some(Proof { shows: ProofKind::Change, tests: vec!["a".to_owned()] }),
                 }
             },
         )
@@ -420,6 +429,11 @@ mod tests {
                     skipped: Vec::new(),
                     not_run: Vec::new(),
                     undecided: vec![name("c2")],
+                    other_picks: vec![OtherPick {
+                        rank: Rank::Agreement,
+                        candidate: name("c3"),
+                        figures: rationale.clone(),
+                    }],
                     rationale: rationale.clone(),
                 },
                 no_synthesis: Some(rationale.clone()),

@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 use crate::error::exit;
 use crate::model::candidate::{ENOUGH_PASSED, State};
 use crate::model::count::some_of;
+use crate::model::cross_score;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::oracle::{as_options, shell_quoted};
 use crate::model::outcome::{Outcome, Stage, StageResult};
 use crate::model::path::quoted;
 use crate::model::rank::Rank;
+use crate::model::ranking::Rules;
 use crate::model::rationale::why_judged_twice;
 use crate::model::terms::JudgeSettings;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
@@ -52,7 +54,7 @@ pub fn table<'a>(
     entries: impl Iterator<Item = &'a Entry> + Clone,
 ) -> String {
     let world = world(styles, settings, entries.clone());
-    let columns = columns(settings, entries.clone());
+    let columns = columns(settings.rank, entries.clone());
     let rows: Vec<ComparisonRow> = entries.map(|e| row(e, None, ("", false))).collect();
     grid(styles, run, &rows, &columns) + &world
 }
@@ -176,7 +178,10 @@ pub fn remarks_beside_usage(verdict: &Verdict) -> Vec<String> {
 
 /// What makes the verdict weaker.
 fn doubts(verdict: &Verdict) -> Vec<String> {
-    let mut lines = Vec::new();
+    let picks = &verdict.decision.other_picks;
+    let picks: Vec<String> = picks.iter().map(ToString::to_string).collect();
+    let mut lines: Vec<String> =
+        (!picks.is_empty()).then(|| picks.join("; ")).into_iter().collect();
     for entry in &verdict.candidates {
         if let Some(stale) = &entry.stale {
             lines.push(format!("{}: {stale}", entry.candidate));
@@ -373,6 +378,8 @@ pub struct ComparisonRow {
     pub files: String,
     /// The agreement with the other candidates.
     pub agreement: String,
+    /// The share of the others' tests that it passes.
+    pub cross: String,
     /// The tokens in and out that its agents used.
     pub tokens: String,
     /// What they cost.
@@ -405,7 +412,11 @@ pub fn rows(verdict: &Verdict) -> Vec<ComparisonRow> {
         let place = verdict.decision.ranking.iter().position(|name| *name == e.candidate);
         place.unwrap_or(usize::MAX)
     });
-    let candidates = entries.into_iter().map(|e| row(e, base, (sign(e), verified)));
+    let candidates = entries.into_iter().map(|e| {
+        let mut row = row(e, base, (sign(e), verified));
+        row.remarks.extend(cross_score::remarks(e, &verdict.candidates));
+        row
+    });
     base.map(base_row).into_iter().chain(candidates).collect()
 }
 
@@ -422,6 +433,7 @@ fn base_row(base: &Baseline) -> ComparisonRow {
         lines: none(),
         files: none(),
         agreement: none(),
+        cross: none(),
         tokens: none(),
         cost: none(),
         remarks,
@@ -446,7 +458,8 @@ fn row(
         time: time(&entry.results),
         lines: entry.blast.lines.to_string(),
         files: entry.blast.files.to_string(),
-        agreement: entry.agreement.map_or("-".into(), |score| format!("{score:.2}")),
+        agreement: score(entry.agreement),
+        cross: score(entry.cross.as_ref().and_then(|cross| cross.score)),
         tokens: entry.usage.map_or("-".into(), |usage| usage.tokens()),
         cost: entry.usage.map_or("-".into(), |usage| usage.cost()),
         remarks: flags(entry, base),
@@ -464,14 +477,19 @@ pub struct Column {
 
 /// The columns of a verdict's comparison after those that all have.
 pub fn more_columns(verdict: &Verdict) -> Vec<Column> {
-    columns(&verdict.terms.settings, verdict.candidates.iter())
+    let rules = Rules::of(&verdict.terms).settled(&verdict.candidates);
+    columns(rules.rank, verdict.candidates.iter())
 }
 
-/// The agreement if it decides, and what agents have told about their use.
-fn columns<'a>(settings: &JudgeSettings, entries: impl Iterator<Item = &'a Entry>) -> Vec<Column> {
+/// The agreement if it decides, the score by the tests of others, and what agents have told about their
+/// use.
+fn columns<'a>(rank: Rank, entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Column> {
+    let has_score = |entry: &Entry| entry.cross.as_ref().is_some_and(|c| c.score.is_some());
+    let cross = entries.clone().any(has_score);
     let (tokens, cost) = usage_words::columns(entries.filter_map(|entry| entry.usage.as_ref()));
     let all = [
-        (settings.rank == Rank::Agreement, Column { heading: "agree", cell: |row| &row.agreement }),
+        (rank == Rank::Agreement, Column { heading: "agree", cell: |row| &row.agreement }),
+        (cross, Column { heading: "cross", cell: |row| &row.cross }),
         (tokens, Column { heading: "tokens", cell: |row| &row.tokens }),
         (cost, Column { heading: "cost", cell: |row| &row.cost }),
     ];
@@ -483,7 +501,7 @@ fn columns<'a>(settings: &JudgeSettings, entries: impl Iterator<Item = &'a Entry
 fn grid(styles: Styles, run: &Name, rows: &[ComparisonRow], columns: &[Column]) -> String {
     let mut headings = vec!["", "candidate", "outcome", "time", "lines", "files"];
     headings.extend(columns.iter().map(|column| column.heading));
-    let mut grid = Grid::new(&headings, &[3, 4, 5, 6, 7, 8], styles);
+    let mut grid = Grid::new(&headings, &[3, 4, 5, 6, 7, 8, 9], styles);
     let mut remarks = vec![(vec!["flags".to_owned()], styles.strong)];
     for row in rows {
         let tone = if !row.mark.is_empty() && row.verified { Tone::Good } else { Tone::Plain };
@@ -526,6 +544,10 @@ fn shortened(name: &str) -> String {
         (Some(head), Some(tail)) if name.len() > NAME => format!("{head}…{tail}"),
         _ => name.to_owned(),
     }
+}
+
+fn score(score: Option<f64>) -> String {
+    score.map_or("-".into(), |score| format!("{score:.2}"))
 }
 
 fn time(results: &[StageResult]) -> String {
@@ -591,6 +613,7 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
         words.extend(why_judged_twice(second));
     }
     words.extend(entry.skipped_with_base_tests().map(|_| "base's tests cannot tell".to_owned()));
+    words.extend(entry.proof.as_ref().map(|proof| proof.label().to_owned()));
     words.extend(entry.same_as.as_ref().map(|twin| format!("same tree as {twin}")));
     let mut labels: Vec<&str> = entry.flags.iter().map(Flag::label).collect();
     labels.dedup();

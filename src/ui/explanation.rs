@@ -1,6 +1,7 @@
 //! The explanation of a verdict: what ran, why the first candidate is first, what each other one lacks,
 //! and what other rules would recommend.
 use crate::model::base_tests::BaseTestsResult;
+use crate::model::cross_score;
 use crate::model::decision::{self, decide};
 use crate::model::name::Name;
 use crate::model::rank::Rank;
@@ -13,7 +14,7 @@ use crate::ui::{comparison, effort_words};
 /// The paragraphs for a run: the decision and the step that decided it, the commands, the candidates,
 /// the other steps, other rules.
 pub fn of_verdict(verdict: &Verdict, commands: Vec<String>) -> Vec<Vec<String>> {
-    let rules = Rules::from_settings(&verdict.terms.settings);
+    let rules = Rules::of(&verdict.terms);
     let mut steps = decision::steps(&verdict.candidates, rules);
     let mut decisive = vec![comparison::sentence(verdict)];
     decisive.extend(steps.drain(..steps.len().min(1)));
@@ -25,7 +26,7 @@ pub fn of_verdict(verdict: &Verdict, commands: Vec<String>) -> Vec<Vec<String>> 
 
 /// The paragraphs for one candidate: the decision, and what puts this one behind the recommended one.
 pub fn of_candidate(verdict: &Verdict, name: &Name) -> Vec<Vec<String>> {
-    let rules = Rules::from_settings(&verdict.terms.settings);
+    let rules = Rules::of(&verdict.terms);
     let mut decisive = vec![comparison::sentence(verdict)];
     decisive.extend(decision::why_before(&verdict.candidates, &verdict.decision, name, rules));
     let mut all = vec![decisive];
@@ -71,6 +72,8 @@ fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
             entry.dropped.join(", ")
         ));
     }
+    lines.extend(entry.proof.as_ref().map(|proof| format!("{name} {}", proof.in_words())));
+    lines.extend(cross_score::lines(entry));
     let Some(base) = &verdict.baseline else { return lines };
     if let Some(comparison) = Comparison::of(base, entry) {
         for (what, tests) in comparison.kinds() {
@@ -131,8 +134,12 @@ fn other_rules(verdict: &Verdict) -> Vec<String> {
         return Vec::new();
     }
     let mut lines = Vec::new();
-    for rank in Rank::ALL.into_iter().filter(|rank| *rank != terms.settings.rank) {
-        let rules = Rules { rank, ..Rules::from_settings(&terms.settings) };
+    let ranked_by = Rules::of(terms).settled(candidates).rank;
+    for rank in Rank::ALL.into_iter().filter(|rank| *rank != ranked_by) {
+        let rules = Rules { rank, ..Rules::of(terms) }.settled(candidates);
+        if rules.rank != rank {
+            continue;
+        }
         let other = decide(candidates, baseline.as_ref(), rules).recommended;
         lines.extend(other.map(|name| match decision.recommended == Some(name.clone()) {
             true => format!("--rank {} would recommend {name}, too", rank.as_str()),

@@ -22,7 +22,7 @@ pub fn summary(report: &TestReport) -> String {
 /// would read as one of them.
 pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     let failing = entry.results.failing_tests().unwrap_or_default();
-    let report = entry.results.iter().find_map(|result| result.tests.as_ref());
+    let report = entry.results.report();
     let more_skipped = base.and_then(|base| MoreSkipped::of(base, entry));
     let mut words: Vec<String> = more_skipped.map(|more| more.in_words()).into_iter().collect();
     if let Some(report) = report.filter(|_| !failing.is_empty()) {
@@ -37,7 +37,7 @@ pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
 
 /// Remarks on the base's tests in a table.
 pub fn of_base(base: &Baseline) -> Vec<String> {
-    let report = base.results.iter().find_map(|result| result.tests.as_ref());
+    let report = base.results.report();
     let failing = report.filter(|report| report.problem.is_none() && !report.failing.is_empty());
     failing.map_or_else(Vec::new, |report| {
         told(report, &report.failing.iter().map(|name| short(name)).collect::<Vec<_>>())

@@ -11,6 +11,7 @@ mod cold;
 #[expect(dead_code, reason = "tests/runner.rs uses the rest")]
 mod common;
 mod completion;
+mod cross;
 mod eager;
 mod file_systems;
 mod guard;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
     trials.extend(cheats::trials());
     trials.extend(cold::trials());
     trials.extend(completion::trials());
+    trials.extend(cross::trials());
     trials.extend(eager::trials());
     trials.extend(file_systems::trials());
     trials.extend(guard::trials());

@@ -121,7 +121,7 @@ impl<'a> EagerJudge<'a> {
     fn judge_all(&self, runner: &OracleRunner<'_>, attempts: &AttemptsAtWork<'_>) -> Result<()> {
         let options = self.options;
         let rules = StepRules {
-            ranking: Rules::from_settings(&self.terms.settings),
+            ranking: Rules::of(&self.terms),
             warmth: runner.warmth(),
             until_pass: options.until_pass,
             counts_passes: self.enough.is_some(),

@@ -5,6 +5,7 @@ mod changed_file;
 mod classify;
 pub(super) mod conditions;
 mod confirm;
+mod cross;
 mod eager;
 pub(super) mod entries;
 pub(super) mod listed;
@@ -14,6 +15,7 @@ mod options;
 mod overruled;
 pub(super) mod partial;
 pub mod plan;
+mod prove;
 mod record;
 pub(super) mod replay;
 mod runner;
@@ -30,6 +32,7 @@ pub use eager::EagerJudge;
 pub use entries::covers;
 pub use options::JudgeOptions;
 pub use partial::judge_some;
+pub use prove::prove;
 pub use replay::replay;
 pub use runner::commit::judge_commit;
 
@@ -120,7 +123,7 @@ fn judge_knowing(
         base: run.base,
         judged: jiff::Timestamp::now(),
         round: session.store.next_round(run)?,
-        decision: decide(&entries, None, Rules::from_settings(&terms.settings)),
+        decision: decide(&entries, None, Rules::of(&terms)),
         no_synthesis: None,
         terms,
         effort: Default::default(),
@@ -131,11 +134,11 @@ fn judge_knowing(
         run_oracle(session, run, options, memory, &mut verdict, &mut entries)?;
         require_working_commands(&verdict, &entries)?;
     }
+    let base = verdict.baseline.as_ref().and_then(|base| base.results.report());
     for entry in &mut entries {
-        entry.results.forget_passing_tests();
+        entry.results.forget_passing_tests(base);
     }
-    verdict.decision =
-        decide(&entries, verdict.baseline.as_ref(), Rules::from_settings(&verdict.terms.settings));
+    verdict.decision = decide(&entries, verdict.baseline.as_ref(), Rules::of(&verdict.terms));
     verdict.candidates = entries;
     record::save(session, run, &verdict)?;
     session.store.forget_parts(run)?;
@@ -156,8 +159,9 @@ fn run_oracle(
     let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, memory)?;
     verdict.terms = runner.terms().clone();
     let (leads_back, attempts_write) = (runner.warn_of_seeds(), runner.attempts_write());
-    let stop = if options.until_pass {
-        StopWhen::Decided(Rules::from_settings(&verdict.terms.settings))
+    // Whoever is not judged has no score.
+    let stop = if options.until_pass && !verdict.terms.settings.cross {
+        StopWhen::Decided(Rules::of(&verdict.terms))
     } else {
         StopWhen::AllRan
     };

@@ -30,6 +30,8 @@ pub struct JudgeOptions {
     pub protect: Vec<String>,
     /// The ranking of those that passed; `oracle.rank` if none.
     pub rank: Option<Rank>,
+    /// True to judge the tests of each candidate on the others.
+    pub cross: bool,
     /// True to stop as soon as the recommended candidate cannot change.
     pub until_pass: bool,
     /// True to judge in the worktrees themselves.
@@ -88,8 +90,10 @@ impl JudgeOptions {
                 protect.push(path.clone());
             }
         }
+        let rank = self.rank.unwrap_or_else(|| config.get(keys::ORACLE_RANK));
         let settings = JudgeSettings {
-            rank: self.rank.unwrap_or_else(|| config.get(keys::ORACLE_RANK)),
+            rank,
+            cross: (self.cross || rank == Rank::Cross) && !self.in_place,
             ceiling: Some(config.get(keys::SYNTHESIS_CEILING)),
             // Protected paths cannot be restored when judging in place.
             protect: if self.in_place { Vec::new() } else { protect },

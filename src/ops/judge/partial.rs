@@ -99,7 +99,7 @@ pub fn judge_captured(
         let judged = entry.same_as.as_ref().unwrap_or(&entry.candidate);
         let directory = session.store.candidate_dir(&run.run, judged);
         let logs = last_of_logs(directory.path(), &entry.results);
-        entry.results.forget_passing_tests();
+        entry.results.forget_passing_tests(None);
         // Only a verdict over all candidates can compare them, or tell which of them have the same
         // tree.
         entry.agreement = None;

@@ -10,6 +10,23 @@ use crate::store::events::Event;
 
 /// Records a verdict, with the judged commits as parents, and adds it to the event log.
 pub(super) fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()> {
+    save_record(session, run, verdict)?;
+    let decision = &verdict.decision;
+    let failing = verdict
+        .candidates
+        .iter()
+        .filter_map(|e| Some((e.candidate.clone(), e.results.failing_tests()?.to_vec())));
+    let event = Event::Judged {
+        decision: decision.decision,
+        recommended: decision.recommended.clone(),
+        rationale: decision.rationale.clone(),
+        failing_tests: failing.filter(|(_, tests)| !tests.is_empty()).collect(),
+    };
+    session.store.record_event(&run.run, &event)
+}
+
+/// Records a verdict whose decision the event log has.
+pub(super) fn save_record(session: &Session, run: &Run, verdict: &Verdict) -> Result<()> {
     let ran = verdict.candidates.iter().filter(|e| !e.results.is_empty());
     let mut commits: Vec<Oid> = Vec::new();
     for tree in ran.filter_map(Entry::judged) {
@@ -23,17 +40,5 @@ pub(super) fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()
     }
     commits.sort();
     commits.dedup();
-    session.store.save_record(run, Some(verdict), &commits)?;
-    let decision = &verdict.decision;
-    let failing = verdict
-        .candidates
-        .iter()
-        .filter_map(|e| Some((e.candidate.clone(), e.results.failing_tests()?.to_vec())));
-    let event = Event::Judged {
-        decision: decision.decision,
-        recommended: decision.recommended.clone(),
-        rationale: decision.rationale.clone(),
-        failing_tests: failing.filter(|(_, tests)| !tests.is_empty()).collect(),
-    };
-    session.store.record_event(&run.run, &event)
+    session.store.save_record(run, Some(verdict), &commits)
 }

@@ -156,11 +156,13 @@ fn decide_and_save(
         entries::name_twins(&mut verdict.candidates);
     }
     if stored.map(|v| &v.candidates) != Some(&verdict.candidates) {
+        // They were found with other trees.
+        verdict.candidates.iter_mut().for_each(|entry| entry.cross = None);
         entries::set_agreement_of_judged(session, run, &mut verdict.candidates)?;
     }
     let settings = &mut verdict.terms.settings;
     settings.rank = options.rank.unwrap_or(settings.rank);
-    let rules = Rules::from_settings(&verdict.terms.settings);
+    let rules = Rules::of(&verdict.terms);
     let Verdict { candidates, baseline, terms, .. } = &mut verdict;
     overrule(&session.repo, &run.base, terms, candidates, baseline.as_ref())?;
     confirm::drop_decisive_claims(&mut verdict.candidates, rules);
@@ -191,7 +193,7 @@ fn without_results(
         base: run.base,
         judged: judged.unwrap_or_default(),
         round: opened.map_or(0, |terms| terms.round),
-        decision: decide(&[], None, Rules::from_settings(&terms.settings)),
+        decision: decide(&[], None, Rules::of(terms)),
         no_synthesis: None,
         terms: terms.clone(),
         effort: Default::default(),

@@ -261,7 +261,12 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     let mut all = report.failing.clone();
     all.sort();
     report.failing.retain(|name| !has_part(name, &all));
-    (report.total > 0 || !report.failing.is_empty()).then_some(report)
+    let unbuilt = |line: &String| line.starts_with("FAIL") && line.ends_with(" [build failed]");
+    if report.total == 0 && report.failing.is_empty() && lines.iter().any(unbuilt) {
+        report.problem = Some("a package did not build".to_owned());
+    }
+    let is_told = report.total > 0 || !report.failing.is_empty() || report.problem.is_some();
+    is_told.then_some(report)
 }
 
 /// True if a part of this test is among others, which are sorted.

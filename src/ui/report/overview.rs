@@ -179,7 +179,7 @@ pub fn tests(report: &Report) -> Markup {
     let candidates = verdict.candidates.iter().map(|e| (e.candidate.to_string(), &e.results));
     let columns: Vec<(String, &TestReport)> = base
         .chain(candidates)
-        .filter_map(|(name, results)| Some((name, results.iter().find_map(|r| r.tests.as_ref())?)))
+        .filter_map(|(name, results)| Some((name, results.report()?)))
         .collect();
     let mut rows: BTreeMap<&str, Vec<Option<TestEnd>>> = BTreeMap::new();
     for test in columns.iter().flat_map(|(_, tests)| &tests.failing) {

@@ -1,16 +1,21 @@
 //! All candidates and their base: what is known, what runs, and the confirmation of claims.
+use crate::config::keys;
+use crate::config::value::ProofMode;
 use crate::error::Result;
 use crate::model::oid::Oid;
+use crate::model::outcome::Results;
 use crate::model::ranking::Rules;
 use crate::model::verdict::{Baseline, Effort, Entry};
 use crate::model::world::WorldKind;
 use crate::ops::judge::confirm::{self, StaleCause, StaleCauses, must_confirm_base, stumbled};
+use crate::ops::judge::cross::{self, CrossJudge};
 use crate::ops::judge::entries;
 use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{BaseTurn, Round, Schedule, Scheduler, StopWhen, Subject, Work};
 use crate::ops::progress::{self, Board, WorkKind};
+use crate::ops::session::Session;
 use crate::oracle::cache::{Cache, JudgedTree};
 use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::sealed::{SealedCheckouts, Warmth};
@@ -59,14 +64,58 @@ impl OracleRunner<'_> {
         let known = if wants_base { self.ledger.recall(&tree, Warmth::Warm) } else { None };
         let baseline = known.map(baseline);
         // A candidate whose pass does not stand leaves its place to others.
-        let mut is_open =
-            self.overrule(entries, baseline.as_ref())? || confirm::any_claims(entries);
-        while is_open {
-            self.confirm(entries, jobs)?;
-            is_open = self.overrule(entries, baseline.as_ref())?;
+        self.settle(entries, baseline.as_ref(), jobs)?;
+        if let Some(baseline) = &baseline {
+            self.judge_their_tests(entries, baseline, jobs)?;
+            // Another candidate may come first now.
+            self.settle(entries, Some(baseline), jobs)?;
         }
         let base = if wants_base { self.confirm_base(entries)? } else { None };
         Ok((Effort { saved_not_run: saved.saved_not_run, ..self.ledger.effort() }, base))
+    }
+
+    /// Lets no claim and no pass stand that the recommendation depends on and that is contradicted.
+    fn settle(
+        &self,
+        entries: &mut [Entry],
+        baseline: Option<&Baseline>,
+        jobs: usize,
+    ) -> Result<()> {
+        let mut is_open = self.overrule(entries, baseline)? || confirm::any_claims(entries);
+        while is_open {
+            self.confirm(entries, jobs)?;
+            is_open = self.overrule(entries, baseline)?;
+        }
+        Ok(())
+    }
+
+    /// Judges the tests of the candidates that passed on the others and on the base, as far as that is
+    /// asked for.
+    fn judge_their_tests(
+        &self,
+        entries: &mut [Entry],
+        baseline: &Baseline,
+        jobs: usize,
+    ) -> Result<()> {
+        let Session { repo, config, .. } = self.session;
+        if self.terms.settings.cross {
+            let judge = LaidOverJudge { runner: self, jobs };
+            return cross::weigh(repo, &self.run.base, &self.terms, entries, baseline, &judge);
+        }
+        if config.get(keys::ORACLE_PROOF) != ProofMode::Always || self.is_in_place() {
+            return Ok(());
+        }
+        for entry in entries.iter_mut().filter(|entry| entry.passed()) {
+            let judge = |work| self.judge_with_tests(&work);
+            entry.proof = cross::proof_of(repo, &self.run.base, entry, baseline, judge)?;
+        }
+        Ok(())
+    }
+
+    /// The results of a tree with test files laid over it, of which nothing is decided.
+    pub fn judge_with_tests(&self, work: &Work) -> Result<Results> {
+        let mut results = self.judge_laid_over(std::slice::from_ref(work), 1, self.warmth())?;
+        Ok(results.remove(0))
     }
 
     pub(super) fn overrule(&self, entries: &mut [Entry], base: Option<&Baseline>) -> Result<bool> {
@@ -157,7 +206,7 @@ impl OracleRunner<'_> {
         let has_outputs = self.has_outputs();
         let causes: StaleCauses =
             entries.iter().map(|entry| (entry.index, self.cause(entry, has_outputs))).collect();
-        let rules = Rules::from_settings(&self.terms.settings);
+        let rules = Rules::of(&self.terms);
         let is_warm = entries.iter().any(|entry| entry.is_claim() && !entry.is_pending());
         let without = if is_warm { "the base's build outputs" } else { "its added tests" };
         let open = confirm::to_confirm(entries, rules);
@@ -201,6 +250,22 @@ impl OracleRunner<'_> {
             return StaleCause::Rename;
         }
         if has_outputs { StaleCause::Outputs } else { StaleCause::Overlay }
+    }
+}
+
+/// Judges trees with test files laid over them, cold: the ranking depends on them.
+struct LaidOverJudge<'r, 'a> {
+    runner: &'r OracleRunner<'a>,
+    jobs: usize,
+}
+
+impl CrossJudge for LaidOverJudge<'_, '_> {
+    fn judge(&self, works: &[Work]) -> Result<Vec<Results>> {
+        self.runner.judge_laid_over(works, self.jobs, Warmth::Cold)
+    }
+
+    fn judge_again(&self, work: &Work) -> Result<Results> {
+        self.runner.judge_again(work)
     }
 }
 

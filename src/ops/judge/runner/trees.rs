@@ -1,12 +1,15 @@
 //! The judging of one tree: a candidate's, one of its second judging, or the base's. The ledger has its
 //! outcome, or the commands run.
-use crate::error::Result;
-use crate::model::name::Name;
+use std::collections::BTreeMap;
+
+use crate::error::{Error, Result};
+use crate::model::name::{BASE, Name};
 use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::run::Run;
 use crate::model::verdict::{Effort, Entry};
 use crate::model::world::WorldKind;
+use crate::ops::judge::cross::EVERYBODY;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::judge::schedule::{Judge, Subject, Work};
 use crate::ops::judge::shown;
@@ -17,6 +20,7 @@ use crate::oracle::cache::{Cache, JudgedTree};
 use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::run::OracleEnd;
 use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
+use crate::process;
 use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
 use crate::ui::comparison;
@@ -192,9 +196,22 @@ impl OracleRunner<'_> {
     }
 
     pub(super) fn report_to(&self, of: &Subject) -> Result<ReportTo> {
-        let Subject::Candidate { name, iteration, second } = of else {
-            let logs = self.session.store.base_logs(&self.run.run).judging(None);
-            return Ok(ReportTo { name: format!("{}/@base", self.run.run), logs });
+        let run = &self.run.run;
+        let (name, iteration, second) = match of {
+            Subject::Candidate { name, iteration, second } => (name, iteration, second),
+            Subject::Base => {
+                let logs = self.session.store.base_logs(run).judging(None);
+                return Ok(ReportTo { name: format!("{run}/@base"), logs });
+            }
+            Subject::Cross { of, author } => {
+                let logs = self.session.store.cross_logs(run, of.as_ref(), author).judging(None);
+                let whose = if author == EVERYBODY { "all" } else { author };
+                let of = of.as_ref().map_or(BASE, Name::as_str);
+                return Ok(ReportTo {
+                    name: format!("{run}/{of} with the tests of {whose}"),
+                    logs,
+                });
+            }
         };
         let candidate = self.session.store.candidate(self.run, name);
         let (name, logs) = (candidate.address(), candidate.logs()?.judging(*iteration));
@@ -210,8 +227,10 @@ impl OracleRunner<'_> {
     /// The tree to judge, with a commit of it on the run's base, which is kept until judging ends.
     fn judged(&self, work: &Work) -> Result<JudgedTree> {
         let tree = match (&work.of, work.tree) {
-            (Subject::Candidate { .. }, Some(tree)) => tree,
-            _ => return JudgedTree::of(&self.session.repo, self.run.base),
+            (Subject::Base, _) | (_, None) => {
+                return JudgedTree::of(&self.session.repo, self.run.base);
+            }
+            (_, Some(tree)) => tree,
         };
         // Until a ref keeps the commit, a garbage collection may delete it.
         let keep = || kept_commits::keep_tree(self.session, self.run, &tree);
@@ -225,7 +244,7 @@ impl OracleRunner<'_> {
         let commands = results.commands_run();
         self.ledger.count(match work.of {
             Subject::Base => Effort { ran_base: commands, ..Effort::default() },
-            Subject::Candidate { .. } => Effort { ran: commands, ..Effort::default() },
+            _ => Effort { ran: commands, ..Effort::default() },
         });
         Some(results)
     }
@@ -290,14 +309,53 @@ impl OracleRunner<'_> {
 
     /// Judges the base by itself. None if it was cancelled.
     pub fn judge_base(&self, cancel: &Cancel) -> Result<Option<Results>> {
-        let work = Work::of_base(self.base_tree()?);
-        if let Some(found) = self.find(&work, self.warmth())? {
-            return Ok(Some(found));
-        }
         let board = Board::new(WorkKind::Judging, 1);
         let judge = TreeJudge::new(self, 1, self.warmth(), &board, &[]);
-        let prepared = judge.prepare(&work)?;
-        judge.judge(&work, prepared, cancel)
+        self.judge_one(&judge, &Work::of_base(self.base_tree()?), cancel)
+    }
+
+    fn judge_one(
+        &self,
+        judge: &TreeJudge<'_, '_>,
+        work: &Work,
+        cancel: &Cancel,
+    ) -> Result<Option<Results>> {
+        if let Some(found) = self.find(work, judge.warmth)? {
+            return Ok(Some(found));
+        }
+        let prepared = judge.prepare(work)?;
+        judge.judge(work, prepared, cancel)
+    }
+
+    /// Judges trees with test files laid over them, up to `jobs` at a time; gives the results of each.
+    pub fn judge_laid_over(
+        &self,
+        works: &[Work],
+        jobs: usize,
+        warmth: Warmth,
+    ) -> Result<Vec<Results>> {
+        let mut distinct: BTreeMap<Option<Oid>, &Work> = BTreeMap::new();
+        for work in works {
+            distinct.entry(work.tree).or_insert(work);
+        }
+        let (trees, first): (Vec<Option<Oid>>, Vec<&Work>) = distinct.into_iter().unzip();
+        let jobs = jobs.clamp(1, first.len().max(1));
+        self.require_space(&self.run.base, jobs)?;
+        let board = Board::new(WorkKind::Judging, jobs);
+        let judge = TreeJudge::new(self, jobs, warmth, &board, &[]);
+        let judged = process::in_parallel(jobs, &first, |work| {
+            let results = self.judge_one(&judge, work, &Cancel::default())?;
+            results.ok_or_else(|| Error::no("interrupted"))
+        })?;
+        let of_tree: BTreeMap<Option<Oid>, Results> = trees.into_iter().zip(judged).collect();
+        Ok(works.iter().filter_map(|work| of_tree.get(&work.tree).cloned()).collect())
+    }
+
+    /// Judges a tree anew, whatever is known of it.
+    pub fn judge_again(&self, work: &Work) -> Result<Results> {
+        let report = self.report_to(&work.of)?;
+        let results = self.finish_on_commit(&self.judged(work)?.commit, &report)?;
+        Ok(self.counted(work, OracleEnd::Finished(results)).unwrap_or_default())
     }
 }
 

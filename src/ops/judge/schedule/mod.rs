@@ -68,6 +68,13 @@ pub enum Subject {
         /// True if the tree is one of its second judging.
         second: bool,
     },
+    /// The tree of a candidate, or the base's, with test files laid over it.
+    Cross {
+        /// The candidate; none for the base.
+        of: Option<Name>,
+        /// The author of the files, or `@all`.
+        author: String,
+    },
 }
 
 /// A tree to judge.
@@ -357,6 +364,12 @@ impl Work {
     /// The base's tree.
     pub fn of_base(tree: Oid) -> Work {
         Work { of: Subject::Base, tree: Some(tree), place: Place::Tree(tree), group: None }
+    }
+
+    /// A tree with test files laid over it.
+    pub fn of_cross(of: Option<&Name>, author: &str, tree: Oid) -> Work {
+        let of = Subject::Cross { of: of.cloned(), author: author.to_owned() };
+        Work { of, ..Work::of_base(tree) }
     }
 
     fn key(&self) -> (Group, Place) {

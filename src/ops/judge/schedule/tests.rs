@@ -38,7 +38,7 @@ pub(super) const ALL: Schedule =
 /// The spawn index of the candidate that a tree is judged for; 0 for the base.
 pub(super) fn index_of(work: &Work) -> u32 {
     match &work.of {
-        Subject::Base => 0,
+        Subject::Base | Subject::Cross { .. } => 0,
         Subject::Candidate { name, .. } => name.as_str()[1..].parse().expect("a number"),
     }
 }
@@ -73,7 +73,7 @@ impl<F: Fn(&Work, &Cancel) -> Result<Option<Results>> + Sync> Judge for Script<F
     fn judge(&self, work: &Work, (): (), cancel: &Cancel) -> Result<Option<Results>> {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         judged.push(match &work.of {
-            Subject::Base => "base".to_owned(),
+            Subject::Base | Subject::Cross { .. } => "base".to_owned(),
             Subject::Candidate { name, second: false, .. } => name.to_string(),
             Subject::Candidate { name, second: true, .. } => format!("{name} again"),
         });

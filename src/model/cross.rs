@@ -1,0 +1,185 @@
+//! The record of what the tests of each candidate say of the others and of the base.
+use serde::{Deserialize, Serialize};
+
+use crate::model::count::{count, some_of};
+use crate::model::name::Name;
+use crate::model::outcome::{Outcome, Results, Stage};
+use crate::model::test_report::TestReport;
+
+/// The end of one test on one tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cell {
+    /// It passed.
+    Pass,
+    /// It failed.
+    Fail,
+    /// It was not run: it did not build there, or was not collected. This is no failure.
+    #[default]
+    Unknown,
+}
+
+impl Cell {
+    /// The end of a test in a report.
+    pub fn of(results: &Results, test: &str) -> Cell {
+        let has = |names: &[String]| names.binary_search_by(|name| name.as_str().cmp(test)).is_ok();
+        match results.report() {
+            Some(report) if has(&report.failing) => Cell::Fail,
+            Some(report) if has(&report.passing) => Cell::Pass,
+            _ => Cell::Unknown,
+        }
+    }
+
+    /// The end of a stage of tests that are not reported by name, as one test. `has_report` is true of
+    /// a runner that names those that fail: without such a name, nothing was run.
+    pub fn of_exit(results: &Results, has_report: bool) -> Cell {
+        let Some(stopped) = results.stopped_at() else {
+            return if results.passed() { Cell::Pass } else { Cell::Unknown };
+        };
+        // A runner that is known names what failed, unless nothing ran.
+        let named = results.report().map_or(!has_report, |report| !report.failing.is_empty());
+        match stopped.outcome {
+            Outcome::Failed { .. } | Outcome::ReportedFailures { .. }
+                if stopped.stage == Stage::Test && !stopped.outcome.could_not_start() && named =>
+            {
+                Cell::Fail
+            }
+            _ => Cell::Unknown,
+        }
+    }
+}
+
+/// A test that a candidate added or changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct CrossTest {
+    /// Its name; of tests that are not reported by name, their files.
+    pub name: String,
+    /// Its end on the base: a test that fails there is a proof, one that passes there a pin, and one
+    /// that does not build there a weak proof.
+    pub base: Cell,
+    /// The candidates that pass it.
+    pub passes: Vec<Name>,
+    /// The candidates that fail it. Of the others nobody knows.
+    pub fails: Vec<Name>,
+}
+
+impl CrossTest {
+    /// True if nobody but its author passes it, and somebody fails it.
+    pub fn is_lonely(&self, author: &Name) -> bool {
+        !self.fails.is_empty() && self.passes.iter().all(|name| name == author)
+    }
+
+    /// True if it counts for the others: its author passes it, and not alone.
+    pub fn counts(&self, author: &Name) -> bool {
+        self.passes.contains(author) && !self.is_lonely(author)
+    }
+
+    /// The end of the test on a candidate.
+    pub fn cell(&self, candidate: &Name) -> Cell {
+        match () {
+            () if self.fails.contains(candidate) => Cell::Fail,
+            () if self.passes.contains(candidate) => Cell::Pass,
+            () => Cell::Unknown,
+        }
+    }
+}
+
+/// What the tests of the others say of a candidate, and what its own tests say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct CrossResult {
+    /// The mean over the other authors of the share of their tests that it passes, from 0 to 1; none if
+    /// no test of another author is known to pass or fail on it and counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// Its own tests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<CrossTest>,
+    /// The source files that hold tests of its own, which cannot be moved to others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inseparable: Vec<String>,
+    /// Its test files that another candidate changes so that both cannot be merged: there, this
+    /// candidate's file was taken.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
+}
+
+/// What the tests of a candidate show on the base.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Proof {
+    /// What they show.
+    pub shows: ProofKind,
+    /// The tests that fail on the base and pass here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<String>,
+}
+
+/// What the tests of a candidate that passes them show on the base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProofKind {
+    /// Some fail there: they show that the change works.
+    Change,
+    /// They do not build there.
+    Weak,
+    /// They pass there, too: they show nothing about the change.
+    Nothing,
+}
+
+impl Proof {
+    /// What these tests show, each with its end on the base; none if there is none.
+    pub fn of<'t>(tests: impl IntoIterator<Item = (&'t str, Cell)>) -> Option<Proof> {
+        let (mut failing, mut others) = (Vec::new(), Vec::new());
+        for (name, cell) in tests {
+            match cell {
+                Cell::Fail => failing.push(name.to_owned()),
+                Cell::Pass | Cell::Unknown => others.push(cell),
+            }
+        }
+        let shows = match others.as_slice() {
+            _ if !failing.is_empty() => ProofKind::Change,
+            [] => return None,
+            others if others.contains(&Cell::Unknown) => ProofKind::Weak,
+            _ => ProofKind::Nothing,
+        };
+        Some(Proof { shows, tests: failing })
+    }
+
+    /// What a candidate's tests show, as a clause without its subject.
+    pub fn in_words(&self) -> String {
+        match (self.shows, self.tests.len()) {
+            (ProofKind::Change, n) => {
+                let (fail, pass) = if n == 1 { ("fails", "passes") } else { ("fail", "pass") };
+                let (tests, names) = (count(n, "test"), some_of(&self.tests));
+                format!(
+                    "proves itself: {tests} of its own {fail} on the base and {pass} here: {names}"
+                )
+            }
+            (ProofKind::Weak, _) => {
+                "proves itself weakly: its tests do not build on the base".to_owned()
+            }
+            (ProofKind::Nothing, _) => {
+                "shows nothing by its tests: they pass on the base, too".to_owned()
+            }
+        }
+    }
+
+    /// The same for a table.
+    pub fn label(&self) -> &'static str {
+        match self.shows {
+            ProofKind::Change => "proves itself",
+            ProofKind::Weak => "its tests do not build on the base",
+            ProofKind::Nothing => "its tests pass on the base",
+        }
+    }
+}
+
+/// The tests of the base that fail there with a candidate's test files, and pass without: it has
+/// changed them.
+pub fn edited_tests(with_files: &Results, base: &TestReport) -> Vec<String> {
+    let failing = with_files.report().map_or(&[] as &[String], |report| &report.failing);
+    let passes = |name: &&String| base.passing.binary_search(name).is_ok();
+    failing.iter().filter(passes).cloned().collect()
+}

@@ -1,0 +1,305 @@
+//! The score that candidates get from the tests of the others.
+//!
+//! A candidate's own tests say little for it: whoever misread the task has misread it in both. The tests of
+//! the others are independent of it. They are no oracle, because they can be wrong as well: so a test
+//! counts only if its author passes it, and not alone; and each author has one voice, however many
+//! tests it wrote.
+use crate::model::cross::{Cell, CrossTest};
+use crate::model::name::Name;
+use crate::model::verdict::{Entry, Verdict};
+
+/// Sets the score of every entry that has cross results, from the tests of the others.
+///
+/// Own tests do not count, and neither does what is unknown.
+pub fn set_scores(entries: &mut [Entry]) {
+    let scores: Vec<Option<f64>> = entries.iter().map(|entry| score(entry, entries)).collect();
+    for (entry, score) in entries.iter_mut().zip(scores) {
+        if let Some(cross) = &mut entry.cross {
+            cross.score = score;
+        }
+    }
+}
+
+fn score(of: &Entry, entries: &[Entry]) -> Option<f64> {
+    let mut shares: Vec<f64> =
+        entries.iter().filter(|author| !is_same(author, of)).filter_map(|a| share(of, a)).collect();
+    // Sorted, so that the order of the candidates cannot change the last bit of the sum.
+    shares.sort_by(f64::total_cmp);
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    (!shares.is_empty()).then(|| (mean * 1e9).round() / 1e9)
+}
+
+/// The share of an author's tests that a candidate passes; none if none is known and counts.
+fn share(of: &Entry, author: &Entry) -> Option<f64> {
+    let tests = counting_tests(author);
+    let cells: Vec<Cell> = tests.map(|test| test.cell(&of.candidate)).collect();
+    let known = cells.iter().filter(|cell| **cell != Cell::Unknown).count();
+    let passed = cells.iter().filter(|cell| **cell == Cell::Pass).count();
+    (known > 0).then(|| passed as f64 / known as f64)
+}
+
+/// True if two entries are one candidate, or have one tree.
+fn is_same(one: &Entry, other: &Entry) -> bool {
+    one.candidate == other.candidate || one.judged().is_some() && one.judged() == other.judged()
+}
+
+/// The tests of an author that count for others.
+fn counting_tests(author: &Entry) -> impl Iterator<Item = &CrossTest> {
+    let tests = author.cross.iter().flat_map(|cross| &cross.tests);
+    tests.filter(|test| test.counts(&author.candidate))
+}
+
+/// The number of candidates whose tests count.
+pub fn valid_authors(entries: &[Entry]) -> usize {
+    entries.iter().filter(|entry| counting_tests(entry).next().is_some()).count()
+}
+
+/// The score that stands for an unknown one: the mean of the known ones of those that passed, which
+/// is neither better nor worse. None if no score is known.
+pub fn neutral_score(entries: &[Entry]) -> Option<f64> {
+    let passing = entries.iter().filter(|entry| entry.passed());
+    let mut known: Vec<f64> = passing.filter_map(|e| e.cross.as_ref()?.score).collect();
+    known.sort_by(f64::total_cmp);
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+}
+
+/// Every test with its author, in spawn order.
+pub fn all_tests(entries: &[Entry]) -> impl Iterator<Item = (&Name, &CrossTest)> {
+    entries.iter().flat_map(|entry| {
+        let tests = entry.cross.iter().flat_map(|cross| &cross.tests);
+        tests.map(|test| (&entry.candidate, test))
+    })
+}
+
+/// The tests that one candidate passes and the other fails, each with its author (none for the base's), and
+/// true if the first of them passes it.
+pub fn that_tell_apart<'v>(
+    verdict: &'v Verdict,
+    one: &Name,
+    other: &Name,
+) -> Vec<(&'v str, Option<&'v Name>, bool)> {
+    let base = verdict.baseline.as_ref().and_then(|base| base.results.report());
+    let of_base = base.into_iter().flat_map(|report| report.passing.iter().chain(&report.failing));
+    // A candidate's record names those of the base's tests that fail.
+    let ends = [one, other].map(|name| {
+        let entry = verdict.entry(name);
+        (entry.and_then(|e| e.results.failing_tests()), entry.is_some_and(Entry::passed))
+    });
+    let end = |test: &String, (failing, passed): (Option<&[String]>, bool)| match failing {
+        Some(failing) if failing.contains(test) => Some(false),
+        Some(_) => Some(true),
+        None => passed.then_some(true),
+    };
+    let of_base = of_base.filter_map(|test| {
+        let [one, other] = ends.map(|ends| end(test, ends));
+        (one? != other?).then_some((test.as_str(), None, one?))
+    });
+    let of_authors = all_tests(&verdict.candidates).filter_map(|(author, test)| {
+        let cells = [one, other].map(|name| test.cell(name));
+        let passes = match cells {
+            [Cell::Pass, Cell::Fail] => true,
+            [Cell::Fail, Cell::Pass] => false,
+            _ => return None,
+        };
+        Some((test.name.as_str(), Some(author), passes))
+    });
+    of_base.chain(of_authors).collect()
+}
+
+/// What is known of the tests of a candidate, in a line for each.
+pub fn lines(of: &Entry) -> Vec<String> {
+    let author = &of.candidate;
+    let Some(cross) = &of.cross else { return Vec::new() };
+    let names = |names: &[Name]| names.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
+    let line = |test: &CrossTest| {
+        let base = match test.base {
+            Cell::Fail => "a proof: it fails on the base",
+            Cell::Unknown => "a weak proof: it does not build on the base",
+            Cell::Pass => "a pin: it passes on the base",
+        };
+        let mut text = format!("{author}'s test {} is {base}", test.name);
+        for (word, list) in [("passes on", &test.passes), ("fails on", &test.fails)] {
+            if !list.is_empty() {
+                text.push_str(&format!("; {word} {}", names(list)));
+            }
+        }
+        if !test.passes.contains(author) {
+            text.push_str("; not counted: its author fails it");
+        } else if test.is_lonely(author) {
+            text.push_str("; not counted: only its author passes it");
+        }
+        text
+    };
+    let inner = cross.inseparable.iter();
+    let inner = inner.map(|path| format!("{author} adds tests in {path}, which cannot be moved"));
+    let taken = cross.conflicts.iter();
+    let taken = taken.map(|path| format!("{author}'s {path} was taken where it cannot be merged"));
+    inner.chain(taken).chain(cross.tests.iter().map(line)).collect()
+}
+
+/// Remarks on a candidate for a table: the tests of others that it fails, and its own that count for
+/// nobody.
+pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
+    let authors = entries.iter().filter(|e| e.cross.as_ref().is_some_and(|c| !c.tests.is_empty()));
+    // Of two that contradict each other, nobody knows which one is right.
+    let shows_lonely = authors.count() > 2;
+    let mut words = Vec::new();
+    for author in entries.iter().filter(|author| !is_same(author, of)) {
+        let tests = author.cross.iter().flat_map(|cross| &cross.tests);
+        let failed: Vec<&CrossTest> = tests
+            .filter(|test| test.fails.contains(&of.candidate))
+            .filter(|test| test.counts(&author.candidate) || !shows_lonely)
+            .collect();
+        if let [first, rest @ ..] = failed.as_slice() {
+            let more =
+                if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+            words.push(format!("fails {}'s test {}{more}", author.candidate, first.name));
+        }
+    }
+    let own = of.cross.iter().flat_map(|cross| &cross.tests);
+    let lonely = own.filter(|test| shows_lonely && test.is_lonely(&of.candidate));
+    words.extend(lonely.map(|test| format!("only its author passes {}", test.name)));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::blast::Blast;
+    use crate::model::candidate::State;
+    use crate::model::cross::CrossResult;
+    use crate::model::decision::decide;
+    use crate::model::outcome::{Outcome, Stage, StageResult};
+    use crate::model::rank::Rank;
+    use crate::model::ranking::Rules;
+
+    /// Candidates that passed, each with its lines, and its tests with their ends: a letter for each
+    /// candidate, `p` for a pass, `f` for a failure, `.` where nobody knows.
+    fn candidates(all: &[(u64, &[&str])]) -> Vec<Entry> {
+        let name = |at: usize| -> Name { format!("c{}", at + 1).parse().expect("a valid name") };
+        let those = |ends: &str, wanted: char| {
+            ends.chars().enumerate().filter(|(_, c)| *c == wanted).map(|(at, _)| name(at)).collect()
+        };
+        let test = |ends: &&str| CrossTest {
+            name: (*ends).to_owned(),
+            base: Cell::Fail,
+            passes: those(ends, 'p'),
+            fails: those(ends, 'f'),
+        };
+        let entry = |(at, (lines, tests)): (usize, &(u64, &[&str]))| Entry {
+            blast: Blast { lines: *lines, files: 1 },
+            results: vec![StageResult::new(Stage::Test, 0.0, Outcome::Passed)].into(),
+            cross: Some(CrossResult {
+                tests: tests.iter().map(test).collect(),
+                ..CrossResult::default()
+            }),
+            ..Entry::new(name(at), at as u32 + 1, State::Open)
+        };
+        let mut entries: Vec<Entry> = all.iter().enumerate().map(entry).collect();
+        set_scores(&mut entries);
+        entries
+    }
+
+    fn scores(entries: &[Entry]) -> Vec<Option<f64>> {
+        entries.iter().map(|entry| entry.cross.as_ref().and_then(|cross| cross.score)).collect()
+    }
+
+    fn winner(entries: &[Entry], rank: Rank) -> String {
+        let rules = Rules { rank, ..Rules::default() };
+        decide(entries, None, rules).recommended.map(String::from).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_definition_worked_out_by_hand() {
+        let entries = candidates(&[(9, &["ppf", "ppp"]), (5, &["fpp"]), (1, &[])]);
+        // c1: none of c2's one test. c2: both of c1's. c3: one of c1's two and c2's: (1/2 + 1) / 2.
+        assert_eq!(scores(&entries), [Some(0.0), Some(1.0), Some(0.75)]);
+        assert_eq!((valid_authors(&entries), neutral_score(&entries)), (2, Some(1.75 / 3.0)));
+        assert_eq!(winner(&entries, Rank::Cross), "c2");
+        assert_eq!(winner(&entries, Rank::Auto), "c2");
+        assert_eq!(winner(&entries, Rank::BlastRadius), "c3");
+        assert_eq!(remarks(&entries[0], &entries), ["fails c2's test fpp"]);
+        let thirds = candidates(&[(1, &["pp", "pp", "pp"]), (1, &["pp"])]);
+        assert_eq!(scores(&thirds), [Some(1.0), Some(1.0)]);
+        assert_eq!(winner(&thirds, Rank::Cross), "c1");
+    }
+
+    #[test]
+    fn test_that_its_own_author_fails_does_not_count() {
+        // c1 is right, and c2's test, which c2 fails itself, is poison for it.
+        let entries = candidates(&[(5, &["pp."]), (1, &["fff", "fpp"]), (1, &["ppp"])]);
+        assert_eq!(scores(&entries)[0], Some(0.5), "one test of c2's counts, and c3's");
+        let poisoned = candidates(&[(5, &[]), (6, &["ffp"]), (7, &[])]);
+        assert_eq!(
+            (scores(&poisoned), winner(&poisoned, Rank::Cross)),
+            (vec![None; 3], "c1".into())
+        );
+    }
+
+    #[test]
+    fn test_that_only_its_author_passes_does_not_count() {
+        // If it counted, c3 would win by what it alone believes.
+        let entries = candidates(&[(1, &["ppp"]), (2, &["ppp"]), (9, &["ffp"])]);
+        assert_eq!(scores(&entries), [Some(1.0); 3]);
+        assert_eq!(winner(&entries, Rank::Cross), "c1");
+        assert_eq!(remarks(&entries[2], &entries), ["only its author passes ffp"]);
+        assert!(remarks(&entries[0], &entries).is_empty());
+        // Of two that contradict each other nothing is decided, and all is shown.
+        let two = candidates(&[(2, &["pf"]), (1, &["fp"])]);
+        assert_eq!((scores(&two), winner(&two, Rank::Cross)), (vec![None; 2], "c2".into()));
+        assert_eq!(remarks(&two[0], &two), ["fails c2's test fp"]);
+        assert_eq!(remarks(&two[1], &two), ["fails c1's test pf"]);
+    }
+
+    #[test]
+    fn test_that_was_not_run_is_no_failure() {
+        // On c1 nothing of the others builds: as a failure, that would put it last.
+        let entries = candidates(&[(1, &[]), (2, &[".ppp"]), (3, &[]), (4, &[".pfp"])]);
+        assert_eq!(scores(&entries), [None, Some(1.0), Some(0.5), Some(1.0)]);
+        let decision = decide(&entries, None, Rules { rank: Rank::Cross, ..Rules::default() });
+        let order: Vec<&str> = decision.ranking.iter().map(Name::as_str).collect();
+        assert_eq!(order, ["c2", "c4", "c1", "c3"], "it counts as the mean of the others");
+    }
+
+    #[test]
+    fn each_author_has_one_voice() {
+        // c1 wrote ten tests that c2 fails and c3 passes; c3 and c4 one each that c2 passes.
+        let many = ["pfp."; 10];
+        let entries = candidates(&[(9, &many), (1, &[]), (9, &["fppp"]), (9, &["fppp"])]);
+        // By the number of tests, c2 would have 2 of 12.
+        assert_eq!(scores(&entries)[1], Some(0.666666667));
+    }
+
+    proptest! {
+        /// Where no test counts, the tests of others change nothing.
+        #[test]
+        fn without_a_valid_test_the_smallest_wins(
+            lines in prop::collection::vec(1u64..5, 3..6),
+            ends in prop::collection::vec("[f.]{6}", 6),
+        ) {
+            let tests: Vec<[&str; 1]> = ends.iter().map(|ends| [&**ends]).collect();
+            let all: Vec<(u64, &[&str])> =
+                lines.iter().zip(&tests).map(|(lines, tests)| (*lines, &tests[..])).collect();
+            let entries = candidates(&all);
+            prop_assert_eq!(winner(&entries, Rank::Cross), winner(&entries, Rank::BlastRadius));
+        }
+
+        #[test]
+        fn score_is_between_0_and_1_and_own_tests_never_count(
+            ends in prop::collection::vec(prop::collection::vec("[pf.]{4}", 0..4), 4),
+        ) {
+            let tests: Vec<Vec<&str>> =
+                ends.iter().map(|ends| ends.iter().map(|e| &**e).collect()).collect();
+            let all: Vec<(u64, &[&str])> = tests.iter().map(|tests| (1, &tests[..])).collect();
+            let entries = candidates(&all);
+            for (at, score) in scores(&entries).into_iter().enumerate() {
+                prop_assert!(score.is_none_or(|score| (0.0..=1.0).contains(&score)));
+                let mut without: Vec<(u64, &[&str])> = all.clone();
+                without[at].1 = &[];
+                prop_assert_eq!(scores(&candidates(&without))[at], score);
+            }
+        }
+    }
+}

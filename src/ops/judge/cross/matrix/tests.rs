@@ -1,0 +1,160 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::outcome::{Outcome, Stage, StageResult};
+
+/// A world of candidates and their tests, which are named `A:N`.
+#[derive(Clone, Debug)]
+struct TestWorld {
+    /// For each candidate the ends of each author's tests there; none where its files end the stage.
+    on: Vec<Vec<Option<Vec<bool>>>>,
+    /// The same for the base.
+    base: Vec<Option<Vec<bool>>>,
+    /// True if the runner names tests.
+    names: bool,
+}
+
+fn author(candidate: usize, tests: usize, names: bool) -> Author {
+    Author {
+        candidate,
+        adds: (0..tests).filter(|_| names).map(|n| format!("{candidate}:{n}")).collect(),
+        together: (!names).then(|| format!("{candidate}.sh")),
+        has_report: names,
+        edits: false,
+        is_apart: false,
+    }
+}
+
+impl TestWorld {
+    fn judge(&self, tree: &CrossTree) -> Results {
+        let ends = tree.of.map_or(&self.base, |at| &self.on[at]);
+        let mut report = TestReport { passing: vec!["old".into()], ..TestReport::default() };
+        let mut ends_stage = false;
+        for author in &tree.authors {
+            match &ends[*author] {
+                None => ends_stage = true,
+                Some(ends) => {
+                    for (n, passed) in ends.iter().enumerate() {
+                        let list = if *passed { &mut report.passing } else { &mut report.failing };
+                        list.push(format!("{author}:{n}"));
+                    }
+                }
+            }
+        }
+        report.settle();
+        let failed = ends_stage || !report.failing.is_empty();
+        let outcome = if failed { Outcome::Failed { code: 1 } } else { Outcome::Passed };
+        let tests = self.names.then_some(report).filter(|_| !ends_stage);
+        vec![StageResult { tests, ..StageResult::new(Stage::Test, 0.0, outcome) }].into()
+    }
+
+    /// The rows of all authors, and the number of trees that were judged.
+    fn rows(&self, is_apart: bool) -> (Vec<Vec<TestRow>>, usize) {
+        let count = self.on.len();
+        let tests = |at: usize| self.on[at][at].as_ref().map_or(0, Vec::len);
+        let authors: Vec<Author> =
+            (0..count).map(|at| Author { is_apart, ..author(at, tests(at), self.names) }).collect();
+        let base = TestReport { passing: vec!["old".into()], ..TestReport::default() };
+        let mut trees = 0;
+        let rows = fill(count, &authors, &base, |wanted| {
+            trees += wanted.len();
+            Ok(wanted.iter().map(|tree| self.judge(tree)).collect())
+        });
+        (rows.expect("no judge fails"), trees)
+    }
+}
+
+fn worlds() -> impl Strategy<Value = TestWorld> {
+    let sizes = prop::collection::vec(1usize..4, 2..6);
+    (sizes, any::<bool>()).prop_flat_map(|(sizes, names)| {
+        let ends = |size: usize| {
+            let known = prop::collection::vec(any::<bool>(), size).prop_map(Some);
+            prop_oneof![4 => known, 1 => Just(None)]
+        };
+        let row = sizes.iter().map(|size| ends(*size)).collect::<Vec<_>>();
+        let on = prop::collection::vec(row.clone(), sizes.len());
+        (on, row, Just(sizes)).prop_map(move |(mut on, base, sizes)| {
+            // An author passes its own tests.
+            for (at, size) in sizes.iter().enumerate() {
+                on[at][at] = Some(vec![true; *size]);
+            }
+            TestWorld { on, base, names }
+        })
+    })
+}
+
+proptest! {
+    #[test]
+    fn union_and_pairs_give_one_matrix(world in worlds()) {
+        prop_assert_eq!(world.rows(false).0, world.rows(true).0);
+    }
+
+    #[test]
+    fn union_without_a_file_that_ends_the_stage_takes_one_tree_each(world in worlds()) {
+        let all = world.on.iter().chain([&world.base]);
+        if world.names && all.flatten().all(Option::is_some) {
+            prop_assert_eq!(world.rows(false).1, world.on.len() + 1);
+        }
+    }
+}
+
+#[test]
+fn only_what_a_stage_does_not_tell_is_judged_in_pairs() {
+    let fine = || Some(vec![true]);
+    // The tests of the second do not build on the first, and on the base none does.
+    let on =
+        vec![vec![fine(), None, fine()], vec![fine(); 3], vec![Some(vec![false]), fine(), fine()]];
+    let world = TestWorld { on, base: vec![None, None, None], names: true };
+    let (rows, trees) = world.rows(false);
+    // Four together; each author on the base, and each on the first.
+    assert_eq!(trees, 4 + 3 + 3);
+    assert_eq!(rows[0][0].cells, [Cell::Pass, Cell::Pass, Cell::Fail]);
+    assert_eq!(rows[1][0].cells, [Cell::Unknown, Cell::Pass, Cell::Pass]);
+    assert!(rows.iter().flatten().all(|row| row.base == Cell::Unknown));
+}
+
+#[test]
+fn author_whose_tests_another_disturbs_is_judged_apart() {
+    let world = TestWorld {
+        on: vec![vec![Some(vec![true]); 2]; 2],
+        base: vec![Some(vec![false]); 2],
+        names: true,
+    };
+    let authors = [author(0, 1, true), author(1, 1, true)];
+    let base = TestReport { passing: vec!["old".into()], ..TestReport::default() };
+    let rows = fill(2, &authors, &base, |wanted| {
+        let disturbed = |tree: &CrossTree| {
+            let mut results = world.judge(tree);
+            if let (Some(report), 2) = (results[0].tests.as_mut(), tree.authors.len()) {
+                report.passing.retain(|name| name != "0:0");
+                report.failing = vec!["0:0".into()];
+            }
+            results
+        };
+        Ok(wanted.iter().map(disturbed).collect())
+    });
+    let rows = rows.expect("no judge fails");
+    assert_eq!((rows[0][0].base, &rows[0][0].cells), (Cell::Fail, &vec![Cell::Pass; 2]));
+    assert_eq!(rows[1][0].cells, [Cell::Pass; 2]);
+}
+
+#[test]
+fn changed_test_is_known_by_its_end_on_the_base() {
+    let edits = [Author { edits: true, ..author(0, 0, true) }, author(1, 1, true)];
+    let base = TestReport { passing: vec!["old".into()], ..TestReport::default() };
+    let rows = fill(2, &edits, &base, |wanted| {
+        let of = |tree: &CrossTree| {
+            let passes = tree.of == Some(0) || !tree.authors.contains(&0);
+            let mut report = TestReport { passing: vec!["1:0".into()], ..TestReport::default() };
+            let list = if passes { &mut report.passing } else { &mut report.failing };
+            list.push("old".into());
+            report.settle();
+            let result = StageResult::new(Stage::Test, 0.0, Outcome::Passed);
+            vec![StageResult { tests: Some(report), ..result }].into()
+        };
+        Ok(wanted.iter().map(of).collect())
+    });
+    let rows = rows.expect("no judge fails");
+    assert_eq!((rows[0][0].name.as_str(), rows[0][0].base), ("old", Cell::Fail));
+    assert_eq!(rows[0][0].cells, [Cell::Pass, Cell::Fail]);
+}

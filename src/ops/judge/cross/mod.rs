@@ -1,0 +1,221 @@
+//! The tests of each candidate on the others and on the base.
+mod matrix;
+mod overlay;
+mod proof;
+
+pub use proof::{has_tests, proof_of};
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ecosystems::base_project::BaseProject;
+use crate::ecosystems::put_back::decides_by_being_there;
+use crate::error::Result;
+use crate::git::diff::Change;
+use crate::git::repo::Repo;
+use crate::model::cross::{Cell, CrossResult, CrossTest, Proof};
+use crate::model::cross_score::set_scores;
+use crate::model::name::Name;
+use crate::model::oid::Oid;
+use crate::model::outcome::Results;
+use crate::model::terms::Terms;
+use crate::model::test_report::TestReport;
+use crate::model::verdict::{Baseline, Entry};
+use crate::ops::judge::cross::matrix::{Author, CrossTree, TestRow};
+use crate::ops::judge::cross::overlay::{TestFiles, lay_over};
+use crate::ops::judge::schedule::Work;
+
+/// The author in names of trees with the test files of everybody.
+pub const EVERYBODY: &str = "@all";
+
+/// The most tests of one author that are looked at.
+const MOST_TESTS: usize = 1000;
+
+/// What judges trees with test files laid over them.
+pub trait CrossJudge {
+    /// The results of each of several trees.
+    fn judge(&self, works: &[Work]) -> Result<Vec<Results>>;
+
+    /// The results of a tree, found anew whatever is known of it.
+    fn judge_again(&self, work: &Work) -> Result<Results>;
+}
+
+/// A judging of the tests of candidates on each other.
+struct Crossing<'a, J> {
+    repo: &'a Repo,
+    base: &'a Oid,
+    base_tree: Oid,
+    judge: &'a J,
+    /// The candidates that passed, those with one tree once.
+    candidates: Vec<CrossCandidate>,
+    /// The files that could not be merged, each with the place of its author.
+    conflicts: RefCell<BTreeSet<(usize, String)>>,
+}
+
+/// A candidate whose tests are judged on the others.
+struct CrossCandidate {
+    name: Name,
+    tree: Oid,
+    tests: TestFiles,
+}
+
+/// Judges the tests of each candidate that passed on the others that did, and on the base; sets what they
+/// say and the score of each.
+pub fn weigh(
+    repo: &Repo,
+    base: &Oid,
+    terms: &Terms,
+    entries: &mut [Entry],
+    baseline: &Baseline,
+    judge: &impl CrossJudge,
+) -> Result<()> {
+    let mut candidates: Vec<CrossCandidate> = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.passed()) {
+        let (Some(capture), Some(tree)) = (&entry.tree, entry.judged()) else { continue };
+        if candidates.iter().all(|other| other.tree != *tree) {
+            candidates.push(CrossCandidate {
+                name: entry.candidate.clone(),
+                tree: *tree,
+                tests: TestFiles::of(repo, base, capture)?,
+            });
+        }
+    }
+    let base_tree = repo.commit(base)?.tree;
+    let crossing =
+        Crossing { repo, base, base_tree, judge, candidates, conflicts: RefCell::default() };
+    let rows = crossing.rows(terms, baseline)?;
+    crossing.set_results(rows, entries);
+    Ok(())
+}
+
+impl<J: CrossJudge> Crossing<'_, J> {
+    /// The rows of each candidate's tests.
+    fn rows(&self, terms: &Terms, baseline: &Baseline) -> Result<Vec<Vec<TestRow>>> {
+        let report = baseline.results.report().cloned().unwrap_or_default();
+        let mut authors = Vec::new();
+        for at in 0..self.candidates.len() {
+            if !self.candidates[at].tests.files.is_empty() {
+                authors.push(self.author(at, terms.settings.commands.retries > 0, &report)?);
+            }
+        }
+        self.set_apart(terms, &mut authors)?;
+        let whose: Vec<usize> = authors.iter().map(|author| author.candidate).collect();
+        let count = self.candidates.len();
+        let found = matrix::fill(count, &authors, &report, |trees| {
+            let works = trees.iter().map(|tree| self.laid_over(tree, &whose));
+            self.judge.judge(&works.collect::<Result<Vec<Work>>>()?)
+        })?;
+        let mut all = vec![Vec::new(); self.candidates.len()];
+        for (author, mut rows) in authors.iter().zip(found) {
+            if author.together.is_some() && !baseline.results.passed() {
+                // It fails there without these tests, too.
+                rows.iter_mut().for_each(|row| row.base = Cell::Unknown);
+            }
+            all[author.candidate] = rows;
+        }
+        Ok(all)
+    }
+
+    /// A candidate with test files as an author: with the tests that it passes and the base does not
+    /// have. With `twice` it has to pass them once more.
+    fn author(&self, at: usize, twice: bool, base: &TestReport) -> Result<Author> {
+        let own = self.laid_over(&CrossTree { of: Some(at), authors: vec![0] }, &[at])?;
+        let results = self.judge.judge(std::slice::from_ref(&own))?.remove(0);
+        let report = results.report();
+        let mut adds = report.map(|own| own.passing_beyond(base)).unwrap_or_default();
+        if twice {
+            let again = self.judge.judge_again(&own)?;
+            adds.retain(|name| Cell::of(&again, name) == Cell::Pass);
+        }
+        adds.truncate(MOST_TESTS);
+        let names_passing = report.is_some_and(|report| !report.passing.is_empty());
+        let tests = &self.candidates[at].tests;
+        Ok(Author {
+            candidate: at,
+            adds,
+            together: (!names_passing).then(|| tests.in_words()),
+            has_report: report.is_some(),
+            edits: tests.has_edited(),
+            is_apart: false,
+        })
+    }
+
+    /// Sets the authors apart whose files or tests have what others have by the same name, and those whose
+    /// files decide how all tests run.
+    fn set_apart(&self, terms: &Terms, authors: &mut [Author]) -> Result<()> {
+        let project = BaseProject::of(self.repo, self.base, &terms.oracle, &terms.settings.source)?;
+        let all = authors.to_vec();
+        for author in authors {
+            let tests = &self.candidates[author.candidate].tests;
+            let others = || all.iter().filter(|other| other.candidate != author.candidate);
+            let collides = others().any(|other| {
+                tests.collides(&self.candidates[other.candidate].tests)
+                    || (author.edits && other.edits)
+                    || author.adds.iter().any(|name| other.adds.contains(name))
+            });
+            let decides = tests.files.iter().any(|file| {
+                let content = self.repo.blob(&file.new).unwrap_or_default();
+                decides_by_being_there(&file.path.lossy(), &content, &project.scripts)
+            });
+            author.is_apart = collides || decides;
+        }
+        Ok(())
+    }
+
+    /// The tree of a subject with the files of authors, which are the candidates at these places.
+    fn laid_over(&self, tree: &CrossTree, whose: &[usize]) -> Result<Work> {
+        let authors: Vec<&CrossCandidate> =
+            tree.authors.iter().map(|author| &self.candidates[whose[*author]]).collect();
+        let files: Vec<&Change> = authors.iter().flat_map(|author| &author.tests.files).collect();
+        let of = tree.of.map(|at| &self.candidates[at]);
+        let own = of.map_or(&self.base_tree, |candidate| &candidate.tree);
+        let name = match authors.as_slice() {
+            [one] => one.name.as_str(),
+            _ => EVERYBODY,
+        };
+        let laid = lay_over(self.repo, self.base, own, &files)?;
+        for author in tree.authors.iter().map(|author| whose[*author]) {
+            let files = &self.candidates[author].tests.files;
+            let taken = laid.conflicts.iter().filter(|path| files.iter().any(|f| f.path == **path));
+            let taken = taken.map(|path| (author, path.lossy()));
+            self.conflicts.borrow_mut().extend(taken);
+        }
+        Ok(Work::of_cross(of.map(|candidate| &candidate.name), name, laid.tree))
+    }
+
+    /// Sets the results of each candidate, and of those with its tree.
+    fn set_results(&self, rows: Vec<Vec<TestRow>>, entries: &mut [Entry]) {
+        let names = |cells: &[Cell], wanted: Cell| -> Vec<Name> {
+            let all = self.candidates.iter().zip(cells);
+            all.filter(|(_, cell)| **cell == wanted).map(|(of, _)| of.name.clone()).collect()
+        };
+        let conflicts = self.conflicts.borrow();
+        for ((at, candidate), rows) in self.candidates.iter().enumerate().zip(rows) {
+            let is_this = |entry: &&mut Entry| entry.candidate == candidate.name;
+            let Some(entry) = entries.iter_mut().find(is_this) else { continue };
+            entry.proof = Proof::of(rows.iter().map(|row| (row.name.as_str(), row.base)));
+            let test = |row: TestRow| CrossTest {
+                passes: names(&row.cells, Cell::Pass),
+                fails: names(&row.cells, Cell::Fail),
+                base: row.base,
+                name: row.name,
+            };
+            let of_this = conflicts.iter().filter(|(author, _)| *author == at);
+            entry.cross = Some(CrossResult {
+                score: None,
+                tests: rows.into_iter().map(test).collect(),
+                inseparable: candidate.tests.inseparable.clone(),
+                conflicts: of_this.map(|(_, path)| path.clone()).collect(),
+            });
+        }
+        set_scores(entries);
+        let scores: BTreeMap<Oid, Option<f64>> = entries
+            .iter()
+            .filter_map(|entry| Some((*entry.judged()?, entry.cross.as_ref()?.score)))
+            .collect();
+        for entry in entries.iter_mut().filter(|entry| entry.passed() && entry.cross.is_none()) {
+            let score = entry.judged().and_then(|tree| scores.get(tree)).copied().flatten();
+            entry.cross = Some(CrossResult { score, ..CrossResult::default() });
+        }
+    }
+}

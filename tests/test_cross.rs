@@ -1,0 +1,170 @@
+//! The tests of candidates on each other and on the base, with a test runner of a few lines.
+use serde_json::{Value, json};
+
+use crate::common::{World, in_the_open_world};
+
+/// Runs each `tests/*.t` with sh and reports it by name; counts its runs. One that exits with 77 ends it
+/// without a report.
+const CHECK: &str = "echo >> \"$HOME/runs\"
+rm -f report.xml
+{ echo '<testsuite>'
+for t in tests/*.t; do
+  sh $t; end=$?; test $end != 77 || exit 1
+  echo \"<testcase name='$t'>\"; test $end = 0 || echo '<failure/>'; echo '</testcase>'
+done
+echo '</testsuite>'; } > report.tmp || exit 1
+mv report.tmp report.xml
+! grep -q failure report.xml
+";
+
+/// A project whose change is the file `value.rs`, of which candidates write tests.
+fn project() -> World {
+    in_the_open_world();
+    let world = World::new();
+    world.write("check.sh", CHECK);
+    world.write("tests/old.t", "test -e value.rs\n");
+    world.write("value.rs", "1\n");
+    world.write(".frites.toml", "[oracle]\njunit = 'report.xml'\ntest = 'sh check.sh'\n");
+    world.write(".gitignore", "report.*\n");
+    world.commit("a project");
+    world
+}
+
+/// The number of times that the tests ran in a judging.
+#[track_caller]
+fn runs_of(world: &World, words: &[&str]) -> usize {
+    let file = world.home().join("runs");
+    std::fs::write(&file, "").unwrap();
+    world.frites(["judge", "-q", "--no-cache"].iter().chain(words)).expect(0);
+    std::fs::read_to_string(file).unwrap().lines().count()
+}
+
+fn named<'v>(verdict: &'v Value, candidate: &str) -> &'v Value {
+    let mut all = verdict["candidates"].as_array().unwrap().iter();
+    all.find(|entry| entry["candidate"] == candidate).unwrap()
+}
+
+#[test]
+fn cross_judging_takes_one_more_run_for_each_tree_and_a_proof_one_at_all() {
+    let world = project();
+    let with_test =
+        |n: usize| format!("echo 1{n} > value.rs; echo 'grep -q 1 value.rs' > tests/{n}.t");
+    let without = |n: usize| format!("echo 1{n} > value.rs; printf 'x{n}\\n\\n' >> value.rs");
+    let scripts: Vec<String> = (1..=4).map(with_test).chain((5..=8).map(without)).collect();
+    world.attempts(&scripts.iter().map(String::as_str).collect::<Vec<_>>());
+    world.git(["config", "frites.oracle.proof", "never"]);
+    let never = runs_of(&world, &[]);
+    assert_eq!(runs_of(&world, &["--cross"]), never + 9);
+    world.git(["config", "frites.oracle.proof", "auto"]);
+    assert_eq!(runs_of(&world, &[]), never + 1);
+    assert_eq!(runs_of(&world, &["--cross"]), never + 9);
+    world.git(["config", "frites.oracle.proof", "always"]);
+    assert_eq!(runs_of(&world, &[]), never + 4);
+    // Two that write the same file collide: each is judged apart on all eight and the base.
+    world.sh(&world.worktree("1/c2"), "mv tests/2.t tests/1.t; echo true >> tests/1.t").expect(0);
+    let pairs = runs_of(&world, &["--cross"]) - never;
+    assert!((17..=9 + 9 + 9).contains(&pairs), "{pairs}");
+    world.assert_clean();
+}
+
+#[test]
+fn winner_proves_itself_by_tests_that_fail_on_the_base() {
+    let world = project();
+    let test = |words: &str| format!("echo 2 > value.rs; echo '{words}' > tests/new.t");
+    let cases = [
+        (
+            "grep -q 2 value.rs",
+            "c1 proves itself: 1 test of its own fails on the base and passes here: tests/new.t",
+            "proves itself",
+        ),
+        (
+            "true",
+            "c1 shows nothing by its tests: they pass on the base, too",
+            "its tests pass on the base",
+        ),
+        (
+            "grep -q 2 value.rs || exit 77",
+            "c1 proves itself weakly: its tests do not build on the base",
+            "its tests do not build on the base",
+        ),
+    ];
+    for (words, sentence, label) in cases {
+        let run = world.attempts(&[&test(words)]);
+        let answer = world.frites(["judge", &run]).expect(0);
+        assert!(answer.stderr.contains(sentence), "{}", answer.stderr);
+        // The table comes first; it is told from then on.
+        assert!(!answer.out().contains(label), "{}", answer.out());
+        let told = world.frites(["status", &run]).expect(0).out();
+        assert!(told.contains(label), "{told}");
+        let json = world.frites(["judge", "--json", &run]).expect(0).json();
+        assert!(json["candidates"][0]["proof"]["shows"].is_string(), "{json}");
+    }
+    // A test that was changed counts as the base's does not.
+    let run = world.attempts(&["echo 3 > value.rs; echo 'grep -q 3 value.rs' > tests/old.t"]);
+    let answer = world.frites(["judge", &run]).expect(0);
+    assert!(
+        answer.stderr.contains("fails on the base and passes here: tests/old.t"),
+        "{}",
+        answer.stderr
+    );
+    // Without tests of its own there is nothing to say.
+    let run = world.attempts(&["echo 4 > value.rs"]);
+    let answer = world.frites(["judge", &run]).expect(0);
+    assert!(!answer.stderr.contains("its tests"), "{}", answer.stderr);
+    let json = world.frites(["judge", "--json", &run]).expect(0).json();
+    assert_eq!(json["candidates"][0]["proof"], json!(null));
+    world.assert_clean();
+}
+
+#[test]
+fn tests_of_the_others_rank_tell_apart_and_are_shown() {
+    let world = project();
+    // c1 is wrong and small; c2 and c3 want 2, and each has a test of it; c4's test ends the stage elsewhere.
+    let run = world.attempts(&[
+        "echo 3 > value.rs",
+        "printf '2\\n\\n\\n' > value.rs; echo 'grep -q 2 value.rs' > tests/two.t",
+        "printf '2\\n\\n\\n\\n' > value.rs; echo '! grep -q 3 value.rs' > tests/three.t; echo 'grep -q 2 value.rs' > tests/more.t",
+        "printf '2\\n\\n\\n\\n\\nfour' > value.rs; echo 'grep -q four value.rs || exit 77' > tests/four.t",
+    ]);
+    let by_size = world.frites(["judge", "--cross", "--explain"]).expect(0);
+    assert!(
+        by_size.out().contains("judge: 4 of 4 passed; c1 changes the fewest lines"),
+        "{}",
+        by_size.out()
+    );
+    assert!(
+        by_size.stderr.contains("cross would pick c2 (1.000; c1 has 0.000)"),
+        "{}",
+        by_size.stderr
+    );
+    let told =
+        "c2's test tests/two.t is a proof: it fails on the base; passes on c2, c3, c4; fails on c1";
+    assert!(by_size.stderr.contains(told), "{}", by_size.stderr);
+    assert!(by_size.out().contains("fails c2's test tests/two.t"), "{}", by_size.out());
+    assert!(by_size.out().contains("fails c3's test tests/more.t and 1 more"), "{}", by_size.out());
+    let verdict = world.frites(["judge", "--rank", "cross", "--json"]).expect(0).json();
+    assert_eq!(
+        (&verdict["recommended"], &verdict["terms"]["rank"]),
+        (&json!("c2"), &json!("cross"))
+    );
+    let score = |name: &str| named(&verdict, name)["cross"]["score"].clone();
+    assert_eq!(
+        ["c1", "c2", "c3", "c4"].map(score),
+        [json!(0.0), json!(1.0), json!(1.0), json!(1.0)]
+    );
+    let four = &named(&verdict, "c4")["cross"]["tests"][0];
+    assert_eq!((&four["base"], &four["passes"]), (&json!("unknown"), &json!(["c4"])));
+    assert_eq!(four["fails"], json!([]), "what was not run has not failed");
+    let differing = world.frites(["diff", "1/c1", "c2", "--tests"]).expect(0).out();
+    assert_eq!(
+        differing,
+        "c1 fails, c2 passes: c2's test tests/two.t\nc1 fails, c2 passes: c3's test tests/more.t\n\
+         c1 fails, c2 passes: c3's test tests/three.t\n"
+    );
+    assert_eq!(world.frites(["diff", "1/c2", "c3", "--tests"]).expect(0).out(), "");
+    let auto = world.frites(["judge", "--replay", "--rank", "auto", "--json"]).expect(0).json();
+    assert_eq!(auto["recommended"], "c2");
+    world.frites(["judge", &run]).expect(0);
+    world.frites(["diff", "1/c1", "c2", "--tests"]).refuses(1, "judge");
+    world.assert_clean();
+}
