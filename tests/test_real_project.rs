@@ -203,14 +203,14 @@ fn smallest_attempt_that_passes_a_crates_tests_lands() {
     let expected = format!(
         "candidate outcome time lines files flags
 1/@base test exit 101 - -
-7 of 88 tests fail: strsim::tests::levenshtein_diff_longer,
-strsim::tests::levenshtein_diff_multibyte,
-strsim::tests::levenshtein_diff_short,
-strsim::tests::levenshtein_diff_with_space, and 3 more
+12 of 107 tests fail: lib::levenshtein_works,
+lib::normalized_levenshtein_works,
+strsim::src/lib.rs - generic_levenshtein (line 228),
+strsim::src/lib.rs - levenshtein (line 264), and 8 more
 * 1/small passed 2 1
 1/large passed {lines} 2
 1/no-test test exit 101 2 1
-2 of 88 tests fail: strsim::tests::levenshtein_diff_longer (fails on the
+2 of 107 tests fail: strsim::tests::levenshtein_diff_longer (fails on the
 base, too),
 strsim::tests::levenshtein_diff_with_space (fails on the base, too)
 1/no-build build exit 101 2 1
@@ -234,7 +234,7 @@ next is large with {lines} lines in 2 files"
         oracle,
         [
             r#"["cargo","build","--locked"]"Cargo.toml""#,
-            r#"["cargo","test","--locked"]"Cargo.toml""#
+            r#"["cargo","test","--locked","--no-fail-fast"]"Cargo.toml""#
         ]
     );
     for (candidate, ends) in [
@@ -293,7 +293,7 @@ fn nothing_lands_when_no_attempt_passes_a_crates_tests() {
     strsim.attempt(&["no-build", "no-test", "nothing"]);
     let judged = world.frites(["judge"]).expect(1);
     let rationale = "near-miss: none of 2 passed; no-test came closest: it passed build and then failed test \
-                     (exit 101; 2 of 88 tests), with 2 lines in 1 file; of its failing tests 2 fail on the base, too: \
+                     (exit 101; 2 of 107 tests), with 2 lines in 1 file; of its failing tests 2 fail on the base, too: \
                      strsim::tests::levenshtein_diff_longer, strsim::tests::levenshtein_diff_with_space\n";
     assert!(judged.out().ends_with(rationale), "expected {rationale}in:\n{}", judged.out());
     for (log, words) in
