@@ -55,8 +55,10 @@ impl Repo {
         for (name, old) in refs {
             let file = dir.join(name.as_str());
             locks.take(&file).ok()?;
-            let value = fs::symlink_metadata(&file).is_ok_and(|meta| meta.is_file());
-            let value = regular::read(&file).ok().filter(|_| value)?;
+            if !fs::symlink_metadata(&file).is_ok_and(|meta| meta.is_file()) {
+                return None;
+            }
+            let value = regular::read(&file).ok()?;
             if value.trim_ascii_end() != old.as_str().as_bytes() {
                 return None;
             }

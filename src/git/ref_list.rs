@@ -184,9 +184,11 @@ impl Repo {
 
     /// The value of a ref of a run, as far as it is remembered.
     pub(super) fn remembered_ref(&self, full: &RefName) -> Option<Option<Oid>> {
+        if !full.starts_with(OF_RUNS) {
+            return None;
+        }
         let refs = self.remembered();
-        let refs = refs.as_ref().filter(|_| full.starts_with(OF_RUNS))?;
-        match refs.get(full) {
+        match refs.as_ref()?.get(full) {
             // It is a link that leads nowhere: reading it says why.
             Some(None) => None,
             known => Some(known.copied().flatten()),
@@ -194,9 +196,11 @@ impl Repo {
     }
 
     fn remembered_names(&self, prefix: &str) -> Option<Vec<RefName>> {
+        if prefix != OF_RUNS {
+            return None;
+        }
         let refs = self.remembered();
-        let refs = refs.as_ref().filter(|_| prefix == OF_RUNS)?;
-        Some(refs.keys().cloned().collect())
+        Some(refs.as_ref()?.keys().cloned().collect())
     }
 
     /// All refs under a prefix that ends in `/`, sorted by name, with the objects they point to.

@@ -184,9 +184,9 @@ fn is_head(name: &str) -> bool {
 
 /// The path of the reflog of a ref, or of a HEAD, from the common git directory.
 fn log_of(name: &str) -> PathBuf {
-    match name.strip_suffix(HEAD).filter(|_| is_head(name)) {
-        Some(git_dir) => Path::new(git_dir).join("logs").join(HEAD),
-        None => Path::new("logs").join(name),
+    match name.strip_suffix(HEAD) {
+        Some(git_dir) if is_head(name) => Path::new(git_dir).join("logs").join(HEAD),
+        _ => Path::new("logs").join(name),
     }
 }
 

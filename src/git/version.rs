@@ -28,7 +28,9 @@ pub fn require_new_enough(git: &Git, state: &StateDir) -> Result<()> {
     ask(git)?;
     // Commands that only look leave no trace, and a state root that cannot be written costs one
     // process each time.
-    if let Some(stamp) = stamp.filter(|_| state.path().is_dir()) {
+    if let Some(stamp) = stamp
+        && state.path().is_dir()
+    {
         let _ = atomic::write(&memory, &stamp);
     }
     Ok(())

@@ -139,7 +139,7 @@ fn progress(entry: &Entry) -> (bool, bool, usize, Reverse<usize>) {
 /// The stage whose log tells why a candidate failed, and if that is of the judging with the base's
 /// tests; none if it cannot be repaired.
 pub fn log_to_show(entry: &Entry) -> Option<(&StageResult, bool)> {
-    failure(entry).filter(|_| can_be_repaired(entry))
+    if can_be_repaired(entry) { failure(entry) } else { None }
 }
 
 /// The prompt of a round: the task, why the attempt failed, and what is asked. `log` is the end of

@@ -182,7 +182,8 @@ fn words_within(log: &Path, count: usize, bytes: u64) -> Vec<String> {
     let Ok(end) = end_of(log, bytes) else { return Vec::new() };
     let text = String::from_utf8_lossy(&end);
     // The first line may be the end of one.
-    let whole = text.split_once('\n').filter(|_| end.len() as u64 == bytes);
+    let is_cut = end.len() as u64 == bytes;
+    let whole = if is_cut { text.split_once('\n') } else { None };
     let lines = agent_output::readable(whole.map_or(text.as_ref(), |(_, rest)| rest));
     let lines = lines.iter().rev().map(|line| plain::line(line).trim_end().to_owned());
     let mut last: Vec<String> = lines.filter(|line| !line.is_empty()).take(count).collect();

@@ -227,7 +227,7 @@ impl LogPlace {
     pub fn telling(&self, iteration: Option<u32>) -> Option<&'static str> {
         let judged = self.iterations.is_none_or(|record| record.judging.is_some());
         let told_by = |has: &dyn Fn(&str) -> bool| {
-            let agent = Some(AGENT).filter(|_| has(AGENT));
+            let agent = has(AGENT).then_some(AGENT);
             let stage =
                 COMMANDS.into_iter().rev().find(|command| *command != AGENT && has(command));
             match stage {

@@ -33,7 +33,7 @@ pub(super) fn bring_up() -> io::Result<()> {
     let mut answer = [0; 256];
     let (length, _) = rustix::net::recv(&socket, &mut answer[..], RecvFlags::empty())?;
     // `struct nlmsgerr` follows the header; its first field is 0 or a negative error number.
-    let field = answer.get(16..20).filter(|_| length >= 20);
+    let field = if length >= 20 { answer.get(16..20) } else { None };
     let error = field.and_then(|bytes| bytes.try_into().ok()).map(i32::from_ne_bytes);
     match error {
         Some(0) => Ok(()),

@@ -274,7 +274,7 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
-        let octal = after.get(..3).filter(|_| *first == b'\\');
+        let octal = if *first == b'\\' { after.get(..3) } else { None };
         let byte = octal
             .and_then(|digits| std::str::from_utf8(digits).ok())
             .and_then(|digits| u8::from_str_radix(digits, 8).ok());

@@ -173,7 +173,7 @@ impl BaseLayer {
     /// with what its other commands left there, as far as they are not here by now. Downloads that
     /// are not whole are left, so that the next judging of the base tries again.
     pub fn take_home(&self, fetched: &Path, home: &Path, end: BaseEnd) -> Result<()> {
-        let fetched = Some((fetched, FETCHED)).filter(|_| end.downloaded);
+        let fetched = end.downloaded.then_some((fetched, FETCHED));
         if fetched.is_some() {
             let _ = fs::remove_file(self.dir.join(UNDOWNLOADED));
         }
