@@ -84,9 +84,12 @@ fn add(list: &Value, found: &mut BTreeSet<String>) {
 /// The name with which a line or a requirement begins, without its version.
 fn first_name(text: &str) -> Option<String> {
     let text = text.trim().trim_start_matches(['"', '\'', '/']);
-    let ends = |c: char| c.is_whitespace() || "@:;=<>!~^([{,\"'".contains(c);
     // A scope begins with `@`.
-    let end = text.char_indices().skip(1).find(|(_, c)| ends(*c)).map_or(text.len(), |(at, _)| at);
+    let end = text
+        .char_indices()
+        .skip(1)
+        .find(|(_, c)| c.is_whitespace() || "@:;=<>!~^([{,\"'".contains(*c))
+        .map_or(text.len(), |(at, _)| at);
     let name = &text[..end];
     name.chars().any(char::is_alphanumeric).then(|| name.to_owned())
 }

@@ -9,8 +9,8 @@ use crate::process;
 
 /// A finding for each built-in agent that is installed, or one if none is.
 pub(super) fn findings() -> Vec<Finding> {
-    let is_installed = |agent: &&BuiltInAgent| process::on_path(OsStr::new(agent.command[0]));
-    let installed: Vec<&'static BuiltInAgent> = BUILT_IN.iter().filter(is_installed).collect();
+    let installed: Vec<&'static BuiltInAgent> =
+        BUILT_IN.iter().filter(|agent| process::on_path(OsStr::new(agent.command[0]))).collect();
     if installed.is_empty() {
         let names: Vec<&str> = BUILT_IN.iter().map(|agent| agent.name).collect();
         return vec![Finding::missing(
