@@ -118,7 +118,7 @@ pub struct SharedJudgeArgs {
     #[arg(long, hide = true)]
     _baseline: bool,
     /// Judge the tests of each candidate that passed on the others, too
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     cross: bool,
     /// How it is decided
     #[command(flatten)]
