@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::common::sealed::stale_project;
+use crate::common::sealed::{sealed, stale_project};
 use crate::common::{Answer, World, make_executable, poll, source};
 
 fn schema() -> Value {
@@ -201,11 +201,10 @@ fn paid(checker: &mut Checker) {
 
 /// A run that ends the other attempt once one has passed.
 fn stopped_by_enough(checker: &mut Checker) {
-    let mut world = stale_project();
+    let mut world = sealed();
     world.set_env("FRITES_SANDBOX_MODE", "auto");
-    let attempt = "case $FRITES_CANDIDATE in c1) echo new > new.src;; *) sleep 600;; esac";
-    let words =
-        ["run", "--json", "-n", "2", "-j", "2", "--enough", "1", "--test", "test -e new.src"];
+    let attempt = "case $FRITES_CANDIDATE in c1) echo new > new;; *) sleep 600;; esac";
+    let words = ["run", "--json", "-n", "2", "-j", "2", "--enough", "1", "--test", "test -e new"];
     let answer = world.frites([&words[..], &["--", "sh", "-c", attempt]].concat());
     // Where the system refuses namespaces, nothing is judged beside attempts.
     if answer.code == 128 {

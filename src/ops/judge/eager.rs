@@ -50,6 +50,8 @@ pub struct EagerJudge<'a> {
 /// The attempts that have ended.
 struct EndedAttempts {
     names: Vec<Name>,
+    /// The number of those at work: no step is begun after the last one, which nobody is beside.
+    at_work: usize,
     all: bool,
 }
 
@@ -66,7 +68,8 @@ impl<'a> EagerJudge<'a> {
         let terms = options.terms_to_run(session, &options.oracle(session, run.trusted_base())?)?;
         let only_base = why_late(session, terms.settings.commands.world)?.is_some();
         let before = run.candidates.iter().filter(|name| !starting.contains(name));
-        let ended = EndedAttempts { names: before.cloned().collect(), all: false };
+        let ended =
+            EndedAttempts { names: before.cloned().collect(), at_work: starting.len(), all: false };
         Ok(EagerJudge {
             session,
             options,
@@ -209,7 +212,11 @@ impl Beside for EagerJudge<'_> {
     }
 
     fn attempt_ended(&self, name: &Name) {
-        self.lock().names.push(name.clone());
+        let mut ended = self.lock();
+        ended.names.push(name.clone());
+        ended.at_work = ended.at_work.saturating_sub(1);
+        ended.all |= ended.at_work == 0;
+        drop(ended);
         self.changed.notify_all();
     }
 

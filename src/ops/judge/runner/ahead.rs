@@ -13,7 +13,7 @@ use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{Judge, Round, Schedule, Scheduler, StopWhen, Work};
 use crate::ops::kept_commits::{self, KeptCommits};
 use crate::ops::progress::Board;
-use crate::oracle::cache::JudgedTree;
+use crate::oracle::cache::{Cache, JudgedTree};
 use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
@@ -29,10 +29,21 @@ impl OracleRunner<'_> {
 
     /// Judges the base before its candidates.
     pub fn judge_base_ahead(&self, cancel: &Cancel) -> Result<()> {
+        self.adopt_base_layer()?;
         self.judge_base(cancel)?;
-        let layer = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use);
-        self.ledger.keep_base_layer(layer);
+        if let Some(layer) = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use) {
+            self.ledger.keep_base_layer(Some(layer));
+        }
         Ok(())
+    }
+
+    /// Uses the layers that an earlier judging of this process has left of the base.
+    pub(super) fn adopt_base_layer(&self) -> Result<()> {
+        let Some((layered, layer)) = self.layered.as_ref().zip(self.ledger.base_layer()) else {
+            return Ok(());
+        };
+        let distrusted = self.ledger.cache().map(Cache::distrusted).unwrap_or_default();
+        layered.adopt(layer, distrusted)
     }
 
     /// The base's results, if they are known.

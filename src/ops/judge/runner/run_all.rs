@@ -16,7 +16,7 @@ use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{BaseTurn, Round, Schedule, Scheduler, StopWhen, Subject, Work};
 use crate::ops::progress::{self, Board, WorkKind};
 use crate::ops::session::Session;
-use crate::oracle::cache::{Cache, JudgedTree};
+use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
@@ -41,11 +41,8 @@ impl OracleRunner<'_> {
             }
         }
         let tree = self.base_tree()?;
-        if let (true, Some(layered), Some(layer)) =
-            (wants_base, &self.layered, self.ledger.base_layer())
-        {
-            let distrusted = self.ledger.cache().map(Cache::distrusted).unwrap_or_default();
-            layered.adopt(layer, distrusted)?;
+        if wants_base {
+            self.adopt_base_layer()?;
         }
         // The candidates wait for the outputs of the base, unless there are some.
         let waits = self.layered.is_some() && self.may_be_warm && !self.has_outputs();
