@@ -60,7 +60,7 @@ pub fn paragraphs(
         return Ok(explanation::of_candidate(verdict, name));
     }
     let run = session.store.run(&verdict.run)?;
-    let base = run.as_ref().map_or(&verdict.base, Run::trusted_base);
+    let base = run.as_ref().map_or(&verdict.base, Run::root);
     let mut commands = explanation::commands(verdict);
     commands.extend(passed_over(session, base, &verdict.terms.oracle)?);
     if judge::is_source_unknown(&session.repo, base, &verdict.terms.oracle)? {

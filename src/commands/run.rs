@@ -131,7 +131,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     }
     request.arguments = typed().unwrap_or_default();
     let judging = RepeatedJudging::new(session, judge_options(args));
-    let base = *request.start.trusted_base();
+    let base = *request.start.root();
     check_judging(session, args, &base, &commands, &options)?;
     if !args.json
         && let Some(maker) = synthesis::likely_maker(session, &commands, args.synthesis)?
@@ -179,7 +179,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     }
     let judging = RepeatedJudging::new(session, judge_options(args));
     let starting = resume::to_start(session, &run, &commands)?;
-    check_judging(session, args, run.trusted_base(), &starting, &options)?;
+    check_judging(session, args, run.root(), &starting, &options)?;
     let starting: Vec<Name> = starting.into_iter().map(|(name, _)| name).collect();
     let eager = judging.beside(&run, &starting)?.until_enough(args.enough);
     let report = resume::resume(session, &run, &commands, &options, &eager)?;

@@ -90,19 +90,8 @@ pub struct Parent {
     pub iteration: Option<u32>,
     /// The base of the first run in this chain, which is no capture.
     pub root: Oid,
-    /// The commit whose tests and commands judge the run: that capture, if it was verified, or else the
-    /// commit whose tests judge the parent. None in records of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trusted: Option<Oid>,
     /// The number of generations since that run: 1 for its child.
     pub depth: u32,
-}
-
-impl Parent {
-    /// The commit whose tests and commands judge a run from this candidate.
-    pub fn trusted_base(&self) -> &Oid {
-        self.trusted.as_ref().unwrap_or(&self.root)
-    }
 }
 
 /// The placeholder for the prompt in a command's arguments.
@@ -214,15 +203,10 @@ impl Run {
         self.added.get(candidate).map_or(self.limits, |added| added.limits)
     }
 
-    /// The commit that the chain of parents starts from, on which a candidate lands.
+    /// The commit that the chain of parents starts from, on which a candidate lands. Its tests and
+    /// commands judge the run: a chain of attempts is trusted no more than one with all their changes.
     pub fn root(&self) -> &Oid {
         self.parent.as_ref().map_or(&self.base, |parent| &parent.root)
-    }
-
-    /// The commit whose tests and commands judge the run. A chain of attempts is trusted no more than
-    /// one attempt with all of its changes: the base itself is trusted unless it is an unverified capture.
-    pub fn trusted_base(&self) -> &Oid {
-        self.parent.as_ref().map_or(&self.base, Parent::trusted_base)
     }
 
     /// The number of generations above the run.

@@ -290,7 +290,6 @@ mod tests {
                     candidate: name("c1"),
                     iteration,
                     root,
-                    trusted: Some(base),
                     depth,
                 }),
                 agents: Default::default(),

@@ -65,7 +65,7 @@ impl<'a> EagerJudge<'a> {
         run: &'a Run,
         starting: &[Name],
     ) -> Result<EagerJudge<'a>> {
-        let terms = options.terms_to_run(session, &options.oracle(session, run.trusted_base())?)?;
+        let terms = options.terms_to_run(session, &options.oracle(session, run.root())?)?;
         let only_base = why_late(session, terms.settings.commands.world)?.is_some();
         let before = run.candidates.iter().filter(|name| !starting.contains(name));
         let ended =

@@ -47,7 +47,7 @@ pub fn from_captured(
     terms: &Terms,
     candidates: &[Captured],
 ) -> Result<Vec<Entry>> {
-    let base = run.trusted_base();
+    let base = run.root();
     let project = BaseProject::of(&session.repo, base, &terms.oracle, &terms.settings.source)?;
     let made = process::in_parallel(process::processors(), candidates, |captured| {
         // No ref keeps the trees that are made here yet.
@@ -95,7 +95,7 @@ fn entry_of(
     }
     let mut changes = captured.changes.clone();
     if let Some(tree) = tree {
-        let restored = with_protected(repo, run.trusted_base(), &tree, settings, project)?;
+        let restored = with_protected(repo, run.root(), &tree, settings, project)?;
         if restored.tree != tree {
             kept_commits::keep_beside_housekeeping(session, run, &restored.tree)?;
             changes = diff::changes(repo, &run.base, &run.base, &restored.tree)?;
@@ -115,11 +115,10 @@ fn entry_of(
     }
     entry.flags.sort();
     if let Some(judged) = entry.judged().filter(|_| entry.usable()) {
-        let base = run.trusted_base();
-        let since_trusted =
-            (*base != run.base).then(|| base_tests::changed_files(repo, base, judged));
-        let since_trusted = since_trusted.transpose()?;
-        let changed = since_trusted.as_ref().unwrap_or(&files);
+        let base = run.root();
+        let since_root = (*base != run.base).then(|| base_tests::changed_files(repo, base, judged));
+        let since_root = since_root.transpose()?;
+        let changed = since_root.as_ref().unwrap_or(&files);
         let mode = settings.base_tests;
         entry.base_tests = base_tests::plan(repo, base, judged, changed, project, mode)?;
         for tree in entry.base_tests.iter().flat_map(BaseTestsResult::trees) {
@@ -285,7 +284,7 @@ pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]
         repo.retry_during_gc(|| {
             if let (false, Some(captured)) = (is_first_try, &entry.tree) {
                 // The tree itself may be lost, if it is not the captured one.
-                make_trees_again(repo, run.trusted_base(), captured, terms)?;
+                make_trees_again(repo, run.root(), captured, terms)?;
             }
             is_first_try = false;
             judged_trees(entry)

@@ -84,7 +84,7 @@ impl<'a> RepeatedJudging<'a> {
     /// Forgets all outcomes, also those that later processes would find: something has changed that
     /// outcomes depend on.
     pub fn forget(&self, run: &Run) -> Result<()> {
-        let oracle = self.options.oracle(self.session, run.trusted_base())?;
+        let oracle = self.options.oracle(self.session, run.root())?;
         let terms = self.options.terms_to_run(self.session, &oracle)?;
         OracleRunner::new(self.session, run, terms, &self.options, &self.memory)?.forget_all()
     }
@@ -113,7 +113,7 @@ fn judge_knowing(
     let (_lock, run) = &session.store.lock_and_read(&run.run)?;
     listed::require_captures(session, run)?;
     let _kept = KeptCommits::new(session, run);
-    let oracle = options.oracle(session, run.trusted_base())?;
+    let oracle = options.oracle(session, run.root())?;
     on_oracle(&oracle)?;
     let terms = options.terms_to_run(session, &oracle)?;
     let mut entries = entries::of_run(session, run, &terms)?;

@@ -53,7 +53,7 @@ pub fn judge_some(
     }
     let _lock = store.share_run(&run.run)?;
     require_captures(session, run)?;
-    let oracle = options.oracle(session, run.trusted_base())?;
+    let oracle = options.oracle(session, run.root())?;
     on_oracle(&oracle)?;
     let grounds = Grounds {
         terms: options.terms_to_run(session, &oracle)?,

@@ -119,7 +119,7 @@ impl OraclePlan {
         options: &JudgeOptions,
     ) -> Result<OraclePlan> {
         let repo = &session.repo;
-        let trusted = run.map_or(base, Run::trusted_base);
+        let trusted = run.map_or(base, Run::root);
         let planned = PlannedOracle::new(session, trusted, &options.flags)?;
         let mut terms = options.terms_to_run(session, &planned.oracle)?;
         let world = terms.settings.commands.world;

@@ -40,9 +40,7 @@ impl OwnTerms {
             Some(own) if !options.flags.any() => {
                 ResolvedOracle { commands: own.oracle.clone(), ..ResolvedOracle::default() }
             }
-            _ => {
-                oracle::resolve(&session.repo, &session.config, &options.flags, run.trusted_base())?
-            }
+            _ => oracle::resolve(&session.repo, &session.config, &options.flags, run.root())?,
         };
         let mut terms = options.terms(session, &resolved);
         if let Some(own) = own {
@@ -73,7 +71,7 @@ impl OwnTerms {
         if options.flags.any() {
             let Session { repo, config, store, .. } = session;
             let run = store.run(run)?;
-            let base = run.as_ref().map_or(&opened.base, Run::trusted_base);
+            let base = run.as_ref().map_or(&opened.base, Run::root);
             named.oracle = oracle::resolve(repo, config, &options.flags, base)?.commands;
         }
         let commands = &mut named.settings.commands;

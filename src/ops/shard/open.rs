@@ -37,8 +37,7 @@ pub fn open(
     }
     require_captures(session, run)?;
     // The programs need not be installed here.
-    let oracle =
-        oracle::resolve(&session.repo, &session.config, &options.flags, run.trusted_base())?;
+    let oracle = oracle::resolve(&session.repo, &session.config, &options.flags, run.root())?;
     on_oracle(&oracle)?;
     if oracle.commands.is_empty() {
         return Err(Error::fatal(format!(

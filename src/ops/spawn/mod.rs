@@ -94,9 +94,9 @@ impl Start {
         Ok(Start { base: session.repo.resolve_commit(revision)?, parent: None })
     }
 
-    /// The commit whose tests and commands judge the run, as in [`Run::trusted_base`].
-    pub fn trusted_base(&self) -> &Oid {
-        self.parent.as_ref().map_or(&self.base, Parent::trusted_base)
+    /// The commit whose tests and commands judge the run, as in [`Run::root`].
+    pub fn root(&self) -> &Oid {
+        self.parent.as_ref().map_or(&self.base, |parent| &parent.root)
     }
 
     /// A candidate's current state, which is captured first. Refuses a chain of parents that is
@@ -119,17 +119,7 @@ impl Start {
             session.ui.warn(format!("{candidate} is still at work: this is its current state"));
         }
         let iteration = captured.capture.as_ref().map(|c| c.iteration);
-        let base = captured.capture.as_ref().map_or(run.base, |capture| capture.commit);
-        let tree = captured.capture.map(|capture| capture.tree);
-        let is_verified = match (tree, session.store.verdict(&run.run)?) {
-            (Some(tree), Some(verdict)) => {
-                verdict.base == run.base
-                    && *verdict.judged_for(&tree) == tree
-                    && verdict.tree_passed(&tree)
-                    && trust::require_own_record(session.integrity(), run).is_ok()
-            }
-            _ => false,
-        };
+        let base = captured.capture.map_or_else(|| run.base, |c| c.commit);
         Ok(Start {
             base,
             parent: Some(Parent {
@@ -137,7 +127,6 @@ impl Start {
                 candidate: candidate.name.clone(),
                 iteration,
                 root: *run.root(),
-                trusted: Some(if is_verified { base } else { *run.trusted_base() }),
                 depth,
             }),
         })
