@@ -35,7 +35,7 @@ fn cheat(src: &str, file: &str) -> String {
 fn file_that_is_no_source_switches_no_test_off() {
     /// The files of the base, its source, and the settings file.
     type Case<'a> = (&'a [&'a str], &'a str, &'a str);
-    let cases: [Case<'_>; 19] = [
+    let cases: [Case<'_>; 18] = [
         (&["Gemfile", "spec/a_spec.rb"], "lib/a.rb", ".rspec"),
         (&["Gemfile", "lib/a/b.rb"], "lib/a.rb", "lib/rspec.rb"),
         (&["build.gradle", "src/test/java/ATest.java"], "src/main/java/A.java", "settings.gradle"),
@@ -60,7 +60,6 @@ fn file_that_is_no_source_switches_no_test_off() {
         (&["pyproject.toml", "tests/test_a.py"], "a.py", ".pytest.toml"),
         (&["Package.swift", "Tests/A.swift"], "Sources/A.swift", "Package@swift-6.swift"),
         (&["MODULE.bazel", "BUILD"], "a.cc", "tools/bazel"),
-        (&["package.json", "a.test.js"], "src/a.js", "src/node_modules/jest/index.js"),
         (&["CMakeLists.txt", "a_test.c"], "a.c", "assert.h"),
         (&["t/a.t"], "lib/A.pm", ".proverc"),
     ];
@@ -85,6 +84,7 @@ fn file_that_commands_run_as_soon_as_it_is_there_decides() {
         ("check.sh", "", "[ -f local.sh ] && . ./local.sh; sh check.sh", "local.sh"),
         ("check.sh", "", "sh ./before 2>/dev/null || sh check.sh", "before"),
         ("Makefile", "-include *.inc\ntest:\n\t", "make test", "a.inc"),
+        ("Makefile", "-include local.mk\ntest:\n\t", "make test", "local.mk.sh"),
         ("Makefile", "%.ok:\n\t", "make a.ok", "a.ok"),
         ("Makefile", "d/%.ok:\n\t", "make d/a.ok", "d/a.ok"),
         ("Makefile", "d/a.ok:\n\t", "make d/a.ok", "d/a.ok"),
@@ -173,6 +173,45 @@ fn broken_deciding_file_does_not_land_beside_an_edited_test_that_hides_it() {
         let run = world.attempts(&[&format!("{list}; echo ': more' >> tests/t.sh")]);
         world.frites(["judge", &run]).expect(0);
     }
+}
+
+#[test]
+fn files_that_are_broken_together_do_not_land_beside_what_hides_it() {
+    let world = World::unborn();
+    world.write("a.py", "good\n");
+    world.write("app.sh", "exit 0\n");
+    world.write("Makefile", "test:\n\tsh app.sh\n\tsh tests/t.sh\n");
+    let both = "grep -qs bad data/a.json && grep -qs bad data/b.json";
+    world.write("tests/t.sh", format!("grep -q good a.py && ! {{ {both}; }}\n"));
+    world.commit("base");
+    let no_tests = "printf 'test:\\n\\ttrue\\n' > Makefile";
+    let two_files = "mkdir data; echo bad > data/a.json; echo bad > data/b.json; echo : >> a.py";
+    let cases = [
+        // The recipe runs the product, so that both decide what is run.
+        (format!("echo exit 3 > app.sh; {no_tests}"), "app.sh alone"),
+        (format!("{two_files}; echo true > tests/t.sh"), "data/a.json, data/b.json alone"),
+        (format!("{two_files}; {no_tests}"), "data/a.json, data/b.json alone"),
+    ];
+    for (attempt, named) in cases {
+        let run = world.attempts(&[&attempt]);
+        let json = world.frites(["judge", "--json", &run]).expect(3).json();
+        assert_eq!(json["decision"], "own-tests", "{attempt}: {json:#}");
+        assert!(json["rationale"].as_str().unwrap().contains(named), "{json:#}");
+    }
+}
+
+#[test]
+fn added_source_does_not_take_the_place_of_a_test_with_its_name() {
+    let world = World::unborn();
+    world.write("src/a.c", "good\n");
+    world.write("tests/t.c", "strict\n");
+    let check = "grep -q lax $< || grep -q good src/a.c";
+    world.write("Makefile", format!("VPATH = src:tests\ntest: t.c\n\t{check}\n"));
+    world.commit("base");
+    let run = world.attempts(&["echo bad > src/a.c; echo lax > src/t.c"]);
+    world.frites(["judge", &run]).expect(3);
+    let run = world.attempts(&["echo good too > src/a.c; echo new > src/b.c"]);
+    world.frites(["judge", &run]).expect(0);
 }
 
 #[test]

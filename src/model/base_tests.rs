@@ -41,8 +41,8 @@ pub struct BaseTestsResult {
     /// The changed paths among both that neither test nor decide by their names, and are no source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_source: Vec<String>,
-    /// The trees that are judged after the first, in order: each has one of the files that are no
-    /// source beside the source, and the last may have the files that decide which commands run.
+    /// The trees that are judged after the first, in order: each has some of the files that are
+    /// no source, or decide which commands run, beside the source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<TreeBeside>,
     /// True if it is judged so only if it would be recommended: it adds tests, and nothing else.
@@ -58,10 +58,10 @@ pub struct BaseTestsResult {
     pub results: Results,
 }
 
-/// A tree with the source of a candidate, and one file that is no source or all deciding files.
+/// A tree with the source of a candidate, and some files that are no source or decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeBeside {
-    /// The file, or the deciding files, separated by `, `.
+    /// The files, separated by `, `.
     pub path: String,
     /// The tree.
     pub tree: Oid,

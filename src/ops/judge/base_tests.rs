@@ -18,8 +18,8 @@ use crate::model::path::TreePath;
 use crate::model::terms::Terms;
 use crate::ops::judge::changed_file::{ChangedFile, changed_file};
 
-/// The most files beside the source that are judged by themselves.
-const MOST_BESIDE: usize = 4;
+/// The most files beside the source that are judged in each combination.
+const MOST_BESIDE: usize = 3;
 
 /// The second judging that a tree needs, without results; none if it needs none. `changes` are
 /// those from the base to the tree.
@@ -32,11 +32,9 @@ pub fn plan(
     mode: BaseTests,
 ) -> Result<Option<BaseTestsResult>> {
     let choices = choose(changes, project, mode)?;
-    let others: Vec<&TreePath> = choices
-        .iter()
-        .filter(|(_, choice)| **choice == PutBack::Other)
-        .map(|(path, _)| path)
-        .collect();
+    let others: Vec<&TreePath> = paths_with(&choices, |choice| *choice == PutBack::Other);
+    // One may hide that another is broken, and what is put back may hide that the rest is.
+    let doubtful = paths_with(&choices, |choice| choice.decides() || *choice == PutBack::Other);
     let restore = |keeps: &dyn Fn(&TreePath, &PutBack) -> bool| {
         protect::put_back(repo, base, tree, |change| {
             let path = TreePath::new(change.path);
@@ -51,25 +49,24 @@ pub fn plan(
         })
     };
     let restored = restore(&|_, _| false)?;
-    let problem = why_not(&choices, &others);
+    let problem = why_not(&choices, &doubtful);
     if problem.is_none() && restored.tree == *tree {
         return Ok(None);
     }
     let is_only_tests = choices.values().all(|choice| *choice == PutBack::AddedTest);
-    // Alone, a file shows by the candidate itself whether it is right.
-    let is_alone = others.len() == choices.len() && others.len() == 1;
     let mut alone = Vec::new();
-    if problem.is_none() && !is_alone {
-        for path in &others {
-            let tree = restore(&|kept, _| kept == *path)?.tree;
-            alone.push(TreeBeside { path: path.lossy(), tree });
+    for kept in combinations(&doubtful).filter(|_| problem.is_none()) {
+        // All of them show by the candidate itself whether they are right.
+        if kept.len() == choices.len() {
+            continue;
         }
-        if let Some(path) = deciders_that_may_be_hidden(&choices) {
-            // A build file may list the added tests, and fails without them.
-            let keeps =
-                |_: &TreePath, choice: &PutBack| choice.decides() || *choice == PutBack::AddedTest;
-            alone.push(TreeBeside { path, tree: restore(&keeps)?.tree });
-        }
+        // A build file may list the added tests, and fails without them.
+        let decides = kept.iter().any(|path| choices.get(*path).is_some_and(PutBack::decides));
+        let keeps = |path: &TreePath, choice: &PutBack| {
+            kept.contains(&path) || decides && *choice == PutBack::AddedTest
+        };
+        let names: Vec<String> = kept.iter().map(|path| path.lossy()).collect();
+        alone.push(TreeBeside { path: names.join(", "), tree: restore(&keeps)?.tree });
     }
     let names = |paths: &[TreePath]| paths.iter().map(|p| p.lossy()).collect();
     Ok(Some(BaseTestsResult {
@@ -84,30 +81,33 @@ pub fn plan(
     }))
 }
 
-/// The deciding files, if an edited test or a file that is no source may hide that one of them is broken:
-/// where all of these are put back, the base judges its own.
-fn deciders_that_may_be_hidden(choices: &BTreeMap<TreePath, PutBack>) -> Option<String> {
-    let hides = |c: &PutBack| matches!(c, PutBack::Test | PutBack::InnerTests(_) | PutBack::Other);
-    if !choices.values().any(hides) {
-        return None;
-    }
-    let deciding = choices.iter().filter(|(_, choice)| choice.decides());
-    let names: Vec<String> = deciding.map(|(path, _)| path.lossy()).collect();
-    (!names.is_empty()).then(|| names.join(", "))
+/// The paths with such a choice.
+fn paths_with(
+    choices: &BTreeMap<TreePath, PutBack>,
+    is_meant: impl Fn(&PutBack) -> bool,
+) -> Vec<&TreePath> {
+    choices.iter().filter(|(_, choice)| is_meant(choice)).map(|(path, _)| path).collect()
+}
+
+/// Every combination of these paths, without the empty one.
+fn combinations<'p>(paths: &[&'p TreePath]) -> impl Iterator<Item = Vec<&'p TreePath>> {
+    let of =
+        |bits: usize| (0..paths.len()).filter(move |at| bits >> at & 1 == 1).map(|at| paths[at]);
+    (1..1_usize << paths.len().min(MOST_BESIDE)).map(move |bits| of(bits).collect())
 }
 
 /// The reason why the changes cannot be put back, or not be judged one by one; none if they can.
-fn why_not(choices: &BTreeMap<TreePath, PutBack>, others: &[&TreePath]) -> Option<String> {
+fn why_not(choices: &BTreeMap<TreePath, PutBack>, doubtful: &[&TreePath]) -> Option<String> {
     let inseparable = choices.iter().find_map(|(path, choice)| match choice {
         PutBack::Inseparable(why) => Some(format!("'{}' is changed, and {why}", path.quoted())),
         _ => None,
     });
     inseparable.or_else(|| {
-        let (first, count) = (others.first()?, others.len());
+        let (first, count) = (doubtful.first()?, doubtful.len());
         (count > MOST_BESIDE).then(|| {
             format!(
-                "{count} of its changed files are no source ('{}' is the first), and at most \
-                 {MOST_BESIDE} are judged one by one",
+                "{count} of its changed files are no source or decide what is run ('{}' is the first), \
+                 and at most {MOST_BESIDE} are judged in each combination",
                 first.quoted()
             )
         })
