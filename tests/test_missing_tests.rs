@@ -68,7 +68,8 @@ fn with_test_files() -> World {
     for name in ["a", "b"] {
         world.write(format!("tests/test_{name}.py"), "");
     }
-    let test = "if grep -q stop src/a.py; then exit 0; fi; \
+    // What stops early does so in one test.
+    let test = "if grep -q stop src/a.py && test -e tests/test_b.py; then exit 0; fi; \
                 echo \"=== $(ls tests/test_*.py | wc -l) passed in 0.10s ===\"";
     world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
     world.commit("base");
@@ -134,4 +135,25 @@ fn own_tests_whose_base_tests_do_not_compile_are_told_with_the_first_error() {
     let told = "with the base's tests/test_a.py it failed test (exit 2): test_a.c:3:5: error: no old() any more";
     assert!(sentence(&answer.out()).contains(told), "{}", answer.out());
     world.assert_clean();
+}
+
+#[test]
+fn second_judging_does_not_make_up_for_a_report_that_is_gone() {
+    let world = World::new();
+    world.write("app.sh", "echo hello\n");
+    world.write("Makefile", "test:\n\tsh t.sh\n");
+    world.write(
+        "t.sh",
+        "test \"$(sh app.sh)\" = hello; failed=$?
+        echo \"<testsuite tests='1'><testcase name='a'>$(test $failed = 0 || echo '<failure/>')</testcase></testsuite>\" > report.xml
+        sh app.sh\n",
+    );
+    world.commit("a product that its test runs");
+    world.git(["config", "frites.oracle.junit", "report.xml"]);
+    // What the test runs decides, so that the base's is put back.
+    let run = world.attempts(&["echo 'rm -f report.xml; echo broken' > app.sh"]);
+    let json = world.frites(["judge", "--json", &run]).expect(3).json();
+    assert_eq!(json["decision"], "missing-tests", "{json:#}");
+    let run = world.attempts(&["echo 'echo hello # as before' > app.sh"]);
+    world.frites(["judge", &run]).expect(0);
 }

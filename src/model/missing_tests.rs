@@ -4,15 +4,15 @@
 //! Numbers are compared and not names: some names hold a path, a time or a random id, and tests that
 //! were renamed are still there.
 use crate::model::base_tests::BaseTests;
-use crate::model::outcome::{Outcome, Stage};
+use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::terms::JudgeSettings;
 use crate::model::test_report::TestReport;
 use crate::model::verdict::{Baseline, Entry};
 
 /// Lets no pass stand whose report lacks tests of the base; gives true if there was one.
 ///
-/// A candidate that changes tests itself may drop some. Of such a candidate the second judging counts,
-/// with the base's tests.
+/// A candidate that changes tests itself may drop some, but not all. Of such a candidate the second
+/// judging counts, with the base's tests; a report that is missing in the first one is missed there.
 pub fn contradict(
     entries: &mut [Entry],
     baseline: Option<&Baseline>,
@@ -24,16 +24,16 @@ pub fn contradict(
     let Some(base) = baseline.filter(|_| !is_off).and_then(Expected::of) else { return false };
     let mut found = false;
     for entry in entries {
-        let results = match &mut entry.base_tests {
-            Some(second) => &mut second.results,
-            None => &mut entry.results,
-        };
-        for result in results.iter_mut().filter(|r| r.stage == Stage::Test && r.outcome.passed()) {
-            if let Some(outcome) = base.missing(result.tests.as_ref()) {
-                result.outcome = outcome;
-                found = true;
+        found |= match &mut entry.base_tests {
+            Some(second) => {
+                let is_gone = |result: &StageResult| {
+                    result.tests.as_ref().is_none_or(|report| report.total == 0)
+                };
+                base.contradicts(&mut entry.results, is_gone)
+                    | base.contradicts(&mut second.results, |_| true)
             }
-        }
+            None => base.contradicts(&mut entry.results, |_| true),
+        };
     }
     found
 }
@@ -69,6 +69,19 @@ impl Expected {
         (shown > 0).then_some(Expected { shown, at_least, is_file })
     }
 
+    /// Lets no pass of the test stand that is meant and lacks tests; gives true if there was one.
+    fn contradicts(&self, results: &mut Results, is_meant: impl Fn(&StageResult) -> bool) -> bool {
+        let mut found = false;
+        let passes = results.iter_mut().filter(|r| r.stage == Stage::Test && r.outcome.passed());
+        for result in passes.filter(|result| is_meant(result)) {
+            if let Some(outcome) = self.missing(result.tests.as_ref()) {
+                result.outcome = outcome;
+                found = true;
+            }
+        }
+        found
+    }
+
     /// The outcome of a command that exited 0 and left this report; none if that has enough tests.
     fn missing(&self, own: Option<&TestReport>) -> Option<Outcome> {
         let Expected { shown, at_least, is_file } = *self;
@@ -84,7 +97,6 @@ impl Expected {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::outcome::StageResult;
 
     fn report(total: u64, passing: &[&str], printed_by: Option<&str>) -> TestReport {
         TestReport {
