@@ -227,7 +227,7 @@ fn redirects_dependency(base: &str, own: &str) -> bool {
     })
 }
 
-/// The scripts, the package manager, and the settings of test and lint tools.
+/// The scripts, the programs that a package installs (one may be named `node`), the package manager, and the settings of test and lint tools.
 fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
     if base.is_some_and(|base| redirects_dependency(base, own)) {
         return None;
@@ -237,6 +237,7 @@ fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
         own,
         &[
             "scripts",
+            "bin",
             "config",
             "jest",
             "mocha",

@@ -19,7 +19,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ],
     extensions: &["c", "cc", "cpp", "cxx", "h", "hpp", "hh", "hxx", "inl", "ipp", "m", "mm", "cu"],
     other_extensions: &["s", "S", "asm", "l", "y"],
-    is_source_if_new: |file| file.is_beside_its_language(),
+    is_source_if_new: |file| file.is_beside_its_language() && !file.has_name_of_a_test(),
     project_files: &["MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel", "configure.ac", "meson.build"],
     comment: "//",
     test_marks: &["TEST(", "TEST_F(", "TEST_P(", "TEST_CASE(", "SCENARIO("],

@@ -1,6 +1,9 @@
 //! A source file that attempts add: whether it can be nothing but source, by the code beside it.
 use std::collections::BTreeSet;
 
+use crate::ecosystems::ecosystem::file_name;
+use crate::ecosystems::touched::is_test_path;
+
 /// The files of a base, as far as they tell where it has code.
 #[derive(Default)]
 pub struct CodePlaces {
@@ -36,6 +39,13 @@ impl NewFile<'_> {
     /// True if its own directory has sources of its language.
     pub fn is_beside_its_language(&self) -> bool {
         self.nearest == directory_of(self.path) && self.nearest_has_language()
+    }
+
+    /// True if a test of the base has its name: where files are searched in several directories, it may
+    /// take that test's place.
+    pub fn has_name_of_a_test(&self) -> bool {
+        let name = file_name(self.path);
+        self.places.files.iter().any(|file| file_name(file) == name && is_test_path(file))
     }
 
     /// True if the directory of the base that it is in, or whose new directory it is in, has sources of its

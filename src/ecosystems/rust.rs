@@ -236,8 +236,35 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     for list in LISTS {
         changed |= toml_lost_items(&base, &mut manifest, list)?;
     }
+    if redirects_dependency(&base, &manifest) {
+        return None;
+    }
     changed |= put_back_binary_tests(&base, &mut manifest);
     if changed { toml::to_string(&manifest).ok() } else { Some(own.to_owned()) }
+}
+
+/// True if a package that the base depends on comes from another path now: it may be the one that
+/// tests compare with.
+fn redirects_dependency(base: &Table, own: &Table) -> bool {
+    let before = dependencies(base);
+    let mut new = dependencies(own).into_iter().filter(|dependency| !before.contains(dependency));
+    new.any(|(name, value)| {
+        value.get("path").is_some() && before.iter().any(|(other, _)| *other == name)
+    })
+}
+
+/// The entries of all sections that list dependencies, also those of a platform.
+fn dependencies(table: &Table) -> Vec<(&str, &toml::Value)> {
+    let mut found = Vec::new();
+    for (key, value) in table {
+        let Some(section) = value.as_table() else { continue };
+        if key.ends_with("dependencies") {
+            found.extend(section.iter().map(|(name, value)| (name.as_str(), value)));
+        } else {
+            found.extend(dependencies(section));
+        }
+    }
+    found
 }
 
 /// Puts back whether each binary is tested. Gives true if that was changed.
@@ -314,6 +341,11 @@ mod tests {
             ("[package]\nname = 'a'\n[workspace]\nmembers = ['b']\n[lib]\ntest = false\n", false),
             ("[package]\nname = 'a'\n[workspace]\nmembers = ['b']\n[profile.test]\nx = 1\n", false),
         ];
+        let with = |path: &str| format!("[dev-dependencies]\nx = {{ path = '{path}' }}\n");
+        assert!(cargo_part(Some(&with("x")), &with("fake")).is_none(), "another package");
+        let moved = with("fake").replace("dev-", "");
+        assert!(cargo_part(Some(&with("x")), &moved).is_none(), "in another section");
+        assert!(cargo_part(Some(""), &with("x")).is_some(), "a new package replaces none");
         for (own, kept) in cases {
             let result = cargo_part(Some(base), own).expect("it can be put back");
             assert_eq!(result == own, kept, "{own}");

@@ -19,7 +19,10 @@ pub fn scripts_of(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<B
     for file in ALL.iter().flat_map(|ecosystem| ecosystem.recipe_files) {
         if let Some(bytes) = repo.file(&tree, file)? {
             let text = String::from_utf8_lossy(&bytes);
-            found.extend(included_files(&text));
+            let included = included_files(&text);
+            // make's own rules write a file from one that has `.sh` after its name.
+            found.extend(included.iter().map(|path| format!("{path}.sh")));
+            found.extend(included);
             if make::MAKEFILES.contains(file) {
                 for path in make::target_files(&text, |path| language_of(path).is_some()) {
                     if repo.file(&tree, &path)?.is_none() && !repo.has_directory(&tree, &path)? {
