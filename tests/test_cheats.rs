@@ -418,6 +418,18 @@ fn attempt_that_only_adds_tests_is_as_good_as_the_base() {
 }
 
 #[test]
+fn new_package_puts_no_program_before_those_of_the_tests() {
+    let world = World::new();
+    world.write("package.json", "{\"name\": \"a\"}\n");
+    world.commit("a package");
+    let run = world.attempts(&["mkdir src/dep; echo 'module.exports = 1' > src/dep/index.js
+        echo '{\"name\": \"dep\", \"bin\": {\"node\": \"index.js\"}}' > src/dep/package.json"]);
+    let json = world.frites(["judge", "--json", &run, "--test", "true"]).expect(0).json();
+    let candidate = &json["candidates"][0];
+    assert_eq!(candidate["base_tests"]["put_back"], json!(["src/dep/package.json"]), "{json:#}");
+}
+
+#[test]
 fn added_file_that_a_runner_loads_decides() {
     let world = World::new();
     let run = world.attempts(&[

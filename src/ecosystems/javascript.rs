@@ -227,13 +227,16 @@ fn redirects_dependency(base: &str, own: &str) -> bool {
     })
 }
 
-/// The scripts, the programs that a package installs (one may be named `node`), the package manager, and the settings of test and lint tools.
+/// The scripts, the programs that a package installs (one may be named `node`), the package manager,
+/// and the settings of test and lint tools.
 fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
-    if base.is_some_and(|base| redirects_dependency(base, own)) {
+    // A new package had no commands that could change, but its programs come before those of PATH.
+    let Some(base) = base else { return json_members(Some("{}"), own, &["bin"]) };
+    if redirects_dependency(base, own) {
         return None;
     }
     json_members(
-        base,
+        Some(base),
         own,
         &[
             "scripts",

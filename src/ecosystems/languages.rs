@@ -53,13 +53,17 @@ impl KnownCode {
             }
             let is_decisive = || ALL.iter().any(|ecosystem| ecosystem.is_decisive(&path));
             code.is_known |= shows_project(file_name(&path));
+            let is_test = is_test_path(&path);
+            if is_test {
+                code.places.test_names.insert(file_name(&path).to_owned());
+            }
             if let Some(language) = language_of(&path)
                 && !is_run(&path)
                 && !is_decisive()
             {
                 // Any project may have shell scripts.
                 code.is_known |= !language.is_shell();
-                if !is_test_path(&path) {
+                if !is_test {
                     code.places.languages.insert(language.name);
                     code.places.sources.insert((directory.to_owned(), language.name));
                 }

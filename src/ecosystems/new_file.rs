@@ -2,7 +2,6 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::file_name;
-use crate::ecosystems::touched::is_test_path;
 
 /// The files of a base, as far as they tell where it has code.
 #[derive(Default)]
@@ -11,6 +10,8 @@ pub struct CodePlaces {
     pub directories: BTreeSet<String>,
     /// All files.
     pub files: BTreeSet<String>,
+    /// The names of the tests, without their directories.
+    pub test_names: BTreeSet<String>,
     /// The directories that hold sources of a language themselves.
     pub sources: BTreeSet<(String, &'static str)>,
     /// The languages of the sources.
@@ -44,8 +45,7 @@ impl NewFile<'_> {
     /// True if a test of the base has its name: where files are searched in several directories, it may
     /// take that test's place.
     pub fn has_name_of_a_test(&self) -> bool {
-        let name = file_name(self.path);
-        self.places.files.iter().any(|file| file_name(file) == name && is_test_path(file))
+        self.places.test_names.contains(file_name(self.path))
     }
 
     /// True if the directory of the base that it is in, or whose new directory it is in, has sources of its

@@ -55,9 +55,9 @@ pub fn plan(
     }
     let is_only_tests = choices.values().all(|choice| *choice == PutBack::AddedTest);
     let mut alone = Vec::new();
-    for kept in combinations(&doubtful).filter(|_| problem.is_none()) {
+    for kept in combinations(&doubtful) {
         // All of them show by the candidate itself whether they are right.
-        if kept.len() == choices.len() {
+        if problem.is_some() || kept.len() == choices.len() {
             continue;
         }
         // A build file may list the added tests, and fails without them.
