@@ -1,8 +1,6 @@
 //! A source file that attempts add: whether it can be nothing but source, by the code beside it.
 use std::collections::BTreeSet;
 
-use crate::ecosystems::ecosystem::file_name;
-
 /// The files of a base, as far as they tell where it has code.
 #[derive(Default)]
 pub struct CodePlaces {
@@ -45,7 +43,8 @@ impl NewFile<'_> {
     /// True if a test of the base has its name: where files are searched in several directories, it may
     /// take that test's place.
     pub fn has_name_of_a_test(&self) -> bool {
-        self.places.test_names.contains(file_name(self.path))
+        let name = self.path.rsplit('/').next().unwrap_or(self.path);
+        self.places.test_names.contains(name)
     }
 
     /// True if the directory of the base that it is in, or whose new directory it is in, has sources of its

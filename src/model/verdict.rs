@@ -356,7 +356,12 @@ impl Baseline {
     /// The command before the test that fails on the base as on each of these candidates. Then the
     /// outcomes say nothing about the candidates.
     pub fn fails_like_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
-        let stopped = self.results.stopped_at().filter(|r| r.stage < Stage::Test)?;
+        let stopped = self.results.stopped_at()?;
+        // The command says itself that it cannot tell of this tree (exit 125): it has not failed.
+        let is_skipped = stopped.outcome == Outcome::CannotTell && stopped.obstacle.is_none();
+        if stopped.stage >= Stage::Test || is_skipped {
+            return None;
+        }
         let stage = |entry: &Entry| entry.results.stopped_at().map(|r| r.stage);
         candidates.iter().all(|entry| stage(entry) == Some(stopped.stage)).then_some(stopped)
     }
