@@ -128,9 +128,11 @@ fn each_decision_has_its_word_sentence_and_exit_code() {
             words
         );
         let quiet = world.frites(["judge", "-q"].iter().chain(options)).expect(code);
-        let address =
-            if code == 0 { format!("1/{}\n", winner.as_str().unwrap()) } else { String::new() };
-        assert_eq!((quiet.out(), quiet.stderr.as_str()), (address, ""), "{words}");
+        let (address, why) = match code {
+            0 => (format!("1/{}\n", winner.as_str().unwrap()), String::new()),
+            _ => (String::new(), format!("{words}\n")),
+        };
+        assert_eq!((quiet.out(), quiet.stderr.clone()), (address, why));
         assert_eq!(world.belongings(), before);
         world.assert_clean();
     }

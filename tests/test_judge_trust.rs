@@ -211,7 +211,7 @@ fn protected_path_is_judged_and_landed_as_in_the_base() {
         let out = answer.out().split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(out.contains("tests: only c2 of 2 passed test"), "{out}");
         assert!(out.contains("dropped 2 1/c1") && out.contains("dropped 1 1/c3"), "{out}");
-        assert!(out.contains("c3 - - 0 0 - changed only protected paths, dropped 1"), "{out}");
+        assert!(out.contains("c3 - - 0 0 changed only protected paths, dropped 1"), "{out}");
         let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
         assert_eq!(json["candidates"][0]["dropped"], serde_json::json!(["tests/check.sh"]));
         // A file cannot stay beside the directory of its name.

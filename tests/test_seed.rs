@@ -513,7 +513,8 @@ fn judge_places_seeds_before_setup_runs() {
     );
     assert_eq!(log("c2"), "SECRET=1\nmodule\ntracked\n", "a file of the tree wins over a seed");
     world.git(["config", "--unset", "frites.seed.link"]);
-    assert!(world.frites(["judge", &run, "--test", test]).expect(1).out().contains("failed setup"));
+    let answer = world.frites(["judge", &run, "--test", test]).expect(3);
+    assert!(answer.out().contains("broken-base: setup does not pass on the base"));
     world.assert_clean();
 }
 

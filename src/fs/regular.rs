@@ -63,12 +63,23 @@ pub fn create_own(path: &Path) -> io::Result<File> {
 
 /// Makes an empty file of our own in an open directory, in place of whatever is there.
 pub fn create_own_in(directory: impl AsFd, name: &Path) -> io::Result<File> {
-    match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(e) => return Err(e.into()),
+    let mut tries = 0;
+    loop {
+        match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(e) => return Err(e.into()),
+        }
+        tries += 1;
+        match open_in(&directory, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
+            // Another process has made it in between, as two judges of one candidate do with a log.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && tries < MOST_TRIES => {}
+            made => return made,
+        }
     }
-    open_in(directory, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
 }
+
+/// The most times that a file is made which others make, too.
+const MOST_TRIES: u32 = 100;
 
 fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
     open_in(CWD, path, flags)

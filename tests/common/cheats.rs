@@ -36,12 +36,17 @@ impl Project<'_> {
         assert_eq!(verdict["recommended"], "fix", "{}", verdict["rationale"]);
         for (name, _) in self.cheats {
             let entry = candidate(&verdict, name);
-            assert_eq!(entry["passed"], true, "{name} is a cheat: {entry}");
+            let exits_0 = |result: &Value| {
+                result["outcome"] == "passed" || result["outcome"] == "missing-tests"
+            };
+            let exits_0 = entry["results"].as_array().unwrap().iter().all(exits_0);
+            assert!(exits_0, "{name} is a cheat: {entry}");
             assert_eq!(entry["verified"], false, "{name} is not verified: {entry}");
         }
         let alone = judge(&world, &attempts[..1], 3);
-        assert_eq!(alone["decision"], "own-tests", "{alone}");
-        world.frites(["apply"]).refuses(1, "only with its own tests or commands");
+        let is_refused = ["own-tests", "missing-tests"].map(|word| alone["decision"] == word);
+        assert!(is_refused.contains(&true), "{alone}");
+        world.frites(["apply"]).refuses(1, "nothing verified to land");
         let honest: Vec<(&str, String)> = self
             .honest
             .iter()

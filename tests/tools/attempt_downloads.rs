@@ -40,7 +40,10 @@ fn kept_layers(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = files_below(&world.home().join("cache/git-frites"), |path| {
         path.extension().is_some_and(|end| end == "lock")
     });
-    files.retain(|path, _| path.components().any(|part| part.as_os_str() == "layers"));
+    // A file says whose layers they are.
+    files.retain(|path, _| {
+        path.components().any(|part| part.as_os_str() == "layers") && !path.ends_with("repository")
+    });
     files
 }
 

@@ -145,7 +145,7 @@ fn a_setup_that_fails_says_which_credentials_it_does_not_see() {
     world.git(["config", "frites.oracle.test", "true"]);
     world.git(["config", "frites.spawn.setup", "exit 1"]);
     let hints = || {
-        let answer = world.frites(["judge"]).expect(1);
+        let answer = world.frites(["judge"]).expect(3);
         let about = |line: &&str| line.starts_with("hint: commands do not see the credentials");
         answer.stderr.lines().filter(about).map(str::to_owned).collect::<Vec<_>>()
     };
