@@ -52,7 +52,11 @@ fn package_installs_into_a_fresh_system_and_runs_there() {
         let variables = ["HOME=/root", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"];
         let root = root();
         let words = ["-i"].into_iter().chain(variables);
-        let words = words.chain(["chroot", root.to_str().unwrap(), "sh", "-euc", script]);
+        // git-frites finds the processes of an attempt in /proc.
+        let script = format!("mount -t proc proc /proc; {script}");
+        let inside =
+            ["unshare", "--mount", "chroot", root.to_str().unwrap(), "sh", "-euc", &script];
+        let words = words.chain(inside);
         world.run(&world.repo, "env", words)
     };
     inside("dpkg -i /tmp/git-frites.deb").expect(0);

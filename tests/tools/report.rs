@@ -221,13 +221,13 @@ fn phone_shows_the_page_without_scrolling_sideways() {
     let says = "<script>onload = () => parent.postMessage(document.documentElement.scrollWidth, '*')</script></body>";
     let page = page.replace("</body>", says).replace('&', "&amp;").replace('"', "&quot;");
     let phone = format!(
-        "<body><script>onmessage = (e) => document.title = 'width ' + e.data</script>\
+        "<body><script>onmessage = (e) => document.title = e.data <= 360 ? 'fits' : 'width ' + e.data</script>\
          <iframe width=360 height=800 srcdoc=\"{page}\"></iframe>"
     );
     let file = world.home().join("phone.html");
     fs::write(&file, phone).unwrap();
     let (dom, _) = shown(&world, &file);
-    assert!(dom.contains("<title>width 360</title>"), "{}", &dom[..200]);
+    assert!(dom.contains("<title>fits</title>"), "{}", &dom[..200]);
 }
 
 fn without_policy(page: &str) -> String {
