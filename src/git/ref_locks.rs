@@ -205,10 +205,11 @@ pub(super) fn remove_when_old(lock: &Path, age: Duration) {
         let elapsed = first.modified().ok().and_then(|modified| modified.elapsed().ok());
         elapsed.is_some_and(|elapsed| elapsed < age)
     };
-    while Instant::now() < end && is_young() {
+    let is_there = || fs::symlink_metadata(lock).is_ok_and(|now| now.ino() == first.ino());
+    while Instant::now() < end && is_young() && is_there() {
         std::thread::sleep(Duration::from_millis(10));
     }
-    if fs::symlink_metadata(lock).is_ok_and(|now| now.ino() == first.ino()) {
+    if is_there() {
         let _ = fs::remove_file(lock);
     }
 }
