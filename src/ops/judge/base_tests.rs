@@ -7,7 +7,6 @@ use crate::ecosystems::languages::language_of;
 use crate::ecosystems::put_back::{PutBack, begins_project, put_back};
 use crate::ecosystems::touched::TouchedPath;
 use crate::error::Result;
-use crate::git::diff;
 use crate::git::protect::{self, Restore};
 use crate::git::repo::Repo;
 use crate::model::base_tests::{BaseTests, BaseTestsResult, TreeBeside};
@@ -16,7 +15,7 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Results;
 use crate::model::path::TreePath;
 use crate::model::terms::Terms;
-use crate::ops::judge::changed_file::{ChangedFile, changed_file};
+use crate::ops::judge::changed_file::{ChangedFile, changed_files};
 
 /// The most files beside the source that are judged in each combination.
 const MOST_BESIDE: usize = 3;
@@ -55,11 +54,9 @@ pub fn plan(
     }
     let is_only_tests = choices.values().all(|choice| *choice == PutBack::AddedTest);
     let mut alone = Vec::new();
-    for kept in combinations(&doubtful) {
-        // All of them show by the candidate itself whether they are right.
-        if problem.is_some() || kept.len() == choices.len() {
-            continue;
-        }
+    let judged = if problem.is_none() { doubtful.as_slice() } else { &[] };
+    // All of them show by the candidate itself whether they are right.
+    for kept in combinations(judged).filter(|kept| kept.len() < choices.len()) {
         // A build file may list the added tests, and fails without them.
         let decides = kept.iter().any(|path| choices.get(*path).is_some_and(PutBack::decides));
         let keeps = |path: &TreePath, choice: &PutBack| {
@@ -93,10 +90,10 @@ fn paths_with(
 fn combinations<'p>(paths: &[&'p TreePath]) -> impl Iterator<Item = Vec<&'p TreePath>> {
     let of =
         |bits: usize| (0..paths.len()).filter(move |at| bits >> at & 1 == 1).map(|at| paths[at]);
-    (1..1_usize << paths.len().min(MOST_BESIDE)).map(move |bits| of(bits).collect())
+    (1..1_usize << paths.len()).map(move |bits| of(bits).collect())
 }
 
-/// The reason why the changes cannot be put back, or not be judged one by one; none if they can.
+/// The reason why the changes cannot be put back, or not in each combination; none if they can.
 fn why_not(choices: &BTreeMap<TreePath, PutBack>, doubtful: &[&TreePath]) -> Option<String> {
     let inseparable = choices.iter().find_map(|(path, choice)| match choice {
         PutBack::Inseparable(why) => Some(format!("'{}' is changed, and {why}", path.quoted())),
@@ -124,12 +121,6 @@ pub fn plan_for(
     let files = changed_files(repo, base, tree)?;
     let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
     plan(repo, base, tree, &files, &project, terms.settings.base_tests)
-}
-
-/// The files that differ between a commit and a tree.
-pub fn changed_files(repo: &Repo, base: &Oid, tree: &Oid) -> Result<Vec<ChangedFile>> {
-    let changes = diff::changes(repo, base, base, tree)?;
-    Ok(changes.iter().map(|change| changed_file(repo, change)).collect())
 }
 
 /// True if the base shows no language that is known: then source cannot be told from other files.

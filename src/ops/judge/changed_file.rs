@@ -1,5 +1,6 @@
 //! The files that a candidate changes, with their content on both sides.
-use crate::git::diff::{Change, ChangeStatus};
+use crate::error::Result;
+use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::agreement::Content;
@@ -72,4 +73,10 @@ pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
         loses: change.lines.is_none_or(|(_, deleted)| deleted > 0)
             && change.status != ChangeStatus::Added,
     }
+}
+
+/// The files that differ between a commit and a tree.
+pub fn changed_files(repo: &Repo, base: &Oid, tree: &Oid) -> Result<Vec<ChangedFile>> {
+    let changes = diff::changes(repo, base, base, tree)?;
+    Ok(changes.iter().map(|change| changed_file(repo, change)).collect())
 }

@@ -26,7 +26,7 @@ use crate::model::usage::UsageSum;
 use crate::model::verdict::{Entry, GONE};
 use crate::ops::capture::Captured;
 use crate::ops::judge::base_tests;
-use crate::ops::judge::changed_file::{ChangedFile, FileContent, changed_file};
+use crate::ops::judge::changed_file::{ChangedFile, FileContent, changed_file, changed_files};
 use crate::ops::kept_commits;
 use crate::ops::session::Session;
 use crate::process;
@@ -116,7 +116,7 @@ fn entry_of(
     entry.flags.sort();
     if let Some(judged) = entry.judged().filter(|_| entry.usable()) {
         let base = run.root();
-        let since_root = (*base != run.base).then(|| base_tests::changed_files(repo, base, judged));
+        let since_root = (*base != run.base).then(|| changed_files(repo, base, judged));
         let since_root = since_root.transpose()?;
         let changed = since_root.as_ref().unwrap_or(&files);
         let mode = settings.base_tests;
@@ -240,8 +240,7 @@ pub fn set_agreement_of_judged(session: &Session, run: &Run, entries: &mut [Entr
         if !entry.usable() {
             return Ok(Vec::new());
         }
-        let changes = diff::changes(repo, &run.base, &run.base, tree)?;
-        Ok(changes.iter().map(|change| changed_file(repo, change)).collect())
+        changed_files(repo, &run.base, tree)
     });
     let files = files.collect::<Result<Vec<Vec<ChangedFile>>>>()?;
     set_agreement(entries, &files);
