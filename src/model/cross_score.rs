@@ -270,6 +270,13 @@ mod tests {
         let entries = candidates(&[(9, &many), (1, &[]), (9, &["fppp"]), (9, &["fppp"])]);
         // By the number of tests, c2 would have 2 of 12.
         assert_eq!(scores(&entries)[1], Some(0.666666667));
+        // Four wrote good tests, which c1 and c6 fail, and c6 wrote twenty wrong ones. By the number of tests, c1 would win with 20 of 24.
+        let many = ["pffffp"; 20];
+        let good = ["fppppf"];
+        let entries =
+            candidates(&[(1, &[]), (2, &good), (9, &good), (9, &good), (9, &good), (9, &many)]);
+        assert_eq!(scores(&entries)[..2], [Some(0.2), Some(0.75)]);
+        assert_eq!(winner(&entries, Rank::Cross), "c2");
     }
 
     proptest! {

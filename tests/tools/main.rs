@@ -13,6 +13,7 @@ mod common;
 mod completion;
 mod cross;
 mod eager;
+mod evaluation;
 mod file_systems;
 mod guard;
 mod hooks;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
     trials.extend(completion::trials());
     trials.extend(cross::trials());
     trials.extend(eager::trials());
+    trials.extend(evaluation::trials());
     trials.extend(file_systems::trials());
     trials.extend(guard::trials());
     trials.extend(hooks::trials());
