@@ -12,12 +12,12 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::ops::agent_state::readiness;
 use crate::ops::agent_state::users::UsersState;
+use crate::ops::disk_space;
 use crate::ops::judge::JudgeOptions;
 use crate::ops::judge::{plan, unseeded};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
-use crate::ops::spawn::prepare;
 use crate::oracle::{ResolvedOracle, pool, programs};
 use crate::ui::{Ui, table};
 
@@ -52,7 +52,7 @@ pub fn check(
     let oracle = judging.oracle(session, base)?;
     commands.iter().try_for_each(|(_, command)| command.require_program())?;
     let cache = pool::home(&session.repo)?;
-    prepare::require_space_to_judge(session, &cache, base, judging.jobs.max(1))?;
+    disk_space::require_space_to_judge(session, &cache, base, judging.jobs.max(1))?;
     warn_of_agents(session, commands);
     if json || session.ui.is_quiet() {
         return Ok(oracle);

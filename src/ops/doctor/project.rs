@@ -3,10 +3,10 @@ use crate::config::keys;
 use crate::error::Result;
 use crate::model::checkup::{CheckedCommand, Finding, ProjectCheckup};
 use crate::ops::doctor::machine::{reflinks, scratch_in};
+use crate::ops::guard;
 use crate::ops::judge::plan::{PlannedOracle, start_at_head};
 use crate::ops::judge::{modules, worlds};
 use crate::ops::session::Session;
-use crate::ops::spawn::guard;
 use crate::oracle::sealed::kept;
 use crate::oracle::{OracleFlags, pool};
 

@@ -14,6 +14,8 @@ use crate::model::run::Run;
 use crate::model::terms::Terms;
 use crate::model::verdict::{Baseline, Entry};
 use crate::model::world::WorldKind;
+use crate::ops::beside::{AttemptsAtWork, Beside};
+use crate::ops::guard;
 use crate::ops::judge::confirm::to_confirm;
 use crate::ops::judge::entries;
 use crate::ops::judge::next_step::{StepRules, StepsTaken, next_step};
@@ -22,8 +24,6 @@ use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::worlds;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
-use crate::ops::spawn::beside::{AttemptsAtWork, Beside};
-use crate::ops::spawn::guard;
 use crate::oracle::ledger::Memory;
 use crate::process::interrupt;
 

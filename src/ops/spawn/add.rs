@@ -12,12 +12,12 @@ use crate::integrity::trust;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::{Addition, Assignment, GivenLimits, Run};
+use crate::ops::disk_space;
+use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
-use crate::ops::spawn::prepare::{self, Preparation, Prepared};
-use crate::ops::spawn::{
-    SpawnedRun, free_ports, guard, limits, populate_all, recover, register_all,
-};
+use crate::ops::spawn::prepare::{Preparation, Prepared};
+use crate::ops::spawn::{SpawnedRun, free_ports, limits, populate_all, recover, register_all};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
@@ -89,7 +89,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     if !assignments.is_empty() {
         guard::choose(session)?;
     }
-    prepare::require_space(session, &run.base, names.len())?;
+    disk_space::require_space(session, &run.base, names.len())?;
     let seed = change.map(|change| change.tree(session, &run)).transpose()?;
     let preparation = Preparation::new(session, &run.base)?;
     let begins = match seed {

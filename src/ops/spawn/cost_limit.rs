@@ -7,7 +7,7 @@ use crate::model::run::Run;
 use crate::model::usage::dollars;
 use crate::ops::capture::Captured;
 use crate::ops::session::Session;
-use crate::ops::spawn::start_gate;
+use crate::ops::start_gate;
 use crate::store::candidate::CandidateRef;
 
 /// The limit while commands of a run are started. It is said once that the run is at it.

@@ -1,20 +1,15 @@
 //! Makes a run: all of its worktrees and branches, or none.
 pub mod add;
 pub mod attempt;
-pub mod beside;
 pub mod checkpoint;
 pub mod command;
 pub mod cost_limit;
-pub mod guard;
-mod kept_downloads;
-mod landlocked;
 pub mod limits;
 mod one_attempt;
 pub mod prepare;
 pub mod put_back;
 pub mod recover;
 pub mod resume;
-pub mod start_gate;
 mod stopped_agents;
 pub mod synthesis;
 mod waiting;
@@ -38,6 +33,8 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::{Assignment, GivenLimits, Parent, Run};
+use crate::ops::disk_space;
+use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::prepare::{Preparation, Prepared};
@@ -158,7 +155,7 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     }
     trust::require_trust(session.integrity(), None)?;
     refuse_blocked_refs(session)?;
-    prepare::require_space(session, &request.start.base, request.candidates.len())?;
+    disk_space::require_space(session, &request.start.base, request.candidates.len())?;
     let preparation = Preparation::new(session, &request.start.base)?;
     let tree = session.repo.commit(&request.start.base)?.tree;
     preparation.warn_of_missing_files(session, &tree, &commands)?;

@@ -5,12 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use crate::config::keys;
 use crate::error::{Error, Result};
-use crate::fs::tree;
 use crate::git::file_times::FileTimes;
 use crate::git::seed::find::{self, Seeds};
 use crate::git::seed::leads_back;
 use crate::git::seed::placed::{PlacedSeeds, SeedContents};
-use crate::git::worktree;
 use crate::model::board::Standing;
 use crate::model::candidate::State;
 use crate::model::count::count;
@@ -21,18 +19,17 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
+use crate::ops::guard::{self, Guard};
 use crate::ops::log_end;
 use crate::ops::progress::{self, Board, Ending, WorkKind};
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
-use crate::ops::spawn::guard::{self, Guard};
 use crate::oracle::programs;
 use crate::process::world_spec::Confinement;
 use crate::process::{self, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
 use crate::store::records::write_toml;
-use crate::ui::table;
 
 /// The seeds and the setup command of a run, found before any worktree is made.
 pub struct Preparation {
@@ -238,52 +235,4 @@ fn run_setup(
             .hint("nothing was made; spawn again"));
     }
     Ok((!end.outcome.passed()).then(|| format!("{}: {}", setup.stage, end.outcome)))
-}
-
-/// Refuses a run whose worktrees would leave less than `limits.min-free-disk` free.
-pub fn require_space(session: &Session, base: &Oid, candidates: usize) -> Result<()> {
-    let root = session.store.worktrees(session.config.get(keys::SPAWN_WORKTREE_ROOT).as_deref());
-    require_free(session, &root, base, candidates, "worktrees").map_err(|e| {
-        e.hint("make room with `git frites clean RUN`, or spawn fewer with `-n`").hint(LESS_FREE)
-    })
-}
-
-/// Refuses to judge if the checkouts of `jobs` parallel jobs in `directory` would leave less than
-/// `limits.min-free-disk` free.
-pub fn require_space_to_judge(
-    session: &Session,
-    directory: &Path,
-    base: &Oid,
-    jobs: usize,
-) -> Result<()> {
-    require_free(session, directory, base, jobs, "checkouts").map_err(|e| {
-        e.hint("make room with `git frites clean RUN`, or judge fewer at once with `-j`")
-            .hint(LESS_FREE)
-    })
-}
-
-const LESS_FREE: &str = "or let less stay free: `git config frites.limits.min-free-disk SIZE`";
-
-fn require_free(
-    session: &Session,
-    place: &Path,
-    base: &Oid,
-    count: usize,
-    what: &str,
-) -> Result<()> {
-    let reserve = session.config.get(keys::LIMITS_MIN_FREE_DISK).0;
-    let free = tree::free_space(place)?;
-    let each = worktree::checkout_size(&session.repo, base)?;
-    let needed = each.saturating_mul(count as u64).saturating_add(reserve);
-    if free >= needed {
-        return Ok(());
-    }
-    let size = table::size;
-    Err(Error::fatal(format!(
-        "the disk is too full: {} are free, and {} are needed ({count} × {} for {what}, {} to stay free)",
-        size(free),
-        size(needed),
-        size(each),
-        size(reserve)
-    )))
 }

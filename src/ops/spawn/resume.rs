@@ -4,13 +4,14 @@ use crate::integrity::trust;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::run::Run;
+use crate::ops::beside::Beside;
+use crate::ops::disk_space;
+use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
-use crate::ops::spawn::beside::Beside;
 use crate::ops::spawn::command::CandidateCommand;
-use crate::ops::spawn::guard;
 use crate::ops::spawn::limits;
-use crate::ops::spawn::prepare::{self, Preparation, Prepared};
+use crate::ops::spawn::prepare::{Preparation, Prepared};
 use crate::ops::spawn::put_back::put_back;
 use crate::ops::{clean, spawn};
 use crate::store::candidate::CandidateRef;
@@ -135,7 +136,7 @@ pub fn start_again(
 ) -> Result<AttemptReport> {
     let store = &session.store;
     guard::choose(session)?;
-    prepare::require_space(session, &run.base, commands.len())?;
+    disk_space::require_space(session, &run.base, commands.len())?;
     let preparation = Preparation::new(session, &run.base)?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     for name in &names {

@@ -16,12 +16,13 @@ use crate::model::name::{Name, RULE};
 use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Run, Synthesis};
 use crate::model::verdict::{Entry, Verdict};
+use crate::ops::disk_space;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::limits;
-use crate::ops::spawn::prepare::{self, Preparation};
+use crate::ops::spawn::prepare::Preparation;
 use crate::ops::spawn::resume::add_worktrees;
 use crate::ops::spawn::stopped_agents;
 use crate::process::Limits;
@@ -207,7 +208,7 @@ pub fn synthesize(
     let command = CandidateCommand::assigned(&assignment, Some(text.clone()));
     command.require_prompt()?;
     command.require_program()?;
-    prepare::require_space(session, &run.base, 1)?;
+    disk_space::require_space(session, &run.base, 1)?;
     let preparation = Preparation::new(session, &run.base)?;
     let seed = *tree(&run, material[0]);
 

@@ -25,12 +25,12 @@ use crate::model::run::Run;
 use crate::model::terms::{JudgeSettings, LEADS_BACK_HINT, Terms};
 use crate::model::world::WorldKind;
 use crate::ops::attempt_times::when_attempts_ran;
+use crate::ops::disk_space;
+use crate::ops::guard::{self, Guard};
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::tamper::TamperWatch;
 use crate::ops::judge::worlds;
 use crate::ops::session::Session;
-use crate::ops::spawn::guard::{self, Guard};
-use crate::ops::spawn::prepare;
 use crate::oracle::cache::{Cache, Conditions, JudgedTree};
 use crate::oracle::ledger::{Ledger, Memory};
 use crate::oracle::outcomes::KnownOutcomes;
@@ -233,7 +233,7 @@ impl<'a> OracleRunner<'a> {
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {
-        prepare::require_space_to_judge(self.session, self.checkouts.path(), commit, checkouts)
+        disk_space::require_space_to_judge(self.session, self.checkouts.path(), commit, checkouts)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Work that is done beside the commands of attempts, such as judging those that have ended.
 use crate::model::name::Name;
 use crate::ops::progress::Board;
-use crate::ops::spawn::start_gate::StartGate;
+use crate::ops::start_gate::StartGate;
 use crate::process::interrupt::Cancel;
 
 /// The attempts, as work beside them sees them. The gate before them is open at the latest when that work

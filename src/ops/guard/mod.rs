@@ -1,5 +1,8 @@
 //! The worlds of attempts: their commands can write to their own worktree, and not to the user's
 //! checkouts, to other worktrees or to the repository. To HOME they write in layers of their own.
+mod kept_downloads;
+mod landlocked;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -16,10 +19,9 @@ use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::oid::Oid;
 use crate::model::separation::{AttemptAccess, Separation};
 use crate::ops::agent_state;
+use crate::ops::guard::kept_downloads::KeptDownloads;
 use crate::ops::mirror;
 use crate::ops::session::Session;
-use crate::ops::spawn::kept_downloads::KeptDownloads;
-use crate::ops::spawn::landlocked;
 use crate::oracle::pool;
 use crate::oracle::restricted::PrivateDirectories;
 use crate::oracle::sealed::surroundings::{TEMPORARY, named};
