@@ -72,6 +72,27 @@ fn every_command_has_a_page_with_all_its_options() {
 }
 
 #[test]
+fn long_pages_begin_with_three_examples_and_group_their_options() {
+    for verb in ["judge", "spawn", "config"] {
+        let page = fs::read_to_string(source().join(format!("man/git-frites-{verb}.1"))).unwrap();
+        let (before, rest) = page.split_once(".SH EXAMPLES").expect("examples");
+        assert!(!before.contains(".SH DESCRIPTION"), "{verb}: examples are behind the description");
+        let examples = rest.split(".SH ").next().unwrap();
+        assert_eq!(examples.matches(".nf").count(), 3, "{verb}");
+    }
+    let page = fs::read_to_string(source().join("man/git-frites-judge.1")).unwrap();
+    let options = page.split(".SH OPTIONS").nth(1).unwrap().split(".SH ").next().unwrap();
+    for group in ["Judging", "Decision", "Output"] {
+        assert!(options.contains(&format!(".SS \"{group}\"")), "{group}");
+    }
+    let words = fs::read_to_string(source().join("man/git-frites.1")).unwrap();
+    let terms = words.split(".SH TERMS").nth(1).unwrap().split(".SH ").next().unwrap();
+    for word in ["oracle", "blast radius", "near\\-miss", "seed", "warm, cold", "layer", "world"] {
+        assert!(terms.contains(&format!(".TP\n{word}\n")), "{word}");
+    }
+}
+
+#[test]
 fn help_lists_each_command_once_and_few_options() {
     let world = World::empty("no repository");
     let verbs = verbs(&world);

@@ -73,6 +73,13 @@ fn report_shows_the_stored_verdict_changes_and_logs() {
 }
 
 #[test]
+fn each_candidate_that_passed_says_so() {
+    let world = World::new();
+    world.judged("test -e good", &["touch good", "touch bad", "touch good other"]);
+    assert_eq!(page(&world, &[]).matches(">It passed<").count(), 2);
+}
+
+#[test]
 fn run_that_was_not_judged_shows_its_newest_captures() {
     let world = World::new();
     world.attempts(&["echo more >>README", "true"]);

@@ -40,6 +40,7 @@ pub struct JudgeArgs {
     pub address: Option<Address>,
     /// Judge this candidate alone and store its results; --replay decides once all are judged
     #[arg(
+        help_heading = "Other ways to judge",
         long = "candidate",
         value_name = "CAND",
         value_parser = values::candidate_alone,
@@ -49,20 +50,21 @@ pub struct JudgeArgs {
     )]
     pub candidates: Vec<Name>,
     /// The options of judging
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Judging")]
     pub judging: SharedJudgeArgs,
     /// Number of candidates that are judged at once
-    #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = values::count)]
+    #[arg(help_heading = "Judging", short, long, value_name = "JOBS", default_value_t = 1, value_parser = values::count)]
     pub jobs: u32,
     /// Kill a command, and all processes that it started, after this time  [default:
     /// oracle.timeout, or 10m]
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(help_heading = "Judging", long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Duration>,
     /// Judge in the worktrees themselves: faster, but never verified
-    #[arg(long, conflicts_with = "protect")]
+    #[arg(help_heading = "Judging", long, conflicts_with = "protect")]
     pub in_place: bool,
     /// Run nothing: show what would run, where it was found, and what is missing
     #[arg(
+        help_heading = "Other ways to judge",
         short = 'n',
         long,
         conflicts_with_all = ["explain", "junit", "quiet", "trust_config"],
@@ -72,6 +74,7 @@ pub struct JudgeArgs {
     /// Commit to look at with --dry-run, as the base of a run to come  [default: the run's base, or
     /// HEAD if there is no run]
     #[arg(
+        help_heading = "Other ways to judge",
         hide_short_help = true,
         long,
         value_name = "REV",
@@ -81,10 +84,11 @@ pub struct JudgeArgs {
     )]
     pub base: Option<String>,
     /// Accept git-frites' configuration as it is now, although it changed while commands ran
-    #[arg(hide_short_help = true, long)]
+    #[arg(help_heading = "Judging", hide_short_help = true, long)]
     pub trust_config: bool,
     /// Decide again from the stored results, without running anything
     #[arg(
+        help_heading = "Other ways to judge",
         hide_short_help = true,
         long,
         conflicts_with_all = ["in_place", "cold", "no_cache", "timeout", "until_pass"],
@@ -92,7 +96,7 @@ pub struct JudgeArgs {
     )]
     pub replay: bool,
     /// How the verdict is shown
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     pub show: VerdictArgs,
 }
 
@@ -118,10 +122,10 @@ pub struct SharedJudgeArgs {
     #[arg(long, hide = true)]
     _baseline: bool,
     /// Judge the tests of each candidate that passed on the others, too
-    #[arg(long, hide_short_help = true)]
+    #[arg(help_heading = "Decision", long, hide_short_help = true)]
     cross: bool,
     /// How it is decided
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Decision")]
     decision: DecisionArgs,
 }
 

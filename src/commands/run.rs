@@ -53,19 +53,20 @@ usable candidate."
 )]
 pub struct RunArgs {
     /// The candidates and their commands
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Attempts")]
     pub shared: SharedSpawnArgs,
     /// The options of judging
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Judging")]
     pub judging: SharedJudgeArgs,
     /// Number of candidates that are judged at once  [default: 1]
-    #[arg(hide_short_help = true, long, value_name = "JOBS", value_parser = values::count)]
+    #[arg(help_heading = "Judging", hide_short_help = true, long, value_name = "JOBS", value_parser = values::count)]
     pub oracle_jobs: Option<u32>,
     /// Kill a build, lint or test command after this time  [default: oracle.timeout, or 10m]
-    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(help_heading = "Judging", hide_short_help = true, long, value_name = "DUR", value_parser = values::duration)]
     pub oracle_timeout: Option<Duration>,
     /// Continue a run that was interrupted
     #[arg(
+        help_heading = "Attempts",
         long,
         value_name = "RUN",
         value_parser = values::address,
@@ -78,33 +79,33 @@ pub struct RunArgs {
     pub resume: Option<Address>,
     /// Whether one more candidate may be made from those that passed: off or passing-only
     /// [default: synthesis.mode]
-    #[arg(hide_short_help = true, long, value_name = "MODE", value_parser = values::synthesis)]
+    #[arg(help_heading = "Attempts", hide_short_help = true, long, value_name = "MODE", value_parser = values::synthesis)]
     pub synthesis: Option<SynthesisMode>,
     /// Merge a verified winner into the current branch  [default: run.merge]
-    #[arg(long, overrides_with = "no_merge")]
+    #[arg(help_heading = "Landing", long, overrides_with = "no_merge")]
     pub merge: bool,
     /// Do not merge, even if run.merge is set
-    #[arg(hide_short_help = true, long, overrides_with = "merge")]
+    #[arg(help_heading = "Landing", hide_short_help = true, long, overrides_with = "merge")]
     pub no_merge: bool,
     /// Remove the run's worktrees and branches at the end; captures stay. Nothing is removed after an
     /// interruption or a failed merge
-    #[arg(hide_short_help = true, long)]
+    #[arg(help_heading = "Landing", hide_short_help = true, long)]
     pub clean: bool,
     /// Give a candidate that failed up to K more rounds in its worktree, told why it failed
-    #[arg(long, value_name = "K", default_value_t = 0, value_parser = values::retries)]
+    #[arg(help_heading = "Attempts", long, value_name = "K", default_value_t = 0, value_parser = values::retries)]
     pub rounds: u32,
     /// End the other attempts once K candidates have passed, also with the base's tests and without
     /// build outputs of the base
-    #[arg(hide_short_help = true, long, value_name = "K", value_parser = values::count)]
+    #[arg(help_heading = "Attempts", hide_short_help = true, long, value_name = "K", value_parser = values::count)]
     pub enough: Option<u32>,
     /// Write the verdict to this file as JUnit, which a CI can show
-    #[arg(hide_short_help = true, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = "Output", hide_short_help = true, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub junit: Option<PathBuf>,
     /// Print one JSON document
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
     /// Print nothing but the winner's address; nothing if there is no winner
-    #[arg(short, long)]
+    #[arg(help_heading = "Output", short, long)]
     pub quiet: bool,
 }
 

@@ -18,10 +18,10 @@ Exit status: 0 if at least one candidate is open or usable, 4 if none is."
 )]
 pub struct SpawnArgs {
     /// The candidates and their commands
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Attempts")]
     pub shared: SharedSpawnArgs,
     /// What is printed
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     pub answer: AnswerArgs,
 }
 

@@ -141,10 +141,16 @@ fn of_command(command: &Command, name: &str) -> Page {
     let (status, paragraphs): (Vec<&str>, Vec<&str>) =
         help.split("\n\n").partition(|p| p.starts_with("Exit status: "));
     let hand = PARTS.iter().find(|(page, _)| *page == name).map_or("", |(_, text)| text);
+    // A text that begins with examples has them before DESCRIPTION.
+    let (examples, hand) = match hand.split_once("\n# DESCRIPTION\n") {
+        Some((examples, rest)) => (examples, rest),
+        None => ("", hand),
+    };
     // The text before the first heading continues DESCRIPTION.
     let (description, sections) =
         hand.split_once("# ").map_or((hand, String::new()), |(d, s)| (d, format!("# {s}")));
     let mut roff = Roff::new();
+    markup::add(&mut roff, examples);
     markup::add(
         &mut roff,
         &format!("# DESCRIPTION\n{}\n\n{description}", paragraphs.join("\n\n").trim()),
@@ -247,10 +253,30 @@ fn options(command: &Command) -> String {
     Man::new(command).render_options_section(&mut bytes).expect("a Vec takes every byte");
     let text = String::from_utf8(bytes).expect("the help texts are UTF-8");
     let text = text.find(".SH").map_or("", |at| &text[at..]).replace("\n.br\n\n.br\n", "\n.sp\n");
+    let text = below_one_heading(&text);
     let parts = text.split('`').enumerate();
     parts
         .map(|(at, part)| if at % 2 == 1 { format!("\\fB{part}\\fR") } else { part.to_owned() })
         .collect()
+}
+
+/// The sections of the options' headings, which clap_mangen writes in capitals, as subsections of the
+/// first one, which is OPTIONS.
+fn below_one_heading(sections: &str) -> String {
+    let mut lines = sections.lines();
+    let mut text = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        text.push('\n');
+        match line.strip_prefix(".SH ") {
+            Some(heading) => {
+                let words = heading.trim_matches('"').to_lowercase();
+                text.push_str(&format!(".SS \"{}\"", upper_first(&words)));
+            }
+            None => text.push_str(line),
+        }
+    }
+    text.push('\n');
+    text
 }
 
 fn commands(roff: &mut Roff, command: &Command, name: &str) {
