@@ -22,3 +22,17 @@ fn judge_with_too_little_free_disk_is_refused() {
     world.frites(["judge", "--test", "true"]).expect(0);
     world.assert_clean();
 }
+
+#[test]
+fn run_is_refused_before_an_attempt_starts_if_the_cache_has_too_little_room() {
+    let world = World::new();
+    world.git(["config", "frites.limits.min-free-disk", "900TiB"]);
+    let before = world.belongings();
+    let answer = world
+        .frites(["run", "--test", "true", "--", "sh", "-c", "touch \"$HOME/started\""])
+        .refuses(128, "the disk is too full: ");
+    // The checkouts are in the cache: worktrees are not even looked at.
+    assert!(answer.stderr.contains("for checkouts, 900.0 TiB to stay free)"), "{}", answer.stderr);
+    assert_eq!(world.belongings(), before);
+    assert!(!world.home().join("started").exists());
+}
