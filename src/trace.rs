@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use tracing_subscriber::filter::{EnvFilter, LevelFilter, Targets};
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -49,15 +49,14 @@ fn log<S>(filter: &str, file: Option<OsString>, ui: &Ui) -> Result<impl Layer<S>
 where
     S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
 {
-    let filter = EnvFilter::try_new(filter)
+    let filter = filter
+        .parse::<Targets>()
         .map_err(|e| {
             Error::usage(format!("{LOG} is not a valid filter: {e}"))
                 .hint(format!("try `{LOG}=debug`, or `{LOG}=git_frites::git=debug`"))
         })?
         // git's own traces are printed as git writes them, if they are asked for.
-        .add_directive(format!("{}=off", trace_file::TRACES).parse().map_err(|e| {
-            Error::internal(format!("the target {} is no filter: {e}", trace_file::TRACES))
-        })?);
+        .with_target(trace_file::TRACES, LevelFilter::OFF);
     let writer = match file {
         Some(path) => Destination::File(Arc::new(
             File::options()

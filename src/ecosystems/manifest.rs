@@ -2,9 +2,10 @@
 //! it: who adds one does not change the tests.
 use std::ops::Range;
 
+use gix_imara_diff::sources::lines;
+use gix_imara_diff::{Algorithm, Diff, InternedInput};
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
-use similar::{Algorithm, DiffTag};
 use toml::Table;
 
 /// Puts the deciding part of a manifest (`own`) back to how the base's text has it. The base has no
@@ -228,19 +229,26 @@ pub fn line_hunks(
 ) -> Option<String> {
     // A new manifest belongs to a new package.
     let Some(base) = base else { return Some(own.to_owned()) };
-    let old: Vec<&str> = base.split_inclusive('\n').collect();
-    let new: Vec<&str> = own.split_inclusive('\n').collect();
+    let old: Vec<&str> = lines(base).collect();
+    let new: Vec<&str> = lines(own).collect();
     if old.len().saturating_mul(new.len()) > MOST_LINES {
         return None;
     }
+    let input = InternedInput::new(lines(base), lines(own));
     let mut text = String::new();
-    for op in similar::capture_diff_slices(Algorithm::Myers, &old, &new) {
-        let (tag, removed, added) = op.as_tag_tuple();
-        let before = added.start.checked_sub(1).map_or("", |at| new[at]);
-        let hunk = LineHunk { before, removed: &old[removed], added: &new[added] };
-        let side = if tag != DiffTag::Equal && decides(&hunk) { hunk.removed } else { hunk.added };
+    let mut kept = 0;
+    for change in Diff::compute(Algorithm::Myers, &input).hunks() {
+        let removed = &old[change.before.start as usize..change.before.end as usize];
+        let start = change.after.start as usize;
+        text.push_str(&new[kept..start].concat());
+        let before = start.checked_sub(1).map_or("", |at| new[at]);
+        let end = change.after.end as usize;
+        let hunk = LineHunk { before, removed, added: &new[start..end] };
+        let side = if decides(&hunk) { hunk.removed } else { hunk.added };
         text.push_str(&side.concat());
+        kept = end;
     }
+    text.push_str(&new[kept..].concat());
     Some(text)
 }
 

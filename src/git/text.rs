@@ -5,8 +5,8 @@
 //! other on random texts.
 use std::ops::Range;
 
-use gix::diff::blob::sources::byte_lines;
-use gix::diff::blob::{Algorithm, Diff, Hunk, InternedInput};
+use gix_imara_diff::sources::byte_lines;
+use gix_imara_diff::{Algorithm, Diff, Hunk, InternedInput};
 
 use crate::git::mode::EntryMode;
 use crate::model::oid::Oid;

@@ -1,20 +1,16 @@
 //! The difference of two texts, line by line, with the words that differ inside of replaced lines.
-use std::time::{Duration, Instant};
+use std::mem;
+use std::ops::Range;
 
-use similar::{ChangeTag, DiffOp, TextDiff};
+use gix_imara_diff::sources::lines;
+use gix_imara_diff::{Algorithm, Diff, Hunk, InternedInput};
 
 /// The unchanged lines around a change.
-const CONTEXT: usize = 3;
-
-/// The time after which a difference is given that is right, and longer than it could be.
-const TIME: Duration = Duration::from_millis(300);
+const CONTEXT: u32 = 3;
 
 /// The most lines of a replaced block that are compared word by word, and the most bytes.
 const MOST_MARKED: usize = 200;
 const LONGEST_MARKED: usize = 64 * 1024;
-
-/// The time for the words of one block.
-const TIME_FOR_WORDS: Duration = Duration::from_millis(50);
 
 /// A difference, as far as it is shown.
 pub struct LineDifference {
@@ -43,25 +39,31 @@ pub struct DiffLine {
 
 /// Compares two texts; at most so many lines are shown.
 pub fn difference(before: &str, after: &str, most: usize) -> LineDifference {
-    let diff = TextDiff::configure().timeout(TIME).diff_lines(before, after);
+    let input = InternedInput::new(lines(before), lines(after));
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_lines(&input);
+    let changes: Vec<Hunk> = diff.hunks().collect();
     let mut found = LineDifference { hunks: Vec::new(), left_out: 0 };
     let mut room = most;
-    for group in diff.grouped_ops(CONTEXT) {
+    let is_near = |one: &Hunk, next: &Hunk| next.before.start - one.before.end <= 2 * CONTEXT;
+    for group in changes.chunk_by(is_near) {
         let mut hunk = Vec::new();
-        for op in group {
-            let changed = match op {
-                DiffOp::Equal { .. } => 0,
-                _ => op.old_range().len() + op.new_range().len(),
-            };
-            if room == 0 {
-                found.left_out += changed;
-                continue;
-            }
-            let lines = lines_of(&diff, &op, room);
-            found.left_out += changed.saturating_sub(lines.len());
-            room -= lines.len();
-            hunk.extend(lines);
+        let mut unchanged = group[0].before.start.saturating_sub(CONTEXT);
+        for change in group {
+            let above = unchanged..change.before.start;
+            hunk.extend(unchanged_lines(&input, above, change.after.start).take(room - hunk.len()));
+            unchanged = change.before.end;
+            let changed = changed_lines(&input, change);
+            let shown = changed.len().min(room - hunk.len());
+            found.left_out += changed.len() - shown;
+            hunk.extend(changed.into_iter().take(shown));
         }
+        if let Some(last) = group.last() {
+            let end = (unchanged + CONTEXT).min(input.before.len() as u32);
+            let below = unchanged_lines(&input, unchanged..end, last.after.end + end - unchanged);
+            hunk.extend(below.take(room - hunk.len()));
+        }
+        room -= hunk.len();
         if !hunk.is_empty() {
             found.hunks.push(hunk);
         }
@@ -69,41 +71,73 @@ pub fn difference(before: &str, after: &str, most: usize) -> LineDifference {
     found
 }
 
-/// The lines of one operation, at most so many.
-fn lines_of(diff: &TextDiff<'_, '_, str>, op: &DiffOp, most: usize) -> Vec<DiffLine> {
-    let is_short = || {
-        let old: usize = op.old_range().filter_map(|at| diff.old_slice(at)).map(str::len).sum();
-        let new: usize = op.new_range().filter_map(|at| diff.new_slice(at)).map(str::len).sum();
-        old + new <= LONGEST_MARKED
-    };
-    let lines = op.old_range().len() + op.new_range().len();
-    if matches!(op, DiffOp::Replace { .. }) && lines <= MOST_MARKED && is_short() {
-        let deadline = Some(Instant::now() + TIME_FOR_WORDS);
-        let changes = diff.iter_inline_changes_deadline(op, deadline).take(most);
-        return changes
-            .map(|change| DiffLine {
-                old: change.old_index().map(|at| at + 1),
-                new: change.new_index().map(|at| at + 1),
-                parts: change
-                    .values()
-                    .iter()
-                    .map(|(marked, s)| (*marked, without_end(s)))
-                    .collect(),
-            })
-            .collect();
+/// Lines that both texts have; those of the other text end before its line `end`.
+fn unchanged_lines<'a>(
+    input: &'a InternedInput<&str>,
+    old: Range<u32>,
+    end: u32,
+) -> impl Iterator<Item = DiffLine> + 'a {
+    let first = end - (old.end - old.start);
+    old.clone().map(move |at| DiffLine {
+        old: Some(at as usize + 1),
+        new: Some((first + at - old.start) as usize + 1),
+        parts: vec![(false, without_end(input.interner[input.before[at as usize]]).to_owned())],
+    })
+}
+
+/// The lines of a change: first those that are gone, then those that are new.
+fn changed_lines(input: &InternedInput<&str>, change: &Hunk) -> Vec<DiffLine> {
+    let gone = input.before[change.before.start as usize..change.before.end as usize].iter();
+    let new = input.after[change.after.start as usize..change.after.end as usize].iter();
+    let texts: Vec<&str> = gone.chain(new).map(|line| input.interner[*line]).collect();
+    let mut parts: Vec<Vec<(bool, String)>> =
+        texts.iter().map(|text| vec![(false, without_end(text).to_owned())]).collect();
+    let bytes: usize = texts.iter().map(|text| text.len()).sum();
+    let is_replaced = !change.before.is_empty() && !change.after.is_empty();
+    if is_replaced && texts.len() <= MOST_MARKED && bytes <= LONGEST_MARKED {
+        parts = marked_words(input, change).unwrap_or(parts);
     }
-    diff.iter_changes(op)
-        .take(most)
-        .map(|change| DiffLine {
-            old: change.old_index().filter(|_| change.tag() != ChangeTag::Insert).map(|at| at + 1),
-            new: change.new_index().filter(|_| change.tag() != ChangeTag::Delete).map(|at| at + 1),
-            parts: vec![(false, without_end(change.value()))],
-        })
+    let old_numbers = change.before.clone().map(|at| (Some(at as usize + 1), None));
+    let new_numbers = change.after.clone().map(|at| (None, Some(at as usize + 1)));
+    old_numbers
+        .chain(new_numbers)
+        .zip(parts)
+        .map(|((old, new), parts)| DiffLine { old, new, parts })
         .collect()
 }
 
-fn without_end(text: &str) -> String {
-    text.strip_suffix('\n').unwrap_or(text).to_owned()
+/// The parts of a change's lines, with the words marked that differ; none if most of them do.
+fn marked_words(input: &InternedInput<&str>, change: &Hunk) -> Option<Vec<Vec<(bool, String)>>> {
+    let mut words = InternedInput::default();
+    let mut diff = Diff::default();
+    change.latin_word_diff(input, &mut words, &mut diff);
+    let differing = diff.count_removals() + diff.count_additions();
+    if differing as usize * 2 > words.before.len() + words.after.len() {
+        return None;
+    }
+    let old = words.before.iter().enumerate().map(|(at, word)| (diff.is_removed(at as u32), word));
+    let new = words.after.iter().enumerate().map(|(at, word)| (diff.is_added(at as u32), word));
+    let mut all = Vec::new();
+    for side in [old.collect::<Vec<_>>(), new.collect()] {
+        let mut line: Vec<(bool, String)> = Vec::new();
+        for (marked, word) in side {
+            let word = words.interner[*word];
+            match line.last_mut() {
+                _ if word == "\n" => all.push(mem::take(&mut line)),
+                Some((mark, text)) if *mark == marked => text.push_str(word),
+                _ => line.push((marked, word.to_owned())),
+            }
+        }
+        // Only the last line of a text can lack its end.
+        if !line.is_empty() {
+            all.push(line);
+        }
+    }
+    Some(all)
+}
+
+fn without_end(text: &str) -> &str {
+    text.strip_suffix('\n').unwrap_or(text)
 }
 
 #[cfg(test)]
