@@ -99,6 +99,29 @@ fn several_agents_number_their_candidates_by_agent() {
 }
 
 #[test]
+fn agents_are_started_all_at_once() {
+    let world = World::new();
+    let met = tempfile::tempdir().unwrap();
+    let agents = std::thread::available_parallelism().unwrap().get() + 3;
+    // Each one waits for all others, and fails if one does not come.
+    let waiting = format!(
+        "touch {0}/$FRITES_CANDIDATE; until test $(ls {0} | wc -l) = {agents}; do sleep 0.01; done; echo met > x",
+        met.path().display()
+    );
+    world.write(
+        ".frites.toml",
+        &format!("[agents.mine]\ncommand = [\"sh\", \"-c\", \"{waiting}\"]\n"),
+    );
+    world.commit("an agent");
+    let some = format!("mine={agents}");
+    let words = ["spawn", "--json", "--agent", &some, "-p", "meet", "--timeout", "60s"];
+    let json = world.frites(words).expect(0).json();
+    for candidate in json["candidates"].as_array().unwrap() {
+        assert_eq!(candidate["state"], "succeeded", "{json}");
+    }
+}
+
+#[test]
 fn configured_agent_is_added_or_replaces_a_builtin_one() {
     let world = world_with(&["claude", "my agent"]);
     world.write(
