@@ -137,6 +137,13 @@ fn tests_of_the_others_rank_tell_apart_and_are_shown() {
         "{}",
         by_size.stderr
     );
+    // A failure of such tests is a finding, whose output nobody has to look at.
+    assert!(
+        by_size.stderr.contains("1/@base with the tests of all: test exit 1"),
+        "{}",
+        by_size.stderr
+    );
+    assert!(!by_size.stderr.contains("the whole output"), "{}", by_size.stderr);
     let told =
         "c2's test tests/two.t is a proof: it fails on the base; passes on c2, c3, c4; fails on c1";
     assert!(by_size.stderr.contains(told), "{}", by_size.stderr);
@@ -146,6 +153,12 @@ fn tests_of_the_others_rank_tell_apart_and_are_shown() {
     assert_eq!(
         (&verdict["recommended"], &verdict["terms"]["rank"]),
         (&json!("c2"), &json!("cross"))
+    );
+    // c1 is smaller, and has a lower score.
+    let why = verdict["rationale"].as_str().unwrap();
+    assert!(
+        why.contains("; of those with cross 1.000, c2 changes the fewest lines, with"),
+        "{why}"
     );
     let score = |name: &str| named(&verdict, name)["cross"]["score"].clone();
     assert_eq!(
@@ -161,7 +174,11 @@ fn tests_of_the_others_rank_tell_apart_and_are_shown() {
         "c1 fails, c2 passes: c2's test tests/two.t\nc1 fails, c2 passes: c3's test tests/more.t\n\
          c1 fails, c2 passes: c3's test tests/three.t\n"
     );
-    assert_eq!(world.frites(["diff", "1/c2", "c3", "--tests"]).expect(0).out(), "");
+    let same = world.frites(["diff", "1/c2", "c3", "--tests"]).expect(0);
+    assert_eq!(
+        (same.out().as_str(), same.stderr.as_str()),
+        ("", "no test tells c2 and c3 apart\n")
+    );
     let auto = world.frites(["judge", "--replay", "--rank", "auto", "--json"]).expect(0).json();
     assert_eq!(auto["recommended"], "c2");
     world.frites(["judge", &run]).expect(0);

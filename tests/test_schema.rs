@@ -580,6 +580,10 @@ fn judged_across(checker: &mut Checker) {
     let words = ["judge", "--cross", "--json", "--test", test];
     let verdict = checker.answer("judge", 0, world.frites(words));
     assert_eq!(verdict["candidates"][0]["cross"]["conflicts"], json!(["tests/a.t"]), "{verdict:#}");
+    let apart =
+        checker.answer("diff", 0, world.frites(["diff", "--json", "--tests", "1/c1", "c2"]));
+    let test = json!({ "name": "tests/b.t", "author": "c1", "passes": "c1", "fails": "c2" });
+    assert!(apart["tests"].as_array().unwrap().contains(&test), "{apart:#}");
     world.git(["config", "--unset", "frites.oracle.junit"]);
     // The two that are larger agree.
     let script = "case $FRITES_CANDIDATE in c1) echo x > a.rs;; c2) echo x > b.rs; echo y > c.rs;; *) echo x > b.rs; echo y > d.rs;; esac";

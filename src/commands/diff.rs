@@ -70,7 +70,7 @@ pub struct DiffArgs {
     #[arg(long)]
     pub exit_code: bool,
     /// Print one JSON document
-    #[arg(long, conflicts_with = "format")]
+    #[arg(long, conflicts_with_all = ["stat", "numstat", "name_status", "name_only", "patch"])]
     pub json: bool,
 }
 
@@ -200,6 +200,20 @@ fn tests(
         );
     };
     let found = cross_score::that_tell_apart(&verdict, one, &other);
+    let code = if args.exit_code && !found.is_empty() { exit::NO } else { exit::OK };
+    if args.json {
+        let as_json = |(test, author, passes): &(&str, Option<&Name>, bool)| {
+            let (passing, failing) = if *passes { (one, &other) } else { (&other, one) };
+            json!({ "name": test, "author": author, "passes": passing, "fails": failing })
+        };
+        let all: Vec<Value> = found.iter().map(as_json).collect();
+        let document = json!({ "run": run.run, "base": run.base, "diffs": [], "tests": all });
+        session.ui.answer(json::document(document))?;
+        return Ok(code);
+    }
+    if found.is_empty() {
+        session.ui.note(format!("no test tells {one} and {other} apart"));
+    }
     let line = |(test, author, passes): &(&str, Option<&Name>, bool)| {
         let (first, then) = if *passes { ("passes", "fails") } else { ("fails", "passes") };
         let whose = author.map_or("the base".to_owned(), Name::to_string);
@@ -210,7 +224,7 @@ fn tests(
         &session.repo,
         found.iter().map(line).collect::<String>().as_bytes(),
     )?;
-    Ok(if args.exit_code && !found.is_empty() { exit::NO } else { exit::OK })
+    Ok(code)
 }
 
 fn view(

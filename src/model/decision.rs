@@ -779,7 +779,7 @@ mod tests {
         assert_eq!(decision.ranking.iter().map(Name::as_str).collect::<Vec<_>>(), ["c", "b", "a"]);
         assert_eq!(
             decision.rationale,
-            "3 of 3 passed; c changes the fewest lines, with 4 lines in 1 file; next is b with 9 lines in 1 file"
+            "3 of 3 passed; of those with agreement 0.500, c changes the fewest lines, with 4 lines in 1 file; next is b with 9 lines in 1 file"
         );
         let decision = decide(&entries[..2], None, rules);
         assert_eq!(

@@ -247,6 +247,14 @@ impl DecisionInputs<'_> {
                 next.blast
             );
         }
+        // A smaller one may have a lower score.
+        let lead = match scores {
+            Some((score, _)) if self.passing.iter().any(|e| self.rules.score(e) != Some(score)) => {
+                let among = format!("of those with {} {score:.3}", self.rules.rank);
+                format!("{}; {among}, {}", self.how_many_passed(), winner.candidate)
+            }
+            _ => lead,
+        };
         let smaller = [
             (winner.blast.lines != next.blast.lines, "changes the fewest lines"),
             (winner.blast.files != next.blast.files, "touches the fewest files"),

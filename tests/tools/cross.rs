@@ -2,14 +2,16 @@
 use serde_json::{Value, json};
 
 use crate::common::World;
+use crate::common::sealed::sealed;
 use crate::test_reports::project;
-use crate::tool::{CARGO, GO, NODE, PYTEST, trials};
+use crate::tool::{CARGO, GO, NAMESPACES, NODE, PYTEST, trials};
 
 trials! {
     pytest_judges_five_authors_by_each_others_tests: [PYTEST];
     cargo_judges_candidates_by_each_others_tests: [CARGO];
     node_judges_candidates_by_each_others_tests: [NODE];
     go_judges_candidates_by_each_others_tests_without_their_names: [GO];
+    cross_judging_over_outputs_takes_one_more_run_for_each_tree: [NAMESPACES];
 }
 
 /// The tests of a candidate, each with its end on the base and with those that pass and fail it.
@@ -220,4 +222,44 @@ fn go_judges_candidates_by_each_others_tests_without_their_names() {
     assert_eq!(tests_of(&verdict, 3), ["more_test.go: base unknown; pass c4; fail "]);
     assert_eq!(scores(&verdict), [json!(0.0), json!(1.0), json!(1.0), json!(1.0)]);
     assert_eq!(verdict["recommended"], "c2");
+}
+
+/// Eight candidates, of which four have a test. A pass over outputs of the base is a claim.
+fn cross_judging_over_outputs_takes_one_more_run_for_each_tree() {
+    let world = sealed();
+    let check = "echo >> ~/shared/runs; cat value.rs > built\n{ echo '<testsuite>'\nfor t in tests/*.t; do\n  \
+        echo \"<testcase name='$t'>\"; sh $t || echo '<failure/>'; echo '</testcase>'\ndone\n\
+        echo '</testsuite>'; } > report.xml\n! grep -q failure report.xml\n";
+    world.write("check.sh", check);
+    world.write("tests/old.t", "test -e value.rs\n");
+    world.write("value.rs", "2\n");
+    world.write(".gitignore", "report.xml\nbuilt\n");
+    world.write(
+        ".frites.toml",
+        "[oracle]\njunit = 'report.xml'\ntest = 'sh check.sh'\nproof = 'never'\n",
+    );
+    world.commit("a project");
+    let with_test =
+        |n: usize| format!("echo 1{n} > value.rs; echo 'grep -q 1 value.rs' > tests/{n}.t");
+    let without = |n: usize| format!("printf '1{n}\\nx\\n\\n' > value.rs");
+    let scripts: Vec<String> = (1..=4).map(with_test).chain((5..=8).map(without)).collect();
+    world.attempts(&scripts.iter().map(String::as_str).collect::<Vec<_>>());
+    let runs = world.home().join("shared/runs");
+    let judged = |more: &[&str]| {
+        std::fs::write(&runs, "").unwrap();
+        let words = ["judge", "--json", "--no-cache"];
+        let verdict = world.frites(words.iter().chain(more)).expect(0).json();
+        (verdict, std::fs::read_to_string(&runs).unwrap().lines().count())
+    };
+    let (verdict, alone) = judged(&[]);
+    assert_eq!(verdict["terms"]["world"], "sealed");
+    let results = verdict["candidates"].as_array().unwrap().iter().map(|c| &c["results"][0]);
+    assert!(results.filter(|result| result["warm"] == true).count() >= 4, "{verdict:#}");
+    let (verdict, across) = judged(&["--cross"]);
+    assert_eq!(
+        tests_of(&verdict, 3),
+        ["tests/4.t: base fail; pass c1 c2 c3 c4 c5 c6 c7 c8; fail "]
+    );
+    assert!(across <= alone + 9, "{across} runs, {alone} without --cross");
+    world.assert_clean();
 }

@@ -48,7 +48,8 @@ pub fn judge_commit(
     let memory = Memory::default();
     let ledger = Ledger::new(&terms, &memory, None);
     let runner = OracleRunner::with_ledger(session, run, (commit, seeds), terms, options, ledger)?;
-    let report = ReportTo { name: name.to_owned(), logs: logs.clone() };
+    let report =
+        ReportTo { name: name.to_owned(), logs: logs.clone(), failure_is_a_finding: false };
     let (results, _) = runner.watched(|runner| {
         kept_commits::keep(session, run, &[*commit], known)?;
         runner.require_space(commit, 1)?;

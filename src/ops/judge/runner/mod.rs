@@ -75,6 +75,8 @@ struct ReportTo {
     name: String,
     /// The commands' logs.
     logs: JudgingLogs,
+    /// True if a failure needs no look: of tests laid over a tree, it is what they were run to find out.
+    failure_is_a_finding: bool,
 }
 
 impl<'a> OracleRunner<'a> {

@@ -237,7 +237,7 @@ impl OracleRunner<'_> {
         let on_end = &|result: &StageResult| {
             (self.on_end)(result);
             let line = comparison::stage_line(&report.name, result);
-            match result.outcome.passed() {
+            match result.outcome.passed() || report.failure_is_a_finding {
                 true => self.session.ui.note(line),
                 false if self.share() == ProcessorShare::Third => {
                     self.session.ui.note(format!("{line}; attempts work, so it runs again"));

@@ -261,6 +261,10 @@ impl CrossJudge for LaidOverJudge<'_, '_> {
         self.runner.judge_laid_over(works, self.jobs, Warmth::Cold)
     }
 
+    fn known(&self, work: &Work) -> Option<Results> {
+        Some(self.runner.ledger.recall(work.tree.as_ref()?, Warmth::Warm)?.results)
+    }
+
     fn judge_again(&self, work: &Work) -> Result<Results> {
         self.runner.judge_again(work)
     }

@@ -201,7 +201,11 @@ impl OracleRunner<'_> {
             Subject::Candidate { name, iteration, second } => (name, iteration, second),
             Subject::Base => {
                 let logs = self.session.store.base_logs(run).judging(None);
-                return Ok(ReportTo { name: format!("{run}/@base"), logs });
+                return Ok(ReportTo {
+                    name: format!("{run}/@base"),
+                    logs,
+                    failure_is_a_finding: false,
+                });
             }
             Subject::Cross { of, author } => {
                 let logs = self.session.store.cross_logs(run, of.as_ref(), author).judging(None);
@@ -210,16 +214,18 @@ impl OracleRunner<'_> {
                 return Ok(ReportTo {
                     name: format!("{run}/{of} with the tests of {whose}"),
                     logs,
+                    failure_is_a_finding: true,
                 });
             }
         };
         let candidate = self.session.store.candidate(self.run, name);
         let (name, logs) = (candidate.address(), candidate.logs()?.judging(*iteration));
         Ok(match second {
-            false => ReportTo { name, logs },
+            false => ReportTo { name, logs, failure_is_a_finding: false },
             true => ReportTo {
                 name: format!("{name} with the base's tests"),
                 logs: logs.with_base_tests(),
+                failure_is_a_finding: false,
             },
         })
     }
