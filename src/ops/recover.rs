@@ -11,7 +11,7 @@ use crate::integrity::baseline::runs_at_work;
 use crate::model::name::Name;
 use crate::model::refname::RefName;
 use crate::ops::land::by_hand::settle;
-use crate::ops::land::recover::{recover_landing, recover_moves};
+use crate::ops::land::recover::recover_landings;
 use crate::ops::rebuild::rebuild;
 use crate::ops::spawn::recover::recover_run;
 use crate::ops::trash;
@@ -60,15 +60,7 @@ pub fn recover(store: &Store) -> Result<Recovery> {
         // Recovery may need these refs.
         store.repo().heal_ref_locks("refs/frites", Duration::from_secs(1))?;
     }
-    match recover_landing(store) {
-        Ok(message) => messages.extend(message),
-        // The command goes on: it may be one that helps.
-        Err(error) => messages.push(format!(
-            "a landing was interrupted and could not be recovered: {}",
-            error.message
-        )),
-    }
-    messages.extend(recover_moves(store)?);
+    messages.extend(recover_landings(store));
     store.repo().heal_ref_locks("refs/frites-judging", Duration::from_secs(1))?;
     release_judged(store)?;
     // What cannot be deleted was told by the command that removed it.

@@ -102,6 +102,27 @@ pub struct Holder {
     pub candidate: Name,
 }
 
+/// The intent of a landing, whichever way it lands. Its fields say which: the files of both are read
+/// alike.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Intent {
+    /// A landing on a fresh branch, or its undo.
+    FreshBranch(LandingIntent),
+    /// The move of a branch: a merge, or its undo.
+    Move(MoveIntent),
+}
+
+impl Intent {
+    /// The branch that lands.
+    pub fn branch(&self) -> &RefName {
+        match self {
+            Intent::FreshBranch(landing) => &landing.branch,
+            Intent::Move(moved) => &moved.target,
+        }
+    }
+}
+
 /// `runs/RUN/active`: the work that the holder of a run's lock is doing. A file without a holder
 /// was left by a killed process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -140,18 +161,6 @@ impl Store {
         delete(&self.landing_file())
     }
 
-    /// True if a landing on a fresh branch is under way in this checkout, or was killed.
-    pub fn has_landing_intent(&self) -> bool {
-        self.landing_file().exists()
-    }
-
-    /// The intent of a landing in this checkout and when it was written; none if there is none, or
-    /// it is damaged.
-    pub fn landing_intent(&self) -> Option<(LandingIntent, SystemTime)> {
-        let file = self.landing_file();
-        Some((read_toml(&file)?, written(&file)))
-    }
-
     fn move_file(&self, holder: Option<&Holder>) -> PathBuf {
         match holder {
             None => self.dir.checkout_move(&self.repo.checkout_key()),
@@ -169,22 +178,22 @@ impl Store {
         delete(&self.move_file(intent.holder.as_ref()))
     }
 
-    /// The files with intents of moves: in this checkout and in candidates' worktrees.
-    pub fn move_files(&self) -> Vec<PathBuf> {
-        let runs = fs::read_dir(self.dir.candidate_moves()).into_iter().flatten().flatten();
-        let candidates =
-            runs.flat_map(|run| fs::read_dir(run.path()).into_iter().flatten().flatten());
-        let mut files = vec![self.move_file(None)];
-        files.extend(candidates.map(|entry| entry.path()));
+    /// The files with intents of landings: in this checkout and in candidates' worktrees.
+    pub fn landing_files(&self) -> Vec<PathBuf> {
+        let mut files = vec![self.landing_file(), self.move_file(None)];
+        for run in fs::read_dir(self.dir.candidate_moves()).into_iter().flatten().flatten() {
+            let moves = fs::read_dir(run.path()).into_iter().flatten().flatten();
+            files.extend(moves.map(|entry| entry.path()));
+        }
         // A process that was killed while it wrote one leaves a temporary file: nothing had begun.
         let is_intent = |file: &Path| file.extension().is_some_and(|extension| extension == "toml");
         files.retain(|file| is_intent(file) && file.exists());
         files
     }
 
-    /// Reads one of [`Store::move_files`], with the time when it was written; none if it is
+    /// Reads one of [`Store::landing_files`], with the time when it was written; none if it is
     /// damaged.
-    pub fn move_intent(&self, file: &Path) -> Option<(MoveIntent, SystemTime)> {
+    pub fn landing_intent(&self, file: &Path) -> Option<(Intent, SystemTime)> {
         Some((read_toml(file)?, written(file)))
     }
 
@@ -232,4 +241,46 @@ fn delete(file: &Path) -> Result<()> {
 /// The time of a file's last change; the earliest time there is if it cannot be read.
 fn written(file: &Path) -> SystemTime {
     fs::metadata(file).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As versions wrote them that read each kind by its file's name.
+    #[test]
+    fn an_intent_says_by_its_fields_how_it_lands() {
+        let fresh = format!(
+            "run = \"1\"\ncandidate = \"c1\"\niteration = 2\nbranch = \"refs/heads/new\"\ntree = \"{0}\"\n\
+             verified = true\ncommit = true\nunlocked = true\nundoing = true\n\n\
+             [from]\nbranch = \"refs/heads/main\"\ncommit = \"{0}\"\n",
+            "1".repeat(40)
+        );
+        let Intent::FreshBranch(read) = toml::from_str(&fresh).expect("an intent") else {
+            panic!("a fresh branch")
+        };
+        assert_eq!(to_toml(&read).expect("text"), fresh);
+
+        let moved = MoveIntent {
+            run: "1".parse().expect("a name"),
+            candidate: "c1".parse().expect("a name"),
+            iteration: 2,
+            landing: Landing::Undone,
+            target: RefName::new("refs/heads/main"),
+            old: Oid::parse(&"1".repeat(40)).expect("full"),
+            new: Oid::parse(&"2".repeat(40)).expect("full"),
+            files: Oid::parse(&"3".repeat(40)).expect("full"),
+            verified: false,
+            killed_after: Some(SystemTime::UNIX_EPOCH),
+            holder: Some(Holder {
+                run: "2".parse().expect("a name"),
+                candidate: "c2".parse().expect("a name"),
+            }),
+        };
+        let text = to_toml(&moved).expect("text");
+        let Intent::Move(read) = toml::from_str(&text).expect("an intent") else {
+            panic!("a move")
+        };
+        assert_eq!(to_toml(&read).expect("text"), text);
+    }
 }

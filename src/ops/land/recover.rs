@@ -12,7 +12,7 @@ use crate::git::worktree::Worktree;
 use crate::ops::land::record::{record_landing, record_move, record_rollback};
 use crate::store::Store;
 use crate::store::events::MoveDetails;
-use crate::store::intents::{Holder, LandingIntent, MoveIntent};
+use crate::store::intents::{Holder, Intent, LandingIntent, MoveIntent};
 
 /// The record that a killed landing on a fresh branch still lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +25,47 @@ enum Missing {
     Nothing,
 }
 
-/// Finishes or takes back a landing on a fresh branch of this checkout; gives a message if there
-/// was one.
-pub fn recover_landing(store: &Store) -> Result<Option<String>> {
-    if !store.has_landing_intent() {
-        return Ok(None);
+/// Finishes or takes back the landings that were killed, in this checkout and in candidates'
+/// worktrees; gives a message for each. Does nothing while another process lands.
+pub fn recover_landings(store: &Store) -> Vec<String> {
+    let mut messages = Vec::new();
+    let files = store.landing_files();
+    if files.is_empty() {
+        return messages;
     }
-    let Some(_lock) = store.try_lock_landing()? else { return Ok(None) };
-    let Some((mut intent, written)) = store.landing_intent() else { return Ok(None) };
+    let _lock = match store.try_lock_landing() {
+        Ok(Some(lock)) => lock,
+        Ok(None) => return messages,
+        // The command goes on: it may be one that helps.
+        Err(error) => {
+            let why = error.message;
+            return vec![format!("a landing was interrupted and could not be recovered: {why}")];
+        }
+    };
+    for file in files {
+        let Some((intent, written)) = store.landing_intent(&file) else { continue };
+        let branch = intent.branch().clone();
+        let recovered = match intent {
+            Intent::FreshBranch(landing) => recover_fresh_branch(store, landing, written),
+            Intent::Move(moved) => recover_move(store, moved, written).map(Some),
+        };
+        match recovered {
+            Ok(message) => messages.extend(message),
+            Err(error) => messages.push(format!(
+                "a landing on '{}' was interrupted and could not be recovered: {}",
+                branch.short(),
+                error.message
+            )),
+        }
+    }
+    messages
+}
+
+fn recover_fresh_branch(
+    store: &Store,
+    mut intent: LandingIntent,
+    written: SystemTime,
+) -> Result<Option<String>> {
     let git = match writer::begin(&store.repo().checkout()) {
         Ok(git) => git,
         Err(busy) => return Ok(Some(busy.message)),
@@ -104,33 +137,11 @@ fn message(found: &Interrupted, intent: &LandingIntent) -> Option<String> {
     }
 }
 
-/// Finishes or takes back moves of branches, in this checkout and in candidates' worktrees; gives a
-/// message for each.
-pub fn recover_moves(store: &Store) -> Result<Vec<String>> {
-    let files = store.move_files();
-    if files.is_empty() {
-        return Ok(Vec::new());
-    }
-    let Some(_lock) = store.try_lock_landing()? else { return Ok(Vec::new()) };
-    let mut messages = Vec::new();
-    for file in files {
-        let Some((mut intent, written)) = store.move_intent(&file) else { continue };
-        messages.push(recover_move(store, &mut intent, written).unwrap_or_else(|error| {
-            let branch = intent.target.short();
-            format!(
-                "a landing on '{branch}' was interrupted and could not be recovered: {}",
-                error.message
-            )
-        }));
-    }
-    Ok(messages)
-}
-
-fn recover_move(store: &Store, intent: &mut MoveIntent, written: SystemTime) -> Result<String> {
+fn recover_move(store: &Store, mut intent: MoveIntent, written: SystemTime) -> Result<String> {
     let target = intent.target.clone();
     let branch = target.short();
     let Some(git) = git_of(store, intent.holder.as_ref())? else {
-        store.end_move(intent)?;
+        store.end_move(&intent)?;
         return Ok(format!("gave up an interrupted landing on '{branch}': its worktree is gone"));
     };
     let git = writer::begin(&git)?;
@@ -138,7 +149,7 @@ fn recover_move(store: &Store, intent: &mut MoveIntent, written: SystemTime) -> 
     if intent.killed_after.is_none() {
         advance::remove_locks(store.repo(), &git, &target, since);
         intent.killed_after = Some(since);
-        store.begin_move(intent)?;
+        store.begin_move(&intent)?;
     }
     let tip = store.repo().read_ref(&target)?;
     let moved = match &tip {
@@ -149,8 +160,8 @@ fn recover_move(store: &Store, intent: &mut MoveIntent, written: SystemTime) -> 
         if tip == Some(intent.new) {
             advance::finish(&git, &intent.new, since)?;
         }
-        record_move(store, intent, MoveDetails::default())?;
-        store.end_move(intent)?;
+        record_move(store, &intent, MoveDetails::default())?;
+        store.end_move(&intent)?;
         return Ok(format!("the interrupted landing on '{branch}' was complete"));
     }
     if let Some(path) = advance::take_back(store.repo(), &git, &intent.files, &intent.new, since)? {
@@ -160,7 +171,7 @@ fn recover_move(store: &Store, intent: &mut MoveIntent, written: SystemTime) -> 
             path.quoted()
         ));
     }
-    store.end_move(intent)?;
+    store.end_move(&intent)?;
     let checkout = match &intent.holder {
         None => "your checkout".to_owned(),
         Some(holder) => format!("the worktree of {}/{}", holder.run, holder.candidate),
