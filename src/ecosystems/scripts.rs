@@ -19,10 +19,7 @@ pub fn scripts_of(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<B
     for file in ALL.iter().flat_map(|ecosystem| ecosystem.recipe_files) {
         if let Some(bytes) = repo.file(&tree, file)? {
             let text = String::from_utf8_lossy(&bytes);
-            let included = included_files(&text);
-            // make's own rules write a file from one that has `.sh` after its name.
-            found.extend(included.iter().map(|path| format!("{path}.sh")));
-            found.extend(included);
+            found.extend(files_of_includes(file, &text));
             if make::MAKEFILES.contains(file) {
                 for path in make::target_files(&text, |path| language_of(path).is_some()) {
                     if repo.file(&tree, &path)?.is_none() && !repo.has_directory(&tree, &path)? {
@@ -54,6 +51,16 @@ fn shell_text(command: &CommandLine) -> String {
     }
 }
 
+/// The files from which the includes of recipes in a file of this name can come. make's own rules, and
+/// nobody else's, write a file from one that has `.sh` after its name.
+fn files_of_includes(file: &str, recipes: &str) -> Vec<String> {
+    let mut found = included_files(recipes);
+    if make::MAKEFILES.contains(&file) {
+        found.extend(found.clone().iter().map(|path| format!("{path}.sh")));
+    }
+    found
+}
+
 /// The files that recipes include, as paths or as patterns, whether they are there or not.
 fn included_files(recipes: &str) -> Vec<String> {
     let is_separator = |c: char| c.is_whitespace() || "\"'`;&|()@".contains(c);
@@ -76,6 +83,12 @@ fn included_files(recipes: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_make_writes_an_included_file_from_a_script() {
+        assert_eq!(files_of_includes("Makefile", "include rules\n"), ["rules", "rules.sh"]);
+        assert_eq!(files_of_includes("justfile", "import 'ci.just'\n"), ["ci.just"]);
+    }
 
     #[test]
     fn recipes_include_files_also_by_wildcards_and_variables() {
