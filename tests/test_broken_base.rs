@@ -47,6 +47,48 @@ fn base_and_candidates_that_fail_in_one_command_before_the_test_are_a_broken_bas
 }
 
 #[test]
+fn a_test_that_ends_in_one_way_everywhere_is_said_before_any_candidate() {
+    let world = World::new();
+    world.attempts(&[SMALL, LARGE]);
+    let lead = "near-miss: none of 2 passed, and test fails on the base in the same way";
+    let closest = "the base or this machine may lack something; c1 came closest: it failed test";
+    for (test, why) in [
+        // No list of words knows these lines.
+        (
+            "echo 'cc: ok'; echo /bin/python3: No module named suite; exit 1",
+            "exit 1: /bin/python3: No module named suite",
+        ),
+        ("suite-that-is-not-there --all || exit 9", "exit 9: "),
+        (
+            "echo 'tool: no such engine'; echo 'make: *** [test] Error 2'; exit 2",
+            "exit 2: tool: no such engine",
+        ),
+    ] {
+        let answer = world.frites(["judge", "--test", test]).expect(1);
+        let out = answer.out();
+        let said = sentence(&out);
+        assert!(said.starts_with(&format!("{lead} ({why}")), "{said}");
+        assert!(said.contains(closest), "{said}");
+        for hint in [
+            "hint: see why: `git frites output 1/@base test`",
+            "hint: install what it needs, repair it in a commit to begin from, or judge with another",
+        ] {
+            assert!(answer.stderr.contains(hint), "{hint}\n{}", answer.stderr);
+        }
+    }
+    // Their lines differ, or a test has passed: the attempts are at fault.
+    for test in [
+        "sum=$(cksum src/lib.txt); echo \"error: $sum\"; exit 1",
+        "echo 'test a ... ok'; echo 'test b ... FAILED'; echo 'test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s'; exit 101",
+    ] {
+        let out = world.frites(["judge", "--test", test]).expect(1).out();
+        let said = sentence(&out);
+        assert!(said.starts_with("near-miss: none of 2 passed; c1 came closest"), "{said}");
+    }
+    world.assert_clean();
+}
+
+#[test]
 fn no_round_repairs_what_the_base_breaks() {
     let world = World::new();
     let run = ["run", "-n", "1", "--rounds", "2", "--build", "false", "--test", "true"];

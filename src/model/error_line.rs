@@ -14,13 +14,16 @@ const FAILED_TEST: [&str; 7] =
 const TEST_THAT_FAILED: [&str; 3] = [" ... FAILED", " ... FAIL", " ... ERROR"];
 
 /// The beginnings of lines with which a tool says no more than that what it started has failed: of
-/// make, npm, cargo, just and bun.
-const ABOUT_OTHERS: [&str; 10] = [
-    "make:",
+/// make, npm, pnpm, cargo, just and bun.
+const ABOUT_OTHERS: [&str; 13] = [
+    "make: ***",
+    "make: Target",
     "make[",
-    "gmake:",
+    "gmake: ***",
+    "gmake: Target",
     "gmake[",
     "npm ",
+    "ELIFECYCLE",
     "error: could not compile",
     "error: test failed",
     "error: recipe",
@@ -33,11 +36,16 @@ const ABOUT_OTHERS: [&str; 10] = [
 pub fn looks_like_error(line: &str) -> bool {
     let line = line.trim();
     let begins = |words: &[&str]| words.iter().any(|begin| line.starts_with(begin));
-    !begins(&ABOUT_OTHERS)
+    !is_about_others(line)
         && (begins(&FAILED_TEST)
             || TEST_THAT_FAILED.iter().any(|end| line.ends_with(end))
             || (line.starts_with("thread '") && line.contains(" panicked at "))
             || TITLES.iter().any(|word| has_title(line, word)))
+}
+
+/// True if a line, without colours, only says that something else has failed.
+pub fn is_about_others(line: &str) -> bool {
+    ABOUT_OTHERS.iter().any(|begin| line.trim_start().starts_with(begin))
 }
 
 /// True if this word, perhaps with the code of an error, stands before a message in a line.
@@ -87,6 +95,7 @@ mod tests {
         for other in [
             "make: *** [Makefile:3: test] Error 1",
             "make[1]: *** [all] Error: 2",
+            " ELIFECYCLE  Test failed. See above for more details.",
             "npm ERR! Test failed.  See above for more details.",
             "npm error Lifecycle script `test` failed with error:",
             "error: could not compile `x` (lib) due to 1 previous error",

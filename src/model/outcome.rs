@@ -222,8 +222,8 @@ pub struct StageResult {
     /// The results of its single tests, if files that it wrote or its output tell them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestReport>,
-    /// The first line of its output that looks like an error, if it failed and no report names a failing
-    /// test.
+    /// The first line of its output that looks like an error, or else the last that speaks of the command,
+    /// if it failed and no report names a failing test beside one that passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The attempts before the one that counts, oldest first; only with retries.
@@ -242,6 +242,15 @@ pub struct Attempt {
 }
 
 impl StageResult {
+    /// True if two commands failed alike: in one stage, with one end and one line that says why, and
+    /// without a test that passed.
+    pub fn fails_like(&self, other: &StageResult) -> bool {
+        let none_passed = |r: &StageResult| r.tests.as_ref().is_none_or(TestReport::none_passed);
+        (self.stage, &self.outcome, &self.error) == (other.stage, &other.outcome, &other.error)
+            && none_passed(self)
+            && none_passed(other)
+    }
+
     /// A result with an end and nothing else.
     pub fn new(stage: Stage, seconds: f64, outcome: Outcome) -> Self {
         StageResult {

@@ -355,6 +355,11 @@ impl DecisionInputs<'_> {
         } else {
             format!("none of {usable} passed")
         };
+        let alike = self.baseline.and_then(|base| base.tests_like_all(self.usable));
+        let (subject, compared) = match alike {
+            Some(base) => (format!("{subject}, and {}", fails_alike(base)), String::new()),
+            None => (subject, self.compared_with_the_base(closest)),
+        };
         let before: Vec<&str> = closest
             .results
             .iter()
@@ -371,7 +376,7 @@ impl DecisionInputs<'_> {
             closest.candidate,
             failed_at(closest),
             closest.blast,
-            self.compared_with_the_base(closest)
+            compared
         )
     }
 
@@ -412,6 +417,16 @@ impl DecisionInputs<'_> {
             None => String::new(),
         }
     }
+}
+
+/// The failure of the base that every candidate shares, as a clause.
+fn fails_alike(base: &StageResult) -> String {
+    let StageResult { stage, outcome, error, .. } = base;
+    let line = error.as_deref().unwrap_or_default();
+    format!(
+        "{stage} fails on the base in the same way ({outcome}: {line}): the base or this machine may \
+         lack something"
+    )
 }
 
 /// The flags of the recommended candidate, as a reason to look at it.

@@ -119,6 +119,12 @@ impl TestReport {
         [&self.failing, &self.passing].iter().any(|names| names.binary_search(name).is_ok())
     }
 
+    /// True if it is certain that no test passed: none ran, or each failed or was skipped.
+    pub fn none_passed(&self) -> bool {
+        let not_passed = self.failing.len() as u64 + self.skipped;
+        if self.total == 0 { not_passed == 0 } else { not_passed >= self.total }
+    }
+
     /// Sorts the names. A test that passed once and failed once has failed.
     pub fn settle(&mut self) {
         for names in [&mut self.failing, &mut self.passing, &mut self.skipping] {

@@ -366,6 +366,14 @@ impl Baseline {
         candidates.iter().all(|entry| stage(entry) == Some(stopped.stage)).then_some(stopped)
     }
 
+    /// The test that fails on the base as on each of these candidates, to the line that says why, and
+    /// without a test that passed anywhere. Then the base may be at fault, or the machine.
+    pub fn tests_like_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
+        let stopped = self.stops_at(Stage::Test).filter(|r| r.error.is_some())?;
+        let mut of_candidates = candidates.iter().map(|entry| entry.results.stopped_at());
+        of_candidates.all(|result| result.is_some_and(|r| r.fails_like(stopped))).then_some(stopped)
+    }
+
     /// The failure of the base, if it is in this stage.
     pub fn stops_at(&self, stage: Stage) -> Option<&StageResult> {
         self.results.stopped_at().filter(|r| r.stage == stage)

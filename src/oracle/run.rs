@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::error::{Cause, Error, Result};
 use crate::model::env;
-use crate::model::error_line::looks_like_error;
+use crate::model::error_line::{is_about_others, looks_like_error};
 use crate::model::layout::{log_name, log_of_try};
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Attempt, CANNOT_TELL, Obstacle, Outcome, Results, Stage, StageResult};
@@ -21,7 +21,7 @@ use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::processor_share::ProcessorShare;
 use crate::process::world_spec::Confinement;
-use crate::process::{self, End, Job, Limits, first_line};
+use crate::process::{self, End, Job, Limits, first_line, last_lines};
 
 /// The options that apply to every oracle command.
 #[derive(Clone, Debug, Serialize)]
@@ -73,6 +73,9 @@ pub enum OracleEnd {
 
 /// The most characters of a line of output that a result keeps.
 const LONGEST_ERROR: usize = 200;
+
+/// The most lines at the end of a log in which one that speaks of the command itself is looked for.
+const PASSED_OVER: usize = 20;
 
 /// Runs the oracle's commands in order, up to the first that fails.
 ///
@@ -202,9 +205,10 @@ fn run_with_retries(
         let flaky = outcome == Outcome::Passed && !earlier.is_empty();
         let outcome =
             if flaky { Outcome::Flaky { refused: options.commands.refuse_flaky } } else { outcome };
-        let names_failing = tests.as_ref().is_some_and(|tests| !tests.failing.is_empty());
-        let shows_error = matches!(outcome, Outcome::Failed { .. }) && !names_failing;
-        let error = if shows_error { first_line(&log, looks_like_error) } else { None };
+        let is_told =
+            tests.as_ref().is_some_and(|tests| !tests.failing.is_empty() && !tests.none_passed());
+        let shows_error = matches!(outcome, Outcome::Failed { .. }) && !is_told;
+        let error = if shows_error { line_of_failure(&log) } else { None };
         return Ok(Some(StageResult {
             leaky: end.leaky,
             obstacle,
@@ -214,6 +218,13 @@ fn run_with_retries(
             ..StageResult::new(stage, seconds, outcome)
         }));
     }
+}
+
+/// The line of a failed command's output that says most likely why: the first that looks like an error,
+/// or else the last that speaks of the command itself.
+fn line_of_failure(log: &Path) -> Option<String> {
+    first_line(log, looks_like_error)
+        .or_else(|| last_lines(log, PASSED_OVER).into_iter().rfind(|line| !is_about_others(line)))
 }
 
 /// An error that kept a command from being run, or its end from being known.

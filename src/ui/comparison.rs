@@ -274,6 +274,9 @@ pub fn hints(verdict: &Verdict) -> Vec<String> {
             let base = verdict.baseline.as_ref().and_then(|base| base.results.stopped_at());
             base.map_or_else(Vec::new, |base| broken_base_hints(run, base.stage))
         }
+        (DecisionKind::NearMiss, Some(_)) if fails_as_the_base(verdict) => {
+            broken_base_hints(run, Stage::Test)
+        }
         (DecisionKind::NearMiss, Some(name)) => vec![
             match near_miss_that_did_not_start(verdict, name) {
                 Some(hint) => hint,
@@ -311,6 +314,12 @@ pub fn hints(verdict: &Verdict) -> Vec<String> {
         }
         _ => vec![format!("`git frites status {run}` shows each candidate's state")],
     }
+}
+
+/// True if the test ends on the base as on all usable candidates, and none of its tests passed.
+fn fails_as_the_base(verdict: &Verdict) -> bool {
+    let usable: Vec<&Entry> = verdict.candidates.iter().filter(|entry| entry.usable()).collect();
+    verdict.baseline.as_ref().is_some_and(|base| base.tests_like_all(&usable).is_some())
 }
 
 /// How to find out why a command does not pass on a run's base, and how to judge all the same.
