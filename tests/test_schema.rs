@@ -230,8 +230,23 @@ fn judged_over_outputs(checker: &mut Checker) {
         }
         checker.seen.insert("#/$defs/result/properties/bytes".into());
         checker.seen.insert("#/$defs/baseline/properties/inherited".into());
+        for place in ["judge", "run", "verdict"] {
+            checker.seen.insert(format!("#/$defs/{place}/properties/costs"));
+        }
+        for way in ["warm", "cold"] {
+            checker.seen.insert(format!("#/$defs/costs/properties/{way}"));
+        }
     }
     checker.answer("judge", 0, answer);
+    world.set_env("FRITES_ORACLE_WARM", "auto");
+    world.set_env("FRITES_RUN_EAGER", "false");
+    let words = ["--no-cache", "--test", "make -s test"];
+    checker.answer("judge", 0, world.frites([&["judge", "--json"], &words[..]].concat()));
+    checker.answer("status", 0, world.frites(["status", "--json"]));
+    let attempt = ["-n", "2", "--", "sh", "-c", "echo $FRITES_CANDIDATE >> a.src"];
+    let run = [&["run", "--json"], &words[1..], &attempt[..]].concat();
+    checker.answer("run", 0, world.frites(run));
+    world.set_env("FRITES_ORACLE_WARM", "base");
     world.write("c.src", "of the next base\n");
     world.commit("another base");
     world.attempts(&["seq 9 >> a.src"]);

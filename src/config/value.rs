@@ -262,7 +262,7 @@ choice! {
 }
 choice! {
     /// `oracle.warm`
-    WarmMode: "base" Base, "never" Never
+    WarmMode: "auto" Auto, "base" Base, "never" Never
 }
 
 /// `sandbox.network`

@@ -35,6 +35,7 @@ pub mod rationale;
 pub mod refname;
 pub mod repair;
 pub mod run;
+pub mod run_costs;
 pub mod separation;
 pub mod shard;
 pub mod shell;

@@ -14,6 +14,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::rank::Rank;
+use crate::model::run_costs::RunCosts;
 use crate::model::separation::Separation;
 use crate::model::terms::Terms;
 use crate::model::usage::UsageSum;
@@ -503,6 +504,10 @@ pub struct Verdict {
     /// The number of commands that were run and saved.
     #[serde(default)]
     pub effort: Effort,
+    /// The times by which it was decided whether to judge over the base's build outputs; none where
+    /// that was not weighed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub costs: Option<RunCosts>,
     /// The results of the base; none if it was not judged: in place, candidate by candidate, or by
     /// an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,11 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
-use crate::model::outcome::Results;
+use crate::model::outcome::{Outcome, Results};
+use crate::model::run_costs::RunCosts;
 use crate::model::terms::Terms;
 use crate::model::verdict::Effort;
 use crate::oracle::cache::{Cache, JudgedTree};
 use crate::oracle::sealed::{BaseInUse, Warmth};
+use crate::process::processor_share::ProcessorShare;
 use crate::store::logs::JudgingLogs;
 
 /// What the oracle's commands said of one tree.
@@ -55,6 +57,8 @@ struct Remembered {
     outcomes: BTreeMap<(String, Oid), TreeOutcome>,
     /// The commands that were run and saved for them.
     effort: Effort,
+    /// The times of runs over outputs and without, by the share of the processor that they had.
+    costs: BTreeMap<ProcessorShare, RunCosts>,
     /// The layers with what the base's commands have left, by the id of the terms.
     base_layer: Option<(String, Arc<BaseInUse>)>,
 }
@@ -63,6 +67,11 @@ impl Memory {
     /// Forgets everything: something has changed that outcomes depend on.
     pub fn forget_all(&self) {
         *self.lock() = Remembered::default();
+    }
+
+    /// The times that runs with a whole share of the processor took.
+    pub fn costs(&self) -> RunCosts {
+        self.lock().costs.get(&ProcessorShare::Whole).copied().unwrap_or_default()
     }
 
     /// Makes all outcomes those of an earlier judging.
@@ -179,6 +188,19 @@ impl<'m> Ledger<'m> {
         let mut memory = self.memory.lock();
         memory.effort.add(more);
         memory.effort.ran_base += more.ran_base;
+    }
+
+    /// Notes the time of a run of all commands with this share of the processor.
+    pub fn note_cost(&self, share: ProcessorShare, is_warm: bool, results: &Results) {
+        if results.iter().all(|result| result.outcome != Outcome::Skipped) {
+            let seconds = results.time().as_secs_f64();
+            self.memory.lock().costs.entry(share).or_default().note(is_warm, seconds);
+        }
+    }
+
+    /// The times that are noted for this share of the processor.
+    pub fn costs(&self, share: ProcessorShare) -> RunCosts {
+        self.memory.lock().costs.get(&share).copied().unwrap_or_default()
     }
 
     /// The base's layers that an earlier judging of this process has left.

@@ -437,6 +437,7 @@ mod tests {
                 },
                 no_synthesis: Some(rationale.clone()),
                 effort: Effort::default(),
+                costs: None,
                 terms: Terms {
                     seeds: Some(rationale.clone()),
                     settings: JudgeSettings {

@@ -50,6 +50,8 @@ pub fn commands(verdict: &Verdict) -> Vec<String> {
     let doubt = verdict.doubt_about_attempts();
     lines.push(format!("the commands ran {}", comparison::places(&terms.settings, doubt)));
     lines.extend(effort_words::line(verdict.effort));
+    let costs = verdict.costs.as_ref();
+    lines.extend(costs.and_then(|costs| costs.in_words(verdict.candidates.len())));
     lines
 }
 
@@ -97,7 +99,7 @@ fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
         ));
     }
     let is_second = !entry.results.is_empty() && verdict.candidates.iter().any(is_warm);
-    is_second.then(|| format!("{name} was judged again without the base's build outputs"))
+    is_second.then(|| format!("{name} was judged without the base's build outputs"))
 }
 
 /// What was put back for the second judging of a candidate, and how that ended.

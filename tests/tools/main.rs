@@ -47,6 +47,7 @@ mod toolchains;
 mod traces;
 mod typing;
 mod user_directories;
+mod warm_pays;
 mod watched;
 
 use std::process::ExitCode;
@@ -90,6 +91,7 @@ fn main() -> ExitCode {
     trials.extend(test_reports::trials());
     trials.extend(test_runners::trials());
     trials.extend(toolchains::trials());
+    trials.extend(warm_pays::trials());
     trials.extend(watched::trials());
     trials.extend(typing::trials());
     trials.extend(user_directories::trials());

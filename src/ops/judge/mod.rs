@@ -127,6 +127,7 @@ fn judge_knowing(
         no_synthesis: None,
         terms,
         effort: Default::default(),
+        costs: None,
         baseline: None,
         candidates: Vec::new(),
     };
@@ -168,6 +169,8 @@ fn run_oracle(
     let wants_base = !options.in_place;
     let ((effort, baseline), tainted) =
         runner.watched(|runner| runner.run_all(entries, options.jobs, stop, wants_base))?;
+    let costs = memory.costs();
+    verdict.costs = costs.warm.zip(costs.cold).map(|_| costs);
     if tainted {
         memory.forget_all();
     }

@@ -64,7 +64,12 @@ impl JudgeOptions {
 
     /// True if trees may be judged over build outputs.
     pub fn may_be_warm(&self, session: &Session) -> bool {
-        !self.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Base
+        !self.cold && session.config.get(keys::ORACLE_WARM) != WarmMode::Never
+    }
+
+    /// True if trees are judged over build outputs only where that is expected to cost less.
+    pub fn weighs_warm(&self, session: &Session) -> bool {
+        !self.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Auto
     }
 
     /// The time limit of each command.

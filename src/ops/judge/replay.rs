@@ -197,6 +197,7 @@ fn without_results(
         no_synthesis: None,
         terms: terms.clone(),
         effort: Default::default(),
+        costs: None,
         baseline: None,
         candidates: Vec::new(),
     }

@@ -59,6 +59,8 @@ pub struct OracleRunner<'a> {
     told: Mutex<BTreeSet<String>>,
     /// True if candidates may be judged over the base's outputs.
     may_be_warm: bool,
+    /// True if they are only where that is expected to cost less.
+    weighs_warm: bool,
     /// True while commands get a third of the usual share of the processor.
     has_third: AtomicBool,
     ledger: Ledger<'a>,
@@ -109,10 +111,11 @@ impl<'a> OracleRunner<'a> {
         let runner =
             OracleRunner::with_ledger(session, run, (&run.base, seeds), terms, options, ledger)?;
         let may_be_warm = judging.may_be_warm(session);
+        let weighs_warm = judging.weighs_warm(session);
         let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
         // Another run, whose attempts could not write there, must not believe what was found so.
         let is_shared = !attempts_write.is_empty();
-        let runner = OracleRunner { leads, attempts_write, may_be_warm, ..runner };
+        let runner = OracleRunner { leads, attempts_write, may_be_warm, weighs_warm, ..runner };
         if is_shared {
             let ledger = runner.ledger.only_forgetting();
             return Ok(OracleRunner { ledger, ..runner });
@@ -174,6 +177,7 @@ impl<'a> OracleRunner<'a> {
             base_lacks_downloads: AtomicBool::default(),
             told: Mutex::default(),
             may_be_warm: false,
+            weighs_warm: false,
             has_third: AtomicBool::default(),
             ledger,
             tamper,

@@ -131,6 +131,9 @@ impl OracleRunner<'_> {
         let repo = &self.session.repo;
         let mut end = self.execute(&place, report, cancel, &|| checkout.changed(repo))?;
         if let OracleEnd::Finished(results) = &mut end {
+            if self.weighs_warm {
+                self.ledger.note_cost(self.share(), checkout.has_outputs, results);
+            }
             for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
                 // An overlay refuses what a plain directory allows, and never the other way.
                 let may_be_refused = checkout.is_overlay && !result.outcome.passed();

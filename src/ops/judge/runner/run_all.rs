@@ -20,6 +20,7 @@ use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
+use crate::process::processor_share::ProcessorShare;
 
 impl OracleRunner<'_> {
     /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills their
@@ -185,6 +186,23 @@ impl OracleRunner<'_> {
     /// The share of the base that trees are judged over first.
     pub fn warmth(&self) -> Warmth {
         if self.may_be_warm { Warmth::Warm } else { Warmth::Cold }
+    }
+
+    /// The share of the base that is expected to cost the least time, confirmations included. What is
+    /// unknown is learnt over outputs.
+    pub(super) fn warmth_that_pays(&self) -> Result<Warmth> {
+        if !self.weighs_warm || !self.has_outputs() {
+            return Ok(self.warmth());
+        }
+        let share = self.share();
+        // The shelves know the time of a base that an earlier process has judged.
+        if share == ProcessorShare::Whole
+            && let Some(base) = self.ledger.recall(&self.base_tree()?, Warmth::Cold)
+        {
+            self.ledger.note_cost(share, false, &base.results);
+        }
+        let pays = self.ledger.costs(share).warm_pays(self.run.candidates.len());
+        Ok(if pays { Warmth::Warm } else { Warmth::Cold })
     }
 
     /// The round in which candidates are judged first. Where nothing is a claim, that is all.

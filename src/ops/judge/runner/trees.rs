@@ -68,8 +68,12 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         self
     }
 
-    fn warmth_of(&self, work: &Work) -> Warmth {
-        if work.of == Subject::Base { self.base.warmth } else { self.warmth }
+    fn warmth_of(&self, work: &Work) -> Result<Warmth> {
+        match work.of {
+            Subject::Base => Ok(self.base.warmth),
+            _ if self.warmth == Warmth::Warm => self.runner.warmth_that_pays(),
+            _ => Ok(self.warmth),
+        }
     }
 
     fn results(
@@ -97,9 +101,13 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
             return Ok(Some(found));
         }
         let judged = runner.judged(work)?;
+        let warmth = self.warmth_of(work)?;
+        // Since it was prepared, another run may have shown that outputs do not pay.
         let end = match checkout {
-            Some(checkout) => runner.run_in_world(&checkout, &judged.commit, &report, cancel)?,
-            None => runner.run_on_commit(&judged.commit, &report, cancel, self.warmth_of(work))?,
+            Some(checkout) if warmth == Warmth::Warm || !checkout.has_outputs => {
+                runner.run_in_world(&checkout, &judged.commit, &report, cancel)?
+            }
+            _ => runner.run_on_commit(&judged.commit, &report, cancel, warmth)?,
         };
         let outcome = runner.counted(work, end).map(|results| TreeOutcome {
             inherited: work.of == Subject::Base && self.is_over_outputs(&results),
@@ -148,7 +156,7 @@ impl Judge for TreeJudge<'_, '_> {
             return Ok(None);
         }
         let commit = runner.judged(work)?.commit;
-        runner.seal(sealed, &commit, self.warmth_of(work)).map(Some)
+        runner.seal(sealed, &commit, self.warmth_of(work)?).map(Some)
     }
 
     fn judge(

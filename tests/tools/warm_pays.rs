@@ -1,0 +1,82 @@
+//! Candidates are judged over the base's outputs only where that costs less than judging them without.
+use crate::common::World;
+use crate::common::sealed::sealed;
+use crate::tool::{NAMESPACES, trials};
+use crate::traces::shared_lines;
+
+trials! {
+    a_suite_that_outputs_do_not_make_faster_is_judged_without_them: [NAMESPACES];
+    a_slow_build_is_judged_over_the_bases_outputs: [NAMESPACES];
+    a_single_candidate_is_judged_without_outputs_at_once: [NAMESPACES];
+    an_explicit_value_uses_outputs_always: [NAMESPACES];
+}
+
+/// Takes time: longer than it takes to begin a command.
+const WORK: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
+
+/// Says over what the test runs, and leaves an output.
+const TRACED: &str =
+    "if test -e out; then echo warm; else echo cold; fi >> ~/shared/runs; test -e out";
+
+fn project(attempts: &[&str]) -> World {
+    let mut world = sealed();
+    world.set_env("FRITES_ORACLE_WARM", "auto");
+    world.write(".gitignore", "out\n");
+    world.commit("outputs are ignored");
+    world.attempts(attempts);
+    world
+}
+
+const THREE: [&str; 3] = ["seq 3 > new", "seq 2 > new", "seq 1 > new"];
+
+/// Judges by this test; gives the numbers of runs without outputs and over them, the base's included.
+fn runs(world: &World, test: &str, options: &[&str]) -> [usize; 2] {
+    let words = ["judge", "-j", "1", "--json", "--test", test];
+    let verdict = world.frites(words.iter().chain(options)).expect(0).json();
+    assert_eq!(
+        verdict["recommended"],
+        format!("c{}", verdict["candidates"].as_array().unwrap().len())
+    );
+    let runs = shared_lines(world, "runs");
+    ["cold", "warm"].map(|way| runs.iter().filter(|run| *run == way).count())
+}
+
+fn a_suite_that_outputs_do_not_make_faster_is_judged_without_them() {
+    let world = project(&THREE);
+    let test = format!("{TRACED}; {WORK}; echo built > out");
+    // The base, two of the three at once, and the winner if it was the one that showed the time.
+    let [cold, warm] = runs(&world, &test, &[]);
+    assert_eq!(warm, 1);
+    assert!((3..=4).contains(&cold), "{cold}");
+    let said = world.frites(["explain"]).expect(0).out();
+    assert!(said.contains("judging without them at once costs less"), "{said}");
+    // All that was found is known.
+    assert_eq!(runs(&world, &test, &[]), [cold, warm]);
+    world.assert_clean();
+}
+
+fn a_slow_build_is_judged_over_the_bases_outputs() {
+    let world = project(&THREE);
+    let test = format!("{TRACED} || {{ {WORK}; echo built > out; }}");
+    // The base and the winner without outputs, all three over them.
+    assert_eq!(runs(&world, &test, &[]), [2, 3]);
+    let said = world.frites(["explain"]).expect(0).out();
+    assert!(said.contains("judging over them first costs less"), "{said}");
+    assert_eq!(runs(&world, &test, &[]), [2, 3]);
+    world.assert_clean();
+}
+
+fn a_single_candidate_is_judged_without_outputs_at_once() {
+    let world = project(&THREE[2..]);
+    let test = format!("{TRACED} || {{ {WORK}; echo built > out; }}");
+    assert_eq!(runs(&world, &test, &[]), [2, 0]);
+    world.assert_clean();
+}
+
+fn an_explicit_value_uses_outputs_always() {
+    let mut world = project(&THREE);
+    world.set_env("FRITES_ORACLE_WARM", "base");
+    let test = format!("{TRACED}; {WORK}; echo built > out");
+    assert_eq!(runs(&world, &test, &[]), [2, 3]);
+    world.assert_clean();
+}
