@@ -261,6 +261,12 @@ mod tests {
         let decision = decide(&entries, None, Rules { rank: Rank::Cross, ..Rules::default() });
         let order: Vec<&str> = decision.ranking.iter().map(Name::as_str).collect();
         assert_eq!(order, ["c2", "c4", "c1", "c3"], "it counts as the mean of the others");
+        // c1 passes the one test that is known on it. As a failure, the other one would let c2 win.
+        let entries = candidates(&[(1, &[]), (2, &["ppp"]), (3, &[".pp"])]);
+        assert_eq!(
+            (scores(&entries), winner(&entries, Rank::Cross)),
+            (vec![Some(1.0); 3], "c1".into())
+        );
     }
 
     #[test]
