@@ -110,7 +110,7 @@ fn agents_are_started_all_at_once() {
     );
     world.write(
         ".frites.toml",
-        &format!("[agents.mine]\ncommand = [\"sh\", \"-c\", \"{waiting}\"]\n"),
+        format!("[agents.mine]\ncommand = [\"sh\", \"-c\", \"{waiting}\"]\n"),
     );
     world.commit("an agent");
     let some = format!("mine={agents}");
