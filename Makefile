@@ -61,7 +61,7 @@ test-power:
 
 # Judges 200 times beside git's own housekeeping; takes about half an hour.
 soak:
-	FRITES_TEST_ROUNDS=200 $(CARGO) test --locked --test runner test_housekeeping::
+	FRITES_TEST_ROUNDS=200 $(CARGO) test --locked --test runner state::housekeeping::
 
 lint:
 	$(CARGO) fmt --check

@@ -192,8 +192,8 @@ fn own_test(prepare: &str, name: &str, mark: &str) -> Answer {
 #[test]
 fn tests_do_not_depend_on_signals_that_are_ignored_where_they_are_started() {
     for name in [
-        "test_supervise::hangup_or_interrupt_ends_a_run_unless_it_is_ignored",
-        "test_compose::interrupt_exits_130_and_work_survives_it_and_a_kill",
+        "process::supervision::hangup_or_interrupt_ends_a_run_unless_it_is_ignored",
+        "command_line::scripts::interrupt_exits_130_and_work_survives_it_and_a_kill",
     ] {
         // As `nohup` does, and a script for what it starts with `&`.
         own_test("trap '' HUP INT QUIT", name, "").expect(0);
@@ -203,7 +203,7 @@ fn tests_do_not_depend_on_signals_that_are_ignored_where_they_are_started() {
 #[test]
 fn failing_test_leaves_no_process() {
     let (_world, mark) = marked();
-    own_test(":", "test_supervise::test_that_fails_while_commands_run", &mark).expect(101);
+    own_test(":", "process::supervision::test_that_fails_while_commands_run", &mark).expect(101);
     assert_eq!(living(&mark), []);
 }
 

@@ -1,0 +1,3 @@
+//! Captures: a worktree's files as a commit.
+mod files;
+mod iterations;

@@ -1,0 +1,21 @@
+//! Judging: the commands, the world they run in, and the verdict.
+mod base;
+mod broken_base;
+mod cannot_tell;
+mod cheats;
+mod cross;
+mod detect;
+mod escapes;
+mod explain;
+mod flags;
+mod in_parts;
+mod junit;
+mod missing_tests;
+mod plan;
+mod real_project;
+mod reported_failures;
+mod retries;
+mod reuse;
+mod source;
+mod surroundings;
+mod verdicts;

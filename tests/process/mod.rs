@@ -1,0 +1,3 @@
+//! Users' commands as processes.
+mod environment;
+mod supervision;
