@@ -8,7 +8,8 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 build:
 	$(CARGO) build --locked
 
-# Runs the tests of the model, of the program on real repositories, and of the examples in the documentation.
+# Runs the tests of the model, of the program on real repositories, and of the examples in the documentation, in the best
+# world for judging that this machine has.
 test:
 	$(CARGO) test --locked --lib --bins --examples --test runner
 
@@ -17,10 +18,13 @@ test:
 test-tools:
 	$(CARGO) test --locked --test tools -- $(TOOLS_ARGS)
 
-# Runs the tests on repositories in each world for judging that this machine has, and says which it has not.
-# WORLDS_ARGS=--confined leaves out the open world, and tests in which nothing is judged; other words choose tests.
+# Runs the tests about judging and about processes in the machine's other worlds, and says which it has not.
+# WORLDS_ARGS chooses other tests.
 test-worlds:
 	CARGO="$(CARGO)" sh tests/worlds.sh $(WORLDS_ARGS)
+
+# Run this before each commit: all that takes less than five minutes once it is built.
+check: lint test
 
 # Runs all steps in a temporary repository; KEEP=1 keeps the repository.
 demo: build
@@ -107,4 +111,4 @@ uninstall:
 man: build
 	"$(TARGET)/debug/git-frites" man --write man
 
-.PHONY: build deb tarball picture test test-tools test-worlds test-power test-slurm demo bench figures bench-builds soak lint install uninstall man
+.PHONY: build deb tarball picture test check test-tools test-worlds test-power test-slurm demo bench figures bench-builds soak lint install uninstall man

@@ -1,40 +1,30 @@
 #!/bin/sh
-# Runs tests/runner.rs once in each world that this machine has for commands that judge (FRITES_TEST_WORLD), and
-# says which worlds it has not. Arguments choose tests, as with `cargo test`. `--confined` leaves out the open world,
-# tests that are about it, and tests without a word of judging.
+# Runs the tests whose subject is how commands are judged and run in each world of this machine but the best one, in
+# which `cargo test --test runner` runs every test (FRITES_TEST_WORLD names another). Says which worlds the machine has
+# not. Arguments choose other tests, as with `cargo test`.
 set -eu
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 program=${CARGO_TARGET_DIR:-target}/debug/git-frites
+[ $# -gt 0 ] || set -- judge:: process:: shard::
 $cargo build --quiet --locked
 
-worlds=open
-if [ "${1-}" = --confined ]; then
-    shift
-    worlds=
-    # A test begins with its attribute, and the next item begins after it.
-    names=$(awk '
-        FNR == 1 { name = ""; module = FILENAME; gsub(/.*\/|\.rs$/, "", module) }
-        /^#\[test\]/ { awaited = 1 }
-        awaited && /^fn / { name = $2; sub(/\(.*/, "", name); awaited = 0 }
-        /in_the_open_world\(\)/ { name = "" }
-        name != "" && /judge|apply|"run"/ { print module "::" name; name = "" }
-        /^}/ { name = "" }
-    ' tests/test_*.rs)
-    set -- --exact "$@" $names
-fi
-
 # True if `git frites doctor` finds all of these on this machine.
+found=$("$program" doctor || true)
 has() {
     for what; do
         printf '%s\n' "$found" | grep -q "^ok  *$what " || return 1
     done
 }
 
-found=$("$program" doctor || true)
+# From the best one on, as in tests/common/mod.rs.
+worlds=
 if has namespaces overlay; then worlds="$worlds sealed"; else missing="${missing-} sealed"; fi
 if has Landlock; then worlds="$worlds landlock"; else missing="${missing-} landlock"; fi
+worlds="$worlds open"
+best=$(echo $worlds | cut -d ' ' -f 1)
 for world in $worlds; do
+    [ "$world" != "$best" ] || continue
     echo "tests in the world '$world':"
     FRITES_TEST_WORLD=$world $cargo test --quiet --locked --test runner -- "$@"
 done

@@ -14,6 +14,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -111,12 +112,18 @@ impl Answer {
 }
 
 impl World {
-    /// A repository with one commit: `README` and `src/lib.txt`.
+    /// A repository with one commit: `README` and `src/lib.txt`. git makes the first one of each program;
+    /// the others are copies.
     pub fn new() -> World {
-        let world = World::unborn();
-        world.write("README", "hello\n");
-        world.write("src/lib.txt", "one\ntwo\nthree\n");
-        world.commit("base");
+        static FIRST: LazyLock<FilesOf> = LazyLock::new(|| {
+            let world = World::unborn();
+            world.write("README", "hello\n");
+            world.write("src/lib.txt", "one\ntwo\nthree\n");
+            world.commit("base");
+            FilesOf::read(&world.repo)
+        });
+        let world = World::empty("repo");
+        FIRST.write(&world.repo);
         world
     }
 
@@ -447,10 +454,33 @@ impl World {
     }
 }
 
-/// The world that oracle commands run in, unless a test asks for another: `FRITES_TEST_WORLD`.
+/// The files of a directory in memory, with their modes. Empty directories are left out: git needs none.
+struct FilesOf(Vec<(PathBuf, fs::Permissions, Vec<u8>)>);
+
+impl FilesOf {
+    fn read(directory: &Path) -> FilesOf {
+        let file = |path: PathBuf| {
+            let mode = fs::metadata(&path).unwrap().permissions();
+            let bytes = fs::read(&path).unwrap();
+            (path.strip_prefix(directory).unwrap().to_owned(), mode, bytes)
+        };
+        FilesOf(files_below(directory).into_iter().map(file).collect())
+    }
+
+    fn write(&self, directory: &Path) {
+        for (path, mode, bytes) in &self.0 {
+            let path = directory.join(path);
+            write(&path, bytes);
+            fs::set_permissions(path, mode.clone()).unwrap();
+        }
+    }
+}
+
+/// The world that oracle commands run in, unless a test asks for another: `FRITES_TEST_WORLD`, or else the best
+/// one that this machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestWorld {
-    /// Nothing confines them; the default.
+    /// Nothing confines them.
     Open,
     /// Landlock confines them.
     Landlock,
@@ -468,12 +498,25 @@ pub fn in_the_open_world() {
     IS_ABOUT_THE_OPEN_WORLD.set(true);
 }
 
+/// The best world that `doctor` finds here; tests/worlds.sh tests the others.
+static BEST: LazyLock<TestWorld> = LazyLock::new(|| {
+    let doctor = Command::new(env!("CARGO_BIN_EXE_git-frites")).arg("doctor").output().unwrap();
+    let found = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    let has = |what: &str| found.lines().any(|line| line.starts_with("ok") && line.contains(what));
+    match () {
+        () if has(" namespaces ") && has(" overlay ") => TestWorld::Sealed,
+        () if has(" Landlock ") => TestWorld::Landlock,
+        () => TestWorld::Open,
+    }
+});
+
 impl TestWorld {
     /// The world of the test that this thread runs.
     pub fn of_this_test() -> TestWorld {
         match std::env::var("FRITES_TEST_WORLD").as_deref() {
             _ if IS_ABOUT_THE_OPEN_WORLD.get() => TestWorld::Open,
-            Err(_) | Ok("open") => TestWorld::Open,
+            Err(_) => *BEST,
+            Ok("open") => TestWorld::Open,
             Ok("landlock") => TestWorld::Landlock,
             Ok("sealed") => TestWorld::Sealed,
             Ok(other) => panic!("FRITES_TEST_WORLD is {other}, and no world"),

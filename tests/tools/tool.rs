@@ -175,6 +175,8 @@ pub const FIND_GIT_BASH_COMPLETION: &str = "
 pub fn trial(name: &'static str, tools: &'static [Tool], test: fn()) -> Trial {
     let name = name.trim_start_matches("tools::");
     Trial::ignorable_test(name, move || {
+        // These tests name the world that they are about.
+        crate::common::in_the_open_world();
         let world = World::empty("probe");
         let works = |tool: &Tool| world.run(&world.repo, "sh", ["-c", tool.probe]).code == 0;
         let missing: Vec<_> = tools.iter().filter(|tool| !works(tool)).map(|t| t.missing).collect();
