@@ -1,6 +1,8 @@
 # bash completion (3.2 and later) for `git-frites …`, and for `git frites …` if git's own completion is loaded,
 # which makes bash-completion load this file by its installed name, and calls _git_frites.
 # Install it in share/bash-completion/completions/git-frites, or source it.
+# `git config frites.…` is completed once this file has been read after git's completion: bash-completion reads both
+# when they are first needed, and `git config` needs only git's.
 
 # Fills COMPREPLY. `words` is the command line from the command up to the cursor; `cword` is the number of the last
 # word. The arguments start git-frites in the directory in which it would run.
@@ -64,9 +66,45 @@ __git_frites_words ()
 	done
 }
 
+# Puts the keys of git-frites beside those of git. git's completion cannot be extended with keys, so the function that
+# offers them is replaced by one that calls it for all other keys.
+__git_frites_extend_config ()
+{
+	local gits
+	gits=$(declare -f __git_complete_config_variable_name) || return
+	[[ $gits != *__git_frites_config_keys* ]] || return
+	eval "__git_frites_gits${gits#__git_complete}"
+	__git_complete_config_variable_name ()
+	{
+		__git_frites_config_keys "$@" || __git_frites_gits_config_variable_name "$@"
+	}
+}
+
+# Offers the keys that begin with the word, if these are our own. The arguments are those of git's function.
+__git_frites_config_keys ()
+{
+	local arg sfx=' ' cur_=$cur
+	for arg; do
+		case $arg in
+		--cur=*) cur_=${arg#--cur=} ;;
+		--sfx=*) sfx=${arg#--sfx=} ;;
+		esac
+	done
+	if [[ $cur_ == frites.* ]]; then
+		__gitcomp_nl "$(FRITES_COMPLETE=bash _CLAP_COMPLETE_INDEX=2 _CLAP_IFS=$'\n' \
+			git-frites -- git-frites config "${cur_#frites.}" 2>/dev/null)" frites. "${cur_#frites.}" "$sfx"
+	elif [[ frites == "$cur_"* ]]; then
+		__git_frites_gits_config_variable_name "$@"
+		__gitcomp_nl_append frites. '' "$cur_" ''
+	else
+		return 1
+	fi
+}
+
 # Called by git's completion, which knows the position of the command and the words before it.
 _git_frites ()
 {
+	__git_frites_extend_config
 	local i git=(git) verb=${words[__git_cmd_idx]}
 	((${#__git_C_args[@]})) && git+=("${__git_C_args[@]}")
 	[[ -z ${__git_dir-} ]] || git+=("--git-dir=$__git_dir")
@@ -89,3 +127,4 @@ __git_frites_alone ()
 }
 
 complete -o nospace -F __git_frites_alone git-frites
+__git_frites_extend_config

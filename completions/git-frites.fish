@@ -22,3 +22,11 @@ complete --command git-frites --exclusive --keep-order --arguments '(__git_frite
 if test "$version" = 3.6.0
     complete --command git --condition '__fish_git_using_command frites' --exclusive --keep-order --arguments '(__git_frites_complete)'
 end
+
+# The keys of `git config`, beside those that fish's git completion offers.
+function __git_frites_config_keys
+    set -l key (commandline --current-token --cut-at-cursor | string replace --regex '^frites\.' '')
+    FRITES_COMPLETE=fish git-frites -- git-frites config "$key" 2>/dev/null | string replace --regex '^' frites.
+end
+
+complete --command git --condition '__fish_git_using_command config; and string match --quiet "fri*" (commandline --current-token --cut-at-cursor)' --no-files --arguments '(__git_frites_config_keys)'

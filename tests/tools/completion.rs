@@ -93,6 +93,7 @@ fn bash_with_gits_completion_completes_git_frites() {
     let completed = format!("git -C {} frites judge fixer", world.repo.display());
     world.git(["config", "--global", "alias.fr", "frites"]);
     world.frites(["task", "1", "GH-1"]).expect(0);
+    world.git(["config", "frites.spawn.jobs", "1"]);
     let mut bash = bash(&world, &[git, completions().join("git-frites.bash")]);
     check(
         &mut bash,
@@ -101,6 +102,11 @@ fn bash_with_gits_completion_completes_git_frites() {
             ("git frites jud", TAB, "git frites judge"),
             ("git frites man tut", TAB, "git frites man tutorial"),
             ("git frites config agents.aider.c", TAB, "git frites config agents.aider.command"),
+            ("git config fri", TAB, "git config frites."),
+            ("git config --global frites.oracle.te", TAB, "git config --global frites.oracle.test"),
+            ("git config frites.agents.aider.c", TAB, "git config frites.agents.aider.command"),
+            ("git -c frites.spawn.jo", TAB, "git -c frites.spawn.jobs="),
+            ("git config core.bigF", TAB, "git config core.bigFileThreshold"),
             ("git frites apply fixer/", ALL, "git frites apply fixer/alpha fixer/beta"),
             ("git frites spawn --base ", ALL, "git frites spawn --base HEAD main side v1"),
             ("git frites spawn --base=si", TAB, "git frites spawn --base=side"),
@@ -132,6 +138,7 @@ fn bash_completion_loads_the_installed_file() {
         &[
             ("git frites apply fixer/", ALL, "git frites apply fixer/alpha fixer/beta"),
             ("git-frites jud", TAB, "git-frites judge"),
+            ("git config frites.spawn.jo", TAB, "git config frites.spawn.jobs"),
             ("git frites spawn -- cat READ", TAB, "git frites spawn -- cat README"),
         ],
     );
@@ -139,6 +146,7 @@ fn bash_completion_loads_the_installed_file() {
 
 fn zsh_completes_both_spellings() {
     let world = runs_to_complete();
+    world.git(["config", "frites.spawn.jobs", "1"]);
     let zshrc = format!(
         "PS1='ready> '\nunsetopt beep\nfpath=('{}' $fpath)\nautoload -U compinit; compinit -u -D\n\
          zstyle ':completion:all-matches::::' completer _all_matches _complete\n\
@@ -158,6 +166,10 @@ fn zsh_completes_both_spellings() {
             ("git frites jud", TAB, "git frites judge"),
             ("git frites man tut", TAB, "git frites man tutorial"),
             ("git frites config agents.aider.c", TAB, "git frites config agents.aider.command"),
+            ("git config fri", TAB, "git config frites."),
+            ("git config --global frites.oracle.te", TAB, "git config --global frites.oracle.test"),
+            ("git config frites.agents.aider.c", TAB, "git config frites.agents.aider.command"),
+            ("git config core.bigF", TAB, "git config core.bigFileThreshold"),
             ("git-frites jud", TAB, "git-frites judge"),
             ("git frites apply fixer/", all, "git frites apply fixer/alpha fixer/beta"),
             ("git-frites apply fixer/", all, "git-frites apply fixer/alpha fixer/beta"),
@@ -179,7 +191,15 @@ fn zsh_completes_both_spellings() {
         format!("git -C {} frites judge fi", world.repo.display()),
         format!("git -C {} frites judge fixer", world.repo.display()),
     );
-    check(&mut zsh, &[(&line, TAB, &completed)]);
+    check(
+        &mut zsh,
+        &[
+            (&line, TAB, &completed),
+            ("git config fri", TAB, "git config frites."),
+            ("git -c a.b=c config frites.spawn.jo", TAB, "git -c a.b=c config frites.spawn.jobs"),
+            ("git add config frites.spawn.jo", TAB, "git add config frites.spawn.jo"),
+        ],
+    );
 }
 
 /// A world in which fish reads the completion script when it starts.
@@ -206,6 +226,8 @@ fn fish_completes_on_a_terminal() {
             ("git frites apply fixer/al", TAB, "git frites apply fixer/alpha"),
             ("git-frites apply fixer/al", TAB, "git-frites apply fixer/alpha"),
             ("git frites spawn --bas", TAB, "git frites spawn --base"),
+            ("git config --global frites.oracle.te", TAB, "git config --global frites.oracle.test"),
+            ("git config frites.agents.aider.c", TAB, "git config frites.agents.aider.command"),
             ("git --no-pager frites stat", TAB, "git --no-pager frites status"),
         ],
     );
