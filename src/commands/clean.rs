@@ -1,6 +1,5 @@
 //! `git frites clean`: removes worktrees and branches, but no work that is saved nowhere else.
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use crate::model::run::Run;
 use crate::ops::clean;
 use crate::ops::mirror::{self, IdleMirror};
 use crate::ops::session::Session;
-use crate::oracle::sealed::kept;
+use crate::oracle::user_cache::UserCache;
 use crate::oracle::{outcomes, pool};
 use crate::store::select::Matching;
 use crate::ui::{json, table};
@@ -189,24 +188,16 @@ fn note_others(session: &Session, cleaned: &[Name]) -> Result<()> {
 /// they are.
 fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
     let own = pool::home(&session.repo)?;
-    let all = pool::home_of_all(&session.repo)?;
-    let homes = match args.all {
-        true => fs::read_dir(&all).into_iter().flatten().flatten().map(|e| e.path()).collect(),
-        false => vec![own.clone()],
+    let cache = match args.all {
+        true => UserCache::of_all(&session.repo)?,
+        false => UserCache::of(&session.repo)?,
     };
-    let layers = |home: &PathBuf| kept::list(&home.join(pool::LAYERS));
-    let used_in = |home: &PathBuf| {
-        outcomes::disk_usage(home) + layers(home).iter().map(|(_, size, _)| size).sum::<u64>()
-    };
-    let used = || homes.iter().map(used_in).sum::<u64>();
+    let used = || cache.outcomes() + cache.layers();
     let mirrors = mirror::idle(Duration::ZERO);
     let bytes = used() + mirrors.iter().map(IdleMirror::disk_usage).sum::<u64>();
     if !args.dry_run {
-        for home in &homes {
-            outcomes::forget_all(home);
-            kept::remove_oldest(layers(home), 0)?;
-        }
-        kept::remove_gone(&all);
+        cache.clear()?;
+        pool::remove_gone(&own);
         mirrors.into_iter().try_for_each(IdleMirror::delete)?;
     }
     let freed = if args.dry_run { bytes } else { bytes.saturating_sub(used()) };

@@ -87,6 +87,11 @@ impl ReadSession {
         Ok(session)
     }
 
+    /// Reads the configuration, which starts git.
+    pub fn config(&self) -> Result<Config> {
+        Config::load(self.home.as_deref(), &self.repo.settings_of("frites")?)
+    }
+
     fn discover(ui: Ui) -> Result<ReadSession> {
         let here =
             std::env::current_dir().context(|| "the current directory cannot be read".into())?;
@@ -141,8 +146,8 @@ impl Session {
         version::require_new_enough(&opened.repo.git(), opened.store.dir())?;
         let (_, undeleted) = opened.heal()?;
         let undeleted = Mutex::new(undeleted);
+        let config = opened.config()?;
         let ReadSession { repo, store, ui, home } = opened;
-        let config = Config::load(home.as_deref(), &repo.settings_of("frites")?)?;
         let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
         let policy = policy(&config)?;
         let changes = ChangeCache::default();

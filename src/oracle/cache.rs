@@ -173,7 +173,9 @@ impl Cache {
         conditions: Conditions,
         distrusted: Vec<(SystemTime, SystemTime)>,
     ) -> Result<Cache> {
-        let dir = pool::home(repo)?.join(OUTCOMES);
+        let caches = pool::home(repo)?;
+        pool::remove_gone(&caches);
+        let dir = caches.join(OUTCOMES);
         forget_old(&dir);
         let known = KnownOutcomes::list(&dir);
         let home = home.map(Path::to_owned);
@@ -288,6 +290,7 @@ impl Cache {
             return Ok(());
         }
         let _ = self.write(&self.key(repo, judged)?, results, logs);
+        let _ = self.dir.parent().map(|caches| pool::note_repository(repo, caches));
         Ok(())
     }
 

@@ -11,6 +11,7 @@ pub mod run;
 pub mod sealed;
 pub mod surroundings;
 pub mod test_reports;
+pub mod user_cache;
 
 use crate::config::keys::Key;
 use crate::config::{Config, keys};

@@ -307,10 +307,11 @@ pub fn home_of_all(repo: &Repo) -> Result<PathBuf> {
     Ok(own.parent().map_or_else(|| own.clone(), Path::to_owned))
 }
 
-/// The file beside a repository's layers that names the repository.
+/// The file in a repository's directory that names the repository. It lies beside the layers, where
+/// no judged command can write.
 const REPOSITORY: &str = "repository";
 
-/// Notes beside the layers in a repository's directory whose they are.
+/// Notes in a repository's directory whose it is.
 pub fn note_repository(repo: &Repo, home: &Path) -> Result<()> {
     let layers = home.join(LAYERS);
     let failed = || format!("could not write to '{}'", layers.display());
@@ -322,8 +323,16 @@ pub fn note_repository(repo: &Repo, home: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Removes what is cached beside this directory for repositories that are gone.
+pub fn remove_gone(home: &Path) {
+    for gone in home.parent().map(homes_of_gone).unwrap_or_default() {
+        // The next judging tries again.
+        let _ = tree::delete_tree(&gone);
+    }
+}
+
 /// The directories of repositories that are gone.
-pub fn homes_of_gone(homes: &Path) -> Vec<PathBuf> {
+fn homes_of_gone(homes: &Path) -> Vec<PathBuf> {
     let is_gone = |home: &PathBuf| {
         let repository = fs::read(home.join(LAYERS).join(REPOSITORY)).ok();
         repository.is_some_and(|path| {

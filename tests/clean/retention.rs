@@ -1,5 +1,7 @@
 //! Removal by age with `clean`: what expires, what is kept, and what a dry run announces.
+use std::ffi::OsStr;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::common::{World, poll};
 
@@ -258,6 +260,72 @@ fn cached_outcomes_are_removed_and_nothing_else() {
     world.frites(["clean", "--cache", "1"]).refuses(2, "cannot be used with");
     world.frites(["clean", "--cache"]).expect(0);
     assert_eq!(world.frites(["clean", "--cache"]).expect(0).out(), "freed 0 B of the cache\n");
+    world.assert_clean();
+}
+
+/// A second repository of the user, with one candidate.
+fn another_repository(world: &World) -> PathBuf {
+    let other = world.home().join("another repository");
+    world.git([OsStr::new("clone"), OsStr::new("-q"), OsStr::new("."), other.as_os_str()]);
+    world.frites_in(&other, ["spawn", "-n", "1", "--", "sh", "-c", "echo y > y"]).expect(0);
+    other
+}
+
+#[test]
+fn cache_of_all_repositories_is_shown_and_emptied() {
+    let world = World::new();
+    world.attempts(&["echo x > x"]);
+    let other = another_repository(&world);
+    let ran_in = |dir: &Path| {
+        let json = world.frites_in(dir, ["judge", "--json", "--test", "true"]).expect(0).json();
+        json["effort"]["ran"].as_u64().unwrap()
+    };
+    let ran = || [ran_in(&world.repo), ran_in(&other)];
+    assert_eq!((ran(), ran()), ([1, 1], [0, 0]));
+    let cached = || {
+        let document = world.frites(["status", "--disk", "--json"]).expect(0).json();
+        ["layers", "outcomes"].map(|kind| document["cache"][kind].as_u64().unwrap())
+    };
+    let of_both = cached();
+    world.git(["config", "frites.limits.layers", "3GiB"]);
+    let answer = world.frites(["status", "--disk"]).expect(0);
+    let line = answer.out().lines().last().unwrap_or_default().to_owned();
+    assert!(line.starts_with("cache of all your repositories: build outputs "), "{line}");
+    assert!(line.contains(" of at most 3.0 GiB, outcomes "), "{line}");
+    let hint = "hint: `git frites clean --cache --all` empties it";
+    assert!(answer.stderr.contains(hint), "{}", answer.stderr);
+    assert!(!world.frites(["status"]).expect(0).out().contains("cache of all"));
+
+    world.frites(["clean", "--cache"]).expect(0);
+    let of_other = cached();
+    assert!(0 < of_other[1] && of_other[1] < of_both[1], "{of_both:?}, {of_other:?}");
+    assert_eq!(ran(), [1, 0]);
+    world.frites(["clean", "--cache", "--all", "-n"]).expect(0);
+    assert_eq!(cached(), of_both);
+    world.frites(["clean", "--cache", "--all"]).expect(0);
+    assert_eq!(cached(), [0, 0]);
+    assert_eq!(ran(), [1, 1]);
+    world.assert_clean();
+}
+
+#[test]
+fn cache_of_a_repository_that_is_gone_goes_with_the_next_judging() {
+    let world = World::new();
+    world.attempts(&["echo x > x"]);
+    let other = another_repository(&world);
+    let caches = || {
+        let homes =
+            fs::read_dir(Path::new(&world.env("XDG_CACHE_HOME")).join("git-frites")).unwrap();
+        homes.filter(|home| home.as_ref().unwrap().path().join("outcomes").exists()).count()
+    };
+    world.frites_in(&other, ["judge", "--test", "true"]).expect(0);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    assert_eq!(caches(), 2, "both repositories are there");
+    fs::remove_dir_all(&other).unwrap();
+    world.frites(["status"]).expect(0);
+    assert_eq!(caches(), 2, "a command that only reads removes nothing");
+    world.frites(["judge", "--test", "true"]).expect(0);
+    assert_eq!(caches(), 1);
     world.assert_clean();
 }
 

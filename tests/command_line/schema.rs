@@ -153,7 +153,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     paid(&mut checker);
     in_an_odd_place(&mut checker);
     unseen_and_refused(&mut checker);
-    checker.answer("status", 0, world.frites(["status", "--json"]));
+    checker.answer("status", 0, world.frites(["status", "--json", "--disk"]));
     cleaned(&mut checker, &world);
 
     for event in world.events() {

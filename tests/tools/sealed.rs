@@ -140,8 +140,14 @@ fn candidates_are_judged_over_the_bases_outputs_and_the_winner_without_them() {
     assert_eq!(shared_lines(&world, "compiled").len(), 6 + 4, "nothing for the base");
     world.frites(["judge", "--no-cache", "--cold", "--test", "make -s test"]).expect(0);
     assert_eq!(shared_lines(&world, "compiled").len(), 10 + 6, "all sources of three trees");
-    let freed = world.frites(["clean", "--cache"]).expect(0).out();
+    let outputs = || {
+        let document = world.frites(["status", "--disk", "--json"]).expect(0).json();
+        document["cache"]["layers"].as_u64().unwrap()
+    };
+    assert!(outputs() > 0);
+    let freed = world.frites(["clean", "--cache", "--all"]).expect(0).out();
     assert!(freed.starts_with("freed ") && !freed.starts_with("freed 0"), "{freed}");
+    assert_eq!(outputs(), 0);
     world.frites(["judge", "--test", "make -s test"]).expect(0);
     assert_eq!(shared_lines(&world, "compiled").len(), 16 + 6, "nothing was cached");
     world.assert_clean();

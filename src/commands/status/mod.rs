@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::commands::status::shown::{Member, ShownRun, conflicts};
 use crate::commands::values;
 use crate::complete;
+use crate::config::keys;
 use crate::error::{Result, exit};
 use crate::integrity::baseline;
 use crate::model::address::Address;
@@ -26,6 +27,7 @@ use crate::ops::corrected;
 use crate::ops::history::{self, DiskUse};
 use crate::ops::progress;
 use crate::ops::session::ReadSession;
+use crate::oracle::user_cache::UserCache;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
 use crate::ui::progress::texts;
@@ -62,7 +64,7 @@ pub struct StatusArgs {
     /// print one line per change
     #[arg(short, long, conflicts_with = "json")]
     pub watch: bool,
-    /// Measure the disk space that runs use, instead of showing it as it was last measured
+    /// Measure the disk space that runs and the cache use, instead of showing it as it was last measured
     #[arg(long, conflicts_with = "watch")]
     pub disk: bool,
     /// Print one JSON document
@@ -88,7 +90,14 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         let runs = read_all(session, runs)?;
         let all: Vec<Value> =
             runs.iter().map(|one| document::run(session, one)).collect::<Result<_>>()?;
-        session.ui.answer(json::document(json!({ "runs": all })))?;
+        let mut document = json!({ "runs": all });
+        if args.disk {
+            let (cache, limit) = cache(session)?;
+            document["cache"] = json!({
+                "layers": cache.layers(), "limit": limit, "outcomes": cache.outcomes(),
+            });
+        }
+        session.ui.answer(json::document(document))?;
         return Ok(exit::OK);
     }
     if runs.is_empty() {
@@ -128,6 +137,16 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     } else {
         session.ui.answer(text)?;
     }
+    if args.disk {
+        let (cache, limit) = cache(session)?;
+        session.ui.answer(format!(
+            "\ncache of all your repositories: build outputs {} of at most {}, outcomes {}\n",
+            table::size(cache.layers()),
+            table::size(limit),
+            table::size(cache.outcomes())
+        ))?;
+        session.ui.hint("`git frites clean --cache --all` empties it");
+    }
     for one in &runs {
         for Member { record, capture, .. } in one.shown() {
             let candidate = session.store.candidate(&one.run, &record.candidate);
@@ -144,6 +163,12 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         ));
     }
     Ok(exit::OK)
+}
+
+/// What is cached for all of the user's repositories, and the limit of its build outputs.
+fn cache(session: &ReadSession) -> Result<(UserCache, u64)> {
+    let limit = session.config()?.get(keys::LIMITS_LAYERS).0;
+    Ok((UserCache::of_all(&session.repo)?, limit))
 }
 
 /// The candidates that the verdict does not know as they are.

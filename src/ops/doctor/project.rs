@@ -7,8 +7,8 @@ use crate::ops::guard;
 use crate::ops::judge::plan::{PlannedOracle, start_at_head};
 use crate::ops::judge::{modules, worlds};
 use crate::ops::session::Session;
-use crate::oracle::sealed::kept;
-use crate::oracle::{OracleFlags, pool};
+use crate::oracle::OracleFlags;
+use crate::oracle::user_cache::UserCache;
 
 /// Looks at the repository of a session. A run from HEAD is meant.
 pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
@@ -27,8 +27,7 @@ pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
     checkup.findings.push(guard_of_attempts(session));
     commands(session, &mut checkup)?;
     let limit = session.config.get(keys::LIMITS_LAYERS).0;
-    let used = kept::disk_usage(&pool::home_of_all(&session.repo)?);
-    checkup.layers = (used, limit);
+    checkup.layers = (UserCache::of_all(&session.repo)?.layers(), limit);
     let place = session.store.dir().path();
     let place = if place.is_dir() { place } else { session.repo.common_dir() };
     checkup.findings.push(match scratch_in(place) {

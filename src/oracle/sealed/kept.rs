@@ -12,7 +12,7 @@ use crate::git::layers::base::BaseLayer;
 use crate::git::repo::Repo;
 use crate::git::trees;
 use crate::model::oid::Oid;
-use crate::oracle::pool::{self, LAYERS};
+use crate::oracle::pool::LAYERS;
 
 /// The extension of the lock beside a directory of layers. Its time is that of the last use.
 const LOCK: &str = "lock";
@@ -166,10 +166,7 @@ impl KeptLayer {
             fs::rename(layer.dir(), self.dir()).context(failed)?;
         }
         match self.root.parent().and_then(Path::parent) {
-            Some(homes) => {
-                remove_gone(homes);
-                remove_oldest(of_all(homes), limit)
-            }
+            Some(homes) => remove_oldest(of_all(homes), limit),
             None => Ok(()),
         }
     }
@@ -185,7 +182,7 @@ pub fn of_nearest(
     distrusted: &[(SystemTime, SystemTime)],
 ) -> Result<Option<(BaseLayer, Lock)>> {
     let Some((_, tree)) = nearest(root, repo, commit, |_| true) else { return Ok(None) };
-    let mut layers = list(root);
+    let mut layers = list_in(root);
     layers.sort_by_key(|(_, _, used)| std::cmp::Reverse(*used));
     for (dir, _, _) in layers {
         let name = dir.file_name().and_then(|name| LayerName::parse(name.to_str()?));
@@ -215,30 +212,22 @@ fn nearest(
     trees::nearest(repo, commit, MOST_COMMITS, |tree| trees.contains(tree))
 }
 
-/// Removes what is cached for repositories that are gone.
-pub fn remove_gone(homes: &Path) {
-    for home in pool::homes_of_gone(homes) {
-        // The next command tries again.
-        let _ = tree::delete_tree(&home);
-    }
-}
-
-/// The disk space that the layers of all repositories take.
-pub fn disk_usage(homes: &Path) -> u64 {
-    of_all(homes).iter().map(|(_, size, _)| size).sum()
-}
-
 /// Layers: their directory, their size in bytes and the time of their last use.
 type KeptLayers = (PathBuf, u64, SystemTime);
 
 /// The layers of all repositories, of which each has a directory in this one.
 fn of_all(homes: &Path) -> Vec<KeptLayers> {
     let homes = fs::read_dir(homes).into_iter().flatten().flatten();
-    homes.flat_map(|home| list(&home.path().join(LAYERS))).collect()
+    homes.flat_map(|home| list(&home.path())).collect()
 }
 
-/// The layers below this directory.
-pub fn list(root: &Path) -> Vec<KeptLayers> {
+/// The layers in a repository's directory.
+pub fn list(home: &Path) -> Vec<KeptLayers> {
+    list_in(&home.join(LAYERS))
+}
+
+/// The layers below a directory of layers.
+fn list_in(root: &Path) -> Vec<KeptLayers> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     let found = entries.filter(|path| path.is_dir()).map(|dir| {
         let size = fs::read_to_string(dir.join(SIZE)).ok().and_then(|text| text.parse().ok());
@@ -290,7 +279,6 @@ mod tests {
         };
         let (old, new) = (add("one/x", 10, 300), add("one/y", 10, 100));
         let other = add("other/z", 10, 200);
-        assert_eq!(disk_usage(homes.path()), 30);
         remove_oldest(of_all(homes.path()), 20).expect("removed");
         assert_eq!([&old, &other, &new].map(|dir| dir.exists()), [false, true, true]);
         remove_oldest(of_all(homes.path()), 10).expect("removed");

@@ -1,0 +1,47 @@
+//! What is cached for later judgings: the outcomes and the bases' build outputs, of one repository
+//! or of all that the user has.
+use std::fs;
+use std::path::PathBuf;
+
+use crate::error::Result;
+use crate::git::repo::Repo;
+use crate::oracle::sealed::kept;
+use crate::oracle::{outcomes, pool};
+
+/// The cache of one repository, or of all.
+pub struct UserCache {
+    /// The directory of each repository.
+    homes: Vec<PathBuf>,
+}
+
+impl UserCache {
+    /// What is cached for this repository.
+    pub fn of(repo: &Repo) -> Result<UserCache> {
+        Ok(UserCache { homes: vec![pool::home(repo)?] })
+    }
+
+    /// What is cached for all repositories of the user that have it beside this one's.
+    pub fn of_all(repo: &Repo) -> Result<UserCache> {
+        let homes = fs::read_dir(pool::home_of_all(repo)?).into_iter().flatten().flatten();
+        Ok(UserCache { homes: homes.map(|entry| entry.path()).collect() })
+    }
+
+    /// The disk space of build outputs, which `limits.layers` limits.
+    pub fn layers(&self) -> u64 {
+        self.homes.iter().flat_map(|home| kept::list(home)).map(|(_, size, _)| size).sum()
+    }
+
+    /// The disk space of outcomes.
+    pub fn outcomes(&self) -> u64 {
+        self.homes.iter().map(|home| outcomes::disk_usage(home)).sum()
+    }
+
+    /// Removes all that nobody uses.
+    pub fn clear(&self) -> Result<()> {
+        for home in &self.homes {
+            outcomes::forget_all(home);
+            kept::remove_oldest(kept::list(home), 0)?;
+        }
+        Ok(())
+    }
+}
