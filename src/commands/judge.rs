@@ -20,6 +20,7 @@ use crate::ui::{comparison, json};
 
 /// Runs the command.
 pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
+    args.require_rankable()?;
     preflight::require_writable("--junit", args.show.junit.as_deref())?;
     if args.dry_run {
         return judge_plan::show(session, args);

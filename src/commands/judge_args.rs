@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::commands::values;
 use crate::complete;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::name::Name;
@@ -45,7 +45,7 @@ pub struct JudgeArgs {
         value_name = "CAND",
         value_parser = values::candidate_alone,
         add = ArgValueCompleter::new(complete::candidates),
-        conflicts_with = "junit",
+        conflicts_with_all = ["junit", "cross"],
         group = "mode",
     )]
     pub candidates: Vec<Name>,
@@ -60,7 +60,7 @@ pub struct JudgeArgs {
     #[arg(help_heading = "Judging", long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Duration>,
     /// Judge in the worktrees themselves: faster, but never verified
-    #[arg(help_heading = "Judging", long, conflicts_with = "protect")]
+    #[arg(help_heading = "Judging", long, conflicts_with_all = ["protect", "cross"])]
     pub in_place: bool,
     /// Run nothing: show what would run, where it was found, and what is missing
     #[arg(
@@ -91,7 +91,7 @@ pub struct JudgeArgs {
         help_heading = "Other ways to judge",
         hide_short_help = true,
         long,
-        conflicts_with_all = ["in_place", "cold", "no_cache", "timeout", "until_pass"],
+        conflicts_with_all = ["in_place", "cold", "no_cache", "timeout", "until_pass", "cross"],
         group = "mode",
     )]
     pub replay: bool,
@@ -101,6 +101,22 @@ pub struct JudgeArgs {
 }
 
 impl JudgeArgs {
+    /// Refuses to rank by tests that are not judged in this way.
+    pub fn require_rankable(&self) -> Result<()> {
+        let other = match () {
+            () if self.in_place => "--in-place",
+            () if !self.candidates.is_empty() => "--candidate",
+            () => return Ok(()),
+        };
+        match self.judging.decision.rank {
+            Some(Rank::Cross) => Err(Error::usage(format!(
+                "'--rank cross' cannot be used with '{other}', which judges no tests of others"
+            ))
+            .hint("judge the whole run in checkouts: `git frites judge --rank cross`")),
+            _ => Ok(()),
+        }
+    }
+
     /// The options of judging.
     pub fn options(&self) -> JudgeOptions {
         JudgeOptions {

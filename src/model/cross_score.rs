@@ -54,11 +54,10 @@ pub fn valid_authors(entries: &[Entry]) -> usize {
     entries.iter().filter(|entry| counting_tests(entry).next().is_some()).count()
 }
 
-/// The score that stands for an unknown one: the mean of the known ones of those that passed, which
-/// is neither better nor worse. None if no score is known.
+/// The score that stands for an unknown one: the mean of the known ones, which is neither better nor
+/// worse. None if no score is known. It does not depend on results, of which a claim may be refuted.
 pub fn neutral_score(entries: &[Entry]) -> Option<f64> {
-    let passing = entries.iter().filter(|entry| entry.passed());
-    let mut known: Vec<f64> = passing.filter_map(|e| e.cross.as_ref()?.score).collect();
+    let mut known: Vec<f64> = entries.iter().filter_map(|e| e.cross.as_ref()?.score).collect();
     known.sort_by(f64::total_cmp);
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
@@ -261,6 +260,10 @@ mod tests {
         let decision = decide(&entries, None, Rules { rank: Rank::Cross, ..Rules::default() });
         let order: Vec<&str> = decision.ranking.iter().map(Name::as_str).collect();
         assert_eq!(order, ["c2", "c4", "c1", "c3"], "it counts as the mean of the others");
+        // Also while their results are open: else a claim could win that nobody has confirmed.
+        let mut open = entries.clone();
+        open[1].results.clear();
+        assert_eq!(neutral_score(&open), neutral_score(&entries));
         // c1 passes the one test that is known on it. As a failure, the other one would let c2 win.
         let entries = candidates(&[(1, &[]), (2, &["ppp"]), (3, &[".pp"])]);
         assert_eq!(

@@ -601,7 +601,7 @@ fn stages(entry: &Entry) -> String {
     and(&names)
 }
 
-fn and<S: AsRef<str>>(words: &[S]) -> String {
+pub fn and<S: AsRef<str>>(words: &[S]) -> String {
     match words {
         [] => String::new(),
         [one] => one.as_ref().to_owned(),

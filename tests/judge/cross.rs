@@ -185,3 +185,79 @@ fn tests_of_the_others_rank_tell_apart_and_are_shown() {
     world.frites(["diff", "1/c1", "c2", "--tests"]).refuses(1, "judge");
     world.assert_clean();
 }
+
+/// Two candidates with tests, and a wrong one that is the smallest.
+fn wrong_small_and_right_large(world: &World) {
+    world.attempts(&[
+        "echo 3 > value.rs",
+        "printf '2\n\n\n' > value.rs; echo 'grep -q 2 value.rs' > tests/two.t",
+        "printf '2\n\n\n\n' > value.rs; echo '! grep -q 3 value.rs' > tests/three.t",
+    ]);
+}
+
+/// Nothing is decided by lines where the user asks for the tests of others.
+#[test]
+fn ranking_by_cross_is_refused_where_the_tests_were_not_judged() {
+    let world = project();
+    wrong_small_and_right_large(&world);
+    for words in [
+        ["--cross", "--replay"].as_slice(),
+        &["--cross", "--in-place"],
+        &["--cross", "--candidate", "c1"],
+        &["--rank", "cross", "--in-place"],
+        &["--rank", "cross", "--candidate", "c1"],
+    ] {
+        world.frites(["judge"].iter().chain(words)).refuses(2, "cannot be used with");
+    }
+    world.frites(["judge"]).expect(0);
+    let refused = world
+        .frites(["judge", "--replay", "--rank", "cross"])
+        .refuses(128, "run 1 cannot be ranked by cross: the tests of its candidates were not");
+    assert!(refused.stderr.contains("`git frites judge --rank cross 1`"), "{}", refused.stderr);
+    // Judged across by another rule, the winner by cross has a pass that nobody confirmed.
+    world.frites(["judge", "--cross"]).expect(0);
+    let before = world.frites(["status", "--json"]).expect(0).out();
+    let refused = world.frites(["judge", "--replay", "--rank", "cross"]).refuses(
+        128,
+        "by cross the verdict of run 1 depends on c2 and c3, whose results nobody has",
+    );
+    assert!(
+        refused.stderr.contains("`git frites judge --cross --rank cross 1`"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(world.frites(["status", "--json"]).expect(0).out(), before, "nothing is recorded");
+    let verdict = world.frites(["judge", "--rank", "cross", "--json", "1"]).expect(0).json();
+    assert_eq!(verdict["recommended"], "c2");
+    world.frites(["judge", "--replay", "--rank", "cross"]).expect(0);
+    // A candidate that was judged by itself has no results of others' tests.
+    world.frites(["judge", "--candidate", "c1"]).expect(0);
+    world.frites(["judge", "--replay"]).refuses(128, "run 1 cannot be ranked by cross");
+    world.frites(["judge", "--replay", "--rank", "blast-radius"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
+fn parts_are_not_ranked_by_cross() {
+    let world = project();
+    wrong_small_and_right_large(&world);
+    world.git(["config", "frites.oracle.rank", "cross"]);
+    let refused = world
+        .frites(["shard", "open"])
+        .refuses(128, "run 1 cannot be ranked by cross, as oracle.rank says");
+    assert!(refused.stderr.contains("git -c frites.oracle.rank=auto"), "{}", refused.stderr);
+    world.git(["-c", "frites.oracle.rank=auto", "frites", "shard", "open", "1"]);
+    world.git(["config", "--unset", "frites.oracle.rank"]);
+    world.frites(["shard", "judge", "1", "1/1"]).expect(0);
+    let refused = world
+        .frites(["shard", "collect", "--rank", "cross", "1"])
+        .refuses(2, "parts cannot be ranked by cross");
+    assert!(refused.stderr.contains("`git frites judge --rank cross 1`"), "{}", refused.stderr);
+    world
+        .frites(["judge", "--replay", "--rank", "cross"])
+        .refuses(128, "cannot be ranked by cross");
+    world.frites(["shard", "collect", "1"]).expect(0);
+    let verdict = world.frites(["judge", "--rank", "cross", "--json", "1"]).expect(0).json();
+    assert_eq!(verdict["recommended"], "c2");
+    world.assert_clean();
+}

@@ -11,6 +11,7 @@ use crate::commands::{preflight, values};
 use crate::complete;
 use crate::error::{Error, Result};
 use crate::model::name::Name;
+use crate::model::rank::Rank;
 use crate::model::run::Run;
 use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::judge::{self, JudgeOptions};
@@ -53,9 +54,14 @@ pub fn run(session: &Session, args: &ShardCollectArgs) -> Result<u8> {
         return Err(Error::usage("--until-pass needs --wait")
             .hint("without --wait it is decided by the outcomes that are there"));
     }
+    let name = &args.run;
+    if rank == Some(Rank::Cross) {
+        return Err(Error::usage("parts cannot be ranked by cross: none judges the tests of one candidate on another")
+            .hint(format!("collect the outcomes by another rule, then judge here: `git frites judge --rank cross {name}`")));
+    }
     preflight::require_writable("--junit", args.show.junit.as_deref())?;
     let remote = args.remote.as_deref();
-    let (run, exchange) = find(session, &args.run, remote)?;
+    let (run, exchange) = find(session, name, remote)?;
     args.bundles.iter().try_for_each(|file| shard::take_bundle(session, &run, file))?;
     let options = JudgeOptions { rank, until_pass, ..JudgeOptions::default() };
     let verdict = match exchange {

@@ -14,6 +14,7 @@ use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::part::SharedTerms;
+use crate::model::rank::Rank;
 use crate::model::run::Run;
 use crate::ops::judge::{JudgeOptions, unseeded};
 use crate::ops::session::Session;
@@ -71,6 +72,12 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
             .hint("make it: `git frites shard open --attempts …`"));
     }
     let run = run_at(session, args.address.as_ref())?;
+    if session.config.get(keys::ORACLE_RANK) == Rank::Cross {
+        let name = &run.run;
+        return Err(Error::fatal(format!("run {name} cannot be ranked by cross, as oracle.rank says: no part judges the tests of one candidate on another"))
+            .hint(format!("open it with another rule: `git -c frites.oracle.rank=auto frites shard open {name}`"))
+            .hint(format!("or judge it here: `git frites judge {name}`")));
+    }
     require_trust(session, &run, args.trust_config)?;
     let on_oracle = |oracle: &ResolvedOracle| {
         note_left_out(&session.ui, oracle);

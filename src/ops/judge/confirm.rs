@@ -198,9 +198,11 @@ pub(super) mod tests {
     use super::*;
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
+    use crate::model::cross::CrossResult;
     use crate::model::decision::decide;
     use crate::model::oid::Oid;
     use crate::model::outcome::{Outcome, Stage, StageResult};
+    use crate::model::rank::Rank;
     use crate::model::verdict::Baseline;
     use crate::ops::judge::schedule::{Judge, Round, Schedule, Scheduler, Work};
     use crate::process::interrupt::Cancel;
@@ -340,12 +342,15 @@ pub(super) mod tests {
             until_pass in any::<bool>(),
             jobs in 1usize..3,
             ceiling in prop::sample::select(vec![0.5, 1.0, 1.5]),
+            rank in prop::sample::select(vec![Rank::BlastRadius, Rank::Cross]),
+            scores in prop::collection::vec(prop::sample::select(vec![None, Some(0.0), Some(0.5), Some(1.0)]), 5),
         ) {
-            let rules = Rules { ceiling, ..Rules::default() };
+            let rules = Rules { ceiling, rank, ..Rules::default() };
             let mut entries: Vec<Entry> = Vec::new();
             for ((which, drawn), index) in made.iter().zip(1u32..) {
                 let number = which.index(trees.len());
                 let mut new = entry(index, number, &trees[number]);
+                new.cross = Some(CrossResult { score: scores[number], ..CrossResult::default() });
                 // Every third is a synthesis of some of those before it.
                 if index % 3 == 0 {
                     let of = entries.iter().zip(drawn).filter(|(_, is)| **is);

@@ -9,7 +9,9 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::part::{Part, SharedTerms};
 use crate::model::partial::{BaseOutcome, Judging, PartOutcome, PartialVerdict};
+use crate::model::rank::Rank;
 use crate::model::ranking::Rules;
+use crate::model::rationale::and;
 use crate::model::run::Run;
 use crate::model::terms::Terms;
 use crate::model::verdict::{Baseline, Entry, Verdict};
@@ -163,8 +165,12 @@ fn decide_and_save(
     let settings = &mut verdict.terms.settings;
     settings.rank = options.rank.unwrap_or(settings.rank);
     let rules = Rules::of(&verdict.terms);
+    require_known_tests(&verdict)?;
     let Verdict { candidates, baseline, terms, .. } = &mut verdict;
     overrule(&session.repo, &run.base, terms, candidates, baseline.as_ref())?;
+    if let Some(stored) = stored {
+        require_confirmed(stored, &verdict.candidates, rules)?;
+    }
     confirm::drop_decisive_claims(&mut verdict.candidates, rules);
     verdict.decision = decide(&verdict.candidates, verdict.baseline.as_ref(), rules);
     if !verdict.terms.oracle.is_empty() {
@@ -176,6 +182,39 @@ fn decide_and_save(
     // The record keeps what the judging took; this command has run nothing.
     verdict.effort = Default::default();
     Ok(verdict)
+}
+
+/// Refuses to rank by tests that were not judged on all candidates that may win.
+fn require_known_tests(verdict: &Verdict) -> Result<()> {
+    let mut may_win: Vec<&Entry> = verdict.candidates.iter().filter(|e| e.usable()).collect();
+    may_win.retain(|entry| entry.passed() || entry.not_run());
+    let is_known = may_win.len() < 2 || may_win.iter().all(|entry| entry.cross.is_some());
+    if verdict.terms.settings.rank != Rank::Cross || is_known {
+        return Ok(());
+    }
+    Err(Error::fatal(format!(
+        "run {} cannot be ranked by cross: the tests of its candidates were not judged on each other",
+        verdict.run
+    ))
+    .hint(format!("judge them: `git frites judge --rank cross {}`", verdict.run)))
+}
+
+/// Refuses another rule than that of the stored verdict if it depends on results that are still claims:
+/// only what the stored verdict depends on was confirmed.
+fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Result<()> {
+    let open = confirm::to_confirm(entries, rules);
+    if open.is_empty() || rules.rank == stored.terms.settings.rank {
+        return Ok(());
+    }
+    let names: Vec<&str> = open.iter().map(|entry| entry.candidate.as_str()).collect();
+    let cross = if stored.terms.settings.cross { "--cross " } else { "" };
+    Err(Error::fatal(format!(
+        "by {} the verdict of run {} depends on {}, whose results nobody has confirmed so far",
+        rules.rank,
+        stored.run,
+        and(&names)
+    ))
+    .hint(format!("confirm them: `git frites judge {cross}--rank {} {}`", rules.rank, stored.run)))
 }
 
 /// A verdict on this side's terms without any candidate.
