@@ -162,29 +162,29 @@ impl StateDir {
         self.0.join("locks/candidate").join(run.as_str()).join(candidate.as_str())
     }
 
-    /// The intent of a landing on a fresh branch, in the checkout with this key.
+    /// The intent of a landing in the checkout with this key.
     pub fn landing(&self, checkout: &str) -> PathBuf {
         self.landings().join(format!("{checkout}.toml"))
     }
 
-    /// The intent of a move of the checkout with this key.
-    pub fn checkout_move(&self, checkout: &str) -> PathBuf {
+    /// The intent of a landing on an existing branch, as older versions wrote it.
+    pub fn old_move(&self, checkout: &str) -> PathBuf {
         self.landings().join(format!("{checkout}.move.toml"))
     }
 
-    /// The directory of the intents of moves in candidates' worktrees, a directory for each run.
-    pub fn candidate_moves(&self) -> PathBuf {
+    /// The directory of the intents of landings in candidates' worktrees, a directory for each run.
+    pub fn candidate_landings(&self) -> PathBuf {
         self.landings().join("candidates")
     }
 
-    /// The directory of the intents of moves in the worktrees of one run.
-    pub fn moves_of_run(&self, run: &Name) -> PathBuf {
-        self.candidate_moves().join(run.as_str())
+    /// The directory of the intents of landings in the worktrees of one run.
+    pub fn landings_of_run(&self, run: &Name) -> PathBuf {
+        self.candidate_landings().join(run.as_str())
     }
 
-    /// The intent of a move in a candidate's worktree.
-    pub fn candidate_move(&self, run: &Name, candidate: &Name) -> PathBuf {
-        self.moves_of_run(run).join(format!("{candidate}.toml"))
+    /// The intent of a landing in a candidate's worktree.
+    pub fn candidate_landing(&self, run: &Name, candidate: &Name) -> PathBuf {
+        self.landings_of_run(run).join(format!("{candidate}.toml"))
     }
 
     /// The directory of a run.

@@ -23,74 +23,119 @@ use crate::model::run::Run;
 use crate::store::records::{read_toml, to_toml, write_toml};
 use crate::store::{Store, remove};
 
-/// `landings/CHECKOUT.toml`: a landing on a fresh branch, from before its first effect until it is
-/// done or taken back. Each checkout has its own file, so that none forgets another's.
+/// `landings/CHECKOUT.toml`, or `landings/candidates/RUN/CAND.toml` for a candidate's worktree: a landing
+/// or the undo of one, from before its first effect until it is done or taken back. Each checkout has its
+/// own file, so that none forgets another's.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct LandingIntent {
-    /// The run.
-    pub run: Name,
-    /// The candidate that lands.
-    pub candidate: Name,
-    /// The number of its capture.
-    pub iteration: u32,
-    /// The fresh branch.
-    pub branch: RefName,
-    /// The tree that the branch will hold.
-    pub tree: Oid,
-    /// True if that tree passed.
-    pub verified: bool,
-    /// True if the change is to be committed, not only staged.
-    pub commit: bool,
-    /// True once recovery has removed the locks of the killed process.
-    #[serde(default)]
-    pub unlocked: bool,
-    /// True if the landing is being undone.
-    #[serde(default)]
-    pub undoing: bool,
-    /// The place of the checkout's HEAD before the landing.
-    pub from: Position,
-}
-
-impl LandingIntent {
-    /// The parts that `git/` needs. `git` is that of the checkout, and `keep` is the ref for versions
-    /// that a rollback finds.
-    pub fn fresh_branch<'a>(&'a self, git: &'a Git, keep: &'a RefName) -> FreshBranch<'a> {
-        let LandingIntent { from, branch, tree, commit, .. } = self;
-        FreshBranch { git, from, branch, tree, commit: *commit, keep }
-    }
-}
-
-/// `landings/CHECKOUT.move.toml`, or `landings/candidates/RUN/CAND.toml` for a candidate's
-/// worktree: a branch that is about to move with its files, from before the first effect until it
-/// has moved or is back.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct MoveIntent {
+pub struct Intent {
     /// The run.
     pub run: Name,
     /// The candidate that lands, or is undone.
     pub candidate: Name,
     /// The number of its capture.
     pub iteration: u32,
-    /// The candidate's state afterwards: merged or undone.
-    pub landing: Landing,
-    /// The branch.
-    pub target: RefName,
-    /// The branch's tip before.
-    pub old: Oid,
-    /// The branch's tip afterwards.
-    pub new: Oid,
-    /// The commit or tree that the files were at.
-    pub files: Oid,
-    /// True if what landed passed.
+    /// The branch that lands: the one that HEAD is on, or a fresh one.
+    pub branch: RefName,
+    /// The commit or tree that the files are to become. An existing branch is at that commit then.
+    #[serde(alias = "tree")]
+    pub to: Oid,
+    /// True if what lands passed.
     pub verified: bool,
+    /// True if the user's git is to commit the change on the fresh branch afterwards.
+    #[serde(default)]
+    pub commit: bool,
+    /// True if a landing is being undone.
+    #[serde(default)]
+    pub undoing: bool,
     /// A time at which its process was still alive, once recovery has removed that process's locks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub killed_after: Option<SystemTime>,
+    /// The commit or tree of the files before, if it is not that of `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Oid>,
+    /// The place of the checkout's HEAD before the landing.
+    pub from: Position,
     /// The candidate whose worktree the files are in; none for the user's checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
+}
+
+impl Intent {
+    /// True if the branch is made for the landing.
+    pub fn is_fresh(&self) -> bool {
+        self.from.branch.as_ref() != Some(&self.branch)
+    }
+
+    /// The candidate's state once this is done.
+    pub fn landing(&self) -> Landing {
+        match (self.undoing, self.is_fresh()) {
+            (true, _) => Landing::Undone,
+            (false, true) => Landing::Landed,
+            (false, false) => Landing::Merged,
+        }
+    }
+
+    /// The commit or tree of the files before.
+    pub fn files(&self) -> &Oid {
+        self.files.as_ref().unwrap_or(&self.from.commit)
+    }
+
+    /// The parts that `git/` needs. `git` is that of the checkout, and `keep` is the ref for versions
+    /// that a rollback finds.
+    pub fn fresh_branch<'a>(&'a self, git: &'a Git, keep: &'a RefName) -> FreshBranch<'a> {
+        let Intent { from, branch, to, commit, .. } = self;
+        FreshBranch { git, from, branch, tree: to, commit: *commit, keep }
+    }
+}
+
+/// The file of an intent, as this and older versions wrote it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum IntentFile {
+    Intent(Intent),
+    OldMove(OldMove),
+}
+
+/// The move of an existing branch, as older versions wrote it to `landings/CHECKOUT.move.toml` and to
+/// `landings/candidates/RUN/CAND.toml`.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct OldMove {
+    run: Name,
+    candidate: Name,
+    iteration: u32,
+    landing: Landing,
+    target: RefName,
+    old: Oid,
+    new: Oid,
+    files: Oid,
+    verified: bool,
+    killed_after: Option<SystemTime>,
+    holder: Option<Holder>,
+}
+
+impl From<IntentFile> for Intent {
+    fn from(file: IntentFile) -> Intent {
+        let old = match file {
+            IntentFile::Intent(intent) => return intent,
+            IntentFile::OldMove(old) => old,
+        };
+        Intent {
+            run: old.run,
+            candidate: old.candidate,
+            iteration: old.iteration,
+            from: Position { branch: Some(old.target.clone()), commit: old.old },
+            branch: old.target,
+            to: old.new,
+            files: Some(old.files),
+            verified: old.verified,
+            commit: false,
+            undoing: old.landing == Landing::Undone,
+            killed_after: old.killed_after,
+            holder: old.holder,
+        }
+    }
 }
 
 /// A candidate in whose worktree its own branch moves.
@@ -100,27 +145,6 @@ pub struct Holder {
     pub run: Name,
     /// The candidate's name.
     pub candidate: Name,
-}
-
-/// The intent of a landing, whichever way it lands. Its fields say which: the files of both are read
-/// alike.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub enum Intent {
-    /// A landing on a fresh branch, or its undo.
-    FreshBranch(LandingIntent),
-    /// The move of a branch: a merge, or its undo.
-    Move(MoveIntent),
-}
-
-impl Intent {
-    /// The branch that lands.
-    pub fn branch(&self) -> &RefName {
-        match self {
-            Intent::FreshBranch(landing) => &landing.branch,
-            Intent::Move(moved) => &moved.target,
-        }
-    }
 }
 
 /// `runs/RUN/active`: the work that the holder of a run's lock is doing. A file without a holder
@@ -147,43 +171,30 @@ pub enum Phase {
 }
 
 impl Store {
-    fn landing_file(&self) -> PathBuf {
-        self.dir.landing(&self.repo.checkout_key())
-    }
-
-    /// Writes the intent of a landing on a fresh branch. The caller holds the landing lock.
-    pub fn begin_landing(&self, intent: &LandingIntent) -> Result<()> {
-        write_toml(&self.landing_file(), intent)
-    }
-
-    /// Removes the intent of a landing that is done or taken back.
-    pub fn end_landing(&self) -> Result<()> {
-        delete(&self.landing_file())
-    }
-
-    fn move_file(&self, holder: Option<&Holder>) -> PathBuf {
+    /// The file of the intent of a landing: in the user's checkout, or in a candidate's worktree.
+    pub fn landing_file(&self, holder: Option<&Holder>) -> PathBuf {
         match holder {
-            None => self.dir.checkout_move(&self.repo.checkout_key()),
-            Some(Holder { run, candidate }) => self.dir.candidate_move(run, candidate),
+            None => self.dir.landing(&self.repo.checkout_key()),
+            Some(Holder { run, candidate }) => self.dir.candidate_landing(run, candidate),
         }
     }
 
-    /// Writes the intent of a move. The caller holds the landing lock.
-    pub fn begin_move(&self, intent: &MoveIntent) -> Result<()> {
-        write_toml(&self.move_file(intent.holder.as_ref()), intent)
+    /// Writes an intent to one of [`Store::landing_files`]. The caller holds the landing lock.
+    pub fn write_landing(&self, file: &Path, intent: &Intent) -> Result<()> {
+        write_toml(file, intent)
     }
 
-    /// Removes the intent of a move that is done or taken back.
-    pub fn end_move(&self, intent: &MoveIntent) -> Result<()> {
-        delete(&self.move_file(intent.holder.as_ref()))
+    /// Removes the intent of a landing that is done or taken back.
+    pub fn end_landing(&self, file: &Path) -> Result<()> {
+        fs::remove_file(file).context(|| format!("could not remove '{}'", file.display()))
     }
 
     /// The files with intents of landings: in this checkout and in candidates' worktrees.
     pub fn landing_files(&self) -> Vec<PathBuf> {
-        let mut files = vec![self.landing_file(), self.move_file(None)];
-        for run in fs::read_dir(self.dir.candidate_moves()).into_iter().flatten().flatten() {
-            let moves = fs::read_dir(run.path()).into_iter().flatten().flatten();
-            files.extend(moves.map(|entry| entry.path()));
+        let mut files = vec![self.landing_file(None), self.dir.old_move(&self.repo.checkout_key())];
+        for run in fs::read_dir(self.dir.candidate_landings()).into_iter().flatten().flatten() {
+            let landings = fs::read_dir(run.path()).into_iter().flatten().flatten();
+            files.extend(landings.map(|entry| entry.path()));
         }
         // A process that was killed while it wrote one leaves a temporary file: nothing had begun.
         let is_intent = |file: &Path| file.extension().is_some_and(|extension| extension == "toml");
@@ -194,7 +205,7 @@ impl Store {
     /// Reads one of [`Store::landing_files`], with the time when it was written; none if it is
     /// damaged.
     pub fn landing_intent(&self, file: &Path) -> Option<(Intent, SystemTime)> {
-        Some((read_toml(file)?, written(file)))
+        Some((read_toml::<IntentFile>(file)?.into(), written(file)))
     }
 
     /// Writes a run's record to its file only, and that the run is being made, before its worktrees
@@ -234,10 +245,6 @@ impl Store {
     }
 }
 
-fn delete(file: &Path) -> Result<()> {
-    fs::remove_file(file).context(|| format!("could not remove '{}'", file.display()))
-}
-
 /// The time of a file's last change; the earliest time there is if it cannot be read.
 fn written(file: &Path) -> SystemTime {
     fs::metadata(file).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
@@ -247,40 +254,34 @@ fn written(file: &Path) -> SystemTime {
 mod tests {
     use super::*;
 
-    /// As versions wrote them that read each kind by its file's name.
-    #[test]
-    fn an_intent_says_by_its_fields_how_it_lands() {
-        let fresh = format!(
-            "run = \"1\"\ncandidate = \"c1\"\niteration = 2\nbranch = \"refs/heads/new\"\ntree = \"{0}\"\n\
-             verified = true\ncommit = true\nunlocked = true\nundoing = true\n\n\
-             [from]\nbranch = \"refs/heads/main\"\ncommit = \"{0}\"\n",
-            "1".repeat(40)
-        );
-        let Intent::FreshBranch(read) = toml::from_str(&fresh).expect("an intent") else {
-            panic!("a fresh branch")
-        };
-        assert_eq!(to_toml(&read).expect("text"), fresh);
+    fn read(text: &str) -> Intent {
+        toml::from_str::<IntentFile>(text).expect("an intent").into()
+    }
 
-        let moved = MoveIntent {
-            run: "1".parse().expect("a name"),
-            candidate: "c1".parse().expect("a name"),
-            iteration: 2,
-            landing: Landing::Undone,
-            target: RefName::new("refs/heads/main"),
-            old: Oid::parse(&"1".repeat(40)).expect("full"),
-            new: Oid::parse(&"2".repeat(40)).expect("full"),
-            files: Oid::parse(&"3".repeat(40)).expect("full"),
-            verified: false,
-            killed_after: Some(SystemTime::UNIX_EPOCH),
-            holder: Some(Holder {
-                run: "2".parse().expect("a name"),
-                candidate: "c2".parse().expect("a name"),
-            }),
-        };
-        let text = to_toml(&moved).expect("text");
-        let Intent::Move(read) = toml::from_str(&text).expect("an intent") else {
-            panic!("a move")
-        };
-        assert_eq!(to_toml(&read).expect("text"), text);
+    #[test]
+    fn intents_of_older_versions_are_read() {
+        let [one, two, three] = ["1", "2", "3"].map(|digit| digit.repeat(40));
+        let fresh = read(&format!(
+            "run = \"1\"\ncandidate = \"c1\"\niteration = 2\nbranch = \"refs/heads/new\"\ntree = \"{two}\"\n\
+             verified = true\ncommit = true\nunlocked = true\nundoing = true\n\n\
+             [from]\nbranch = \"refs/heads/main\"\ncommit = \"{one}\"\n"
+        ));
+        assert!(fresh.is_fresh() && fresh.commit && fresh.verified);
+        assert_eq!((fresh.landing(), fresh.to.as_str()), (Landing::Undone, two.as_str()));
+        assert_eq!(fresh.files().as_str(), one);
+        for (landing, state) in [("merged", Landing::Merged), ("undone", Landing::Undone)] {
+            let moved = read(&format!(
+                "run = \"1\"\ncandidate = \"c1\"\niteration = 2\nlanding = \"{landing}\"\n\
+                 target = \"refs/heads/main\"\nold = \"{one}\"\nnew = \"{two}\"\nfiles = \"{three}\"\n\
+                 verified = false\n\n[holder]\nrun = \"2\"\ncandidate = \"c2\"\n"
+            ));
+            assert!(!moved.is_fresh());
+            assert_eq!((moved.landing(), moved.to.as_str()), (state, two.as_str()));
+            assert_eq!((moved.from.commit.as_str(), moved.files().as_str()), (&*one, &*three));
+            assert!(moved.holder.is_some());
+            // As this version writes it.
+            let again = read(&to_toml(&moved).expect("text"));
+            assert_eq!(format!("{again:?}"), format!("{moved:?}"));
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::store::Store;
-use crate::store::intents::LandingIntent;
+use crate::store::intents::Intent;
 use crate::store::records::{read_toml, write_toml};
 
 impl Store {
@@ -24,12 +24,12 @@ impl Store {
     }
 
     /// Remembers a landing on a fresh branch.
-    pub fn save_landed(&self, landing: &LandingIntent) -> Result<()> {
+    pub fn save_landed(&self, landing: &Intent) -> Result<()> {
         write_toml(&self.landed_file(&landing.run, &landing.candidate), landing)
     }
 
     /// The intent of a candidate's landing on a fresh branch; none if no record of it is left.
-    pub fn landed(&self, candidate: &Candidate) -> Option<LandingIntent> {
+    pub fn landed(&self, candidate: &Candidate) -> Option<Intent> {
         read_toml(&self.landed_file(&candidate.run, &candidate.candidate))
     }
 }

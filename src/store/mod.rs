@@ -236,7 +236,7 @@ impl Store {
     pub fn remove_abandoned_files(&self, run: &Run) {
         let dir = &self.dir;
         let of_run = self.run_dir(&run.run);
-        let mut ours = vec![dir.path().to_owned(), dir.landings(), dir.moves_of_run(&run.run)];
+        let mut ours = vec![dir.path().to_owned(), dir.landings(), dir.landings_of_run(&run.run)];
         ours.push(of_run.path().to_owned());
         for name in &run.candidates {
             ours.push(of_run.candidate(name).path().to_owned());

@@ -249,7 +249,7 @@ fn kill_between_branch_update_and_record_is_healed_from_the_branch() {
     world.frites(["apply", "--merge"]).expect(0);
     let merge = world.git(["rev-parse", "HEAD"]);
     let landings = world.repo.join(".frites/landings");
-    let copy = format!("cp '{}'/*.move.toml \"$HOME\"; cat", landings.display());
+    let copy = format!("cp '{}'/*.toml \"$HOME\"; cat", landings.display());
     world.git(["config", "filter.copy.smudge", &copy]);
     world.frites(["apply", "--undo"]).expect(0);
     let intents = fs::read_dir(world.home()).unwrap().map(|e| e.unwrap().path());

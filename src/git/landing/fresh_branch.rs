@@ -27,8 +27,9 @@ use crate::model::trailer::Trailer;
 /// The place of a checkout's HEAD, for the way back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
+    /// The branch that HEAD is on; none when detached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    branch: Option<RefName>,
+    pub branch: Option<RefName>,
     /// The commit that HEAD is at.
     pub commit: Oid,
 }

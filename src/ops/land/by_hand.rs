@@ -18,7 +18,7 @@ use crate::ops::land::record::save_state;
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{BranchMove, Event, MoveDetails};
-use crate::store::intents::LandingIntent;
+use crate::store::intents::Intent;
 use crate::store::landed::LeftConflicts;
 
 /// Records what people have made of conflicts that were left to them. `names` are the refs under
@@ -69,8 +69,8 @@ fn settle_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
         return Ok(());
     }
     if let Some(intent) = store.landed(&record).filter(|it| it.from.commit == left.from) {
-        let (branch, tree) = (branch.clone(), repo.commit(&commit)?.tree);
-        store.save_landed(&LandingIntent { branch, tree, commit: true, ..intent })?;
+        let (branch, to) = (branch.clone(), repo.commit(&commit)?.tree);
+        store.save_landed(&Intent { branch, to, commit: true, ..intent })?;
     }
     save_state(store, run, name, landing, place, Some(&commit))?;
     if is_same {

@@ -9,7 +9,7 @@ use crate::model::count::some_of;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::ops::land::plan::Plan;
-use crate::store::intents::LandingIntent;
+use crate::store::intents::Intent;
 
 /// The change of a branch by a landing: its size and its files.
 pub struct LandedChange {
@@ -38,13 +38,13 @@ impl fmt::Display for LandedChange {
 
 /// The files of a staged landing that are staged in the checkout although it is on another branch:
 /// `git switch` takes staged changes along. None in a bare repository or amid a merge.
-pub fn carried_along(repo: &Repo, intent: &LandingIntent) -> Result<Vec<TreePath>> {
+pub fn carried_along(repo: &Repo, intent: &Intent) -> Result<Vec<TreePath>> {
     let (Some(_), Some(head), false) = (repo.work_tree(), repo.head(), intent.commit) else {
         return Ok(Vec::new());
     };
     let Ok(staged) = repo.checkout().call("write-tree").oid() else { return Ok(Vec::new()) };
     let from = &intent.from.commit;
-    let landed = diff::changes(repo, from, from, &intent.tree)?;
+    let landed = diff::changes(repo, from, from, &intent.to)?;
     let here = diff::changes(repo, &head, &head, &staged)?;
     let is_landed =
         |change: &Change| landed.iter().any(|l| l.path == change.path && l.new == change.new);

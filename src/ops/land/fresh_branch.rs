@@ -19,12 +19,12 @@ use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::{make_commit, no_commit, require_tree};
 use crate::ops::land::guards::{refuse_candidates_worktree, refuse_overwrite};
 use crate::ops::land::plan::{LandOptions, Plan};
-use crate::ops::land::record::record_landing;
+use crate::ops::land::record::record;
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 use crate::process::interrupt;
-use crate::store::events::Event;
-use crate::store::intents::LandingIntent;
+use crate::store::events::{Event, MoveDetails};
+use crate::store::intents::Intent;
 use crate::store::landed::LeftConflicts;
 use crate::store::select::Selection;
 
@@ -100,10 +100,10 @@ pub fn land(
     let commit = if fresh.no_switch {
         Some(publish(session, &plan, &intent, &message)?)
     } else {
-        session.store.begin_landing(&intent)?;
+        session.store.write_landing(&session.store.landing_file(None), &intent)?;
         end_landing(session, &branch, switch_and_commit(session, &intent, &message))?
     };
-    record_landing(&session.store, &intent, commit.as_ref())?;
+    record(&session.store, &intent, commit, MoveDetails::default())?;
     Ok(LandedBranch { plan, branch, from: from.commit, commit, conflicts: None })
 }
 
@@ -118,24 +118,26 @@ fn end_landing<T>(session: &Session, branch: &RefName, landed: Result<T>) -> Res
     if landed.is_err() && session.repo.head_branch().as_ref() == Some(branch) {
         return landed;
     }
-    let ended = session.store.end_landing();
+    let ended = session.store.end_landing(&session.store.landing_file(None));
     let landed = landed?;
     ended?;
     Ok(landed)
 }
 
-fn intent(plan: &Plan, branch: &RefName, from: &Position, commit: bool) -> LandingIntent {
-    LandingIntent {
+fn intent(plan: &Plan, branch: &RefName, from: &Position, commit: bool) -> Intent {
+    Intent {
         run: plan.run.run.clone(),
         candidate: plan.candidate.clone(),
         iteration: plan.capture.iteration,
         branch: branch.clone(),
-        tree: plan.tree,
+        to: plan.tree,
         verified: plan.verified,
         commit,
-        unlocked: false,
         undoing: false,
+        killed_after: None,
+        files: None,
         from: from.clone(),
+        holder: None,
     }
 }
 
@@ -216,7 +218,7 @@ fn blocking_branch(session: &Session, branch: &RefName) -> Result<Option<RefName
 fn publish(
     session: &Session,
     plan: &Plan,
-    intent: &LandingIntent,
+    intent: &Intent,
     message: &CommitMessage,
 ) -> Result<Oid> {
     let repo = &session.repo;
@@ -237,7 +239,7 @@ fn publish(
 /// that fails, the checkout goes back to where it was.
 fn switch_and_commit(
     session: &Session,
-    intent: &LandingIntent,
+    intent: &Intent,
     message: &CommitMessage,
 ) -> Result<Option<Oid>> {
     let repo = &session.repo;
@@ -251,7 +253,7 @@ fn switch_and_commit(
     match commit_staged(session, &git, intent, message) {
         Ok(commit) => Ok(Some(commit)),
         Err(error) => Err(match take_back(session, &error, &fresh) {
-            Ok(found) => with_rollback(error, &intent.tree, &found),
+            Ok(found) => with_rollback(error, &intent.to, &found),
             Err(why) => error.hint(format!("your checkout could not be put back: {}", why.message)),
         }),
     }
@@ -266,7 +268,7 @@ fn take_back(session: &Session, error: &Error, fresh: &FreshBranch<'_>) -> Resul
 fn commit_staged(
     session: &Session,
     git: &Git,
-    intent: &LandingIntent,
+    intent: &Intent,
     message: &CommitMessage,
 ) -> Result<Oid> {
     let repo = &session.repo;
@@ -277,7 +279,7 @@ fn commit_staged(
     let commit = repo.read_ref(&intent.branch)?.ok_or_else(|| no_commit(state))?;
     // A collection of garbage that listed the refs before may have deleted it.
     repo.keep_whole(&commit, &[&intent.from.commit])?;
-    require_tree(session, &intent.tree, &commit, state)?;
+    require_tree(session, &intent.to, &commit, state)?;
     Ok(commit)
 }
 
@@ -329,7 +331,7 @@ fn land_conflicts(
         from: from.commit,
     };
     store.note_conflicts(run, candidate, &left)?;
-    store.begin_landing(&intent)?;
+    store.write_landing(&store.landing_file(None), &intent)?;
     let done = switch_and_leave(session, &intent, &conflicts, &message);
     let done = end_landing(session, &branch, done);
     if let Err(error) = done {
@@ -351,7 +353,7 @@ fn land_conflicts(
 
 fn switch_and_leave(
     session: &Session,
-    intent: &LandingIntent,
+    intent: &Intent,
     conflicts: &Conflicts,
     message: &CommitMessage,
 ) -> Result<()> {

@@ -5,7 +5,6 @@ use crate::git::commit::{self, CommitMessage, CommitRequest};
 use crate::git::landing::advance::{self, Advance};
 use crate::git::refs::{self, Move};
 use crate::integrity::trust;
-use crate::model::candidate::Landing;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
@@ -15,12 +14,12 @@ use crate::ops::land::commit::make_commit;
 use crate::ops::land::guards::refuse_overwrite;
 use crate::ops::land::newest_wins::choices_as_json;
 use crate::ops::land::plan::{LandOptions, Plan};
-use crate::ops::land::record::record_move;
+use crate::ops::land::record::record;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget, TargetCheckout};
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::store::events::{Event, MoveDetails};
-use crate::store::intents::MoveIntent;
+use crate::store::intents::Intent;
 use crate::store::select::Selection;
 
 /// A merge that is done.
@@ -104,17 +103,18 @@ fn merge_plan(
         message: &merge_message(plan, options, target, message),
     };
     let commit = make_commit(session, &plan.run, &request)?;
-    let intent = MoveIntent {
+    let intent = Intent {
         run: plan.run.run.clone(),
         candidate: plan.candidate.clone(),
         iteration: plan.capture.iteration,
-        landing: Landing::Merged,
-        target: target.branch.clone(),
-        old: target.tip,
-        new: commit,
-        files: *target.state(),
+        branch: target.branch.clone(),
+        to: commit,
         verified: plan.verified,
+        commit: false,
+        undoing: false,
         killed_after: None,
+        files: Some(*target.state()),
+        from: target.position(),
         holder: target.holder(),
     };
     let why = format!("merge {}: Merge made by git-frites.", plan.address());
@@ -125,7 +125,7 @@ fn merge_plan(
         resolution_seconds: plan.resolution.map(|time| time.as_secs_f64()),
         ..MoveDetails::default()
     };
-    record_move(&session.store, &intent, details)?;
+    record(&session.store, &intent, Some(commit), details)?;
     if target.is_user_checkout() {
         // As `git merge` does. The hook cannot undo anything any more.
         let _ = commit::run_hook(&session.repo.checkout(), "post-merge", &["0"])?;
@@ -204,15 +204,15 @@ pub fn committed_state(session: &Session, run: &Run, target: &ResolvedTarget) ->
 pub fn execute(
     session: &Session,
     target: &ResolvedTarget,
-    intent: &MoveIntent,
+    intent: &Intent,
     why: &str,
 ) -> Result<()> {
     let Session { repo, store, .. } = session;
     let mark = refs::landing(&intent.run, &intent.candidate);
     let marked = repo.read_ref(&mark)?;
     let refs = [
-        Move { name: &intent.target, old: target.exists.then_some(&intent.old), new: &intent.new },
-        Move { name: &mark, old: marked.as_ref(), new: &intent.new },
+        Move { name: &intent.branch, old: target.exists.then_some(&target.tip), new: &intent.to },
+        Move { name: &mark, old: marked.as_ref(), new: &intent.to },
     ];
     let Some(checkout) = &target.checkout else {
         return repo.move_refs(&repo.git(), &refs, why);
@@ -224,15 +224,16 @@ pub fn execute(
             return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));
         }
     }
-    store.begin_move(intent)?;
+    let file = store.landing_file(intent.holder.as_ref());
+    store.write_landing(&file, intent)?;
     let TargetCheckout { git, index, .. } = checkout;
     let moved = advance::advance(
         repo,
-        &Advance { git, index, from: &intent.files, to: &intent.new, refs: &refs, why },
+        &Advance { git, index, from: intent.files(), to: &intent.to, refs: &refs, why },
     );
     match moved {
         Ok(()) => {
-            store.end_move(intent)?;
+            store.end_landing(&file)?;
             let Some((run, name)) = &target.candidate else { return Ok(()) };
             let candidate = store.candidate(run, name);
             let _lock = candidate.lock()?;
@@ -246,7 +247,7 @@ pub fn execute(
         }
         Err(error) => {
             // The first error is the one to report; an intent that stays does no harm.
-            let _ = store.end_move(intent);
+            let _ = store.end_landing(&file);
             Err(error)
         }
     }

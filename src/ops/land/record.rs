@@ -1,31 +1,63 @@
-//! Records of landings: the ref, the candidate's record and the event of each.
+//! The record of a landing, or of the undo of one: the ref, the candidate's record and the event.
 use jiff::Timestamp;
 
 use crate::error::Result;
 use crate::git::refs;
-use crate::model::candidate::{Candidate, Landing};
+use crate::model::candidate::Landing;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::store::Store;
 use crate::store::events::{BranchMove, Event, MoveDetails};
-use crate::store::intents::{LandingIntent, MoveIntent};
+use crate::store::intents::Intent;
 
-/// Records that a landing on a fresh branch is complete. The caller holds the landing lock.
-pub fn record_landing(store: &Store, landing: &LandingIntent, commit: Option<&Oid>) -> Result<()> {
-    let LandingIntent { run, candidate, iteration, branch, tree, verified, .. } = landing;
-    store.forget_conflicts(run, candidate)?;
-    store.save_landed(landing)?;
-    save_state(store, run, candidate, Landing::Landed, branch, commit)?;
-    let event = Event::Landed {
-        candidate: candidate.clone(),
-        iteration: *iteration,
-        branch: branch.short().to_owned(),
-        tree: *tree,
-        commit: commit.copied(),
-        verified: *verified,
+/// Records that a landing is done, or the undo of one: its branch is at `commit`; without one the change
+/// is only staged there, or the branch was deleted. The caller holds the landing lock.
+pub fn record(
+    store: &Store,
+    intent: &Intent,
+    commit: Option<Oid>,
+    details: MoveDetails,
+) -> Result<()> {
+    let Intent { iteration, to, verified, .. } = *intent;
+    let (candidate, branch) = (intent.candidate.clone(), intent.branch.short().to_owned());
+    let moved = commit.map(|commit| BranchMove {
+        iteration,
+        from: intent.from.commit,
+        commit,
+        verified,
+        details,
+    });
+    let event = match (intent.landing(), moved) {
+        (Landing::Undone, moved) => Event::Undone { candidate, branch, moved },
+        (Landing::Merged, Some(moved)) => Event::Merged { candidate, branch, moved },
+        _ => {
+            store.save_landed(intent)?;
+            Event::Landed { candidate, iteration, branch, tree: to, commit, verified }
+        }
     };
-    store.record_event(run, &event)
+    record_event(store, &intent.run, &event)
+}
+
+/// Records the event of a landing or of its undo, and the state that it means. The caller holds the landing
+/// lock.
+pub fn record_event(store: &Store, run: &Name, event: &Event) -> Result<()> {
+    let (landing, candidate, branch, commit) = match event {
+        Event::Landed { candidate, branch, commit, .. } => {
+            (Landing::Landed, candidate, branch, *commit)
+        }
+        Event::Merged { candidate, branch, moved } => {
+            (Landing::Merged, candidate, branch, Some(moved.commit))
+        }
+        Event::Undone { candidate, branch, moved } => {
+            (Landing::Undone, candidate, branch, moved.as_ref().map(|moved| moved.commit))
+        }
+        _ => return store.record_event(run, event),
+    };
+    store.forget_conflicts(run, candidate)?;
+    // A branch and its mark move together; but git writes one after the other, and a kill may fall between.
+    save_state(store, run, candidate, landing, &RefName::of_branch(branch), commit.as_ref())?;
+    store.record_event(run, event)
 }
 
 /// Sets the ref of a candidate's landing and its record: it landed on `branch` with `commit`, or
@@ -55,39 +87,4 @@ pub(super) fn save_state(
         candidate.landing_time = Some(Timestamp::now());
     })?;
     Ok(())
-}
-
-/// Records that a fresh branch was taken back. The caller holds the landing lock.
-pub fn record_rollback(store: &Store, landed: &Candidate, branch: &RefName) -> Result<()> {
-    store.forget_conflicts(&landed.run, &landed.candidate)?;
-    save_state(store, &landed.run, &landed.candidate, Landing::Undone, branch, None)?;
-    let event = Event::Undone {
-        candidate: landed.candidate.clone(),
-        branch: branch.short().to_owned(),
-        moved: None,
-    };
-    store.record_event(&landed.run, &event)
-}
-
-/// Records that a branch has moved, by a merge or the undo of one. The caller
-/// holds the landing lock.
-pub fn record_move(store: &Store, moved: &MoveIntent, details: MoveDetails) -> Result<()> {
-    store.forget_conflicts(&moved.run, &moved.candidate)?;
-    // Both refs move together; but git writes one after the other, and a kill may fall between.
-    let MoveIntent { run, candidate, landing, target, new, .. } = moved;
-    save_state(store, run, candidate, *landing, target, Some(new))?;
-    let candidate = moved.candidate.clone();
-    let branch = moved.target.short().to_owned();
-    let branch_move = BranchMove {
-        iteration: moved.iteration,
-        from: moved.old,
-        commit: moved.new,
-        verified: moved.verified,
-        details,
-    };
-    let event = match moved.landing {
-        Landing::Undone => Event::Undone { candidate, branch, moved: Some(branch_move) },
-        _ => Event::Merged { candidate, branch, moved: branch_move },
-    };
-    store.record_event(&moved.run, &event)
 }

@@ -1,5 +1,6 @@
 //! Recovery of landings whose process was killed: each is finished or taken back by the next
 //! command.
+use std::path::Path;
 use std::time::SystemTime;
 
 use crate::error::Result;
@@ -9,10 +10,10 @@ use crate::git::landing::fresh_branch::Interrupted;
 use crate::git::landing::{advance, fresh_branch, writer};
 use crate::git::refs;
 use crate::git::worktree::Worktree;
-use crate::ops::land::record::{record_landing, record_move, record_rollback};
+use crate::ops::land::record::record;
 use crate::store::Store;
 use crate::store::events::MoveDetails;
-use crate::store::intents::{Holder, Intent, LandingIntent, MoveIntent};
+use crate::store::intents::{Holder, Intent};
 
 /// The record that a killed landing on a fresh branch still lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +45,10 @@ pub fn recover_landings(store: &Store) -> Vec<String> {
     };
     for file in files {
         let Some((intent, written)) = store.landing_intent(&file) else { continue };
-        let branch = intent.branch().clone();
-        let recovered = match intent {
-            Intent::FreshBranch(landing) => recover_fresh_branch(store, landing, written),
-            Intent::Move(moved) => recover_move(store, moved, written).map(Some),
+        let branch = intent.branch.clone();
+        let recovered = match intent.is_fresh() {
+            true => recover_fresh_branch(store, &file, intent, written),
+            false => recover_move(store, &file, intent, written).map(Some),
         };
         match recovered {
             Ok(message) => messages.extend(message),
@@ -63,36 +64,32 @@ pub fn recover_landings(store: &Store) -> Vec<String> {
 
 fn recover_fresh_branch(
     store: &Store,
-    mut intent: LandingIntent,
+    file: &Path,
+    mut intent: Intent,
     written: SystemTime,
 ) -> Result<Option<String>> {
     let git = match writer::begin(&store.repo().checkout()) {
         Ok(git) => git,
         Err(busy) => return Ok(Some(busy.message)),
     };
-    if !intent.unlocked {
+    if intent.killed_after.is_none() {
         fresh_branch::remove_locks(store.repo(), &intent.branch, written);
-        intent.unlocked = true;
-        store.begin_landing(&intent)?;
+        intent.killed_after = Some(written);
+        store.write_landing(file, &intent)?;
     }
     let keep = refs::withdrawn(&intent.run);
     let fresh = intent.fresh_branch(&git, &keep);
     let found = fresh_branch::recover(store.repo(), &fresh, intent.undoing)?;
     match missing(&found, intent.undoing) {
         Missing::Nothing => {}
-        Missing::Rollback => {
-            if let Some(run) = store.run(&intent.run)? {
-                let candidate = store.candidate(&run, &intent.candidate).record()?;
-                record_rollback(store, &candidate, &intent.branch)?;
-            }
-        }
+        Missing::Rollback => record(store, &intent, None, MoveDetails::default())?,
         Missing::Landing => {
             let first = fresh_branch::first_commit(store.repo(), &fresh)?;
-            record_landing(store, &intent, first.map(|first| first.oid).as_ref())?;
+            record(store, &intent, first.map(|first| first.oid), MoveDetails::default())?;
         }
     }
     if !matches!(found, Interrupted::Edited(_)) {
-        store.end_landing()?;
+        store.end_landing(file)?;
     }
     Ok(message(&found, &intent))
 }
@@ -106,7 +103,7 @@ fn missing(found: &Interrupted, undoing: bool) -> Missing {
     }
 }
 
-fn message(found: &Interrupted, intent: &LandingIntent) -> Option<String> {
+fn message(found: &Interrupted, intent: &Intent) -> Option<String> {
     let branch = intent.branch.short();
     match found {
         Interrupted::NotBegun | Interrupted::RolledBack if intent.undoing => {
@@ -137,11 +134,16 @@ fn message(found: &Interrupted, intent: &LandingIntent) -> Option<String> {
     }
 }
 
-fn recover_move(store: &Store, mut intent: MoveIntent, written: SystemTime) -> Result<String> {
-    let target = intent.target.clone();
+fn recover_move(
+    store: &Store,
+    file: &Path,
+    mut intent: Intent,
+    written: SystemTime,
+) -> Result<String> {
+    let target = intent.branch.clone();
     let branch = target.short();
     let Some(git) = git_of(store, intent.holder.as_ref())? else {
-        store.end_move(&intent)?;
+        store.end_landing(file)?;
         return Ok(format!("gave up an interrupted landing on '{branch}': its worktree is gone"));
     };
     let git = writer::begin(&git)?;
@@ -149,29 +151,29 @@ fn recover_move(store: &Store, mut intent: MoveIntent, written: SystemTime) -> R
     if intent.killed_after.is_none() {
         advance::remove_locks(store.repo(), &git, &target, since);
         intent.killed_after = Some(since);
-        store.begin_move(&intent)?;
+        store.write_landing(file, &intent)?;
     }
     let tip = store.repo().read_ref(&target)?;
     let moved = match &tip {
-        Some(tip) => store.repo().is_ancestor(&intent.new, tip)?,
+        Some(tip) => store.repo().is_ancestor(&intent.to, tip)?,
         None => false,
     };
     if moved {
-        if tip == Some(intent.new) {
-            advance::finish(&git, &intent.new, since)?;
+        if tip == Some(intent.to) {
+            advance::finish(&git, &intent.to, since)?;
         }
-        record_move(store, &intent, MoveDetails::default())?;
-        store.end_move(&intent)?;
+        record(store, &intent, Some(intent.to), MoveDetails::default())?;
+        store.end_landing(file)?;
         return Ok(format!("the interrupted landing on '{branch}' was complete"));
     }
-    if let Some(path) = advance::take_back(store.repo(), &git, &intent.files, &intent.new, since)? {
+    if let Some(path) = advance::take_back(store.repo(), &git, intent.files(), &intent.to, since)? {
         return Ok(format!(
             "a landing on '{branch}' was interrupted, and '{}' has been edited since: save your edits \
              elsewhere, and the next command takes the landing back",
             path.quoted()
         ));
     }
-    store.end_move(&intent)?;
+    store.end_landing(file)?;
     let checkout = match &intent.holder {
         None => "your checkout".to_owned(),
         Some(holder) => format!("the worktree of {}/{}", holder.run, holder.candidate),

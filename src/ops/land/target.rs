@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::git::cli::Git;
-use crate::git::landing::fresh_branch;
+use crate::git::landing::fresh_branch::{self, Position};
 use crate::git::{refs, worktree};
 use crate::model::address::Address;
 use crate::model::candidate::State;
@@ -261,6 +261,11 @@ impl ResolvedTarget {
     /// The commit that holds the target's files.
     pub fn state(&self) -> &Oid {
         self.checkout.as_ref().map_or(&self.tip, |checkout| &checkout.state)
+    }
+
+    /// The place of a checkout's HEAD at the target.
+    pub fn position(&self) -> Position {
+        Position { branch: Some(self.branch.clone()), commit: self.tip }
     }
 
     /// True if the target is the user's checkout.

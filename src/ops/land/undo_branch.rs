@@ -10,10 +10,12 @@ use crate::model::run::Run;
 use crate::ops::land::by_hand::keep_resolution;
 use crate::ops::land::change::carried_along;
 use crate::ops::land::guards::refuse_overwrite;
-use crate::ops::land::record::record_rollback;
+use crate::ops::land::record::record_event;
 use crate::ops::land::undone::UndoneLanding;
 use crate::ops::session::Session;
-use crate::store::intents::LandingIntent;
+use crate::store::Store;
+use crate::store::events::Event;
+use crate::store::intents::Intent;
 
 /// Deletes the fresh branch, unless somebody has worked on it.
 pub(super) fn delete_branch(
@@ -35,7 +37,7 @@ pub(super) fn delete_branch(
             refuse_unknown_branch(session, &address, commit)?;
         }
         session.ui.note(format!("the branch '{short}' is gone already"));
-        record_rollback(store, &candidate, &branch)?;
+        record_deletion(store, &candidate, &branch)?;
         return Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() });
     };
     let landed_at = candidate.landing_commit.or(intent.as_ref().map(|intent| intent.from.commit));
@@ -72,12 +74,17 @@ pub(super) fn delete_branch(
             }
         }
     }
-    record_rollback(store, &candidate, &branch)?;
+    record_deletion(store, &candidate, &branch)?;
     Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
 }
 
+fn record_deletion(store: &Store, landed: &Candidate, branch: &RefName) -> Result<()> {
+    let (candidate, branch) = (landed.candidate.clone(), branch.short().to_owned());
+    record_event(store, &landed.run, &Event::Undone { candidate, branch, moved: None })
+}
+
 /// Says what of a landing the checkout still has staged, because a switch took it along.
-fn tell_what_stays(session: &Session, intent: &LandingIntent, address: &str) -> Result<()> {
+fn tell_what_stays(session: &Session, intent: &Intent, address: &str) -> Result<()> {
     let stays = carried_along(&session.repo, intent)?;
     if stays.is_empty() {
         return Ok(());
@@ -138,14 +145,14 @@ fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Resu
 
 /// Goes back to where the checkout was before the landing. Fails if the checkout holds more than
 /// what landed.
-fn go_back(session: &Session, intent: LandingIntent, address: &str) -> Result<()> {
+fn go_back(session: &Session, intent: Intent, address: &str) -> Result<()> {
     let Session { repo, store, .. } = session;
     let git = writer::begin(&repo.checkout())?;
     git.call("update-index").args(["-q", "--refresh"]).output()?;
     let staged = git.call("write-tree").oid().ok();
     // The files in a submodule stay as they are, as they did when the change landed.
     let compare = git.call("diff-files").args(["--quiet", "--ignore-submodules=all"]);
-    if staged != Some(intent.tree) || compare.output()?.code != 0 {
+    if staged != Some(intent.to) || compare.output()?.code != 0 {
         return Err(Error::no(format!(
             "'{}' holds more than {address} brought",
             intent.branch.short()
@@ -154,10 +161,11 @@ fn go_back(session: &Session, intent: LandingIntent, address: &str) -> Result<()
     }
     // Files that the landing deleted come back. An untracked file may be there by now.
     let hint = "move them away and undo again";
-    refuse_overwrite(session, repo.need_work_tree()?, &intent.tree, &intent.from.commit, hint)?;
-    let intent = LandingIntent { undoing: true, unlocked: false, ..intent };
-    store.begin_landing(&intent)?;
+    refuse_overwrite(session, repo.need_work_tree()?, &intent.to, &intent.from.commit, hint)?;
+    let intent = Intent { undoing: true, killed_after: None, ..intent };
+    let file = store.landing_file(None);
+    store.write_landing(&file, &intent)?;
     let keep = refs::withdrawn(&intent.run);
     fresh_branch::roll_back(repo, &intent.fresh_branch(&git, &keep))?;
-    store.end_landing()
+    store.end_landing(&file)
 }

@@ -3,7 +3,7 @@ use crate::error::{Error, Result};
 use crate::git::commit::{CommitMessage, CommitRequest};
 use crate::git::merge::{self, MergeResult};
 use crate::git::repo::Commit;
-use crate::model::candidate::{Candidate, Landing};
+use crate::model::candidate::Candidate;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -12,12 +12,12 @@ use crate::model::trailer::Trailer;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::merge::{committed_state, execute, refuse_overwrite_in};
-use crate::ops::land::record::record_move;
+use crate::ops::land::record::record;
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::land::undone::UndoneLanding;
 use crate::ops::session::Session;
 use crate::store::events::MoveDetails;
-use crate::store::intents::MoveIntent;
+use crate::store::intents::Intent;
 
 /// Reverts the merge, as `git revert -m 1` does, but in memory: conflicts leave nothing half done.
 pub(super) fn revert(session: &Session, run: &Run, candidate: Candidate) -> Result<UndoneLanding> {
@@ -68,23 +68,24 @@ pub(super) fn revert(session: &Session, run: &Run, candidate: Candidate) -> Resu
     }
     refuse_overwrite_in(session, &target, &tree, "move them away and undo again")?;
     let (commit, iteration) = commit_revert(session, run, &candidate, &target, &merge, &tree)?;
-    let intent = MoveIntent {
+    let intent = Intent {
         run: candidate.run.clone(),
         candidate: candidate.candidate.clone(),
         iteration,
-        landing: Landing::Undone,
-        target: branch.clone(),
-        old: target.tip,
-        new: commit,
-        files: *target.state(),
+        branch: branch.clone(),
+        to: commit,
         verified: false,
+        commit: false,
+        undoing: true,
         killed_after: None,
+        files: Some(*target.state()),
+        from: target.position(),
         holder: target.holder(),
     };
     execute(session, &target, &intent, &format!("revert: {address}"))?;
     let details =
         MoveDetails { merge: Some(merge), later: Some(later.clone()), ..MoveDetails::default() };
-    record_move(store, &intent, details)?;
+    record(store, &intent, Some(commit), details)?;
     Ok(UndoneLanding { candidate, branch, commit: Some(commit), later })
 }
 
