@@ -8,7 +8,7 @@ use crate::commands::{
     require_jobs_within_limit, tell_proof,
 };
 use crate::error::{Error, Result, exit};
-use crate::model::partial::PartialVerdict;
+use crate::model::partial::PartOutcome;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::hooks;
@@ -67,11 +67,11 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
 fn render_parts(
     session: &Session,
     run: &Run,
-    parts: &[PartialVerdict],
+    parts: &[PartOutcome],
     args: &JudgeArgs,
 ) -> Result<u8> {
     let ui = &session.ui;
-    let entries = || parts.iter().map(|p| &p.candidate);
+    let entries = || parts.iter().filter_map(|part| part.candidate.as_ref());
     let code = if !entries().any(Entry::usable) {
         exit::UNUSABLE
     } else if entries().all(|e| e.results.is_empty()) {
@@ -80,7 +80,7 @@ fn render_parts(
         let is_open = |e: &Entry| e.skipped() || e.is_contradicted();
         if entries().any(is_open) { exit::UNVERIFIED } else { exit::NO }
     } else if !entries().any(Entry::verified)
-        || parts.iter().any(|part| !part.judging.terms.settings.allow_verification())
+        || parts.iter().any(|part| !part.terms.settings.allow_verification())
     {
         exit::UNVERIFIED
     } else {
@@ -98,8 +98,7 @@ fn render_parts(
         let passed = entries().filter(|e| e.verified() && code == exit::OK);
         ui.answer(passed.map(|e| format!("{}/{}\n", run.run, e.candidate)).collect::<String>())?;
     } else {
-        let settings =
-            parts.first().map(|part| part.judging.terms.settings.clone()).unwrap_or_default();
+        let settings = parts.first().map(|part| part.terms.settings.clone()).unwrap_or_default();
         ui.answer(comparison::table(ui.out, &run.run, &settings, entries()))?;
         ui.hint(format!(
             "when all are judged, decide with `git frites judge --replay {}{}`",

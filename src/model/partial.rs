@@ -11,10 +11,10 @@ use crate::model::part::Part;
 use crate::model::terms::Terms;
 use crate::model::verdict::Entry;
 
-/// The time, place and terms of one judging of one part.
+/// `outcome.toml`: the outcome of one part, with the time, place and terms of its judging.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Judging {
+pub struct PartOutcome {
     /// The record's format.
     pub version: u32,
     /// The run.
@@ -27,77 +27,28 @@ pub struct Judging {
     #[serde(default)]
     pub round: u32,
     /// The machine that judged; none in old records.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// The terms of the judging.
     #[serde(flatten)]
     pub terms: Terms,
-}
-
-/// `outcome.toml`: the results of one candidate that was judged by itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct PartialVerdict {
-    /// The judging.
-    #[serde(flatten)]
-    pub judging: Judging,
-    /// The candidate.
-    pub candidate: Entry,
-}
-
-/// `outcome.toml`: the results of a base that was judged by itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct BaseOutcome {
-    /// The judging.
-    #[serde(flatten)]
-    pub judging: Judging,
-    /// The results of the commands, in order.
-    pub results: Results,
-}
-
-/// The outcome of one part.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-#[expect(clippy::large_enum_variant, reason = "there are few of them")]
-pub enum PartOutcome {
-    /// That of a candidate.
-    Candidate(PartialVerdict),
-    /// That of the base.
-    Base(BaseOutcome),
+    /// The candidate that was judged; none if it was the base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<Entry>,
+    /// The results of the commands on the base, in order.
+    #[serde(default, rename = "results", skip_serializing_if = "Results::is_empty")]
+    pub on_base: Results,
 }
 
 impl PartOutcome {
     /// The part.
     pub fn part(&self) -> Part {
-        match self {
-            PartOutcome::Candidate(part) => Part::Candidate(part.candidate.candidate.clone()),
-            PartOutcome::Base(_) => Part::Base,
-        }
-    }
-
-    /// The judging that found it.
-    pub fn judging(&self) -> &Judging {
-        match self {
-            PartOutcome::Candidate(part) => &part.judging,
-            PartOutcome::Base(base) => &base.judging,
-        }
-    }
-
-    /// The captured tree that was judged; none of the base, which stays the same.
-    pub fn captured(&self) -> Option<&Oid> {
-        match self {
-            PartOutcome::Candidate(part) => part.candidate.tree.as_ref(),
-            PartOutcome::Base(_) => None,
-        }
+        self.candidate.as_ref().map_or(Part::Base, |entry| Part::Candidate(entry.candidate.clone()))
     }
 
     /// The results of the commands, in order, without those of a second judging.
     pub fn results(&self) -> &Results {
-        match self {
-            PartOutcome::Candidate(part) => &part.candidate.results,
-            PartOutcome::Base(base) => &base.results,
-        }
+        self.candidate.as_ref().map_or(&self.on_base, |entry| &entry.results)
     }
 
     /// The results of the commands, in order, then those of a second judging.
@@ -108,18 +59,13 @@ impl PartOutcome {
 
     /// The second judging of a candidate.
     fn second(&self) -> Option<&BaseTestsResult> {
-        match self {
-            PartOutcome::Candidate(part) => part.candidate.base_tests.as_ref(),
-            PartOutcome::Base(_) => None,
-        }
+        self.candidate.as_ref()?.base_tests.as_ref()
     }
 
     /// The end in a few words: `passed`, or the command that did not pass.
     pub fn words(&self) -> String {
-        if let PartOutcome::Candidate(PartialVerdict { candidate, .. }) = self
-            && let Some(problem) = &candidate.problem
-        {
-            return problem.clone();
+        if let Some(problem) = self.candidate.as_ref().and_then(|entry| entry.problem.clone()) {
+            return problem;
         }
         match self.results().stopped_at() {
             Some(failed) => format!("{}: {}", failed.stage, failed.outcome),

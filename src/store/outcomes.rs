@@ -8,9 +8,9 @@ use crate::model::FORMAT;
 use crate::model::layout::{OUTCOME, TERMS};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::part::Part;
-use crate::model::part::SharedTerms;
-use crate::model::partial::{BaseOutcome, PartOutcome, PartialVerdict};
+use crate::model::outcome::{Results, StageResult};
+use crate::model::part::{Part, SharedTerms};
+use crate::model::partial::PartOutcome;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
@@ -36,33 +36,24 @@ pub fn is_lost_race(error: &Error) -> bool {
 }
 
 impl Store {
-    /// The partial verdicts of a run's candidates, in spawn order, each with the candidate whose ref
-    /// holds it.
-    pub fn parts<'r>(&self, run: &'r Run) -> Result<Vec<(&'r Name, PartialVerdict)>> {
+    /// The outcomes of a run's candidates, in spawn order, each with the candidate whose ref holds it.
+    pub fn parts<'r>(&self, run: &'r Run) -> Result<Vec<(&'r Name, PartOutcome)>> {
         let mut parts = Vec::new();
         for name in &run.candidates {
-            let part = Part::Candidate(name.clone());
-            let found = self.outcome_at(&run.run, &refs::result_of(&run.run, &part), &part)?;
-            if let Some(PartOutcome::Candidate(found)) = found {
-                parts.push((name, found));
-            }
+            let found = self.outcome(&run.run, &Part::Candidate(name.clone()))?;
+            parts.extend(found.map(|found| (name, found)));
         }
         Ok(parts)
     }
 
     /// The outcome of a part.
     pub fn outcome(&self, run: &Name, part: &Part) -> Result<Option<PartOutcome>> {
-        self.outcome_at(run, &refs::result_of(run, part), part)
+        self.outcome_at(run, &refs::result_of(run, part))
     }
 
-    /// The outcome of a part in the ref of that name. One that nobody can read is none.
-    pub fn outcome_at(
-        &self,
-        run: &Name,
-        name: &RefName,
-        part: &Part,
-    ) -> Result<Option<PartOutcome>> {
-        match self.read_outcome(run, name, part) {
+    /// The outcome in the ref of that name. One that nobody can read is none.
+    pub fn outcome_at(&self, run: &Name, name: &RefName) -> Result<Option<PartOutcome>> {
+        match self.stored(run, name, OUTCOME) {
             Err(error) if error.cause == Cause::Damaged => Ok(None),
             read => read,
         }
@@ -70,21 +61,12 @@ impl Store {
 
     /// Why nobody can read the outcome in the ref of that name; none if it can be read, or if there
     /// is none.
-    pub fn why_unreadable(&self, run: &Name, name: &RefName, part: &Part) -> Option<String> {
-        self.read_outcome(run, name, part).err().map(|error| error.message)
-    }
-
-    fn read_outcome(&self, run: &Name, name: &RefName, part: &Part) -> Result<Option<PartOutcome>> {
-        Ok(match part {
-            Part::Candidate(_) => {
-                self.stored::<PartialVerdict>(run, name, OUTCOME)?.map(PartOutcome::Candidate)
-            }
-            Part::Base => self.stored::<BaseOutcome>(run, name, OUTCOME)?.map(PartOutcome::Base),
-        })
+    pub fn why_unreadable(&self, run: &Name, name: &RefName) -> Option<String> {
+        self.stored::<PartOutcome>(run, name, OUTCOME).err().map(|error| error.message)
     }
 
     /// The outcomes that disagreed with the one in a ref, and came later.
-    pub fn disagreeing(&self, name: &RefName, part: &Part) -> Result<Vec<PartOutcome>> {
+    pub fn disagreeing(&self, name: &RefName) -> Result<Vec<PartOutcome>> {
         let repo = self.repo();
         let Some(commit) = repo.read_ref(name)? else { return Ok(Vec::new()) };
         let message = repo.commit(&commit)?.message;
@@ -92,30 +74,19 @@ impl Store {
         let mut found = Vec::new();
         for other in others.filter_map(Oid::parse) {
             let Some(bytes) = repo.file(&repo.commit(&other)?.tree, OUTCOME)? else { continue };
-            let text = String::from_utf8_lossy(&bytes);
-            found.extend(match part {
-                Part::Candidate(_) => toml::from_str(&text).ok().map(PartOutcome::Candidate),
-                Part::Base => toml::from_str(&text).ok().map(PartOutcome::Base),
-            });
+            found.extend(toml::from_str::<PartOutcome>(&String::from_utf8_lossy(&bytes)).ok());
         }
         Ok(found)
     }
 
     /// Stores an outcome. Of two judges of one part, the last one's outcome stays.
     pub fn save_outcome(&self, new: &NewOutcome) -> Result<()> {
-        let judging = new.outcome.judging();
-        let name = refs::result_of(&judging.run, &new.outcome.part());
-        let save = || {
+        let PartOutcome { run, base, .. } = &new.outcome;
+        let name = refs::result_of(run, &new.outcome.part());
+        self.repeat_races(|| {
             let old = self.repo().read_ref(&name)?;
-            // An outcome that the record has taken the place of is among the record's ancestors.
-            let previous = match old {
-                Some(old) => Some(old),
-                None => self.repo().read_ref(&refs::record(&judging.run))?,
-            };
-            let commit = self.outcome_commit(new, previous)?;
-            self.point(&name, &commit, &judging.base, old)
-        };
-        self.repeat_races(save)
+            self.point(&name, &self.outcome_commit(new, old)?, base, old)
+        })
     }
 
     /// Does `save` again if another process moved the ref first.
@@ -132,33 +103,32 @@ impl Store {
     /// The commit of an outcome that takes the place of `previous`. No ref reaches it yet.
     pub fn outcome_commit(&self, new: &NewOutcome, previous: Option<Oid>) -> Result<Oid> {
         let NewOutcome { outcome, judged, logs } = new;
-        let judging = outcome.judging();
+        // An outcome that the record has taken the place of is among the record's ancestors.
+        let previous = match previous {
+            Some(previous) => Some(previous),
+            None => self.repo().read_ref(&refs::record(&outcome.run))?,
+        };
         if let Some(previous) = previous
             && let Some(bytes) = self.repo().file(&self.repo().commit(&previous)?.tree, OUTCOME)?
             && is_newer(&String::from_utf8_lossy(&bytes))
         {
-            return Err(newer(&format!("run {}", judging.run)));
+            return Err(newer(&format!("run {}", outcome.run)));
         }
         let text = to_toml(outcome)?;
         let mut files = vec![(OUTCOME.to_owned(), StoredContent::Bytes(text.as_bytes()))];
         files.extend(logs.iter().map(|(log, bytes)| (log.clone(), StoredContent::Bytes(bytes))));
-        let (judged, previous): (Vec<Oid>, Vec<Oid>) =
-            (judged.iter().copied().collect(), previous.into_iter().collect());
-        let parents = Parents { base: &judging.base, judged: &judged, previous: &previous };
-        commit_of(self.repo(), &judging.run, &files, &parents)
+        let (judged, previous) = (judged.as_slice(), previous.as_slice());
+        let parents = Parents { base: &outcome.base, judged, previous };
+        commit_of(self.repo(), &outcome.run, &files, &parents)
     }
 
-    /// The commit that keeps the outcome of `first`, and `second` as a parent that disagrees.
-    pub fn disagreement_commit(&self, run: &Name, first: &Oid, second: &Oid) -> Result<Oid> {
-        self.merged_commit(run, first, second, Some(Trailer::Disagrees.line(second)))
-    }
-
-    fn merged_commit(
+    /// The commit that keeps the outcome of `first`, and `second` as a parent: one that `first` takes the
+    /// place of, or that disagrees.
+    pub fn joined_commit(
         &self,
         run: &Name,
-        first: &Oid,
-        second: &Oid,
-        more: Option<String>,
+        [first, second]: [&Oid; 2],
+        disagrees: bool,
     ) -> Result<Oid> {
         let repo = self.repo();
         let kept = repo.commit(first)?;
@@ -169,17 +139,12 @@ impl Store {
             Trailer::Previous.line(first),
             Trailer::Previous.line(second)
         );
-        for line in earlier.map(str::to_owned).chain(more) {
+        let last = disagrees.then(|| Trailer::Disagrees.line(second));
+        for line in earlier.map(str::to_owned).chain(last) {
             message.push('\n');
             message.push_str(&line);
         }
         commit_tree(repo, &kept.tree, [first, second], &message)
-    }
-
-    /// The commit that keeps the outcome of `stays`, and `goes` as a parent that it takes the place
-    /// of.
-    pub fn superseding_commit(&self, run: &Name, stays: &Oid, goes: &Oid) -> Result<Oid> {
-        self.merged_commit(run, stays, goes, None)
     }
 
     /// Points the ref of an outcome, whose value is `old`, to a commit of one.
@@ -188,22 +153,20 @@ impl Store {
         self.repo().set_ref_whole(name, commit, old.as_ref(), &known, "record")
     }
 
-    /// The logs with these names that were kept beside a candidate's partial verdict.
+    /// The logs of these results that were kept beside a candidate's outcome.
     pub fn part_logs(
         &self,
         run: &Run,
         part: &Part,
-        names: &[String],
+        results: &Results,
     ) -> Result<Vec<(String, Vec<u8>)>> {
         let Some(commit) = self.repo().read_ref(&refs::result_of(&run.run, part))? else {
             return Ok(Vec::new());
         };
         let tree = self.repo().commit(&commit)?.tree;
         let mut logs = Vec::new();
-        for name in names {
-            if let Some(bytes) = self.repo().file(&tree, name)? {
-                logs.push((name.clone(), bytes));
-            }
+        for name in results.iter().flat_map(StageResult::log_names) {
+            logs.extend(self.repo().file(&tree, &name)?.map(|bytes| (name, bytes)));
         }
         Ok(logs)
     }
@@ -247,7 +210,7 @@ impl Store {
     /// The round that a new judging begins: no outcome of before belongs to it.
     pub fn next_round(&self, run: &Run) -> Result<u32> {
         let last = self.verdict(&run.run)?.map_or(0, |verdict| verdict.round);
-        let parts = self.parts(run)?.into_iter().map(|(_, part)| part.judging.round);
+        let parts = self.parts(run)?.into_iter().map(|(_, part)| part.round);
         let opened = self.terms(&run.run)?.map(|terms| terms.round);
         Ok(parts.chain(opened).fold(last, u32::max).saturating_add(1))
     }
@@ -255,10 +218,9 @@ impl Store {
     /// The commit of terms that take the place of those of before. No ref reaches it yet.
     pub fn terms_commit(&self, terms: &SharedTerms) -> Result<Oid> {
         let text = to_toml(terms)?;
-        let previous: Vec<Oid> =
-            self.repo().read_ref(&refs::terms(&terms.run))?.into_iter().collect();
+        let previous = self.repo().read_ref(&refs::terms(&terms.run))?;
         let files = [(TERMS.to_owned(), StoredContent::Bytes(text.as_bytes()))];
-        let parents = Parents { base: &terms.base, judged: &[], previous: &previous };
+        let parents = Parents { base: &terms.base, judged: &[], previous: previous.as_slice() };
         commit_of(self.repo(), &terms.run, &files, &parents)
     }
 

@@ -6,27 +6,23 @@ use crate::git::refs;
 use crate::model::machine::Machine;
 use crate::model::name::Name;
 use crate::model::part::Part;
-use crate::model::partial::{Judging, PartOutcome};
+use crate::model::partial::PartOutcome;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 
 /// Says which of these outcomes disagree with another that came later, and whether the machines
 /// differ in anything but their names.
-pub fn tell(session: &Session, run: &Run, used: &[(Part, Judging)]) -> Result<()> {
-    let store = &session.store;
+pub fn tell(session: &Session, run: &Run, used: &[PartOutcome]) -> Result<()> {
     let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (part, judging) in used {
-        if let Some(Machine { host, platform, git, git_frites }) = &judging.machine {
+    for first in used {
+        let part = first.part();
+        if let Some(Machine { host, platform, git, git_frites }) = &first.machine {
             let kind = format!("{platform}, git {git}, git-frites {git_frites}");
             kinds.entry(kind).or_default().push(format!("{part} ({host})"));
         }
-        let name = refs::result_of(&run.run, part);
-        let others = store.disagreeing(&name, part)?;
-        if let Some(first) = store.outcome(&run.run, part)?.filter(|_| !others.is_empty()) {
-            for other in &others {
-                session.ui.warn(disagreement(&run.run, &first, other));
-            }
+        for other in session.store.disagreeing(&refs::result_of(&run.run, &part))? {
+            session.ui.warn(disagreement(&run.run, first, &other));
         }
     }
     if kinds.len() > 1 {
@@ -45,7 +41,7 @@ pub fn name_unreadable(session: &Session, run: &Run, at: impl Fn(RefName) -> Ref
     let candidates = run.candidates.iter().cloned().map(Part::Candidate);
     for part in candidates.chain([Part::Base]) {
         let name = at(refs::result_of(&run.run, &part));
-        if let Some(why) = session.store.why_unreadable(&run.run, &name, &part) {
+        if let Some(why) = session.store.why_unreadable(&run.run, &name) {
             session.ui.warn(format!("{}/{part}: its outcome is not used: {why}", run.run));
         }
     }
@@ -54,7 +50,7 @@ pub fn name_unreadable(session: &Session, run: &Run, at: impl Fn(RefName) -> Ref
 /// Two outcomes of one part that disagree, in words.
 pub fn disagreement(run: &Name, first: &PartOutcome, second: &PartOutcome) -> String {
     let found = |outcome: &PartOutcome| {
-        let host = outcome.judging().machine.as_ref().map_or("?", |machine| &machine.host);
+        let host = outcome.machine.as_ref().map_or("?", |machine| &machine.host);
         format!("{} ({host})", outcome.words())
     };
     format!(

@@ -2,7 +2,6 @@
 //! changed nothing, and another one would win.
 use crate::error::{Error, Result};
 use crate::model::part::SharedTerms;
-use crate::model::partial::PartialVerdict;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
@@ -29,8 +28,8 @@ pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
     missing.retain(|candidate| {
         let name = candidate.name;
         let judged = verdict.as_ref().and_then(|verdict| verdict.entry(name));
-        let of_name = |part: &&PartialVerdict| part.candidate.candidate == *name;
-        let found = parts.iter().map(|(_, part)| part).find(of_name).map(|part| &part.candidate);
+        let mut alone = parts.iter().filter_map(|(_, part)| part.candidate.as_ref());
+        let found = alone.find(|entry| entry.candidate == *name);
         let is_part = |terms: &SharedTerms| {
             terms.trees.iter().any(|tree| tree.candidate == *name || tree.same.contains(name))
         };

@@ -9,7 +9,7 @@ use crate::model::FORMAT;
 use crate::model::machine::Machine;
 use crate::model::name::Name;
 use crate::model::outcome::{Results, StageResult};
-use crate::model::partial::{BaseOutcome, Judging, PartOutcome, PartialVerdict};
+use crate::model::partial::PartOutcome;
 use crate::model::run::Run;
 use crate::model::terms::{Doubts, Terms};
 use crate::model::verdict::Entry;
@@ -46,7 +46,7 @@ pub fn judge_some(
     names: &[Name],
     options: &JudgeOptions,
     on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
-) -> Result<Vec<PartialVerdict>> {
+) -> Result<Vec<PartOutcome>> {
     let store = &session.store;
     for name in names {
         check_candidate(run, name)?;
@@ -71,9 +71,7 @@ pub fn judge_some(
     for new in judge_captured(session, run, &captured, &grounds)? {
         store.save_outcome(&new)?;
         record_event(session, run, &new.outcome)?;
-        if let PartOutcome::Candidate(part) = new.outcome {
-            parts.push(part);
-        }
+        parts.push(new.outcome);
     }
     Ok(parts)
 }
@@ -105,21 +103,22 @@ pub fn judge_captured(
         entry.agreement = None;
         entry.same_as = None;
         let tree = entry.judged().map(|tree| neutral_commit(&session.repo, tree, &run.base));
-        let part = PartialVerdict { judging: judging.clone(), candidate: entry.clone() };
-        Ok(NewOutcome { outcome: PartOutcome::Candidate(part), judged: tree.transpose()?, logs })
+        let judged = tree.transpose()?;
+        let outcome = PartOutcome { candidate: Some(entry), ..judging.clone() };
+        Ok(NewOutcome { outcome, judged, logs })
     };
     entries.into_iter().map(outcome).collect()
 }
 
 /// Judges the base of a run, and stores nothing.
 pub fn judge_base(session: &Session, run: &Run, grounds: &Grounds) -> Result<NewOutcome> {
-    let mut judging = judging(session, run, grounds)?;
-    let judged = judged_by(session, run, grounds, &mut judging, |runner| {
+    let mut outcome = judging(session, run, grounds)?;
+    let judged = judged_by(session, run, grounds, &mut outcome, |runner| {
         runner.judge_base(&Cancel::default())
     })?;
-    let results = judged.unwrap_or_default();
-    let logs = last_of_logs(&session.store.base_logs(&run.run).judging(None).directory(), &results);
-    let outcome = PartOutcome::Base(BaseOutcome { judging, results });
+    outcome.on_base = judged.unwrap_or_default();
+    let directory = session.store.base_logs(&run.run).judging(None).directory();
+    let logs = last_of_logs(&directory, &outcome.on_base);
     Ok(NewOutcome { outcome, judged: None, logs })
 }
 
@@ -128,7 +127,7 @@ fn judged_by<T>(
     session: &Session,
     run: &Run,
     grounds: &Grounds,
-    judging: &mut Judging,
+    judging: &mut PartOutcome,
     work: impl FnOnce(&OracleRunner<'_>) -> Result<T>,
 ) -> Result<T> {
     let Grounds { terms, options, .. } = grounds;
@@ -145,7 +144,7 @@ fn judged_by<T>(
 
 /// Adds an outcome to the event log.
 pub fn record_event(session: &Session, run: &Run, outcome: &PartOutcome) -> Result<()> {
-    let PartOutcome::Candidate(PartialVerdict { candidate, .. }) = outcome else { return Ok(()) };
+    let Some(candidate) = &outcome.candidate else { return Ok(()) };
     let event = Event::Outcome {
         candidate: candidate.candidate.clone(),
         passed: candidate.passed(),
@@ -154,9 +153,9 @@ pub fn record_event(session: &Session, run: &Run, outcome: &PartOutcome) -> Resu
     session.store.record_event(&run.run, &event)
 }
 
-/// A judging that begins now on this machine.
-fn judging(session: &Session, run: &Run, grounds: &Grounds) -> Result<Judging> {
-    Ok(Judging {
+/// The outcome of a judging that begins now on this machine.
+fn judging(session: &Session, run: &Run, grounds: &Grounds) -> Result<PartOutcome> {
+    Ok(PartOutcome {
         version: FORMAT,
         run: run.run.clone(),
         base: run.base,
@@ -164,6 +163,8 @@ fn judging(session: &Session, run: &Run, grounds: &Grounds) -> Result<Judging> {
         round: grounds.round,
         machine: Some(machine(session)?),
         terms: grounds.terms.clone(),
+        candidate: None,
+        on_base: Results::default(),
     })
 }
 

@@ -8,7 +8,7 @@ use crate::model::decision::{decide, with_commands};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::part::{Part, SharedTerms};
-use crate::model::partial::{BaseOutcome, Judging, PartOutcome, PartialVerdict};
+use crate::model::partial::PartOutcome;
 use crate::model::rank::Rank;
 use crate::model::ranking::Rules;
 use crate::model::rationale::and;
@@ -42,30 +42,36 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
     let is_opened_after =
         |verdict: &Verdict| opened.as_ref().is_some_and(|terms| terms.round > verdict.round);
     let stored = store.verdict(&run.run)?.filter(|verdict| !is_opened_after(verdict));
-    let (names, parts): (Vec<&Name>, Vec<PartialVerdict>) = store.parts(run)?.into_iter().unzip();
-    if stored.is_none() && parts.is_empty() && opened.is_none() {
-        return Err(Error::fatal(format!("run {} was never judged", run.run))
-            .hint(format!("judge it with `git frites judge {}`", run.run)));
+    let parts = store.parts(run)?;
+    let is_judged = stored.is_some() || opened.is_some();
+    let nothing = |what: String| {
+        Error::fatal(what).hint(format!("judge it with `git frites judge {}`", run.run))
+    };
+    if !is_judged && parts.is_empty() {
+        return Err(nothing(format!("run {} was never judged", run.run)));
     }
     let mut terms = match &opened {
         Some(opened) => OwnTerms::opened(session, opened, options)?,
         None => OwnTerms::of(session, run, options, stored.as_ref(), &parts)?,
     };
     if let Some(verdict) = &stored {
-        terms.require_same_in_verdict(run, verdict)?;
+        terms.require_same(run, None, &verdict.terms)?;
     }
     let mut verdict = match &stored {
         Some(verdict) => verdict.clone(),
         None => without_results(run, &terms.terms, &parts, opened.as_ref()),
     };
-    let parts = names.into_iter().zip(parts).collect();
     let mut used = add_parts(session, run, &mut terms, opened.as_ref(), parts, &mut verdict)?;
-    if stored.is_none() && used.is_empty() && opened.is_none() {
-        return Err(Error::fatal(format!("no stored outcome of run {} can be used", run.run))
-            .hint(format!("judge it with `git frites judge {}`", run.run)));
+    if !is_judged && used.is_empty() {
+        return Err(nothing(format!("no stored outcome of run {} can be used", run.run)));
     }
     if let Some(opened) = &opened {
-        used.extend(add_base(session, run, opened, &mut verdict)?);
+        let base = store.outcome(&run.run, &Part::Base)?;
+        if let Some(base) = base.filter(|base| answers(base, opened, &Part::Base)) {
+            let results = base.on_base.clone();
+            verdict.baseline.insert(Baseline { results, inherited: false }).settle();
+            used.push(base);
+        }
         share_equal_trees(&mut verdict.candidates);
         conditions::tell(session, run, &used)?;
     }
@@ -73,33 +79,43 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
 }
 
 /// Puts the outcomes of candidates into a verdict, and the candidates that have none; gives the
-/// judgings of those that can be used, and names the others.
+/// outcomes that can be used, and names the others.
 fn add_parts(
     session: &Session,
     run: &Run,
     terms: &mut OwnTerms,
     opened: Option<&SharedTerms>,
-    parts: Vec<(&Name, PartialVerdict)>,
+    parts: Vec<(&Name, PartOutcome)>,
     verdict: &mut Verdict,
-) -> Result<Vec<(Part, Judging)>> {
+) -> Result<Vec<PartOutcome>> {
     let names: Vec<&Name> = parts.iter().map(|(name, _)| *name).collect();
     let present = present_entries(session, run, &terms.terms, verdict, &names)?;
     let mut used = Vec::new();
     for (name, part) in parts {
         let Some(entry) = present.iter().find(|e| e.candidate == *name) else { continue };
-        let why_not = why_not_used(run, name, &part, entry, verdict.round)
-            .or_else(|| difference_to_opened(opened?, &part.judging));
-        if let Some(reason) = why_not {
-            session.ui.warn(format!(
+        let found = match part.candidate.as_ref().filter(|_| part.run == run.run) {
+            Some(found) if found.candidate == *name && part.base == run.base => {
+                why_not_used(&part, found, entry, verdict.round, opened).map_or(Ok(found), Err)
+            }
+            _ => Err(format!(
+                "it is of {}/{} on the base {:.10}",
+                part.run,
+                part.part(),
+                part.base.as_str()
+            )),
+        };
+        match found {
+            Ok(found) => {
+                terms.require_same(run, Some(name), &part.terms)?;
+                restore_logs(session, run, found)?;
+                add_part(verdict, entry, &part, found);
+                used.push(part);
+            }
+            Err(reason) => session.ui.warn(format!(
                 "{}/{name}: the outcome of judging it by itself is not used: {reason}",
                 run.run
-            ));
-            continue;
+            )),
         }
-        terms.require_same_in_part(run, &part)?;
-        restore_logs(session, run, &part)?;
-        used.push((Part::Candidate(name.clone()), part.judging.clone()));
-        add_part(verdict, entry, part);
     }
     for entry in present {
         if verdict.entry(&entry.candidate).is_none() {
@@ -107,28 +123,6 @@ fn add_parts(
         }
     }
     Ok(used)
-}
-
-/// The reason why an outcome does not answer the question of an opened run, if there is one.
-fn difference_to_opened(opened: &SharedTerms, judging: &Judging) -> Option<String> {
-    let difference = judging.terms.first_difference(&opened.terms())?;
-    Some(format!("it was found on other terms: {difference}"))
-}
-
-/// Puts the outcome of the base into a verdict, if there is one on these terms; gives its judging.
-fn add_base(
-    session: &Session,
-    run: &Run,
-    opened: &SharedTerms,
-    verdict: &mut Verdict,
-) -> Result<Option<(Part, Judging)>> {
-    let Some(outcome) = session.store.outcome(&run.run, &Part::Base)? else { return Ok(None) };
-    if !answers(&outcome, opened, &Part::Base) {
-        return Ok(None);
-    }
-    let PartOutcome::Base(BaseOutcome { judging, results }) = outcome else { return Ok(None) };
-    verdict.baseline.insert(Baseline { results, inherited: false }).settle();
-    Ok(Some((Part::Base, judging)))
 }
 
 /// Gives an outcome to each candidate that has none, if another one with the same tree has one: a
@@ -221,10 +215,10 @@ fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Resul
 fn without_results(
     run: &Run,
     terms: &Terms,
-    parts: &[PartialVerdict],
+    parts: &[(&Name, PartOutcome)],
     opened: Option<&SharedTerms>,
 ) -> Verdict {
-    let judged = parts.iter().map(|part| part.judging.judged);
+    let judged = parts.iter().map(|(_, part)| part.judged);
     let judged = judged.chain(opened.map(|terms| terms.opened)).max();
     Verdict {
         version: FORMAT,
@@ -263,27 +257,19 @@ fn present_entries(
     entries::from_captured(session, run, terms, &captured)
 }
 
-/// The reason why a partial verdict says nothing about the candidate as it is now, if there is one.
+/// The reason why an outcome says nothing about the candidate as it is now, or does not answer the
+/// question of an opened run; none if it can be used.
 fn why_not_used(
-    run: &Run,
-    name: &Name,
-    part: &PartialVerdict,
+    part: &PartOutcome,
+    theirs: &Entry,
     present: &Entry,
     round: u32,
+    opened: Option<&SharedTerms>,
 ) -> Option<String> {
-    let (theirs, judging) = (&part.candidate, &part.judging);
-    if judging.run != run.run || theirs.candidate != *name || judging.base != run.base {
-        return Some(format!(
-            "it is of {}/{} on the base {:.10}",
-            judging.run,
-            theirs.candidate,
-            judging.base.as_str()
-        ));
-    }
-    if judging.round != round {
+    if part.round != round {
         return Some(format!(
             "it belongs to round {} of judging, and the run is in round {round}",
-            judging.round
+            part.round
         ));
     }
     if theirs.tree != present.tree {
@@ -297,11 +283,12 @@ fn why_not_used(
     if theirs.judged() != present.judged() && theirs.problem.is_none() {
         return Some("other changes to protected paths were put back".into());
     }
-    let was_judged_once = judging.terms.settings.in_place || theirs.problem.is_some();
+    let was_judged_once = part.terms.settings.in_place || theirs.problem.is_some();
     if second_judging(theirs) != second_judging(present) && !was_judged_once {
         return Some("it was not judged with the same of the base's tests put back".into());
     }
-    None
+    let difference = part.terms.first_difference(&opened?.terms())?;
+    Some(format!("it was found on other terms: {difference}"))
 }
 
 /// The trees of a second judging, and why there are none; none if nothing is judged a second time.
@@ -310,11 +297,10 @@ fn second_judging(entry: &Entry) -> Option<(Vec<Oid>, Option<&str>)> {
     Some((entry.second_trees()?, problem))
 }
 
-/// Puts the outcome of a partial verdict into a verdict. All else is as this side finds it.
-fn add_part(verdict: &mut Verdict, present: &Entry, part: PartialVerdict) {
-    let PartialVerdict { judging: Judging { judged, terms, .. }, candidate } = part;
-    let settings = terms.settings;
-    verdict.judged = verdict.judged.max(judged);
+/// Puts an outcome into a verdict. All else is as this side finds it.
+fn add_part(verdict: &mut Verdict, present: &Entry, part: &PartOutcome, found: &Entry) {
+    let settings = &part.terms.settings;
+    verdict.judged = verdict.judged.max(part.judged);
     let ours = &mut verdict.terms.settings;
     ours.doubts.tainted |= settings.doubts.tainted;
     let sums = [
@@ -328,7 +314,7 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: PartialVerdict) {
     ours.in_place |= settings.in_place;
     // The same for all outcomes.
     ours.commands.world = settings.commands.world;
-    let Entry { problem, results, base_tests, .. } = candidate;
+    let Entry { problem, results, base_tests, .. } = found.clone();
     let entry = Entry { same_as: None, problem, results, base_tests, ..present.clone() };
     match verdict.candidates.iter_mut().find(|e| e.candidate == entry.candidate) {
         Some(old) => *old = entry,
@@ -336,20 +322,19 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: PartialVerdict) {
     }
 }
 
-/// Writes the ends of the logs that a partial verdict carries, unless the logs are here.
-fn restore_logs(session: &Session, run: &Run, part: &PartialVerdict) -> Result<()> {
-    let name = &part.candidate.candidate;
-    let names: Vec<String> = part.candidate.results.iter().flat_map(|r| r.log_names()).collect();
-    let candidate = session.store.candidate(run, name);
+/// Writes the ends of the logs that an outcome carries, unless the logs are here.
+fn restore_logs(session: &Session, run: &Run, found: &Entry) -> Result<()> {
+    let candidate = session.store.candidate(run, &found.candidate);
     let directory = candidate.directory();
     let missing = |(file, kept): &(String, Vec<u8>)| {
         regular::read(&directory.path().join(file)).map_or(true, |log| end_of_log(&log) != kept)
     };
-    let logs = session.store.part_logs(run, &Part::Candidate(name.clone()), &names)?;
+    let part = Part::Candidate(found.candidate.clone());
+    let logs = session.store.part_logs(run, &part, &found.results)?;
     if !logs.iter().any(missing) {
         return Ok(());
     }
     let _lock = candidate.lock()?;
-    candidate.logs()?.judging(part.candidate.iteration).begin()?;
+    candidate.logs()?.judging(found.iteration).begin()?;
     logs.iter().try_for_each(|(file, kept)| atomic::write(&directory.path().join(file), kept))
 }

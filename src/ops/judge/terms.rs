@@ -3,9 +3,10 @@ use crate::config::keys;
 use crate::config::value::SandboxMode;
 use crate::error::{Error, Result};
 use crate::git::refs;
+use crate::model::name::Name;
 use crate::model::oracle::as_options;
 use crate::model::part::{Part, SharedTerms};
-use crate::model::partial::{PartOutcome, PartialVerdict};
+use crate::model::partial::PartOutcome;
 use crate::model::run::Run;
 use crate::model::terms::Terms;
 use crate::model::verdict::Verdict;
@@ -31,7 +32,7 @@ impl OwnTerms {
         run: &Run,
         options: &JudgeOptions,
         stored: Option<&Verdict>,
-        parts: &[PartialVerdict],
+        parts: &[(&Name, PartOutcome)],
     ) -> Result<OwnTerms> {
         let own = stored.map(|verdict| &verdict.terms);
         let own = if was_recorded_here(session, run) { own } else { None };
@@ -51,7 +52,7 @@ impl OwnTerms {
                 terms.settings.protect = configured.protect;
             }
         }
-        let mut all = parts.iter().map(|part| &part.judging.terms).chain(stored.map(|v| &v.terms));
+        let mut all = parts.iter().map(|(_, part)| &part.terms).chain(stored.map(|v| &v.terms));
         terms.seeds = own.and_then(|own| own.seeds.clone());
         if terms.seeds.is_none() && all.any(|terms| terms.seeds.is_some()) {
             terms.seeds = Some(session.seeds(&run.base)?.digest()?);
@@ -90,25 +91,22 @@ impl OwnTerms {
         }
     }
 
-    /// Refuses a verdict that was reached on other terms.
-    pub fn require_same_in_verdict(&mut self, run: &Run, verdict: &Verdict) -> Result<()> {
-        let name = &run.run;
-        self.require_same(run, &verdict.terms, &format!("run {name}"), &name.to_string())
-    }
-
-    /// Refuses a partial verdict that was reached on other terms.
-    pub fn require_same_in_part(&mut self, run: &Run, part: &PartialVerdict) -> Result<()> {
-        let (run_name, name) = (&run.run, &part.candidate.candidate);
-        let options = format!("{run_name} --candidate {name}");
-        self.require_same(run, &part.judging.terms, &format!("{run_name}/{name}"), &options)
-    }
-
-    /// Refuses terms that are not these. The first ones settle the world, unless the configuration of
-    /// this side rules theirs out. `judge` and `options` judge the same thing here.
-    fn require_same(&mut self, run: &Run, theirs: &Terms, what: &str, options: &str) -> Result<()> {
+    /// Refuses terms that are not these: of a verdict, or of the outcome of one candidate. The first ones
+    /// settle the world, unless the configuration of this side rules theirs out.
+    pub fn require_same(
+        &mut self,
+        run: &Run,
+        candidate: Option<&Name>,
+        theirs: &Terms,
+    ) -> Result<()> {
         let refusal = |difference: &str| {
+            let run = &run.run;
+            let (what, options) = match candidate {
+                Some(name) => (format!("{run}/{name}"), format!(" --candidate {name}")),
+                None => (format!("run {run}"), String::new()),
+            };
             Error::fatal(format!("{what} was judged on other terms than this side's: {difference}"))
-                .hint(format!("judge it here: `git frites judge {options}`"))
+                .hint(format!("judge it here: `git frites judge {run}{options}`"))
         };
         if let Some(mode) = self.unsettled {
             let world = theirs.settings.commands.world;
@@ -140,15 +138,13 @@ fn was_recorded_here(session: &Session, run: &Run) -> bool {
 
 /// True if an outcome is one of this round, on these terms, of the tree that they name.
 pub fn answers(outcome: &PartOutcome, opened: &SharedTerms, part: &Part) -> bool {
-    let judging = outcome.judging();
-    let is_same_tree = match part {
-        Part::Base => true,
-        Part::Candidate(name) => opened.tree_of(name).map(|tree| &tree.tree) == outcome.captured(),
-    };
-    judging.round == opened.round
-        && judging.run == opened.run
-        && judging.base == opened.base
+    let is_same_tree = outcome.candidate.as_ref().is_none_or(|entry| {
+        opened.tree_of(&entry.candidate).map(|tree| &tree.tree) == entry.tree.as_ref()
+    });
+    outcome.round == opened.round
+        && outcome.run == opened.run
+        && outcome.base == opened.base
         && outcome.part() == *part
         && is_same_tree
-        && judging.terms.first_difference(&opened.terms()).is_none()
+        && outcome.terms.first_difference(&opened.terms()).is_none()
 }

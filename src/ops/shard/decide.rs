@@ -2,8 +2,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Error, Result};
-use crate::model::part::Part;
-use crate::model::part::SharedTerms;
+use crate::model::part::{Part, SharedTerms};
 use crate::model::run::Run;
 use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::judge::JudgeOptions;

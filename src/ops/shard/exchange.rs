@@ -9,8 +9,7 @@ use crate::git::reflog;
 use crate::git::refs;
 use crate::git::remote::{From, Remote, RemoteMove, may_succeed_later};
 use crate::model::name::Name;
-use crate::model::part::Part;
-use crate::model::part::SharedTerms;
+use crate::model::part::{Part, SharedTerms};
 use crate::model::partial::PartOutcome;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
@@ -153,21 +152,18 @@ impl<'a> Exchange<'a> {
                 self.take(&name)?;
                 continue;
             }
-            let [first, second] =
-                [self.fetched(&name), name.clone()].map(|name| store.outcome_at(run, &name, &part));
-            let (Some(first), Some(second)) = (first?, second?) else { continue };
+            let first = store.outcome_at(run, &self.fetched(&name))?;
+            let Some((first, second)) = first.zip(store.outcome_at(run, &name)?) else { continue };
             let both_answer = |terms: &SharedTerms| {
                 answers(&first, terms, &part) && answers(&second, terms, &part)
             };
-            let newer = second.judging().round > first.judging().round;
-            let commit = if newer {
-                store.superseding_commit(run, &ours, &theirs)?
-            } else if terms.is_some_and(both_answer) && !first.agrees_with(&second) {
+            let newer = second.round > first.round;
+            let disagrees = !newer && terms.is_some_and(both_answer) && !first.agrees_with(&second);
+            if disagrees {
                 self.name_disagreement(&first, &second);
-                store.disagreement_commit(run, &theirs, &ours)?
-            } else {
-                store.superseding_commit(run, &theirs, &ours)?
-            };
+            }
+            let order = if newer { [&ours, &theirs] } else { [&theirs, &ours] };
+            let commit = store.joined_commit(run, order, disagrees)?;
             repo.update_ref(&name, Some(&commit), Some(&ours), "fetched")?;
         }
         Ok(())
@@ -185,20 +181,16 @@ impl<'a> Exchange<'a> {
         let mut pauses = PAUSES_MS.map(Duration::from_millis).into_iter();
         loop {
             let theirs = repo.read_ref(&fetched)?;
-            let first = store.outcome_at(run, &fetched, &part)?;
+            let first = store.outcome_at(run, &fetched)?;
             let first = first.filter(|first| answers(first, terms, &part));
             if first.as_ref().is_some_and(|first| first.agrees_with(&new.outcome)) {
                 return self.take(&name);
             }
             let commit = store.repeat_races(|| {
                 let old = repo.read_ref(&name)?;
-                let previous = match theirs {
-                    Some(theirs) => Some(theirs),
-                    None => repo.read_ref(&refs::record(run))?,
-                };
-                let mut commit = store.outcome_commit(new, previous)?;
+                let mut commit = store.outcome_commit(new, theirs)?;
                 if let (Some(_), Some(theirs)) = (&first, &theirs) {
-                    commit = store.disagreement_commit(run, theirs, &commit)?;
+                    commit = store.joined_commit(run, [theirs, &commit], true)?;
                 }
                 store.point(&name, &commit, &terms.base, old)?;
                 Ok(commit)

@@ -2,8 +2,7 @@
 use crate::error::{Error, Result};
 use crate::git::refs;
 use crate::model::name::Name;
-use crate::model::part::Part;
-use crate::model::part::SharedTerms;
+use crate::model::part::{Part, SharedTerms};
 use crate::model::partial::PartOutcome;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
@@ -52,7 +51,7 @@ pub fn states(
     let state = |part: Part| {
         let own = refs::result_of(run, &part);
         let name: RefName = exchange.map_or(own.clone(), |exchange| exchange.fetched(&own));
-        let outcome = session.store.outcome_at(run, &name, &part)?;
+        let outcome = session.store.outcome_at(run, &name)?;
         let outcome = outcome.filter(|outcome| answers(outcome, terms, &part));
         Ok(PartState { part, outcome })
     };

@@ -48,7 +48,7 @@ impl Startable {
         match self.nowhere() {
             None => Ok(()),
             Some(result) => {
-                let oracle = found.first().map(|new| new.outcome.judging().terms.oracle.as_slice());
+                let oracle = found.first().map(|new| new.outcome.terms.oracle.as_slice());
                 Err(why_not_working(oracle.unwrap_or_default(), result).hint(
                     "install on this machine what it needs, and judge again: no outcome was stored",
                 ))
@@ -59,10 +59,10 @@ impl Startable {
     fn learn(&mut self, found: &[NewOutcome]) {
         for new in found {
             match &new.outcome {
-                PartOutcome::Base(base) => {
-                    self.base = Some(Baseline { results: base.results.clone(), inherited: false });
+                PartOutcome { candidate: Some(entry), .. } => self.candidates.push(entry.clone()),
+                PartOutcome { on_base, .. } => {
+                    self.base = Some(Baseline { results: on_base.clone(), inherited: false });
                 }
-                PartOutcome::Candidate(part) => self.candidates.push(part.candidate.clone()),
             }
         }
     }
