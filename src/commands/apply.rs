@@ -34,7 +34,7 @@ Exit status: 0; 1 if nothing verified can land, or landing would lose work; 128 
 be done."
 )]
 pub struct ApplyArgs {
-    /// What to land: the winner of a run, a candidate, or one of its iterations  [default: the
+    /// Capture to land: the winner of a run, a candidate, or one of its iterations  [default: the
     /// newest run]
     #[arg(
         value_name = "RUN[/CAND[@N]]",

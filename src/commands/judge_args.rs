@@ -164,7 +164,7 @@ pub struct TermsArgs {
     /// to oracle.protect
     #[arg(hide_short_help = true, long, value_name = "PATHSPEC")]
     protect: Vec<String>,
-    /// Run nothing over the base's build outputs
+    /// Judge without the base's build outputs
     #[arg(hide_short_help = true, long)]
     cold: bool,
     /// Run every command, even if its result is cached
@@ -246,8 +246,8 @@ impl SharedJudgeArgs {
     }
 }
 
-/// Refuses to run what the configuration names if commands have changed that, unless `trust` (by
-/// `--trust-config`) accepts it.
+/// Fails if commands changed the configuration of git-frites. With `trust` (`--trust-config`), the
+/// change is accepted first.
 pub fn require_trust(session: &Session, run: &Run, trust: bool) -> Result<()> {
     if trust {
         trust::accept(session.integrity(), run)?;

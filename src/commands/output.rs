@@ -52,7 +52,7 @@ pub struct OutputArgs {
 pub enum LoggedCommand {
     /// The attempt's own command
     Agent,
-    /// What prepares a worktree or a checkout
+    /// The setup of a worktree or a checkout
     Setup,
     /// The oracle's build
     Build,
@@ -186,7 +186,7 @@ fn of_address(
     Ok(all)
 }
 
-/// The log of one of several candidates; none if it has none.
+/// The log of one of several candidates; `None` if it has none.
 fn find(
     session: &ReadSession,
     run: &Run,

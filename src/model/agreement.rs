@@ -1,5 +1,5 @@
-//! Agreement: how much an attempt's edit overlaps with those of the other attempts (DESIGN.md §3,
-//! "judge").
+//! Agreement: how much an attempt's edit overlaps with those of the other attempts
+//! (docs/DECIDING.md, "Ranking by agreement").
 //!
 //! Attempts that solve a task tend to make the same changes, while each wrong attempt is wrong in
 //! its own way.

@@ -35,8 +35,8 @@ pub enum Extent {
     },
 }
 
-/// The number of lines that a changed path counts as (DESIGN.md §3): a binary file counts one line
-/// for each 64 bytes, old and new, rounded up; a mode change or an empty file counts one.
+/// The number of lines that a changed path counts as (docs/DECIDING.md): a binary file counts one
+/// line for each 64 bytes, old and new, rounded up; a mode change or an empty file counts one.
 pub fn lines_of(extent: Extent) -> u64 {
     let lines = match extent {
         Extent::Text { added, deleted } => added + deleted,

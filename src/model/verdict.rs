@@ -19,7 +19,7 @@ use crate::model::separation::Separation;
 use crate::model::terms::Terms;
 use crate::model::usage::UsageSum;
 
-/// The kind of a decision (the table in DESIGN.md §3, "judge").
+/// The kind of a decision (docs/DECIDING.md, "The decisions").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecisionKind {

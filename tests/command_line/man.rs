@@ -46,6 +46,18 @@ fn man_pages_are_up_to_date() {
     );
 }
 
+/// The markup knows code and emphasis within a line only.
+#[test]
+fn code_in_the_manual_ends_on_its_line() {
+    let pages = source().join("src/manual");
+    for name in names(&pages).iter().filter(|name| name.ends_with(".txt")) {
+        let page = fs::read_to_string(pages.join(name)).unwrap();
+        for line in page.lines() {
+            assert!(line.matches('`').count().is_multiple_of(2), "src/manual/{name}: {line}");
+        }
+    }
+}
+
 #[test]
 fn every_command_has_a_page_with_all_its_options() {
     let world = World::empty("no repository");
