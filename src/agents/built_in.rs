@@ -10,9 +10,9 @@ pub struct BuiltInAgent {
     /// Program and options that run it non-interactively, from `--help` of the version named beside
     /// it; `git config frites.agents.NAME.command` replaces them.
     pub command: &'static [&'static str],
-    /// What it prints when its account may do no more for a while, as reported in its issue tracker.
+    /// The words that it prints at the limit of its account, as reported in its issue tracker.
     pub limit: &'static [&'static str],
-    /// What it prints when its environment keeps it from working.
+    /// The words that it prints when its environment keeps it from working.
     pub faults: &'static [FaultWording],
     /// The variable that lets it run as root; none if it does so anyway.
     pub root_variable: Option<&'static str>,
@@ -24,13 +24,13 @@ pub struct BuiltInAgent {
     pub state: &'static [StateDirectory],
 }
 
-/// What an agent prints at one fault of its environment.
+/// The words that an agent prints at one fault of its environment.
 pub struct FaultWording {
     /// The fault.
     pub fault: AgentFault,
     /// Patterns as those of a limit.
     pub words: &'static [&'static str],
-    /// What a person can do about it.
+    /// The way out for a person.
     pub remedy: &'static str,
 }
 
@@ -51,11 +51,11 @@ pub struct StateDirectory {
 pub struct StateFile {
     /// Its path below the directory.
     pub path: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub kind: StateFileKind,
 }
 
-/// What a file of an agent's state is for.
+/// The purpose of a file of an agent's state.
 pub enum StateFileKind {
     /// It is a login. The values of these JSON keys are tokens, which the agent refreshes.
     Login { tokens: &'static [&'static str] },

@@ -19,7 +19,7 @@ const OFF: &str = "off";
 pub struct StateVariable {
     /// The variable.
     pub name: String,
-    /// What is known of the directory; none if the user configured the variable.
+    /// The built-in description of the directory; `None` if the user configured the variable.
     pub known: Option<&'static StateDirectory>,
 }
 
@@ -70,13 +70,13 @@ pub fn stop_patterns(config: &Config, name: &Name) -> StopPatterns {
     StopPatterns { limits, faults }
 }
 
-/// What a person can do about a fault of an agent's environment; none if nobody knows.
+/// The way out of a fault of an agent's environment; `None` if there is no known one.
 pub fn remedy(name: &Name, fault: AgentFault) -> Option<&'static str> {
     built_in(name.as_str())?.remedy(fault)
 }
 
 impl BuiltInAgent {
-    /// What a person can do about a fault of its environment; none if nobody knows.
+    /// The way out of a fault of its environment; `None` if there is no known one.
     pub fn remedy(&self, fault: AgentFault) -> Option<&'static str> {
         let known = |known: &&FaultWording| known.fault == fault;
         Some(self.faults.iter().find(known)?.remedy)

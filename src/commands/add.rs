@@ -66,7 +66,7 @@ pub struct AddArgs {
     /// up to 16, or one plain command for each processor]
     #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
     pub jobs: Option<u32>,
-    /// What is printed
+    /// How the answer is printed
     #[command(flatten)]
     pub answer: AnswerArgs,
 }

@@ -98,7 +98,7 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     Ok(if failed { exit::NO } else { exit::OK })
 }
 
-/// What is to be captured. An attempt that takes a checkpoint of itself need not know its name.
+/// The candidates to capture. An attempt that takes a checkpoint of itself need not know its name.
 fn selection(session: &Session, args: &CaptureArgs) -> Result<Selection> {
     let here = session.repo.work_tree().map(|here| session.store.candidate_at(here)).transpose()?;
     match (&args.address, here.flatten()) {

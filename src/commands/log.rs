@@ -90,7 +90,7 @@ pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
 /// The events of a task.
 struct TaskEvents<'a> {
     id: &'a str,
-    /// What is bound to it now.
+    /// The runs and candidates that are bound to it now.
     bound: Vec<(Run, Option<Name>)>,
 }
 

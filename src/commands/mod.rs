@@ -181,7 +181,7 @@ fn limited_hints(session: &Session, run: &Run) -> Vec<String> {
     counts.into_iter().map(hint).collect()
 }
 
-/// What has to happen before an agent can go on.
+/// The condition on which an agent can go on.
 fn way_out(agent: Option<&Name>, fault: Option<AgentFault>) -> String {
     let (Some(agent), Some(fault)) = (agent, fault) else {
         return "when the limit of the agent is over,".to_owned();

@@ -1,4 +1,4 @@
-//! What a run will do, resolved and shown before the first attempt starts: the commands, the seeds,
+//! The plan of a run, resolved and shown before the first attempt starts: the commands, the seeds,
 //! the limits and the programs.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -49,7 +49,7 @@ pub struct RetryArgs {
     /// How the command runs
     #[command(flatten)]
     pub attempts: AttemptArgs,
-    /// What is printed
+    /// How the answer is printed
     #[command(flatten)]
     pub answer: AnswerArgs,
 }

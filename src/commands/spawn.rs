@@ -20,7 +20,7 @@ pub struct SpawnArgs {
     /// The candidates and their commands
     #[command(flatten, next_help_heading = "Attempts")]
     pub shared: SharedSpawnArgs,
-    /// What is printed
+    /// How the answer is printed
     #[command(flatten, next_help_heading = "Output")]
     pub answer: AnswerArgs,
 }

@@ -111,7 +111,7 @@ fn message(e: &clap::Error) -> String {
     }
 }
 
-/// What to type for words that other tools have, or that are right elsewhere.
+/// The right words for those of other tools, or of other commands.
 fn meant(e: &clap::Error, verb: Option<&str>) -> Option<String> {
     if let Some(word) = text(e, ContextKind::InvalidSubcommand) {
         let (what, command) = match word.as_str() {

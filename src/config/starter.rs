@@ -3,7 +3,7 @@
 use crate::config::keys::{self, DefaultValue};
 use crate::ui::table::printable;
 
-/// What a checkout holds that seeds may be made of.
+/// The files of a checkout that are proposed as seeds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeedProposal {
     /// The patterns for `seed.copy`.

@@ -52,7 +52,7 @@ pub struct CiCommand {
     is_plain: bool,
 }
 
-/// What the CI files of a commit say.
+/// The commands in the CI files of a commit.
 #[derive(Debug, Default)]
 pub struct CiCommands {
     commands: Vec<CiCommand>,

@@ -21,7 +21,7 @@ use crate::process;
 /// The commands that a commit's files show.
 #[derive(Debug, Default)]
 pub struct Detected {
-    /// Those to run, in the order of their stages.
+    /// The commands to run, in the order of their stages.
     pub commands: Vec<OracleCommand>,
     /// The others, with the reasons.
     pub passed_over: Vec<PassedOver>,

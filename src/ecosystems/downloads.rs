@@ -36,7 +36,7 @@ pub fn of_base(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<Vec<
     Ok(needed.map(|download| command(Stage::Setup, download.words, download.lock)).collect())
 }
 
-/// Those of the commands whose dependencies are others in one tree than in another.
+/// The download commands whose dependencies differ between two trees.
 pub fn that_differ(
     repo: &Repo,
     commands: &[OracleCommand],

@@ -58,7 +58,7 @@ impl<'a> RootFiles<'a> {
         self.paths.get_or_init(|| self.repo.paths_of(&self.commit).unwrap_or_default())
     }
 
-    /// What the project's CI runs.
+    /// The commands that the project's CI runs.
     pub fn ci(&self) -> &CiCommands {
         self.ci.get_or_init(|| {
             let files = self.paths().iter().filter(|path| is_ci_file(path));

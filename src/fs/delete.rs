@@ -20,7 +20,7 @@ const MOST_OPEN: usize = 16;
 /// Deletes a directory with its content, never through a link, and also where directories are
 /// read-only (Go's module cache). Succeeds if there is no such directory.
 ///
-/// What can be deleted is deleted even if something else cannot be; the error is the first one.
+/// It deletes as much as it can; the error is that of the first path that cannot be deleted.
 /// Directories of any depth need few descriptors: a deep one is moved up before it is emptied.
 pub fn delete_tree(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {

@@ -50,9 +50,9 @@ impl HeldRefs {
         Ok(all)
     }
 
-    /// The refs that neither this process nor another git-frites has moved since the last look.
-    /// Those that are gone, symbolic, or moved to something that does not contain what they held,
-    /// are put back, and so are those that a git-frites moved for an attempt.
+    /// The moves of refs since the last look that are neither this process's nor another
+    /// git-frites'. A ref that is gone, symbolic, or moved to a value that does not contain its old
+    /// one is put back, and so is a ref that a git-frites moved for an attempt.
     pub fn restore(&mut self, repo: &Repo) -> Result<Vec<ForeignMove>> {
         self.note_own_moves(repo);
         let now = list(repo, &self.run)?;

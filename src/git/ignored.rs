@@ -10,8 +10,8 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// Those of the files that git ignores by the `.gitignore` files of `base` and the user's own rules; in
-/// place of files in an ignored directory, that directory.
+/// The given files that git ignores by the `.gitignore` files of `base` and the user's own rules.
+/// An ignored directory stands for the files in it.
 pub fn ignored<'p>(
     repo: &Repo,
     base: &Oid,

@@ -28,7 +28,7 @@ pub struct Repo {
     git_dir: PathBuf,
     work_tree: Option<PathBuf>,
     overrides: Arc<Overrides>,
-    /// What reads small objects that are not packed.
+    /// The reader of small objects that are not packed.
     loose: Mutex<LooseObjects>,
     /// The last result of [`Repo::index_of`]: all candidates of a run have one base.
     index: Mutex<Option<(Oid, Arc<gix::index::File>)>>,

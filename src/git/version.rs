@@ -41,7 +41,7 @@ pub fn check() -> Result<String> {
     ask(&Git::at(Path::new("."), Arc::default()))
 }
 
-/// What git says of its version. Fails if it is older than 2.41, or cannot be started.
+/// The version that git prints. Fails if it is older than 2.41, or cannot be started.
 fn ask(git: &Git) -> Result<String> {
     let output = git.call("version").output()?;
     let text = String::from_utf8_lossy(&output.stdout);

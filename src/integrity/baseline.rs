@@ -39,8 +39,8 @@ pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
     found
 }
 
-/// Those of the runs of [`Store::run_activities`] in which commands can run, in any process, or have
-/// outlived it: work on them is under way or was killed, or they are watched. Usually there is none.
+/// The runs of [`Store::run_activities`] in which commands of any process can run, or have outlived
+/// it: work on them is under way or was killed, or they are watched. Usually there is none.
 pub fn runs_at_work(store: &Store, runs: &[(Name, bool)]) -> BTreeSet<Name> {
     let watched: BTreeSet<Name> = all(store).into_iter().map(|(run, _)| run).collect();
     let at_work = runs.iter().filter(|(run, is_active)| *is_active || watched.contains(run));

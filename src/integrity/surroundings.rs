@@ -35,7 +35,7 @@ pub struct SurroundingsWatch {
     /// The files above the cache that the commands could see above their checkouts.
     above: BTreeMap<PathBuf, Option<[i64; 5]>>,
     outcomes: KnownOutcomes,
-    /// What was reported and could not be removed.
+    /// The paths that were reported and could not be removed.
     stuck: BTreeSet<PathBuf>,
     /// The size of the event log at the beginning.
     events: u64,

@@ -8,9 +8,9 @@ pub enum WatchedCommands {
     Attempts,
     /// A run's own, where the guard lets none write to the repository or to the user's HOME.
     GuardedAttempts,
-    /// Those of its oracle.
+    /// The commands of its oracle.
     Oracle,
-    /// Those of its oracle, where none can write to a file outside its world.
+    /// The commands of its oracle, if none can write to a file outside its world.
     SealedOracle,
 }
 

@@ -1,4 +1,4 @@
-//! What agents print as JSON: their usage of tokens and money, and their words.
+//! The JSON output of agents: their usage of tokens and money, and their words.
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -78,8 +78,9 @@ impl UsageFormat {
         (!words.is_empty()).then_some(UsageFormat::Pointers(pointers))
     }
 
-    /// What an agent used, by its whole output. Nothing is known of a report that is missing or
-    /// broken. A command may start its agent several times: the last report of each session counts.
+    /// The usage that an agent reports in its whole output. A report that is missing or broken
+    /// leaves it unknown. A command may start its agent several times: the last report of each
+    /// session counts.
     pub fn usage(&self, output: &str) -> Usage {
         let objects = objects(output);
         let last = |read: &dyn Fn(&Value) -> Option<Usage>| {

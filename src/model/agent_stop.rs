@@ -1,5 +1,5 @@
-//! What an agent prints when it cannot go on: its account may do no more for a while, or its environment
-//! lacks something.
+//! The words of agents that cannot go on, because their account has reached a limit or their
+//! environment lacks something.
 use std::fmt;
 
 use jiff::tz::TimeZone;
@@ -43,9 +43,9 @@ impl fmt::Display for AgentFault {
 /// anything; capitals do not matter.
 #[derive(Clone, Debug, Default)]
 pub struct StopPatterns {
-    /// Those of the limit of its account.
+    /// Patterns of lines that say that the limit of its account is reached.
     pub limits: Vec<String>,
-    /// Those of faults of its environment.
+    /// Patterns of lines that say that its environment is at fault, by fault.
     pub faults: Vec<(AgentFault, Vec<String>)>,
 }
 

@@ -15,11 +15,12 @@ use crate::model::outcome::Results;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BaseTests {
-    /// Those that change existing tests, what decides which commands run, or another file that is no
-    /// source; and the one that would be recommended, if it adds tests to those of the base.
+    /// Candidates that change existing tests, a file that decides which commands run, or another
+    /// file that is no source; and the one that would be recommended, if it adds tests to those of
+    /// the base.
     #[default]
     Changed,
-    /// Those that add tests, too, which are then taken out.
+    /// Candidates that add tests, too; the added tests are then taken out.
     Always,
     /// None.
     Never,

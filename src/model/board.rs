@@ -1,5 +1,5 @@
-//! What a terminal shows while a run's candidates work or are judged: which rows there is room for, and
-//! how long it will take.
+//! The live view of a run whose candidates work or are judged: the rows that there is room for, and
+//! the time that is left.
 use std::time::Duration;
 
 /// How a candidate stands at this moment.

@@ -216,8 +216,8 @@ pub struct Candidate {
     /// The time at which the command ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<jiff::Timestamp>,
-    /// What its agent used in each of its commands, in order; empty if nobody knows where the agent
-    /// would tell it.
+    /// The usage of its agent in each of its commands, in order; empty if the agent has no known
+    /// report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<RoundUsage>,
     /// True if the worktree was removed, by `clean` or because the attempt changed nothing.

@@ -23,9 +23,9 @@ pub struct Finding {
     pub what: String,
     /// How much it matters.
     pub health: Health,
-    /// What was found.
+    /// The finding, in words.
     pub found: String,
-    /// What to do about it, if something can be done.
+    /// Hints that say how to change it, if it can be changed.
     pub advice: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct StartOutputs {
 }
 
 impl StartOutputs {
-    /// What is kept, as a statement.
+    /// The kept layers, as a statement.
     pub fn in_words(self) -> String {
         match self.is_own {
             true => "the base's build outputs are kept".to_owned(),
@@ -58,7 +58,7 @@ impl StartOutputs {
     }
 }
 
-/// What a run in a repository would have.
+/// The findings about a run in a repository.
 #[derive(Clone, Debug, Default)]
 pub struct ProjectCheckup {
     /// The findings.
@@ -75,12 +75,12 @@ pub struct ProjectCheckup {
     pub start: Option<StartOutputs>,
 }
 
-/// All that was looked at.
+/// All findings.
 #[derive(Clone, Debug)]
 pub struct Checkup {
     /// The findings about the machine.
     pub machine: Vec<Finding>,
-    /// Those about the repository; none outside of one.
+    /// The findings about the repository; `None` outside of one.
     pub project: Option<ProjectCheckup>,
 }
 

@@ -85,7 +85,7 @@ impl CrossTest {
     }
 }
 
-/// What the tests of the others say of a candidate, and what its own tests say.
+/// The results of the others' tests on a candidate, and of its tests on the others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CrossResult {
@@ -105,18 +105,18 @@ pub struct CrossResult {
     pub conflicts: Vec<String>,
 }
 
-/// What the tests of a candidate show on the base.
+/// The results of a candidate's tests on the base.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Proof {
-    /// What they show.
+    /// The conclusion from them.
     pub shows: ProofKind,
     /// The tests that fail on the base and pass here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
 }
 
-/// What the tests of a candidate that passes them show on the base.
+/// The conclusion from a candidate's own tests on the base; the candidate itself passes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProofKind {
@@ -129,7 +129,7 @@ pub enum ProofKind {
 }
 
 impl Proof {
-    /// What these tests show, each with its end on the base; none if there is none.
+    /// The proof by these tests, each with its result on the base; `None` if there are no tests.
     pub fn of<'t>(tests: impl IntoIterator<Item = (&'t str, Cell)>) -> Option<Proof> {
         let (mut failing, mut others) = (Vec::new(), Vec::new());
         for (name, cell) in tests {
@@ -147,7 +147,7 @@ impl Proof {
         Some(Proof { shows, tests: failing })
     }
 
-    /// What a candidate's tests show, as a clause without its subject.
+    /// The conclusion, as a clause without its subject.
     pub fn in_words(&self) -> String {
         match (self.shows, self.tests.len()) {
             (ProofKind::Change, n) => {

@@ -105,7 +105,7 @@ pub fn that_tell_apart<'v>(
     of_base.chain(of_authors).collect()
 }
 
-/// What is known of the tests of a candidate, in a line for each.
+/// A line for each finding about the tests of a candidate.
 pub fn lines(of: &Entry) -> Vec<String> {
     let author = &of.candidate;
     let Some(cross) = &of.cross else { return Vec::new() };

@@ -473,7 +473,7 @@ pub fn why_judged_twice(second: &BaseTestsResult) -> Option<String> {
     Some(format!("judged twice: {} {are} no source", some_of(files)))
 }
 
-/// What differs in the second judging: `with the base's check.sh`.
+/// The difference of the second judging, in words: `with the base's check.sh`.
 fn what_was_put_back(second: &BaseTestsResult) -> String {
     if let Some(path) = second.failed_beside() {
         return format!("with its source and {path} alone");
@@ -497,7 +497,7 @@ fn single(winner: &Entry) -> String {
     )
 }
 
-/// What the best candidate by a rule does, which is more than its size.
+/// The merit of the best candidate by a rule, in words; its size is said elsewhere.
 fn excels(rank: Rank) -> &'static str {
     match rank {
         Rank::Agreement => "covers most of what the others do",

@@ -60,7 +60,7 @@ pub struct RepairRound {
     pub candidate: Name,
     /// The iteration that the round made; that of before if it changed nothing.
     pub iteration: Option<u32>,
-    /// What it came to.
+    /// How it ended.
     pub end: RepairEnd,
 }
 
@@ -117,7 +117,7 @@ fn failure(entry: &Entry) -> Option<(&StageResult, bool)> {
     own.or_else(|| second().map(|result| (result, true)))
 }
 
-/// What a round came to, by the judgings before and after it.
+/// How a round ended, by the judgings before and after it.
 pub fn compare(before: &Entry, after: &Entry) -> RepairEnd {
     let (was, is) = (progress(before), progress(after));
     match () {

@@ -19,7 +19,8 @@ pub enum Separation {
 }
 
 impl Separation {
-    /// What a verdict says of attempts that judging may depend on; none if there is nothing to say.
+    /// The words of a verdict for attempts that may have influenced judging; `None` if they could
+    /// not.
     pub fn in_words(self) -> Option<&'static str> {
         match self {
             Separation::Unguarded => Some("attempts unguarded"),

@@ -132,7 +132,7 @@ pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
     found
 }
 
-/// What scripts write for their own directory.
+/// The ways in which scripts spell their own directory.
 const DIRECTORY_OF_SCRIPT: [&str; 6] = [
     "$(dirname \"$0\")",
     "$(dirname -- \"$0\")",

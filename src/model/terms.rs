@@ -55,7 +55,7 @@ pub struct JudgeSettings {
     /// results.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_place: bool,
-    /// What happened while the commands ran, or could have happened before.
+    /// Reasons to doubt the results: events while the commands ran, or possible ones before.
     #[serde(flatten)]
     pub doubts: Doubts,
     /// True if the commands were detected, and none of them is a test: then a pass shows nothing
@@ -103,7 +103,7 @@ pub struct Doubts {
     pub attempts_write: Vec<String>,
 }
 
-/// What to do about seeds that lead back to a checkout.
+/// The hint for seeds that lead back to a checkout.
 pub const LEADS_BACK_HINT: &str = "let `spawn.setup` make the environment in each checkout, such \
                                    as with `uv sync`, and take it out of the seeds";
 

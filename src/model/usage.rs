@@ -1,7 +1,8 @@
-//! What the agents of a run used: tokens and money, as they told it themselves.
+//! The tokens and the money that the agents of a run used, by their own reports.
 use serde::{Deserialize, Serialize};
 
-/// What an agent told at the end of one command. What it did not tell is unknown, never zero.
+/// The usage that an agent reported at the end of one command. A value that it did not report is
+/// unknown, never zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Usage {
@@ -23,7 +24,7 @@ pub struct RoundUsage {
     /// The iteration that the command ended with; none if nothing was ever captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
-    /// What its agent told.
+    /// The usage that its agent reported.
     #[serde(flatten)]
     pub usage: Usage,
 }

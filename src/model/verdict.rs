@@ -161,14 +161,14 @@ pub struct Entry {
     /// not change what decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_tests: Option<BaseTestsResult>,
-    /// What the tests of others say of the candidate, and its tests of them; none if it was not judged
-    /// with them.
+    /// The results of the others' tests on the candidate, and of its tests on the others; `None` if
+    /// they were not judged across.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross: Option<CrossResult>,
-    /// What the candidate's tests show on the base; none if they were not judged there.
+    /// The results of the candidate's tests on the base; `None` if they were not judged there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
-    /// What the candidate's agents used; none if nobody knows where they would tell it.
+    /// The usage of the candidate's agents; `None` if they have no known report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSum>,
     /// How the candidate's commands were kept apart from other files; none without a command, and where
@@ -467,7 +467,8 @@ impl Effort {
     }
 }
 
-/// What a table of these entries says of attempts that could change files which the commands read.
+/// The doubt that a table of these entries names if attempts could change files that the commands
+/// read.
 pub fn doubt_about_attempts<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
 ) -> Option<&'static str> {
@@ -523,8 +524,8 @@ impl Verdict {
         if self.verified() { self.decision.recommended.as_ref() } else { None }
     }
 
-    /// What the verdict says of attempts that could change files which the commands read; none if they
-    /// could not, as far as is known.
+    /// The doubt that the verdict names if attempts could change files that the commands read;
+    /// `None` if they could not, as far as is known.
     pub fn doubt_about_attempts(&self) -> Option<&'static str> {
         doubt_about_attempts(&self.candidates)
     }

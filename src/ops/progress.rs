@@ -37,7 +37,7 @@ fn running_in(address: &str, place: LogDir) -> Option<Running> {
     LogDirectory::both(address, place).iter().find_map(LogDirectory::running)
 }
 
-/// What a run's candidates do in one part of a command.
+/// The kind of work of a run's candidates in one part of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkKind {
     /// Their worktrees are set up.
@@ -75,7 +75,7 @@ pub struct Board {
 struct BoardState {
     at_work: BTreeMap<Name, Instant>,
     ended: BTreeMap<Name, Ending>,
-    /// Those whose own commands have ended; they may be judged since.
+    /// Candidates whose own commands have ended; they may have been judged since.
     over: BTreeSet<Name>,
     sizes: BTreeMap<Name, (u64, u64)>,
     /// The stage that was last seen of those at work.
@@ -84,7 +84,7 @@ struct BoardState {
     each: Option<Duration>,
     /// The candidate that would win now.
     leader: Option<Name>,
-    /// What the verdict waits for beside those at work.
+    /// The judging that the verdict waits for, besides the candidates at work.
     missing: String,
 }
 

@@ -38,7 +38,7 @@ fn end_survivors(store: &Store, runs: &[(Name, bool)]) -> Result<Vec<String>> {
     Ok(messages)
 }
 
-/// What was recovered.
+/// The work of one recovery.
 pub struct Recovery {
     /// A message for each thing done.
     pub messages: Vec<String>,

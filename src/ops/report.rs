@@ -1,4 +1,4 @@
-//! What a report shows of a run: the records, logs and captures that are stored. Nothing is captured,
+//! The content of a run's report: the stored records, logs and captures. Nothing is captured,
 //! judged or decided.
 use std::path::Path;
 

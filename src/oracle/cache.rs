@@ -100,7 +100,8 @@ impl JudgedTree {
     }
 }
 
-/// What an outcome depends on beside its terms, the tree and its submodules. It holds on one machine.
+/// The conditions of an outcome besides its terms, the tree and its submodules. They hold on one
+/// machine.
 #[derive(Clone, Serialize)]
 pub struct Conditions {
     /// The version of git-frites: another one may judge differently.

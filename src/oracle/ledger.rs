@@ -18,7 +18,7 @@ use crate::oracle::sealed::{BaseInUse, Warmth};
 use crate::process::processor_share::ProcessorShare;
 use crate::store::logs::JudgingLogs;
 
-/// What the oracle's commands said of one tree.
+/// The outcome of the oracle's commands on one tree.
 #[derive(Clone, Debug)]
 pub struct TreeOutcome {
     /// The results of the commands.

@@ -1,5 +1,5 @@
-//! What commands can write to where Landlock confines them: the judged checkout, and directories
-//! that are thrown away.
+//! The paths that commands can write to under Landlock: the judged checkout, and directories that
+//! are thrown away.
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;

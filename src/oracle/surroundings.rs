@@ -114,8 +114,8 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What build tools find above our cache now, with inode, mode, size and change time. A directory
-/// is only there or not: its content changes all the time.
+/// The files that build tools find above our cache now, with inode, mode, size and change time. A
+/// directory is only there or not: its content changes all the time.
 pub fn sought_above(home: &Path) -> BTreeMap<PathBuf, Option<[i64; 5]>> {
     let mut found = BTreeMap::new();
     for dir in home.ancestors().skip(2) {

@@ -88,7 +88,8 @@ pub fn keep_exit_codes_of_children() {
 pub(super) struct IgnoredSignals(u64);
 
 impl IgnoredSignals {
-    /// Those of now. The system writes all that it knows of the process for it, so ask once.
+    /// The signals that this process ignores now. The system lists its whole state for this, so ask
+    /// once.
     pub(super) fn now() -> IgnoredSignals {
         let status = proc_file::read("self/status").unwrap_or_default();
         let status = String::from_utf8_lossy(&status);

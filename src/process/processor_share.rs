@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The share of one command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessorShare {
-    /// That of any other command.
+    /// The share of any other command.
     #[default]
     Whole,
     /// About a third of that.

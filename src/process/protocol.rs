@@ -13,7 +13,7 @@ use crate::process::world_spec::Confinement;
 /// The hidden first argument that makes git-frites a supervisor.
 pub const VERB: &str = "__supervise";
 
-/// What a command may take; a time that is none is no limit.
+/// The limits of a command; a time of `None` is no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// The limit from the command's start to its end.

@@ -39,7 +39,7 @@ pub(super) struct Supervision {
     ended: Receiver<()>,
 }
 
-/// What a supervisor told, or the reason why it told nothing.
+/// The answer of a supervisor, or the reason why there is none.
 pub(super) enum Answer {
     /// Its report.
     Report(SupervisorReport),

@@ -87,7 +87,8 @@ fn named(text: &str) -> Vec<(Role, i32, u64)> {
         .collect()
 }
 
-/// Those of the named processes that live: another process may have got the same id since.
+/// The named processes that still live. Another process may have got the same id since; it does not
+/// count.
 fn living(named: &[(Role, i32, u64)]) -> Vec<(Role, Process)> {
     let same = |(role, id, start): &(Role, i32, u64)| {
         let process = descendants::process(*id).filter(|p| p.start == *start)?;

@@ -29,7 +29,7 @@ pub enum Confinement {
     Landlock(Restriction),
 }
 
-/// All that Landlock lets a command write to, and where that leads it.
+/// The paths that Landlock lets a command write to, and the variables that lead it there.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Restriction {
     /// The directories and files that can be written to. One that is missing is left out.
@@ -83,7 +83,7 @@ impl Confinement {
     }
 }
 
-/// All that a world is made of.
+/// The parts of a world.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldSpec {
     /// The directory in which the command starts, as the world has it.
@@ -112,7 +112,7 @@ pub struct DiskLimit {
     /// The directory that gets all writes.
     #[serde(with = "paths")]
     pub dir: PathBuf,
-    /// What it took before the first command, in bytes.
+    /// The disk space that it took before the first command, in bytes.
     pub before: u64,
     /// The maximum that commands may add, in bytes.
     pub bytes: u64,

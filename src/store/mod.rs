@@ -39,7 +39,7 @@ pub struct Store {
     dir: StateDir,
     /// The files of the commits of records that were read.
     record_files: Mutex<BTreeMap<Oid, Arc<BTreeMap<String, Oid>>>>,
-    /// What is removed while the command goes on; it ends after that.
+    /// The removals that go on beside the command, which waits for them at its end.
     removals: Arc<Removals>,
 }
 

@@ -145,7 +145,8 @@ pub fn check_candidate(run: &Run, name: &Name) -> Result<()> {
     })
 }
 
-/// What is bound to a task, the oldest run first. A run stands for its candidates.
+/// The runs and candidates that are bound to a task, the oldest run first. A run stands for its
+/// candidates.
 fn bound<'r>(runs: &'r [Run], task: &str) -> Vec<(&'r Run, Option<&'r Name>)> {
     let mut found = Vec::new();
     for run in runs {
@@ -159,8 +160,8 @@ fn bound<'r>(runs: &'r [Run], task: &str) -> Vec<(&'r Run, Option<&'r Name>)> {
     found
 }
 
-/// What an address means that names a task: the newest run that is bound to it, or the only
-/// candidate of that run. Where the whole name of a run is needed, only one run may be bound to it.
+/// Resolves an address that names a task: the newest run that is bound to it, or the only candidate
+/// of that run. If the whole name of a run is needed, only one run may be bound to it.
 fn by_task(runs: &[Run], id: &str, matching: Matching) -> Result<(Run, Option<Name>, Option<u32>)> {
     let all = bound(runs, id);
     let (Some((newest, _)), Some((oldest, _))) = (all.last(), all.first()) else {

@@ -176,7 +176,7 @@ pub fn remarks_beside_usage(verdict: &Verdict) -> Vec<String> {
     effort.chain(stopped(verdict)).chain(doubts(verdict)).collect()
 }
 
-/// What makes the verdict weaker.
+/// The doubts that make the verdict weaker.
 fn doubts(verdict: &Verdict) -> Vec<String> {
     let picks = &verdict.decision.other_picks;
     let picks: Vec<String> = picks.iter().map(ToString::to_string).collect();
@@ -352,7 +352,7 @@ fn more_source(entry: Option<&Entry>) -> Option<String> {
     ))
 }
 
-/// What to do if the command that the closest candidate failed did not start at all.
+/// The hint for a command that did not start at all on the closest candidate.
 fn near_miss_that_did_not_start(verdict: &Verdict, name: &Name) -> Option<String> {
     let stopped = verdict.entry(name)?.results.stopped_at()?;
     let why = stopped.outcome.why_not_started()?;
@@ -391,9 +391,9 @@ pub struct ComparisonRow {
     pub cross: String,
     /// The tokens in and out that its agents used.
     pub tokens: String,
-    /// What they cost.
+    /// Their cost.
     pub cost: String,
-    /// What else there is to say about it.
+    /// Further remarks about it.
     pub remarks: Vec<String>,
     /// Says if the remarks are to be checked.
     pub remarks_tone: Tone,
@@ -478,7 +478,7 @@ fn row(
 
 /// A column of figures that not every comparison has.
 pub struct Column {
-    /// What stands above it.
+    /// The heading above it.
     pub heading: &'static str,
     /// Its text in a row.
     pub cell: fn(&ComparisonRow) -> &String,

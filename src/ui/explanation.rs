@@ -38,7 +38,7 @@ pub fn of_candidate(verdict: &Verdict, name: &Name) -> Vec<Vec<String>> {
     all
 }
 
-/// What ran and where, and how much of it.
+/// The commands that ran, where they ran, and how many.
 pub fn commands(verdict: &Verdict) -> Vec<String> {
     let terms = &verdict.terms;
     if terms.oracle.is_empty() {
@@ -55,7 +55,7 @@ pub fn commands(verdict: &Verdict) -> Vec<String> {
     lines
 }
 
-/// What there is to say about a candidate beside its place in the ranking.
+/// Lines about a candidate, besides its place in the ranking.
 fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
     let name = &entry.candidate;
     let mut lines = Vec::new();
@@ -102,7 +102,7 @@ fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
     is_second.then(|| format!("{name} was judged without the base's build outputs"))
 }
 
-/// What was put back for the second judging of a candidate, and how that ended.
+/// The files that were put back for the second judging of a candidate, and how that judging ended.
 fn judged_twice(entry: &Entry, second: &BaseTestsResult) -> String {
     let name = &entry.candidate;
     if let Some(problem) = &second.problem {
@@ -129,7 +129,7 @@ fn judged_twice(entry: &Entry, second: &BaseTestsResult) -> String {
     format!("{name} with the base's tests and commands: {end}; {}", changes.join("; "))
 }
 
-/// What other rankings would recommend of several that passed.
+/// The candidates that other rankings would recommend, if several passed.
 fn other_rules(verdict: &Verdict) -> Vec<String> {
     let Verdict { decision, terms, baseline, candidates, .. } = verdict;
     if decision.passed.len() < 2 {

@@ -290,8 +290,8 @@ impl Ui {
     }
 }
 
-/// What is told after so many requests to end; nothing before the first, and after the one that ends
-/// git-frites at once.
+/// The message after so many requests to end; `None` before the first one, and after the one that
+/// ends git-frites at once.
 fn stopping(requests: usize) -> Option<&'static str> {
     match requests {
         1 => Some("stopping … (again: kill)"),

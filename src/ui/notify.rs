@@ -1,4 +1,4 @@
-//! What makes a terminal call somebody who looks elsewhere.
+//! Bells and notifications for a user who looks elsewhere.
 use crate::ui::table::printable;
 
 /// The bell, which every terminal knows.

@@ -13,12 +13,12 @@ use crate::ui::terminal::moves_cursor;
 /// The rows of a terminal that are left to what is printed above the changing rows.
 const ABOVE: usize = 2;
 
-/// What is shown: the rows, and the line below them.
+/// The rows that are shown, and the line below them.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// The candidates.
     pub rows: Vec<Row>,
-    /// What is done, and how long it takes.
+    /// The number of candidates that are done, and the times.
     pub summary: String,
 }
 

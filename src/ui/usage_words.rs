@@ -1,4 +1,4 @@
-//! What agents used, in tables and in words.
+//! The usage of agents, in tables and in words.
 use crate::model::usage::UsageSum;
 
 /// Whether a table shows the tokens and the cost of agents: only what at least one of them told.
@@ -8,7 +8,7 @@ pub fn columns<'a>(sums: impl Iterator<Item = &'a UsageSum>) -> (bool, bool) {
     })
 }
 
-/// What agents used in all, in words; none if none told anything.
+/// The total usage of agents, in words; `None` if no agent reported any.
 pub fn total<'a>(sums: impl Iterator<Item = &'a UsageSum>) -> Option<String> {
     let all = sums.copied().reduce(UsageSum::and)?;
     Some(format!("the agents used {}", all.in_words()?))

@@ -32,7 +32,7 @@ const FOR_INIT: [CapabilitySet; 4] = [
     CapabilitySet::SETPCAP,
 ];
 
-/// What every process has, unless the kernel has no namespaces of cgroups.
+/// The link that every process has, unless the kernel has no namespaces of cgroups.
 const CGROUP_NAMESPACE: &str = "/proc/self/ns/cgroup";
 
 /// The launcher's whole life. `arguments` are those after the verb.

@@ -1,4 +1,4 @@
-//! What `status` shows, as it was read.
+//! The content of `status`, as it was read.
 use crate::error::Result;
 use crate::model::blast::Blast;
 use crate::model::candidate::{Candidate, Capture, Landing};

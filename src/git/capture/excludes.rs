@@ -60,7 +60,7 @@ pub struct HiddenPaths<'a> {
 }
 
 impl<'a> HiddenPaths<'a> {
-    /// Those of attempts from this base.
+    /// The hidden paths of attempts from this base.
     pub fn new(repo: &'a Repo, base: Oid, excludes: &'a Excludes) -> HiddenPaths<'a> {
         HiddenPaths { excludes, repo, base, tracked: RefCell::default() }
     }
@@ -75,7 +75,8 @@ impl<'a> HiddenPaths<'a> {
         self.outermost(path).is_some()
     }
 
-    /// What is left out with a path as a whole: the path, or a directory above it; none if it is not.
+    /// The outermost path that hides this one: itself, or a directory above it; `None` if it is not
+    /// hidden.
     pub fn outermost(&self, path: &[u8]) -> Option<TreePath> {
         let found = TreePath::new(self.excludes.outermost(path)?);
         let mut tracked = self.tracked.borrow_mut();

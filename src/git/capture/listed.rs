@@ -52,7 +52,8 @@ impl DirectoryState {
 pub(super) struct ListedDirectories(HashMap<DirectoryState, usize>);
 
 impl ListedDirectories {
-    /// Those that an earlier capture has listed; empty if there was none, or they cannot be read.
+    /// The directories that an earlier capture has listed; empty if there was none, or its list
+    /// cannot be read.
     pub fn beside(index: &Path) -> ListedDirectories {
         let text = regular::read_own(&listed_beside(index)).unwrap_or_default();
         let text = String::from_utf8(text).unwrap_or_default();
@@ -106,7 +107,7 @@ fn from_line(line: &str) -> Option<(DirectoryState, usize)> {
     Some((directory, words.next()?.parse().ok()?))
 }
 
-/// What is known about the names in a worktree when a walk over it begins.
+/// The knowledge about the names in a worktree when a walk over it begins.
 pub(super) struct KnownNames<'a> {
     earlier: &'a ListedDirectories,
     began: SystemTime,

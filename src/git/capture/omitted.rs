@@ -85,7 +85,8 @@ impl Omissions {
         lines
     }
 
-    /// What to type where a path was left out that a capture can hold. `address` is the candidate's.
+    /// The hint for a path that was left out although a capture can hold it. `address` is the
+    /// candidate's.
     pub fn hint(&self, address: &str) -> Option<String> {
         let lossy = self.newly_ignored.first()?.lossy();
         let path = shell_words::quote(&lossy);

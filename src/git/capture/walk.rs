@@ -1,7 +1,7 @@
 //! Finds in process what changed in a worktree: one pass over its files, which are compared with
 //! the private index and, where they are new, with git's ignore rules.
 //!
-//! Whatever is unusual is left to git: then there is no answer.
+//! Unusual files are left to git: then there is no answer.
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -46,12 +46,12 @@ pub(super) struct Listing {
     pub listed: ListedDirectories,
 }
 
-/// What is directly in one directory.
+/// The entries of one directory.
 #[derive(Default)]
 struct Contents {
     /// The places in the index of the files that are there.
     seen: Vec<usize>,
-    /// Those of them that may have changed.
+    /// The entries that may have changed.
     changed: Vec<usize>,
     /// The places in the list of those of its directories that are there.
     entered: Vec<usize>,

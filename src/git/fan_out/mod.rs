@@ -34,8 +34,7 @@ const OPEN_DIRECTORIES: usize = 256;
 /// Checks the files of `commit` out into registered worktrees without files, whose HEADs are at
 /// that commit.
 ///
-/// Whatever this writer fails at, git tries again: then the files, or the message of the failure,
-/// are git's.
+/// If this writer fails, git tries again, and writes the files or prints the reason.
 pub fn populate(
     repo: &Repo,
     worktrees: &[&Worktree],
@@ -123,7 +122,7 @@ pub fn writes_blobs_as_they_are(repo: &Repo, index: &gix::index::State) -> bool 
         && conversion::decisive_attributes(&gix, index).is_ok_and(|names| names.is_empty())
 }
 
-/// All that is needed to write the files of a commit.
+/// The plan for writing the files of a commit.
 struct Plan {
     gix: gix::Repository,
     index: Arc<gix::index::File>,

@@ -210,7 +210,7 @@ impl<'a> Fan<'a> {
     }
 }
 
-/// What is to be made at a path.
+/// The entry to make at a path.
 enum NewEntry<'a> {
     File { content: &'a [u8], mode: Mode },
     Link { target: &'a [u8] },

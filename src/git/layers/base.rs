@@ -83,7 +83,7 @@ impl BaseLayer {
         *self.has_verbatim_files.get_or_init(look)
     }
 
-    /// What the base's commands left in its checkout, if they ran.
+    /// The layer that the base's commands left in its checkout, if they ran.
     pub fn outputs(&self) -> Option<PathBuf> {
         Some(self.dir.join("out")).filter(|dir| dir.is_dir())
     }
@@ -249,7 +249,7 @@ fn are_in_use(layers: &Path) -> bool {
     found.map(|entry| entry.path()).any(|layer| !is_empty(&layer))
 }
 
-/// What a tree has at a path.
+/// The entry of a tree at a path.
 enum Tracked {
     File,
     Directory,

@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// All that lies in a directory: paths, modes, contents.
+    /// The listing of a directory: paths, modes, contents.
     fn listing(directory: &Path) -> Vec<(Vec<u8>, u32, Vec<u8>)> {
         let mut found = Vec::new();
         visit(directory, &mut |path, meta| {

@@ -115,7 +115,7 @@ impl CompleteIndex {
         parse_index(&self.bytes, FileTime::from_system_time(self.modified))
     }
 
-    /// Those of the written files, sorted, that have another content or mode than the tree.
+    /// The written files, sorted, whose content or mode differs from the tree's.
     fn with_other_content(
         &self,
         git: &Git,

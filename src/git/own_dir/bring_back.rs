@@ -13,7 +13,7 @@ use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// What an attempt's git directory has. All of it was read as files.
+/// The content of an attempt's git directory, all of it read as files.
 struct Found {
     /// The files of the worktree's administrative entry.
     entry: BTreeMap<PathBuf, Vec<u8>>,

@@ -47,8 +47,8 @@ pub(super) fn list(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> Vec<(PathB
 /// The parts of a git directory that are read when an attempt is captured.
 const READ: [&str; 6] = ["HEAD", "index", "logs", "objects", "packed-refs", "refs"];
 
-/// What is neither a file nor a directory in the parts of a git directory that are read. Nothing of
-/// it is opened: git itself would wait for ever for a FIFO.
+/// The entries that are neither files nor directories, in the parts of a git directory that are
+/// read. None of them is opened: git itself would wait for ever for a FIFO.
 pub(super) fn special(dir: &Path) -> Vec<PathBuf> {
     let is_read = |path: &Path| READ.iter().any(|name| path.starts_with(name));
     let all = list(dir, |path| !is_read(path)).into_iter();

@@ -136,7 +136,7 @@ impl ObjectView {
         Ok(ObjectView(dir))
     }
 
-    /// Those of the objects that are there.
+    /// The wanted objects that exist.
     fn present(&self, repo: &Repo, wanted: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>> {
         let call = repo.git_at(self.0.path()).call("cat-file").arg("--batch-check=%(objectname)");
         let answer = call.stdin(lines(wanted)).bytes()?;

@@ -24,7 +24,7 @@ const OF_MAIN_WORKTREE: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rew
 
 /// The refs that an own git directory begins with.
 pub(super) struct GivenRefs {
-    /// Those with an object, as a file `packed-refs`.
+    /// The refs with an object, as a file `packed-refs`.
     pub packed: String,
     /// The links, each with its file's content.
     links: Vec<(String, String)>,

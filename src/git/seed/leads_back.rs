@@ -31,10 +31,10 @@ const LONGEST: usize = 4096;
 /// The seeds that lead back, each with the path that it names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct BackLeads {
-    /// Those that lead to files of a checkout that are no seeds: commands would use them in place
-    /// of the judged ones.
+    /// Seeds that lead to files of a checkout that are no seeds: commands would use these files in
+    /// place of the judged ones.
     pub to_files: BTreeMap<TreePath, PathBuf>,
-    /// Those that lead to the user's own copy of a seed, such as the interpreter in a virtual
+    /// Seeds that lead to the user's own copy of a seed, such as the interpreter in a virtual
     /// environment.
     pub to_seeds: BTreeMap<TreePath, PathBuf>,
 }
@@ -84,7 +84,7 @@ pub fn find(repo: &Repo, seeds: &Seeds, base: &Oid) -> Result<BackLeads> {
 }
 
 impl BackLeads {
-    /// What to tell the user. `own` are the files that commands should use, such as `the judged
+    /// Warnings for the user. `own` names the files that commands should use, such as `the judged
     /// ones`.
     pub fn warnings(&self, own: &str) -> Vec<String> {
         let mut lines = Vec::new();

@@ -12,8 +12,8 @@ use crate::git::repo::Repo;
 use crate::git::seed::patterns::Patterns;
 use crate::model::path::TreePath;
 
-/// What git ignores in the checkout at `root`, sorted: files, and directories with a slash at the
-/// end. Nothing is named below an ignored directory.
+/// The entries that git ignores in the checkout at `root`, sorted: files, and directories with a
+/// slash at the end. Nothing is named below an ignored directory.
 pub fn ignored_entries(repo: &Repo, root: &Path) -> Result<Vec<Vec<u8>>> {
     let ignored = list_untracked(repo, root, &["-i", "--directory"])?;
     let ignored: BTreeSet<&[u8]> =
@@ -46,13 +46,13 @@ fn list_untracked(repo: &Repo, root: &Path, options: &[&str]) -> Result<Vec<u8>>
 pub struct SeedSearch<'a> {
     /// The checkout.
     pub root: &'a Path,
-    /// Those of the configuration, and those of `.worktreeinclude`.
+    /// The patterns of the configuration, and those of `.worktreeinclude`.
     pub patterns: [&'a Patterns; 2],
     /// The real path of every checkout of the repository; none is part of another.
     pub checkouts: Vec<PathBuf>,
 }
 
-/// What a search has found.
+/// The seeds that a search has found.
 #[derive(Default)]
 pub struct FoundSeeds {
     /// Files and links, and directories that are empty.

@@ -19,11 +19,11 @@ const MOST_LINKS: usize = 10_000;
 /// Directories that programs fill by themselves.
 const LEFT_OUT: [&str; 2] = [".git", "node_modules"];
 
-/// What may still be copied, and what could not be.
+/// The room that is left for copies, and the files that were left out.
 pub(super) struct Copies {
     bytes: u64,
     files: u32,
-    /// What is not copied, although it is there.
+    /// The paths that exist and were not copied.
     pub left_out: Vec<PathBuf>,
 }
 

@@ -34,7 +34,7 @@ pub(super) struct CopiedLogin {
     digest: String,
 }
 
-/// What became of the user's login.
+/// The fate of the user's login.
 pub(super) enum Settled {
     /// It is as it was.
     Kept,

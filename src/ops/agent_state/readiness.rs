@@ -1,4 +1,4 @@
-//! What would keep an agent from working, as far as that can be seen without starting it.
+//! The reasons why an agent could not work, as far as they can be seen without starting it.
 use crate::agents::built_in::BuiltInAgent;
 use crate::model::agent_stop::AgentFault;
 use crate::ops::agent_state::users::UsersState;

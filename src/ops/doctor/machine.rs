@@ -1,4 +1,4 @@
-//! What the machine gives: git, worlds, control groups, a place for the cache, completion.
+//! The findings about the machine: git, worlds, control groups, a place for the cache, completion.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What this machine gives git-frites, and what a run in this repository would have.
+//! The findings about this machine, and about a run in this repository.
 mod agents;
 pub mod completion;
 mod machine;

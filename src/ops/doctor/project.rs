@@ -1,4 +1,4 @@
-//! What a run in a repository would have: its world, commands, seeds and layers.
+//! The findings about a run in a repository: its world, commands, seeds and layers.
 use crate::config::keys;
 use crate::error::Result;
 use crate::model::checkup::{CheckedCommand, Finding, ProjectCheckup};

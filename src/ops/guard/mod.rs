@@ -42,7 +42,7 @@ pub struct Guard {
     /// Directories of the user in which each candidate writes to layers of its own; empty if all write
     /// to the user's own files.
     private: Vec<PathBuf>,
-    /// What lies below these layers and above the user's files.
+    /// The downloads that lie between these layers and the user's files.
     downloads: Option<KeptDownloads>,
     access: AttemptAccess,
     /// True if Landlock confines the commands: no world can be made.

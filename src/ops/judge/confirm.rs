@@ -329,9 +329,9 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// Whatever the outcomes over the base's layers are, also of a base over its ancestor's, and
-        /// whatever passes only with its added tests, the recommendation is that of judging everything
-        /// without them.
+        /// The recommendation is that of judging everything without layers and added tests. It does
+        /// not depend on the outcomes over the base's layers (also of a base over its ancestor's),
+        /// nor on the candidates that pass only with their added tests.
         #[test]
         fn claims_never_change_the_recommendation(
             trees in prop::collection::vec(judgeable(), 1..6),

@@ -1,5 +1,5 @@
-//! What to judge next while attempts work: the trees of those that have ended, in the order in which
-//! they can win, and then what their ranking depends on.
+//! Chooses the next tree to judge while attempts work: first the trees of ended attempts, in the
+//! order in which they can win; then the trees that their ranking depends on.
 use std::collections::BTreeSet;
 
 use crate::model::oid::Oid;
@@ -192,7 +192,7 @@ mod tests {
         [ends.clone(), ends]
     }
 
-    /// What happens while attempts work.
+    /// An event while attempts work.
     #[derive(Clone, Copy, Debug)]
     enum Happening {
         /// The next attempt ends.

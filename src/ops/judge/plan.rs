@@ -1,5 +1,5 @@
-//! What judging would run, found without running anything: the commands, what was passed over, the
-//! programs that are missing, the seeds, the world, and the outcomes that are cached.
+//! The plan of a judging, made without running anything: the commands, those that were passed over,
+//! missing programs, the seeds, the world, and the cached outcomes.
 use crate::ecosystems::detect::PassedOver;
 use crate::error::Result;
 use crate::model::checkup::{CheckedCommand, StartOutputs};
@@ -29,7 +29,7 @@ pub struct PlannedOracle {
     pub seeds: Vec<String>,
 }
 
-/// What judging would run on a base.
+/// The commands that judging would run on a base.
 pub struct OraclePlan {
     /// The commands and the seeds.
     pub planned: PlannedOracle,
@@ -86,7 +86,7 @@ pub fn start_at_head(
 }
 
 impl PlannedOracle {
-    /// What judging attempts at this base would run and give them.
+    /// The commands and seeds that judging attempts at this base would use.
     pub fn new(session: &Session, base: &Oid, flags: &OracleFlags) -> Result<PlannedOracle> {
         let Session { repo, config, .. } = session;
         let oracle = oracle::resolve(repo, config, flags, base)?;
@@ -111,7 +111,7 @@ impl PlannedOracle {
 }
 
 impl OraclePlan {
-    /// What judging a run, or candidates of this base, would run with these options.
+    /// The plan of judging a run, or candidates of this base, with these options.
     pub fn new(
         session: &Session,
         base: &Oid,

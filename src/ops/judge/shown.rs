@@ -1,4 +1,4 @@
-//! What the changing rows on a terminal say of a candidate that was judged.
+//! The words of the live rows about a candidate that was judged.
 use crate::model::board::Standing;
 use crate::model::outcome::{Outcome, Results, StageResult};
 use crate::model::verdict::Entry;

@@ -16,7 +16,7 @@ pub struct TamperWatch<'a> {
     session: &'a Session,
     run: &'a Run,
     commands: WatchedCommands,
-    /// Those of the checkouts.
+    /// The surroundings of the checkouts.
     surroundings: WatchedSurroundings,
     /// True if another watch covers these commands: then this one does nothing.
     is_covered: bool,
@@ -106,7 +106,7 @@ impl<'a> TamperWatch<'a> {
     }
 
     /// Looks for changes after the oracle has run on the base, before it runs on any candidate.
-    /// What the base's commands changed then holds for every candidate.
+    /// A change by the base's commands then holds for every candidate.
     pub fn check_base_first(
         &self,
         cache: impl FnOnce() -> Result<Option<JudgedTree>>,

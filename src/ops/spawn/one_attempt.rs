@@ -31,12 +31,12 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
 use crate::ui::table;
 
-/// What to do if a command could not rename a directory.
+/// The hint for a command that could not rename a directory.
 const RENAMES_HINT: &str = "in a HOME of its own no attempt can rename a directory of yours; with \
                             `git config frites.spawn.home shared` it can, and judging sees what it \
                             writes there";
 
-/// What holds for all commands that are started together.
+/// The terms that all commands share that are started together.
 pub(super) struct AttemptTerms {
     /// The time limits of each command.
     pub limits: Limits,
@@ -64,7 +64,7 @@ struct RanCommand {
     seconds: f64,
     /// The reason why its agent cannot go on.
     told: Option<AgentStop>,
-    /// What its agent used.
+    /// The usage that its agent reported.
     usage: Option<Usage>,
 }
 
@@ -276,7 +276,7 @@ fn remove_empty(session: &Session, candidate: CandidateRef<'_>, captured: &Captu
     }
 }
 
-/// What an agent told in its log that it used; none if nobody knows where it would tell it.
+/// The usage that an agent reports in its log; `None` if it has no known report.
 fn usage_told(session: &Session, agent: &Name, log: &Path) -> Option<Usage> {
     let format = agents::usage_format(&session.config, agent)?;
     Some(format.usage(&process::whole_log(log)))

@@ -39,7 +39,7 @@ fn resumption(record: &Candidate) -> Resumption {
     }
 }
 
-/// Those of the commands that [`resume`] starts, as far as the records tell it now.
+/// The commands that [`resume`] would start, by the present records.
 pub fn to_start(
     session: &Session,
     run: &Run,

@@ -18,7 +18,7 @@ use crate::store::candidate::CandidateRef;
 /// The last lines of an agent's output in which the reason is sought: what it wrote before is its work.
 const LINES: usize = 20;
 
-/// What agents have told since the commands of a run began.
+/// The agents that cannot go on, by their output since the commands of a run began.
 #[derive(Default)]
 pub struct StoppedAgents(Mutex<BTreeMap<Name, AgentStop>>);
 

@@ -68,7 +68,7 @@ struct WaitWatch<'a> {
     rest: Vec<u8>,
 }
 
-/// What the output since the last look says.
+/// The meaning of the output since the last look.
 enum Said {
     Nothing,
     Waits,

@@ -120,7 +120,7 @@ impl WorldRoom {
 /// The layers below a judged tree's own writes, the topmost first.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
-    /// Those of the checkout; none if it is a plain directory.
+    /// The layers of the checkout; empty if it is a plain directory.
     pub checkout: Vec<PathBuf>,
     /// The rooms with those of the home directory and of the user's others, above the user's files.
     pub home: Vec<PathBuf>,

@@ -18,8 +18,8 @@ const NAME: &str = "git-frites-tests.xml";
 struct AskableRunner {
     programs: &'static [&'static str],
     variable: &'static str,
-    /// What stands before the path, in a variable that may hold other options, too; none if the path is all
-    /// that the variable holds.
+    /// The option before the path, in a variable that may hold other options, too; `None` if the
+    /// variable holds the path alone.
     option: Option<&'static str>,
     /// The files that configure the runner.
     settings: &'static [&'static str],

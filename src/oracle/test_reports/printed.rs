@@ -484,7 +484,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is read of an output: total, skipped, failing, and who printed it.
+    /// Compares the results that are read from an output: total, skipped, failing, and who printed
+    /// it.
     #[track_caller]
     fn assert_read(log: &str, (total, skipped): (u64, u64), failing: &[&str], by: &str) {
         let report = read(log).expect("a summary");

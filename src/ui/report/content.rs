@@ -1,11 +1,11 @@
-//! What a report shows, as plain data.
+//! The content of a report, as plain data.
 use crate::model::candidate::Candidate;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ui::comparison;
 
-/// What a report shows of a run.
+/// The content of a run's report.
 pub struct Report {
     /// The run.
     pub run: Run,
@@ -24,7 +24,7 @@ pub struct Report {
     /// For each usable candidate, by its place in `candidates`, how much of each other usable one's
     /// change its own covers, from 0 to 1.
     pub covers: Vec<(usize, Vec<f64>)>,
-    /// What was warned of while commands ran.
+    /// The warnings that were printed while commands ran.
     pub warnings: Vec<String>,
 }
 

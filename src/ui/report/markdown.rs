@@ -74,7 +74,7 @@ fn commands(text: &mut String, verdict: &Verdict) {
     }
 }
 
-/// What to look at before this lands.
+/// Remarks for a reviewer, before this lands.
 fn remarks(text: &mut String, report: &Report, verdict: &Verdict) {
     let mut lines: Vec<String> = Vec::new();
     let recommended = verdict.decision.recommended.as_ref();
@@ -92,7 +92,7 @@ fn remarks(text: &mut String, report: &Report, verdict: &Verdict) {
     }
 }
 
-/// What shows nothing and keeps GitHub from reading what is around it as one name.
+/// An invisible mark: the words around it are not one name for GitHub.
 const BREAK: &str = "<!-- -->";
 
 /// The least hexadecimal digits that GitHub takes for a commit.

@@ -1,4 +1,4 @@
-//! What all candidates have in common: the verdict, their comparison, tests and agreement.
+//! The parts of a report about all candidates: the verdict, their comparison, tests and agreement.
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
@@ -160,7 +160,7 @@ fn compared(row: &ComparisonRow, place: Option<usize>, columns: &[Column]) -> Ma
     }
 }
 
-/// What was warned of while commands ran.
+/// The warnings that were printed while commands ran.
 pub fn warnings(report: &Report) -> Markup {
     html! {
         @if !report.warnings.is_empty() {

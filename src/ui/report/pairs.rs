@@ -23,7 +23,7 @@ const BYTES: usize = 16 << 20;
 /// The most files of a pair that are named.
 const FILES: usize = 100;
 
-/// What is left of the room for pairs.
+/// The room that is left for pairs.
 struct Room {
     lines: usize,
     bytes: usize,

@@ -31,7 +31,7 @@ pub const EVERYBODY: &str = "@all";
 /// The most tests of one author that are looked at.
 const MOST_TESTS: usize = 1000;
 
-/// What judges trees with test files laid over them.
+/// Judges trees with test files laid over them.
 pub trait CrossJudge {
     /// The results of each of several trees.
     fn judge(&self, works: &[Work]) -> Result<Vec<Results>>;

@@ -22,7 +22,7 @@ pub struct TestFiles {
 }
 
 impl TestFiles {
-    /// Those of the capture with this tree.
+    /// The test files of the capture with this tree.
     pub fn of(repo: &Repo, base: &Oid, capture: &Oid) -> Result<TestFiles> {
         let mut found = TestFiles::default();
         for change in diff::changes(repo, base, base, capture)? {

@@ -16,8 +16,8 @@ pub fn has_tests(repo: &Repo, base: &Oid, entry: &Entry) -> Result<bool> {
     Ok(!TestFiles::of(repo, base, capture)?.files.is_empty())
 }
 
-/// What the tests of a candidate that passed show on the base; none if it has none that can be moved, or
-/// nobody can tell. `judge` gives the results of a tree.
+/// The results on the base of the tests of a candidate that passed; `None` if no test can be moved,
+/// or their results cannot be told. `judge` gives the results of a tree.
 pub fn proof_of(
     repo: &Repo,
     base: &Oid,

@@ -41,7 +41,7 @@ pub struct BaseTurn {
     pub is_first: bool,
 }
 
-/// What a scheduler judges, and up to when.
+/// The entries that a scheduler judges, and when it stops.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     /// The moment at which it stops.
@@ -101,7 +101,7 @@ type Group = Option<u32>;
 
 /// Judges one tree.
 pub trait Judge: Sync {
-    /// What is made for a tree before its commands may run.
+    /// The preparation of a tree, which its commands need.
     type Prepared;
 
     /// Prepares for a tree, which may then not be judged. This runs no command.
@@ -137,7 +137,7 @@ struct Shared<'e> {
     known: BTreeMap<(Group, Place), Results>,
     /// The trees that a worker has taken, to prepare them or to run their commands.
     running: BTreeMap<Place, Arc<Cancel>>,
-    /// Those of them whose commands may run.
+    /// The taken trees whose commands may run.
     executing: BTreeSet<Place>,
     /// The number of commands that were not run because another candidate has the same tree.
     saved_equal: u64,
@@ -147,7 +147,7 @@ struct Shared<'e> {
     stopped: bool,
 }
 
-/// What is known of an entry.
+/// The progress of judging an entry.
 enum Progress {
     Needs(Work),
     Complete { results: Results, second: Results },
@@ -378,7 +378,7 @@ impl Work {
 }
 
 impl Shared<'_> {
-    /// What is known of an entry; none if it was not to be judged.
+    /// The progress of judging an entry; `None` if it was not to be judged.
     fn progress(&self, round: Round, entry: &Entry) -> Option<Progress> {
         let group = *self.groups.get(&entry.index)?;
         let needs = |place: Place, tree: Option<Oid>, second: bool| {

@@ -1,4 +1,4 @@
-//! What is prepared while the commands on other trees run.
+//! Tests of preparing a tree while the commands on other trees run.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -11,7 +11,7 @@ use crate::model::outcome::Outcome;
 struct Ahead {
     tell: Sender<u32>,
     prepared: Mutex<Receiver<u32>>,
-    /// What preparing the second gives.
+    /// The result of preparing the second tree.
     second: fn() -> Result<()>,
     executing: AtomicUsize,
     most: AtomicUsize,
