@@ -87,7 +87,7 @@ impl PartOutcome {
     }
 }
 
-/// What is decided by of the end of a command.
+/// The part of a command's end that decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Passed,

@@ -26,7 +26,7 @@ use crate::store::events::Event;
 use crate::store::records::read_toml;
 
 /// The most candidates that are captured at the same time: while one waits for the disk, others
-/// work, and a journal takes what several of them sync with one commit.
+/// work, and the journal of the file system commits the files of several at once.
 pub const CAPTURED_AT_ONCE: usize = 8;
 
 /// A candidate's record, its newest capture and the changes in it.
@@ -109,9 +109,10 @@ impl Session {
         captured.map_err(|e| e.context(format!("{candidate} could not be captured")))
     }
 
-    /// Takes what an attempt did with git in a directory of its own into the repository. That directory
-    /// is deleted if no guarded command runs there any more and everything in it could be read. Gives
-    /// the line about what is no file there. The caller holds the candidate's lock.
+    /// Brings an attempt's work in a git directory of its own into the repository. That directory
+    /// is deleted if no guarded command runs there any more and everything in it could be read.
+    /// Gives the warning about entries there that are no files. The caller holds the candidate's
+    /// lock.
     pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<Option<String>> {
         let Some(own) = own_git(candidate) else { return Ok(None) };
         let special = self.take_over(candidate, &own)?;
@@ -121,7 +122,7 @@ impl Session {
         Ok(special)
     }
 
-    /// Does the same for commands of which the caller knows that they have ended.
+    /// Does the same for commands that have certainly ended.
     pub fn end_guard(&self, candidate: CandidateRef<'_>) -> Result<()> {
         let Some(own) = own_git(candidate) else { return Ok(()) };
         if let Some(line) = self.take_over(candidate, &own)? {
@@ -158,8 +159,8 @@ impl Session {
     }
 
     /// Captures these candidates of a run, several in parallel; gives them in this order. With a
-    /// message each becomes an iteration, also if the last capture holds the same state, unless
-    /// that is the base's. An error is told as by [`Session::capture_or_tell`].
+    /// message each becomes an iteration, even if the last capture holds the same state, unless the
+    /// candidate is still as the base. An error is told as by [`Session::capture_or_tell`].
     pub fn capture_each(
         &self,
         run: &Run,
@@ -183,8 +184,8 @@ impl Session {
         Ok(Captured { problem: Some(error.message), ..self.stored(candidate)? })
     }
 
-    /// A candidate's newest capture, if its worktree certainly still equals it. None means that it
-    /// may differ.
+    /// A candidate's newest capture, if its worktree certainly still equals it. `None` means that
+    /// it may differ.
     pub fn unchanged(&self, candidate: CandidateRef<'_>) -> Result<Option<Capture>> {
         let _lock = candidate.lock()?;
         let Some(previous) = candidate.latest()?.filter(|_| own_git(candidate).is_none()) else {
@@ -196,8 +197,8 @@ impl Session {
         Ok(unchanged.then_some(previous))
     }
 
-    /// Lines added and deleted in a worktree so far. Writes nothing, and tells nothing where only a
-    /// capture could.
+    /// Lines added and deleted in a worktree so far. Writes nothing; `None` if only a capture could
+    /// tell.
     pub fn peek(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
         let previous = candidate.latest().ok()?;
         let peeked = self.with_source(candidate, previous.as_ref(), |source, there| {
@@ -314,9 +315,10 @@ impl Session {
         })
     }
 
-    /// Stores the state of an attempt that has ended if its newest capture tells another one: it was
-    /// made while the attempt ran, or before that was resumed. Another clone knows the captures
-    /// alone. The new commit has the number of that capture, because the files are the same.
+    /// Stores the state of an attempt that has ended if its newest capture has another state,
+    /// because it was made while the attempt ran, or before the attempt was resumed. Another clone
+    /// sees only the captures. The new commit has the number of that capture, because the files are
+    /// the same.
     fn store_end(
         &self,
         candidate: CandidateRef<'_>,

@@ -81,14 +81,14 @@ pub fn remove(
     Ok(freed)
 }
 
-/// Removes a candidate's worktree as [`remove`] does, for one that is made in its place: the
+/// Removes a candidate's worktree as [`remove`] does, so that another can be made in its place: the
 /// candidate's HOME stays.
 pub fn remove_for_another(
     session: &Session,
     candidate: CandidateRef<'_>,
     discard: bool,
 ) -> Result<Option<u64>> {
-    // What the hook writes to the worktree, or others while it runs, is saved, too.
+    // Files that the hook, or others meanwhile, write to the worktree are saved, too.
     if hooks::allow_removal(session, candidate)? && !discard {
         capture_or_refuse(session, candidate)?;
     }
@@ -113,7 +113,8 @@ pub fn remove_all(
 ) -> Vec<Result<Option<u64>>> {
     let candidates: Vec<CandidateRef<'_>> =
         names.iter().map(|name| session.store.candidate(run, name)).collect();
-    // Where nothing is captured and no hook runs, each waits for the repository's lock all the time.
+    // If nothing is captured and no hook runs, each removal would only wait for the repository's
+    // lock.
     let is_short = discard && !hooks::is_asked_to_remove(session);
     let at_once = if is_short { 1 } else { CAPTURED_AT_ONCE };
     let begun = process::each_in_parallel(at_once, &candidates, |candidate| {
@@ -189,13 +190,13 @@ fn begin_removal<'a>(
 fn delete_branches(session: &Session, removals: &mut [&mut BegunRemoval<'_>]) {
     let tips: Vec<(RefName, Oid)> =
         removals.iter().filter_map(|r| Some((r.branch.clone(), r.tip?))).collect();
-    // After a failure each is deleted by itself, and one of them has an error to tell.
+    // After a failure each branch is deleted by itself, and the one that fails gives its error.
     if session.repo.delete_refs(&tips, "clean").is_ok() {
         removals.iter_mut().for_each(|removal| removal.branch_deleted = removal.tip.is_some());
     }
 }
 
-/// Deletes what a candidate's commands wrote to a HOME of their own.
+/// Deletes the layers of a candidate's own HOME.
 fn delete_home(candidate: CandidateRef<'_>) {
     let home = candidate.directory().own_home();
     for own in [work_of(&home), home] {
@@ -245,7 +246,7 @@ fn record_removal(
     Ok((bytes.is_some() || tip.is_some()).then_some(freed))
 }
 
-/// Deletes what was moved into the trash in `root`, and warns of what cannot be deleted: later
+/// Deletes the files in the trash of `root`, and warns of those that cannot be deleted: later
 /// commands try again.
 pub fn empty_trash(session: &Session, root: &Path) {
     if let Err(error) = trash::empty(&session.store, root) {
@@ -269,8 +270,8 @@ pub fn lock(session: &Session, run: &Run) -> Result<Lock> {
 }
 
 /// Removes a run's worktrees and branches after its end, except those that are marked as kept.
-/// Gives the addresses of what is removed. Warns of what cannot be removed: the run's result
-/// stands.
+/// Gives the addresses of what is removed. Worktrees that cannot be removed are warned of: the
+/// run's result stands.
 pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
     let one = |candidate: CandidateRef<'_>| -> Result<bool> {
         if candidate.record()?.kept {

@@ -52,7 +52,7 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     store.restore_ignore()?;
     // A run that is killed from now on is left to the next command.
     let runs = store.run_activities()?;
-    // First: nothing else may write what is recovered.
+    // This comes first: nothing else may write to anything that is recovered.
     let mut messages = end_survivors(store, &runs)?;
     store.repo().heal_recorded_change()?;
     let (seen, locks) = store.repo().look_at_refs_of_runs()?;
@@ -63,7 +63,7 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     messages.extend(recover_landings(store));
     store.repo().heal_ref_locks("refs/frites-judging", Duration::from_secs(1))?;
     release_judged(store)?;
-    // What cannot be deleted was told by the command that removed it.
+    // The command that moved files there has warned of those that cannot be deleted.
     let _ = trash::empty(store, &store.worktrees(None));
     let is_at_rest = messages.is_empty() && locks.is_empty() && !store.repo().has_moved_refs();
     let is_seen = is_at_rest && seen.values().all(Option::is_some);
@@ -93,7 +93,7 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     Ok(Recovery { messages, refs: are_unchanged.then_some(found) })
 }
 
-/// Lets the commits go that killed processes kept while they judged them.
+/// Releases the commits that killed processes kept while they judged them.
 fn release_judged(store: &Store) -> Result<()> {
     let repo = store.repo();
     for name in repo.ref_names(refs::JUDGING)? {

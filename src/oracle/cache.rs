@@ -4,9 +4,10 @@
 //! Failures are not kept: the cause of a failure may be the machine, a service that was down, or a
 //! flaky test. The next `judge` runs the commands again.
 //!
-//! The cache is neither under `.frites/` nor in refs, where an attempt can write. An attempt can
-//! write to this directory as well, for attempts are not sandboxed. But an outcome that appeared while an
-//! attempt's command ran is not believed: its change time tells, and no program can choose that.
+//! The cache is neither under `.frites/` nor in refs, where an attempt can write. An attempt that
+//! is not guarded can write to this directory, too. But an outcome that appeared while an attempt's
+//! command ran is not believed: its change time shows that, and no program can choose its change
+//! time.
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -37,8 +38,8 @@ use crate::process;
 use crate::process::environment::Policy;
 use crate::store::logs::{self, JudgingLogs};
 
-/// The age up to which an outcome is believed. It depends on installed software, too, which is not
-/// part of the key.
+/// The age up to which an outcome is believed. Outcomes also depend on installed software, which is
+/// not part of the key.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Variables that describe the terminal or the session, not how commands work.
@@ -81,7 +82,7 @@ pub struct Cache {
     known: KnownOutcomes,
     /// The spans of time in which attempts' commands ran.
     distrusted: Vec<(SystemTime, SystemTime)>,
-    /// True to give and keep no outcome.
+    /// True if no outcome is found or kept.
     only_forgets: bool,
 }
 
@@ -141,7 +142,7 @@ impl Conditions {
 /// outcome was not found in the cache.
 #[derive(Serialize)]
 struct KeyedBy<'a> {
-    /// None for all that trees have in common whose layers build on each other.
+    /// `None` in the key that is common to trees whose layers build on each other.
     tree: Option<Oid>,
     /// The submodules' paths and commits.
     submodules: Vec<(String, Oid)>,
@@ -150,7 +151,7 @@ struct KeyedBy<'a> {
     conditions: &'a Conditions,
 }
 
-/// A key, and the text that it is the digest of.
+/// A key, and the text whose digest it is.
 struct CacheKey {
     digest: String,
     text: String,
@@ -183,7 +184,8 @@ impl Cache {
         Ok(Cache { dir, home, terms, conditions, known, distrusted, only_forgets: false })
     }
 
-    /// This cache, which from now on only forgets passes that a failure contradicts.
+    /// This cache, which from now on only forgets: a failure removes an earlier pass, and no
+    /// outcome is found or kept.
     pub fn only_forgetting(self) -> Cache {
         Cache { only_forgets: true, ..self }
     }
@@ -246,7 +248,7 @@ impl Cache {
         Ok(Some(outcome.results))
     }
 
-    /// True if a tree's pass is cached, or the claim of one.
+    /// True if a pass of a tree is cached, or a claim of a pass.
     pub fn has(&self, repo: &Repo, judged: &JudgedTree) -> Result<bool> {
         Ok(self.stored(repo, judged)?.is_some())
     }
@@ -271,8 +273,8 @@ impl Cache {
         Ok(is_usable.then_some((directory, outcome)))
     }
 
-    /// Keeps the results of a pass, and nothing of a failure. Commands that cannot tell change
-    /// nothing. It is no error that the results cannot be written.
+    /// Keeps the results of a pass; a failure removes those of an earlier pass. Commands that
+    /// cannot tell change nothing. If the results cannot be written, that is no error.
     pub fn keep(
         &self,
         repo: &Repo,
@@ -310,7 +312,7 @@ impl Cache {
             }
         }
         let stamp = outcomes::stamp_of(directory.path());
-        // A change after this moment shows in the stamp, and one before it does here.
+        // A change after this moment shows in the stamp; a change before it shows here.
         if fs::read(&file)? != text.as_bytes() {
             return Err(io::ErrorKind::InvalidData.into());
         }

@@ -1,5 +1,6 @@
-//! The ledger of outcomes: what the oracle's commands said of trees. On the same terms a tree is
-//! judged once; its outcome is kept on shelves, and looked for there before anything runs.
+//! The ledger of outcomes: the results of the oracle's commands on trees. A tree is judged once on
+//! the same terms: before anything runs, its outcome is looked up on the shelves on which outcomes
+//! are kept.
 //!
 //! The shelves are the memory of this process, and the cache directory. A new kind of shelf would be
 //! one more field of [`Ledger`], asked in [`Ledger::find`], [`Ledger::keep`] and [`Ledger::forget`].
@@ -40,8 +41,8 @@ impl TreeOutcome {
         TreeOutcome { results, logs, is_remembered: false, inherited: false, stale: None }
     }
 
-    /// True if it may stand for a judging with this share of the base: a claim is none without the
-    /// base's outputs.
+    /// True if it may replace a judging with this warmth: a claim cannot replace a judging without
+    /// the base's outputs.
     fn serves(&self, warmth: Warmth) -> bool {
         warmth == Warmth::Warm || !self.results.is_claim()
     }
@@ -74,7 +75,7 @@ impl Memory {
         self.lock().costs.get(&ProcessorShare::Whole).copied().unwrap_or_default()
     }
 
-    /// Makes all outcomes those of an earlier judging.
+    /// Marks all outcomes as those of an earlier judging.
     pub fn begin_judging(&self) {
         for outcome in self.lock().outcomes.values_mut() {
             outcome.is_remembered = true;
@@ -91,7 +92,7 @@ pub struct Ledger<'m> {
     /// The id of the terms.
     id: String,
     memory: &'m Memory,
-    /// None where outcomes depend on more than the tree.
+    /// `None` if outcomes depend on more than the tree.
     cache: Option<Cache>,
 }
 
@@ -101,7 +102,8 @@ impl<'m> Ledger<'m> {
         Ledger { id: terms.id(), memory, cache }
     }
 
-    /// This ledger, whose cache from now on only forgets passes that a failure contradicts.
+    /// This ledger with a cache that only forgets: a failure removes an earlier pass, and no
+    /// outcome is found or kept.
     #[must_use]
     pub fn only_forgetting(self) -> Ledger<'m> {
         Ledger { cache: self.cache.map(Cache::only_forgetting), ..self }
@@ -112,7 +114,7 @@ impl<'m> Ledger<'m> {
         self.cache.as_ref()
     }
 
-    /// The outcome of a tree in memory; with [`Warmth::Cold`] only one that is no claim.
+    /// The outcome of a tree in memory; with [`Warmth::Cold`] only if it is no claim.
     pub fn recall(&self, tree: &Oid, warmth: Warmth) -> Option<TreeOutcome> {
         let memory = self.memory.lock();
         let found = memory.outcomes.get(&(self.id.clone(), *tree))?;
@@ -139,7 +141,7 @@ impl<'m> Ledger<'m> {
         Ok(Some(found))
     }
 
-    /// Keeps an outcome in memory, in the place of what is known of the tree.
+    /// Keeps an outcome in memory; it replaces an earlier one of the tree.
     pub fn remember(&self, tree: &Oid, outcome: TreeOutcome) {
         self.memory.lock().outcomes.insert((self.id.clone(), *tree), outcome);
     }
@@ -159,12 +161,13 @@ impl<'m> Ledger<'m> {
         }
     }
 
-    /// Removes what later processes would find of a tree.
+    /// Removes the outcome of a tree that later processes would find.
     pub fn forget(&self, repo: &Repo, judged: &JudgedTree) -> Result<()> {
         self.cache.as_ref().map_or(Ok(()), |cache| cache.forget(repo, judged))
     }
 
-    /// Removes every outcome in memory, there and from the cache. `judged` gives the commit of a tree.
+    /// Removes every outcome that is in memory, from memory and from the cache. `judged` gives the
+    /// commit of a tree.
     pub fn forget_all(
         &self,
         repo: &Repo,

@@ -31,8 +31,8 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::store::Store;
 
-/// The prefix of our worktrees' admin directories, which tells those of a killed process from the
-/// user's.
+/// The prefix of our worktrees' administrative entries. It distinguishes those of a killed process
+/// from the user's.
 pub(super) const CHECKOUT_PREFIX: &str = "frites-judge-";
 
 /// The name of a checkout in its room.
@@ -45,10 +45,11 @@ pub(super) const ROOM_PREFIX: &str = "room-";
 /// The name of the directory of cached outcomes, which lies beside the rooms.
 pub const OUTCOMES: &str = "outcomes";
 
-/// The directory of the rooms of sealed worlds, in that of a repository in the cache.
+/// The name of the directory of the rooms of sealed worlds, in a repository's directory in the
+/// cache.
 pub const WORLDS: &str = "worlds";
 
-/// The directory of the bases' layers, beside it.
+/// The name of the directory of the bases' layers, beside that of the rooms.
 pub const LAYERS: &str = "layers";
 
 /// The name of a room's lock.
@@ -75,8 +76,8 @@ pub struct CheckoutRoom {
     removals: Arc<Removals>,
 }
 
-/// A worktree in a room of its own. It goes with the value, with everything that commands left
-/// there.
+/// A worktree in a room of its own. When the value is dropped, the room is removed with everything
+/// that commands left there.
 pub struct RoomedWorktree {
     /// The worktree.
     pub worktree: Worktree,
@@ -90,7 +91,7 @@ pub struct PlainCheckout {
     /// Device and inode of the directory, to notice if it is replaced.
     identity: (u64, u64),
     /// The reason why the checkout is incomplete: a submodule at a commit that the user's checkout
-    /// has not.
+    /// does not have.
     pub problem: Option<String>,
 }
 
@@ -163,8 +164,8 @@ impl PlainCheckout {
         &self.place.worktree.path
     }
 
-    /// The tracked files that commands have changed, sorted: all, if something else has taken the
-    /// place of the directory.
+    /// The tracked files that commands have changed, sorted; all of them if something else has
+    /// replaced the directory.
     pub fn changed(&self) -> Result<Vec<TreePath>> {
         match identity(self.path()) {
             Ok(now) if now == self.identity => {
@@ -180,7 +181,7 @@ impl Drop for RoomedWorktree {
         // If this fails, such as on an administrative entry that cannot be moved, the next command
         // sweeps.
         let set_aside = self.worktree.set_aside(&self.room.dir).or_else(|_| {
-            // What has taken the worktree's place goes with the room.
+            // Files that have replaced the worktree are removed with the room.
             self.worktree.path = self.room.dir.join("lost");
             self.worktree.set_aside(&self.room.dir)
         });
@@ -226,7 +227,7 @@ impl Drop for CheckoutRoom {
         let (dir, lock) = (std::mem::take(&mut self.dir), self.lock.take());
         let trash = self.trash.take();
         self.removals.start(move || {
-            // First, as those who look for strangers in the room know its name.
+            // This comes first: the search for foreign files in the room knows its name.
             let _ = trash.map(Bin::delete);
             // This never follows a link. If it fails, the next command sweeps.
             let _ = tree::delete_tree(&dir);
@@ -252,7 +253,7 @@ pub fn is_pool_checkout(path: &Path) -> bool {
 /// Removes the rooms of killed processes, with their admin directories. Gives a message for each
 /// that cannot be removed: commands may have left files there that belong to another user.
 pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
-    // Mostly there is none, and then it does not matter which places lie in a checkout.
+    // Usually there are no rooms; then it does not matter which places lie in a checkout.
     if places().iter().all(|place| all_rooms(&home_in(place, repo)).is_empty()) {
         return Ok(Vec::new());
     }
@@ -301,7 +302,7 @@ pub(super) fn rooms(home: &Path) -> Vec<PathBuf> {
     listing.filter(is_room).map(|e| e.path()).collect()
 }
 
-/// The directory that holds those of all repositories.
+/// The directory that holds the directories of all repositories in the cache.
 pub fn home_of_all(repo: &Repo) -> Result<PathBuf> {
     let own = home(repo)?;
     Ok(own.parent().map_or_else(|| own.clone(), Path::to_owned))
@@ -311,7 +312,7 @@ pub fn home_of_all(repo: &Repo) -> Result<PathBuf> {
 /// no judged command can write.
 const REPOSITORY: &str = "repository";
 
-/// Notes in a repository's directory whose it is.
+/// Notes in a repository's directory which repository it belongs to.
 pub fn note_repository(repo: &Repo, home: &Path) -> Result<()> {
     let layers = home.join(LAYERS);
     let failed = || format!("could not write to '{}'", layers.display());
@@ -337,7 +338,7 @@ fn homes_of_gone(homes: &Path) -> Vec<PathBuf> {
         let repository = fs::read(home.join(LAYERS).join(REPOSITORY)).ok();
         repository.is_some_and(|path| {
             let path = Path::new(OsStr::from_bytes(&path));
-            // A disk that is not mounted now leaves the directory above empty, too.
+            // The directory above is also empty if its disk is not mounted now.
             path.symlink_metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
                 && path.ancestors().nth(2).is_some_and(Path::is_dir)
         })
@@ -381,7 +382,8 @@ pub fn cache_dir() -> PathBuf {
     places().into_iter().next().unwrap_or_else(std::env::temp_dir)
 }
 
-/// Fails if files in an empty directory cannot share their blocks, and leaves some there.
+/// Tries in an empty directory whether files can share their blocks, and leaves files there. Fails
+/// if they cannot.
 pub fn share_blocks(dir: &Path) -> io::Result<()> {
     let [from, to] = ["reflink-from", "reflink-to"].map(|name| dir.join(name));
     fs::write(&from, "x").and_then(|()| reflink_copy::reflink(&from, &to))

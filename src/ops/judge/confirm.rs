@@ -1,11 +1,12 @@
 //! Claims: results over the base's layers, and their confirmation in a plain directory without build
 //! outputs.
 //!
-//! A stale output can let a broken tree pass, and a correct one fail; an overlay can let one fail. So
-//! a claim orders the work and is shown, but every result that the recommendation depends on is
-//! found once more without either; then the recommended candidate is that of a judging without any
-//! claims. A pass with added tests, which could change how the others run, is a claim, too: the candidate
-//! is judged without them only if the recommendation depends on it.
+//! A stale output can make a broken tree pass, and a correct one fail; an overlay can make a
+//! correct one fail. So claims only order the work, and are shown. Every result that the
+//! recommendation depends on is found again without outputs and overlay, so that the recommended
+//! candidate is that of a judging without any claims. A pass with added tests, which could change
+//! how the others run, is a claim, too: the candidate is judged without them only if the
+//! recommendation depends on it.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -15,9 +16,9 @@ use crate::model::ranking::{Rules, undecided};
 use crate::model::verdict::Entry;
 use crate::ops::judge::schedule::StopWhen;
 
-/// Finds results of claims once more, as far as the recommendation by these rules depends on them or
-/// the overlay has let them fail. `judge_cold` judges those of the entries that were not run, without
-/// the base's layers and up to the moment that it is told. The one that would win comes first.
+/// Judges claims again if the recommendation by these rules depends on them, or if the overlay made
+/// them fail. `judge_cold` judges the entries that were not run, without the base's layers, until
+/// it may stop. The one that would win comes first.
 pub fn confirm(
     entries: &mut [Entry],
     causes: &StaleCauses,
@@ -51,7 +52,7 @@ pub fn to_confirm(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     found
 }
 
-/// The entries as far as their results are no claims: those with claims were not run yet.
+/// The entries, of which those with claims count as not run yet.
 pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
     let without =
         |entry: &Entry| if entry.is_claim() { without_results(entry) } else { entry.clone() };
@@ -81,7 +82,7 @@ pub fn drop_decisive_claims(entries: &mut Vec<Entry>, rules: Rules) {
     }
 }
 
-/// The reason why a result over the base's layers can be another one than that without them.
+/// The reason why a result over the base's layers can differ from the one without them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaleCause {
     /// The base's build outputs.
@@ -92,18 +93,19 @@ pub enum StaleCause {
     Rename,
 }
 
-/// True if the command that failed says that something could not be renamed, as the overlay refuses
-/// it for directories of the base.
+/// True if the failed command says that a rename was refused, as the overlay refuses renames of the
+/// base's directories.
 pub fn stumbled(results: &Results) -> bool {
     let failure = results.stopped_at().filter(|result| result.warm);
     failure.is_some_and(|result| result.obstacle == Some(Obstacle::Rename))
 }
 
-/// True if the base's results over layers have to be found once more without them. `inherited` is true
-/// if outputs of an earlier judging are among the layers, and `said` if a command that failed said that the
-/// overlay refused it something.
+/// True if the base has to be judged again without layers. `inherited` is true if outputs of an
+/// earlier judging are among the layers, `said` if a failed command said that the overlay refused a
+/// rename.
 ///
-/// A failure counts beside those of the candidates, and a pass where no candidate passes.
+/// Its failure is compared with the candidates' failures; its pass matters only if no candidate
+/// passes.
 pub fn must_confirm_base(
     results: &Results,
     inherited: bool,
@@ -120,8 +122,8 @@ pub fn must_confirm_base(
 /// The causes of the entries' claims, by spawn index.
 pub type StaleCauses = BTreeMap<u32, StaleCause>;
 
-/// The entries that failed because of the overlay, as far as one can tell, as if they were not run:
-/// their commands said so, or others did not fail in a plain directory.
+/// The entries that failed because of the overlay, as far as one can tell, each as if it was not
+/// run. Their commands said so, or others did not fail in a plain directory.
 fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
     let cause = |entry: &Entry| causes.get(&entry.index).copied().unwrap_or(StaleCause::Outputs);
     let by_overlay = |entry: &Entry| cause(entry) != StaleCause::Outputs;
@@ -142,7 +144,7 @@ fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
         let Some(entry) = entries.iter_mut().filter(is_open).find(same) else { continue };
         let cause = causes.get(&confirmed.index).filter(|_| entry.is_claim());
         let stale = cause.and_then(|cause| contradiction(entry, &confirmed, *cause));
-        // The cache answers with a pass that was no claim: this judging found it itself.
+        // A pass that is no claim was found by this judging itself: the cache would give it again.
         let is_final = entry.results.passed()
             && !entry.results.is_claim()
             && (confirmed.results.passed() || !entry.is_pending());
@@ -173,7 +175,8 @@ pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Opt
     }
     let (first, second) = (end(claim), end(confirmed));
     Some(match cause {
-        // The candidate is right: a command that makes a link, for one, fails where the link is there.
+        // The candidate is right: a command that makes a link, for example, fails if the link
+        // exists.
         StaleCause::Outputs if confirmed.passed() => format!(
             "no second build in one place: over the base's outputs it {first}, without them it {second}"
         ),

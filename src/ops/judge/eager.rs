@@ -27,12 +27,12 @@ use crate::ops::session::Session;
 use crate::oracle::ledger::Memory;
 use crate::process::interrupt;
 
-/// Judges a run ahead, beside the commands of its attempts. What it finds goes to the memory of
-/// this process: the judging that decides later takes it, and judges what is missing.
+/// Judges a run ahead, beside the commands of its attempts. Its outcomes go to the memory of this
+/// process. The judging that decides later takes them from there, and judges the missing trees.
 ///
 /// The watch over the attempts covers the commands that judge, too: it begins before them and ends
-/// after them. Nobody could tell two watches at the same time apart, and each change would be reported
-/// twice. A change that affects outcomes makes everything be judged once more.
+/// after them. With two watches, each change would be reported twice. After a change that affects
+/// outcomes, everything is judged again.
 pub struct EagerJudge<'a> {
     session: &'a Session,
     options: &'a JudgeOptions,
@@ -50,14 +50,14 @@ pub struct EagerJudge<'a> {
 /// The attempts that have ended.
 struct EndedAttempts {
     names: Vec<Name>,
-    /// The number of those at work: no step is begun after the last one, which nobody is beside.
+    /// The number of attempts at work. When it is zero, no further step begins.
     at_work: usize,
     all: bool,
 }
 
 impl<'a> EagerJudge<'a> {
-    /// Judges the attempts of a run, those that are not `starting` at once. Fails if the commands cannot
-    /// be run as the configuration requires.
+    /// Judges the attempts of a run; those that are not `starting` have ended, and are judged at
+    /// once. Fails if the commands cannot be run as the configuration requires.
     pub(super) fn new(
         session: &'a Session,
         options: &'a JudgeOptions,
@@ -120,7 +120,7 @@ impl<'a> EagerJudge<'a> {
         runner.watched(work).map(drop)
     }
 
-    /// Judges what has ended, until all attempts have.
+    /// Judges attempts that have ended, until all have.
     fn judge_all(&self, runner: &OracleRunner<'_>, attempts: &AttemptsAtWork<'_>) -> Result<()> {
         let options = self.options;
         let rules = StepRules {
@@ -162,7 +162,8 @@ impl<'a> EagerJudge<'a> {
         Ok(())
     }
 
-    /// The attempts that have ended, once they are more than `seen`; none when all have.
+    /// Waits until more than `seen` attempts have ended, and gives them; `None` when all have
+    /// ended.
     fn next(&self, seen: Option<usize>) -> Option<Vec<Name>> {
         let waits = |ended: &mut EndedAttempts| !ended.all && seen == Some(ended.names.len());
         let ended = self.changed.wait_while(self.lock(), waits);
@@ -193,7 +194,7 @@ impl<'a> EagerJudge<'a> {
 }
 
 impl Beside for EagerJudge<'_> {
-    /// An error is only a warning: what is not judged here is judged later.
+    /// An error is only a warning, because trees that are not judged here are judged later.
     ///
     /// Attempts begin once the setup of the base has passed, and none begins if they could not be judged.
     fn work(&self, attempts: &AttemptsAtWork<'_>) {

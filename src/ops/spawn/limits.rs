@@ -8,8 +8,8 @@ use crate::model::layout::{AGENT, log_name};
 use crate::ops::session::Session;
 use crate::process::ancestry;
 
-/// The number of candidates' commands that this process runs inside of: by its variables, or of
-/// this repository by its ancestors, which a command cannot hide.
+/// The nesting depth: the number of candidates' commands that this process runs inside of. It is
+/// taken from `FRITES_DEPTH`, or counted among the ancestor processes, which a command cannot hide.
 pub fn depth(session: &Session) -> Result<u32> {
     let runs = session.store.dir().runs();
     let agent = log_name(AGENT);

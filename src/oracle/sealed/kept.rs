@@ -17,7 +17,7 @@ use crate::oracle::pool::LAYERS;
 /// The extension of the lock beside a directory of layers. Its time is that of the last use.
 const LOCK: &str = "lock";
 
-/// The file with the size of a directory of layers, in bytes: to count it anew takes long.
+/// The file with the size of a directory of layers, in bytes: counting it again takes long.
 const SIZE: &str = "size";
 
 /// The most commits among which an ancestor with layers is looked for.
@@ -53,9 +53,9 @@ pub struct KeptLayer {
     name: LayerName,
 }
 
-/// Layers that those of a base start from.
+/// The layers that a new base layer is copied from.
 pub struct LayerStart {
-    /// The commit that they are of: the base, or an ancestor.
+    /// The commit that they belong to: the base, or an ancestor.
     pub commit: Oid,
     /// Its tree.
     pub tree: Oid,
@@ -79,8 +79,8 @@ impl KeptLayer {
     }
 
     /// The layers that a base with this commit would start from: its own, or, if it may be `warm`,
-    /// those with outputs of its nearest ancestor that has some. Layers that something changed in
-    /// one of the `distrusted` spans of time do not count.
+    /// those with outputs of its nearest ancestor that has some. Layers that were changed in one of
+    /// the `distrusted` spans of time do not count.
     pub fn start(
         &self,
         repo: &Repo,
@@ -118,7 +118,7 @@ impl KeptLayer {
         self.dir().with_extension(LOCK)
     }
 
-    /// The layers, if they are there, with a lock that keeps them there.
+    /// The layers, if they exist, with a lock that keeps others from removing them.
     fn open(&self) -> Result<Option<(BaseLayer, Lock)>> {
         if !self.dir().is_dir() {
             return Ok(None);
@@ -149,7 +149,7 @@ impl KeptLayer {
         Ok(())
     }
 
-    /// Writes the size of layers, for whoever counts what all of them take.
+    /// Records the size of layers; [`disk_usage`] sums these records.
     pub fn note_size(layer: &BaseLayer) -> Result<()> {
         let (file, size) = (layer.dir().join(SIZE), tree::disk_usage(layer.dir()));
         fs::write(&file, size.to_string())
@@ -172,9 +172,9 @@ impl KeptLayer {
     }
 }
 
-/// The layers of a commit's tree under any conditions, or else of its nearest ancestor of whose tree
-/// there are some, unless something changed them in one of these spans of time: those that were used
-/// last come first.
+/// The layers of a commit's tree under any conditions, or else those of its nearest ancestor that
+/// has some. Of several, the ones that were used last are taken. Layers that were changed in one of
+/// these spans of time do not count.
 pub fn of_nearest(
     root: &Path,
     repo: &Repo,
@@ -195,8 +195,8 @@ pub fn of_nearest(
     Ok(None)
 }
 
-/// The commit nearest to this one of whose tree there are layers with a name that will do, and that
-/// tree.
+/// The nearest commit, this one or an ancestor, whose tree has layers with an accepted name; and
+/// that tree.
 fn nearest(
     root: &Path,
     repo: &Repo,
@@ -215,7 +215,7 @@ fn nearest(
 /// Layers: their directory, their size in bytes and the time of their last use.
 type KeptLayers = (PathBuf, u64, SystemTime);
 
-/// The layers of all repositories, of which each has a directory in this one.
+/// The layers of all repositories; each repository has a directory in `homes`.
 fn of_all(homes: &Path) -> Vec<KeptLayers> {
     let homes = fs::read_dir(homes).into_iter().flatten().flatten();
     homes.flat_map(|home| list(&home.path())).collect()
@@ -237,8 +237,8 @@ fn list_in(root: &Path) -> Vec<KeptLayers> {
     found.collect()
 }
 
-/// Removes the layers of these that were not used for longest until the others take at most `limit`
-/// bytes. Layers in use stay.
+/// Removes the least recently used of these layers until the others take at most `limit` bytes.
+/// Layers in use stay.
 pub fn remove_oldest(mut layers: Vec<KeptLayers>, limit: u64) -> Result<()> {
     layers.sort_by_key(|(_, _, used)| *used);
     let mut total: u64 = layers.iter().map(|(_, size, _)| size).sum();
