@@ -100,7 +100,7 @@ impl Cli {
         Cli::from_arg_matches(&matches)
     }
 
-    /// The arguments of `run`, from the words after the program's name; none if these are invalid
+    /// The arguments of `run`, from the words after the program's name; `None` if these are invalid
     /// or name another command.
     pub fn parse_run(words: &[String]) -> Option<RunArgs> {
         let program = "git-frites".to_owned();

@@ -14,11 +14,11 @@ pub struct BuiltInAgent {
     pub limit: &'static [&'static str],
     /// The words that it prints when its environment keeps it from working.
     pub faults: &'static [FaultWording],
-    /// The variable that lets it run as root; none if it does so anyway.
+    /// The variable that lets it run as root; `None` if it does so anyway.
     pub root_variable: Option<&'static str>,
     /// The variables that take the place of a login; empty if it may work without either.
     pub login_variables: &'static [&'static str],
-    /// The format in which this command line tells its usage; none if it tells none.
+    /// The format in which this command line tells its usage; `None` if it tells none.
     pub usage: Option<&'static str>,
     /// Where it keeps its state; empty if no variable moves it.
     pub state: &'static [StateDirectory],
@@ -66,7 +66,7 @@ pub enum StateFileKind {
 }
 
 impl StateFile {
-    /// The names of the tokens in it; none if it is no login.
+    /// The names of the tokens in it; `None` if it is no login.
     pub fn tokens(&self) -> Option<&'static [&'static str]> {
         match self.kind {
             StateFileKind::Login { tokens } => Some(tokens),

@@ -83,8 +83,8 @@ impl BuiltInAgent {
     }
 }
 
-/// Where an agent's output tells what it used: as configured, else as the built-in agent of this name
-/// does; none if nobody knows.
+/// Where an agent's output tells what it used: as configured, else as the built-in agent of this
+/// name does; `None` if nobody knows.
 pub fn usage_format(config: &Config, name: &Name) -> Option<UsageFormat> {
     let format = config
         .get_for(keys::AGENT_USAGE, name.as_str())
@@ -111,7 +111,7 @@ pub fn state(config: &Config, name: &Name) -> Vec<StateVariable> {
     }
 }
 
-/// The names of the tokens in a login, with the state directory that it lies in; none if an agent
+/// The names of the tokens in a login, with the state directory that it lies in; `None` if an agent
 /// refreshes none in this file.
 pub fn tokens(
     variable: &str,

@@ -78,7 +78,7 @@ pub struct CleanArgs {
 /// The result for one candidate.
 struct Removal {
     address: String,
-    /// The disk space freed; none if there was nothing to remove.
+    /// The disk space freed; `None` if there was nothing to remove.
     bytes: Option<u64>,
     error: Option<Error>,
 }

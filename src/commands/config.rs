@@ -42,7 +42,7 @@ pub struct ConfigArgs {
 struct Row {
     key: String,
     spec: &'static KeySpec,
-    /// None if the key is not set and has no default.
+    /// `None` if the key is not set and has no default.
     value: Option<toml::Value>,
     place: Option<String>,
 }

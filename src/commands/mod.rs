@@ -222,7 +222,7 @@ fn next_steps(session: &Session, verdict: &Verdict) -> Vec<String> {
     hints
 }
 
-/// The hint that sends a near-miss back to its author; none if a person works there.
+/// The hint that sends a near-miss back to its author; `None` if a person works there.
 fn repair_hint(session: &Session, verdict: &Verdict) -> Option<String> {
     let name = verdict.decision.recommended.as_ref()?;
     let entry = verdict.entry(name).filter(|entry| can_be_repaired(entry))?;

@@ -109,7 +109,7 @@ pub struct RunArgs {
     pub quiet: bool,
 }
 
-/// Parses the words of a command line, from `run` on; none if they are invalid.
+/// Parses the words of a command line, from `run` on; `None` if they are invalid.
 type ParseRun = fn(&[String]) -> Option<RunArgs>;
 
 /// Runs the command. `parse` reads the options that an interrupted run was started with.
@@ -204,7 +204,7 @@ fn is_to_merge(session: &Session, args: &RunArgs) -> bool {
     args.merge || (!args.no_merge && session.config.get(keys::RUN_MERGE))
 }
 
-/// The words after `run` on the command line; none if they are not UTF-8, because a record cannot
+/// The words after `run` on the command line; `None` if they are not UTF-8, because a record cannot
 /// hold those.
 fn typed() -> Option<Vec<String>> {
     let words: Option<Vec<String>> =
@@ -214,7 +214,7 @@ fn typed() -> Option<Vec<String>> {
     Some(words[verb + 1..].to_vec())
 }
 
-/// The options that a run was started with, overridden by those typed now; none if they are not
+/// The options that a run was started with, overridden by those typed now; `None` if they are not
 /// recorded.
 fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
     if run.arguments.is_empty() {

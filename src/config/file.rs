@@ -108,7 +108,7 @@ fn not_toml(position: &str, why: &str) -> Error {
     Error::fatal(format!("{position}: {why}")).hint(format!("fix the TOML syntax of {FILE}"))
 }
 
-/// A value without its positions; none if TOML allows it and we cannot hold it, such as a number
+/// A value without its positions; `None` if TOML allows it and we cannot hold it, such as a number
 /// that is too large.
 fn without_spans(value: &Spanned<DeValue<'_>>) -> Option<Value> {
     Value::deserialize(ValueDeserializer::from(value.clone())).ok()

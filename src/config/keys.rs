@@ -58,7 +58,7 @@ pub struct KeySpec {
     pub takes: &'static str,
     /// True if several lines of git's configuration make one list.
     pub list: bool,
-    /// Returns the value for a text from a layer without types; none if there is no such value.
+    /// Returns the value for a text from a layer without types; `None` if there is no such value.
     pub from_text: fn(&str) -> Option<Value>,
     /// True if the key's type accepts a value.
     pub accepts: fn(&Value) -> bool,
@@ -86,7 +86,7 @@ impl KeySpec {
         self.is_within("hooks")
     }
 
-    /// The environment variable that sets the key; none if the user chooses a part of its name.
+    /// The environment variable that sets the key; `None` if the user chooses a part of its name.
     pub fn variable(&self) -> Option<String> {
         if self.name.contains('*') {
             return None;

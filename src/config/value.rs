@@ -18,7 +18,7 @@ pub trait Setting: Sized {
     /// True for a list.
     const LIST: bool = false;
 
-    /// Reads a value; none if its type is another one, or if it is out of range.
+    /// Reads a value; `None` if its type is another one, or if it is out of range.
     fn read(value: &Value) -> Option<Self>;
 
     /// The value that a text stands for, which [`Setting::read`] may still refuse.
@@ -26,7 +26,7 @@ pub trait Setting: Sized {
         Some(text.into())
     }
 
-    /// The value of an unset key without a default; none if the type has no such value.
+    /// The value of an unset key without a default; `None` if the type has no such value.
     fn unset() -> Option<Self> {
         None
     }

@@ -31,7 +31,7 @@ pub fn gained(
     of(after).into_iter().filter(|name| !known.contains(name)).collect()
 }
 
-/// A document of TOML or JSON; none if the text is neither.
+/// A document of TOML or JSON; `None` if the text is neither.
 fn document(name: &str, text: &str) -> Option<Value> {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("json" | "jsonc") => parse_to_serde_value(text, &ParseOptions::default()).ok(),

@@ -30,7 +30,7 @@ pub struct Detected {
 /// A command that does not run, although it is configured or the base's files show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassedOver {
-    /// The command; none if its file could not be read.
+    /// The command; `None` if its file could not be read.
     pub command: Option<OracleCommand>,
     /// The reason.
     pub reason: String,

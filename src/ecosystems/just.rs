@@ -29,7 +29,7 @@ fn recipes(justfile: &str) -> Vec<&str> {
     justfile.lines().filter_map(recipe).collect()
 }
 
-/// The name of the alias or the recipe that a line starts; none if the recipe needs an argument.
+/// The name of the alias or the recipe that a line starts; `None` if the recipe needs an argument.
 fn recipe(line: &str) -> Option<&str> {
     if line.starts_with(char::is_whitespace) || line.starts_with(['#', '[']) {
         return None;
@@ -46,7 +46,7 @@ fn recipe(line: &str) -> Option<&str> {
     if is_assignment || needs_argument { None } else { Some(name) }
 }
 
-/// The name before a line's colon, and what follows it; none if the line starts no recipe.
+/// The name before a line's colon, and what follows it; `None` if the line starts no recipe.
 fn head(line: &str) -> Option<(&str, &str)> {
     let (head, rest) = line.split_once(':')?;
     let name = head.trim_start_matches('@').split_whitespace().next()?;

@@ -85,8 +85,8 @@ pub fn target_files(makefile: &str, is_source: fn(&str) -> bool) -> Vec<String> 
     paths.map(|path| path.strip_prefix("./").unwrap_or(&path).to_owned()).collect()
 }
 
-/// The words before a line's colon; none if the line is a recipe, a comment, a special target or an
-/// assignment.
+/// The words before a line's colon; `None` if the line is a recipe, a comment, a special target or
+/// an assignment.
 fn rule_targets(line: &str) -> Option<&str> {
     let (targets, rest) = line.split_once(':')?;
     let is_assignment = targets.contains('=') || rest.trim_start_matches(':').starts_with('=');

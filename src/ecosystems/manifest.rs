@@ -11,7 +11,7 @@ use toml::Table;
 /// Puts the deciding part of a manifest (`own`) back to how the base's text has it. The base has no
 /// text if the manifest is new.
 ///
-/// Gives `own` itself if the part is the base's already; none if the part cannot be put back by
+/// Gives `own` itself if the part is the base's already; `None` if the part cannot be put back by
 /// itself.
 pub type PutBackPart = fn(base: Option<&str>, own: &str) -> Option<String>;
 
@@ -49,7 +49,7 @@ fn json(text: &str) -> Option<serde_json::Value> {
     parse_to_serde_value(text, &ParseOptions::default()).ok()
 }
 
-/// Calls `read` with the object that a JSON document is; none if it is not one.
+/// Calls `read` with the object that a JSON document is; `None` if it is not one.
 fn with_object<T>(text: &str, read: impl FnOnce(&Object<'_>) -> Option<T>) -> Option<T> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
     match &parsed.value {
@@ -127,7 +127,7 @@ fn toml_value<'t>(table: &'t Table, path: &[&str]) -> Option<&'t toml::Value> {
     rest.iter().try_fold(table.get(*first)?, |value, key| value.get(key))
 }
 
-/// Sets or removes a value. None if something that is no table is in the way.
+/// Sets or removes a value. `None` if something that is no table is in the way.
 fn set_toml_value(table: &mut Table, path: &[&str], value: Option<toml::Value>) -> Option<()> {
     let (first, rest) = path.split_first()?;
     if rest.is_empty() {

@@ -93,19 +93,19 @@ impl<'a> RootFiles<'a> {
         found
     }
 
-    /// The text of a file anywhere in the tree; none if there is no such file.
+    /// The text of a file anywhere in the tree; `None` if there is no such file.
     pub fn text(&self, path: &str) -> Result<Option<String>> {
         let bytes = self.repo.file(&self.tree, path)?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// A file as TOML; none if there is no such file.
+    /// A file as TOML; `None` if there is no such file.
     pub fn toml(&self, path: &str) -> Result<Option<toml::Table>> {
         let Some(text) = self.text(path)? else { return Ok(None) };
         text.parse().map(Some).map_err(|e: toml::de::Error| unreadable(path, e.message()))
     }
 
-    /// A file as JSON, with the comments and trailing commas that some tools allow; none if there
+    /// A file as JSON, with the comments and trailing commas that some tools allow; `None` if there
     /// is no such file.
     pub fn json(&self, path: &str) -> Result<Option<serde_json::Value>> {
         let Some(text) = self.text(path)? else { return Ok(None) };

@@ -248,9 +248,9 @@ fn tests_by_name(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(Vec::new())
 }
 
-/// The command that makes a virtual environment in the checkout, with the project and the packages of
-/// its tests: those that CI installs where it runs them, or else those that the project names. None if
-/// there is nothing to install.
+/// The command that makes a virtual environment in the checkout, with the project and the packages
+/// of its tests: those that CI installs where it runs them, or else those that the project names.
+/// `None` if there is nothing to install.
 fn virtual_environment_of(settings: &Settings<'_>, words: &[&str]) -> Option<OracleCommand> {
     let files = settings.files;
     let table = |name: &str| settings.pyproject.as_ref().and_then(|p| p.get(name));

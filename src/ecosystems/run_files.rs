@@ -312,7 +312,7 @@ fn places_of(word: &Word, place: &Place) -> Vec<String> {
     [&place.script, &place.directory, ""].iter().filter_map(|top| resolved(top, rest)).collect()
 }
 
-/// A path from a directory, without `.` and `..`; none if it is empty or leads out of the tree.
+/// A path from a directory, without `.` and `..`; `None` if it is empty or leads out of the tree.
 fn resolved(directory: &str, path: &str) -> Option<String> {
     if path.starts_with('/') || path.is_empty() {
         return None;

@@ -158,7 +158,7 @@ fn hides_tests(before: &str) -> bool {
     depth != 0 || !matches!(last, ';' | '}')
 }
 
-/// The length of a block comment, which may hold others; none if it has no end.
+/// The length of a block comment, which may hold others; `None` if it has no end.
 fn end_of_comment(text: &str) -> Option<usize> {
     let mut depth = 0;
     let mut at = 0;
@@ -176,7 +176,7 @@ fn end_of_comment(text: &str) -> Option<usize> {
     None
 }
 
-/// The length of a string literal; none if it has no end.
+/// The length of a string literal; `None` if it has no end.
 fn end_of_string(text: &str) -> Option<usize> {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -190,7 +190,7 @@ fn end_of_string(text: &str) -> Option<usize> {
     None
 }
 
-/// The length of a raw string literal; none in it if it has no end. None if there is no such
+/// The length of a raw string literal; none in it if it has no end. `None` if there is no such
 /// literal.
 fn raw_string(text: &str) -> Option<Option<usize>> {
     let hashes = text[1..].bytes().take_while(|b| *b == b'#').count();

@@ -10,9 +10,9 @@ use crate::ecosystems::ecosystem::{Ecosystem, file_name, matches};
 pub struct TouchedPath<'a> {
     /// The path from the root.
     pub path: &'a str,
-    /// The content before; none if there was no file.
+    /// The content before; `None` if there was no file.
     pub before: Option<&'a [u8]>,
-    /// The content now; none if there is no file any more.
+    /// The content now; `None` if there is no file any more.
     pub after: Option<&'a [u8]>,
     /// True if the change removes a line, or bytes of a binary file.
     pub loses: bool,

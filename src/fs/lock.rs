@@ -51,12 +51,12 @@ fn lock_and_trace(path: &Path, file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the lock if it is free; none if another process holds it.
+/// Takes the lock if it is free; `None` if another process holds it.
 pub fn attempt(path: &Path) -> Result<Option<Lock>> {
     attempt_by(path, File::try_lock)
 }
 
-/// Takes the lock together with others who share it; none if another process holds it alone.
+/// Takes the lock together with others who share it; `None` if another process holds it alone.
 pub fn attempt_shared(path: &Path) -> Result<Option<Lock>> {
     attempt_by(path, File::try_lock_shared)
 }

@@ -10,8 +10,8 @@ use crate::model::path::TreePath;
 /// The file in which attributes are stored.
 pub(super) const FILE: &[u8] = b".gitattributes";
 
-/// True if no attribute of the commit `base` says how one of these paths is compared; none if they
-/// cannot be read.
+/// True if no attribute of the commit `base` says how one of these paths is compared; `None` if
+/// they cannot be read.
 pub(super) fn leave_comparison<'a>(
     repo: &Repo,
     base: &Oid,

@@ -65,7 +65,7 @@ pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
 /// The code of a git that SIGKILL ended: it could not remove its locks.
 const KILLED: i32 = 137;
 
-/// The directory of the hooks that a commit would run in the user's checkout; none if it has no
+/// The directory of the hooks that a commit would run in the user's checkout; `None` if it has no
 /// such hook.
 fn commit_hooks(repo: &Repo, merging: bool) -> Result<Option<OsString>> {
     let configured = repo.gix().config_snapshot().string("core.hooksPath").is_some();

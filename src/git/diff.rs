@@ -61,7 +61,7 @@ pub struct Change {
     pub old: Oid,
     /// The blob after; null if none.
     pub new: Oid,
-    /// Lines added and deleted; none if git counts the file as binary.
+    /// Lines added and deleted; `None` if git counts the file as binary.
     pub lines: Option<(u64, u64)>,
 }
 

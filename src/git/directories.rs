@@ -34,7 +34,7 @@ impl Directory<'_> {
     }
 }
 
-/// The directories of an index, each after the one that it is in; the root is the first. None if
+/// The directories of an index, each after the one that it is in; the root is the first. `None` if
 /// the index is not sorted.
 pub(super) fn directories(index: &State) -> Option<Vec<Directory<'_>>> {
     let mut all = vec![Directory::default()];

@@ -25,8 +25,8 @@ pub enum FileTimes {
 }
 
 impl FileTimes {
-    /// The times for the files of a checkout, by the time of its `new` directory; none if they stay
-    /// as they are.
+    /// The times for the files of a checkout, by the time of its `new` directory; `None` if they
+    /// stay as they are.
     pub(super) fn stamp(self, new: &Path) -> io::Result<Option<Timestamps>> {
         if self == FileTimes::Current {
             return Ok(None);

@@ -37,7 +37,7 @@ impl PackChanges {
         regular::create_own(file)?.write_all(text.as_bytes())
     }
 
-    /// The times that a process kept; none if there are none, or they are cut off.
+    /// The times that a process kept; `None` if there are none, or they are cut off.
     fn kept(file: &Path) -> Option<PackChanges> {
         let text = String::from_utf8(regular::read_own(file).ok()?).ok()?;
         let (own, foreign) = text.strip_suffix('\n')?.split_once(' ')?;
@@ -55,7 +55,7 @@ pub struct WholeMove<'a> {
     pub name: &'a RefName,
     /// The commit.
     pub new: &'a Oid,
-    /// The ref's value before; none if it must not exist.
+    /// The ref's value before; `None` if it must not exist.
     pub old: Option<&'a Oid>,
     /// Objects that are there with all that they reach: refs reach them before and afterwards.
     pub known: &'a [&'a Oid],

@@ -29,11 +29,11 @@ struct HeldRef {
 pub struct ForeignMove {
     /// The ref.
     pub name: RefName,
-    /// Its value as git-frites left it; none if there was no such ref.
+    /// Its value as git-frites left it; `None` if there was no such ref.
     pub from: Option<String>,
-    /// Its value now; none if the ref is gone.
+    /// Its value now; `None` if the ref is gone.
     pub to: Option<String>,
-    /// The end of putting the ref back, or of removing it if it is new; none if it is left as it
+    /// The end of putting the ref back, or of removing it if it is new; `None` if it is left as it
     /// is, because somebody may have fetched it.
     pub put_back: Option<Result<()>>,
 }

@@ -42,8 +42,8 @@ pub(super) fn parse_index(bytes: &[u8], time: FileTime) -> Result<State> {
     parsed.map(|(state, _)| state).map_err(|e| Error::fatal(format!("an index is damaged: {e}")))
 }
 
-/// The bytes of a split index as one whole index; none if these are no split index, or if the shared
-/// one is not in this directory.
+/// The bytes of a split index as one whole index; `None` if these are no split index, or if the
+/// shared one is not in this directory.
 pub(super) fn joined(bytes: &[u8], directory: &Path) -> Option<Vec<u8>> {
     let time = FileTime::zero();
     let (state, _) = State::from_bytes(bytes, time, SHA1, one_thread()).ok()?;
@@ -93,8 +93,8 @@ fn dissolved(file: &Path, bytes: &[u8], time: FileTime, link: &Link) -> Result<S
     Ok(state)
 }
 
-/// Opens an index; none if it cannot be read. Its checksum does not matter: each entry is compared
-/// with its file, and an id that was damaged names no object.
+/// Opens an index; `None` if it cannot be read. Its checksum does not matter: each entry is
+/// compared with its file, and an id that was damaged names no object.
 pub(super) fn open_index(path: &Path) -> Option<gix::index::File> {
     read_index(path).ok()
 }

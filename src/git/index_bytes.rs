@@ -39,8 +39,8 @@ pub(super) fn put_stat(stat: &Stat, entry: &mut [u8]) {
     put(&[stat.uid, stat.gid, stat.size], &mut entry[28..40]);
 }
 
-/// An index file with these entries and its extension of cached trees, and with no checksum, as with
-/// `index.skipHash`. None if an entry has a bit or a path that needs another form.
+/// An index file with these entries and its extension of cached trees, and with no checksum, as
+/// with `index.skipHash`. `None` if an entry has a bit or a path that needs another form.
 pub(super) fn encode(index: &State) -> Option<Vec<u8>> {
     let entries = index.entries();
     let lengths = entries.iter().map(|entry| entry_length(entry.path(index).len()));
@@ -73,8 +73,8 @@ pub(super) fn encode(index: &State) -> Option<Vec<u8>> {
 /// The mode and the object of a new entry.
 pub(super) type NewEntry = (Mode, ObjectId);
 
-/// An index file with the entries of `file`, but for these changes: each path has a new entry, without
-/// stat data, or none. It has no extensions. None if `file` has another form than that of
+/// An index file with the entries of `file`, but for these changes: each path has a new entry,
+/// without stat data, or none. It has no extensions. `None` if `file` has another form than that of
 /// [`encode`].
 pub(super) fn change(file: &[u8], changes: BTreeMap<&[u8], Option<NewEntry>>) -> Option<Vec<u8>> {
     let count = file.strip_prefix(VERSION_2)?.get(..4)?;
@@ -114,7 +114,8 @@ pub(super) fn change(file: &[u8], changes: BTreeMap<&[u8], Option<NewEntry>>) ->
     Some(bytes)
 }
 
-/// The path of the entry that begins here. None if it has a bit or a path that needs another form.
+/// The path of the entry that begins here. `None` if it has a bit or a path that needs another
+/// form.
 fn path_of_entry(bytes: &[u8]) -> Option<&[u8]> {
     let flags = u16::from_be_bytes(bytes.get(BEFORE_PATH - 2..BEFORE_PATH)?.try_into().ok()?);
     let length = Some(usize::from(flags)).filter(|length| *length < LONG_PATH)?;

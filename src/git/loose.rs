@@ -35,7 +35,7 @@ impl LooseObjects {
         }
     }
 
-    /// Reads an object into `content`, and gives its kind. None if it is not loose, large or
+    /// Reads an object into `content`, and gives its kind. `None` if it is not loose, large or
     /// damaged: then gix reads it, or says what is wrong.
     pub fn read(&mut self, id: &oid, content: &mut Vec<u8>) -> Option<Kind> {
         let name = id.to_string();

@@ -39,7 +39,7 @@ impl Overrides {
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
-    /// The value that overrides a setting; none if calls see the setting as it is.
+    /// The value that overrides a setting; `None` if calls see the setting as it is.
     pub fn setting(&self, key: &str) -> Option<String> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).values.get(key).cloned()
     }

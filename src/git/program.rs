@@ -7,7 +7,7 @@ use crate::process;
 
 const NAME: &str = "git";
 
-/// The file of the git program; none if it is not on PATH.
+/// The file of the git program; `None` if it is not on PATH.
 pub(super) fn file() -> Option<&'static Path> {
     static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
     FILE.get_or_init(|| process::find(OsStr::new(NAME))).as_deref()
@@ -23,7 +23,7 @@ pub(super) fn to_start() -> PathBuf {
     }
 }
 
-/// A file of a git that is installed under its own prefix; none if it has no such file.
+/// A file of a git that is installed under its own prefix; `None` if it has no such file.
 pub(super) fn file_of_prefix(name: &str) -> Option<PathBuf> {
     let prefix = file()?.parent()?.parent()?;
     Some(prefix.join(name)).filter(|file| file.is_file())

@@ -87,7 +87,7 @@ impl LooseRefs {
     }
 }
 
-/// The object that a ref's file names; none if it is no object.
+/// The object that a ref's file names; `None` if it is no object.
 fn oid_of(text: &[u8]) -> Option<Oid> {
     let oid = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
     oid.to_str().ok().and_then(Oid::parse)
@@ -123,7 +123,7 @@ impl Repo {
     }
 
     /// Reads a ref at the two places where git looks for it. gix looks at six for one that does not
-    /// exist. None if gix must read it: a link, or a damaged one.
+    /// exist. `None` if gix must read it: a link, or a damaged one.
     pub(super) fn read_plain_ref(&self, full: &RefName) -> Option<Option<Oid>> {
         let of_worktrees = ["refs/worktree/", "refs/bisect/", "refs/rewritten/"];
         if !full.starts_with("refs/") || of_worktrees.iter().any(|own| full.starts_with(own)) {
@@ -139,7 +139,7 @@ impl Repo {
         }
     }
 
-    /// Reads a ref that has no file of its own. None if `packed-refs` cannot be read.
+    /// Reads a ref that has no file of its own. `None` if `packed-refs` cannot be read.
     fn read_packed_ref(&self, full: &RefName) -> Option<Option<Oid>> {
         let Some(stamp) = self.packed_refs_stamp() else { return Some(None) };
         let mut last = self.packed_refs();
@@ -229,8 +229,8 @@ impl Repo {
         }
     }
 
-    /// The refs under a prefix that ends in `/`, sorted by name: the object of each, or `ref: `
-    /// and the name of the ref that it links to. None if another git moved refs all the time.
+    /// The refs under a prefix that ends in `/`, sorted by name: the object of each, or `ref: ` and
+    /// the name of the ref that it links to. `None` if another git moved refs all the time.
     pub(super) fn ref_values(&self, prefix: &str) -> Result<Option<Vec<(RefName, String)>>> {
         self.each_ref(prefix, |name, mut reference| {
             let value = match reference.target() {
@@ -246,7 +246,7 @@ impl Repo {
         })
     }
 
-    /// Reads refs in process; none if another git moved refs all the time.
+    /// Reads refs in process; `None` if another git moved refs all the time.
     fn each_ref<T: Ord>(
         &self,
         prefix: &str,

@@ -115,7 +115,7 @@ pub fn is_branch_name(name: &str) -> bool {
 }
 
 impl Repo {
-    /// The object that a ref points to, links followed; none if there is no such ref.
+    /// The object that a ref points to, links followed; `None` if there is no such ref.
     pub fn read_ref(&self, full: &RefName) -> Result<Option<Oid>> {
         if let Some(known) = self.remembered_ref(full) {
             return Ok(known);
@@ -352,14 +352,14 @@ const MOVED: &str = "another process moved the ref, or is at work: try again; if
 pub struct Move<'a> {
     /// The ref's name.
     pub name: &'a RefName,
-    /// The old value; none if the ref must not exist.
+    /// The old value; `None` if the ref must not exist.
     pub old: Option<&'a Oid>,
     /// The new value.
     pub new: &'a Oid,
 }
 
-/// True if a reflog claims that git-frites gave a ref this value, and not on behalf of an attempt; with
-/// `for_anyone`, also on behalf of one. None if the log does not end with that move.
+/// True if a reflog claims that git-frites gave a ref this value, and not on behalf of an attempt;
+/// with `for_anyone`, also on behalf of one. `None` if the log does not end with that move.
 fn claims_us(log: &str, value: &Oid, for_anyone: bool) -> Option<bool> {
     let whose = if for_anyone { OURS.0.to_owned() } else { format!("{}: ", OURS.0) };
     // A process that is writing a line may have written a piece of it.

@@ -69,7 +69,7 @@ pub fn register_detached(repo: &Repo, path: &Path, at: &Oid) -> Result<Worktree>
     }
 }
 
-/// The reason why git must register worktrees here; none if its entries look like ours. The
+/// The reason why git must register worktrees here; `None` if its entries look like ours. The
 /// configuration is that from before commands ran.
 fn reason_for_git(repo: &Repo) -> Option<&'static str> {
     let gix = repo.gix();

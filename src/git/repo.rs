@@ -34,7 +34,7 @@ pub struct Repo {
     index: Mutex<Option<(Oid, Arc<gix::index::File>)>>,
     /// The changes of packs that this process has made and seen.
     pack_changes: Mutex<PackChanges>,
-    /// The refs that this process has moved, in order, with their new values; none if deleted.
+    /// The refs that this process has moved, in order, with their new values; `None` if deleted.
     own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
     /// The file `packed-refs` as it was last read.
     packed_refs: Mutex<Option<(PackedRefsStamp, gix::refs::packed::Buffer)>>,
@@ -152,7 +152,7 @@ impl Repo {
         self.work_tree.as_deref()
     }
 
-    /// The root of the main worktree; none if the shared git directory is not its `.git`.
+    /// The root of the main worktree; `None` if the shared git directory is not its `.git`.
     pub fn main_worktree(&self) -> Option<&Path> {
         if self.common_dir.ends_with(".git") { self.common_dir.parent() } else { None }
     }
@@ -243,7 +243,7 @@ impl Repo {
             .hint("name a commit, a branch or a tag; `git log --oneline` lists commits"))
     }
 
-    /// The commit at HEAD; none while HEAD is unborn.
+    /// The commit at HEAD; `None` while HEAD is unborn.
     pub fn head(&self) -> Option<Oid> {
         self.gix().head_id().ok().map(|id| to_oid(id.detach()))
     }
@@ -267,7 +267,7 @@ impl Repo {
         })
     }
 
-    /// The bytes of a file in a tree or a commit's tree; none if there is no such file.
+    /// The bytes of a file in a tree or a commit's tree; `None` if there is no such file.
     pub fn file(&self, tree: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
         let lost = |e: &dyn std::fmt::Display| {
             Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"))
@@ -287,7 +287,7 @@ impl Repo {
         })
     }
 
-    /// The id of the object at a path of a commit; none if there is none or it cannot be read.
+    /// The id of the object at a path of a commit; `None` if there is none or it cannot be read.
     pub(super) fn id_at(&self, commit: &Oid, path: &BStr) -> Option<gix::ObjectId> {
         let gix = self.gix();
         let tree = gix.find_commit(from_oid(commit).ok()?).ok()?.tree().ok()?;
@@ -330,7 +330,7 @@ impl Repo {
         loose.read_as(kind, id, &mut bytes).map(|()| bytes)
     }
 
-    /// The bytes of an object of that kind, loose or not; none if it cannot be read.
+    /// The bytes of an object of that kind, loose or not; `None` if it cannot be read.
     pub(super) fn any_object(
         &self,
         gix: &gix::Repository,
@@ -425,7 +425,7 @@ impl Repo {
         (!gix.is_shallow().ok()?).then_some(false)
     }
 
-    /// The best common ancestor of two commits; none if their histories are unrelated.
+    /// The best common ancestor of two commits; `None` if their histories are unrelated.
     pub fn merge_base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>> {
         let output = self.git().call("merge-base").args([one.as_str(), other.as_str()]).output()?;
         match output.code {

@@ -31,7 +31,7 @@ pub(super) struct TextChange<'a> {
 }
 
 impl<'a> TextChange<'a> {
-    /// Compares two texts; none if one of them is binary or very large.
+    /// Compares two texts; `None` if one of them is binary or very large.
     pub fn new(old: &'a [u8], new: &'a [u8]) -> Option<Self> {
         let is_text = |bytes: &[u8]| {
             bytes.len() <= LARGEST && !bytes[..bytes.len().min(LOOKED_AT)].contains(&0)

@@ -40,7 +40,7 @@ fn stderr_traces() -> impl Iterator<Item = &'static str> {
 pub(super) struct TraceFile(tempfile::NamedTempFile);
 
 impl TraceFile {
-    /// Makes the file; none if no traces go to standard error.
+    /// Makes the file; `None` if no traces go to standard error.
     pub(super) fn create() -> Result<Option<TraceFile>> {
         if !traces_to_stderr() {
             return Ok(None);

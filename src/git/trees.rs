@@ -24,17 +24,17 @@ pub(super) type TreeEntry = (EntryMode, ObjectId);
 pub(super) struct TreeDifference {
     /// The path.
     pub path: TreePath,
-    /// The entry before; none if there was none.
+    /// The entry before; `None` if there was none.
     pub old: Option<TreeEntry>,
-    /// The entry after; none if there is none.
+    /// The entry after; `None` if there is none.
     pub new: Option<TreeEntry>,
 }
 
 /// A repository, with gix's handle of it.
 type Reader<'a> = (&'a Repo, &'a gix::Repository);
 
-/// The entries of a tree, in git's order: by name, where that of a directory ends in a slash. None
-/// if the tree cannot be read, or has an entry that git would not write.
+/// The entries of a tree, in git's order: by name, where that of a directory ends in a slash.
+/// `None` if the tree cannot be read, or has an entry that git would not write.
 fn entries((repo, gix): Reader<'_>, tree: ObjectId) -> Option<BTreeMap<Vec<u8>, TreeEntry>> {
     let bytes = repo.any_object(gix, &tree, Kind::Tree)?;
     let mut found = BTreeMap::new();
@@ -66,7 +66,7 @@ fn tree_of(reader: Reader<'_>, oid: &Oid) -> Option<ObjectId> {
     Some(reader.1.find_object(id).ok()?.peel_to_tree().ok()?.id)
 }
 
-/// The tree and the parents of a commit; none if it is not loose.
+/// The tree and the parents of a commit; `None` if it is not loose.
 fn loose_commit((repo, _): Reader<'_>, id: &ObjectId) -> Option<(ObjectId, Vec<ObjectId>)> {
     let bytes = repo.loose_object(id, Kind::Commit)?;
     let commit = CommitRef::from_bytes(&bytes, id.kind()).ok()?;
@@ -99,8 +99,9 @@ pub fn nearest(
     None
 }
 
-/// The paths that differ between two trees (or commits), in git's order, without directories; none
-/// if an object cannot be read, or if git would refuse a path: each can be joined to a directory.
+/// The paths that differ between two trees (or commits), in git's order, without directories;
+/// `None` if an object cannot be read, or if git would refuse a path: each can be joined to a
+/// directory.
 pub(super) fn differences(repo: &Repo, from: &Oid, to: &Oid) -> Option<Vec<TreeDifference>> {
     let reader = (repo, &repo.gix());
     let mut found = Vec::new();

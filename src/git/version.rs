@@ -58,7 +58,7 @@ fn ask(git: &Git) -> Result<String> {
     }
 }
 
-/// The path of the git program on PATH, with the inode, size and time of its file; none if it is
+/// The path of the git program on PATH, with the inode, size and time of its file; `None` if it is
 /// not found.
 fn stamp() -> Option<Vec<u8>> {
     let program = program::file()?;

@@ -85,7 +85,7 @@ impl Worktree {
         }
     }
 
-    /// The worktree that git has registered at `path`; none if there is none.
+    /// The worktree that git has registered at `path`; `None` if there is none.
     pub fn find(repo: &Repo, path: &Path) -> Result<Option<Worktree>> {
         Ok(admin_of(repo, path)?.map(|admin| Worktree::at(repo, path, admin)))
     }
@@ -191,8 +191,8 @@ pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
     Ok(entries(repo)?.into_iter().find(|admin| points_to(admin).is_some_and(|p| p == wanted)))
 }
 
-/// The path that the `.git` file of a worktree names as its administrative entry; none if there is no
-/// such file. Commands can write to the worktree, and so it may lie.
+/// The path that the `.git` file of a worktree names as its administrative entry; `None` if there
+/// is no such file. Commands can write to the worktree, and so it may lie.
 pub fn named_by(worktree: &Path) -> Option<PathBuf> {
     let text = regular::read(&worktree.join(".git")).ok()?;
     let named = text.strip_prefix(b"gitdir: ")?.trim_ascii_end();
@@ -217,7 +217,7 @@ pub fn entries(repo: &Repo) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The path of the `.git` file that an administrative entry belongs to; none if the entry is
+/// The path of the `.git` file that an administrative entry belongs to; `None` if the entry is
 /// damaged.
 pub fn points_to(admin: &Path) -> Option<PathBuf> {
     let mut bytes = regular::read(&admin.join("gitdir")).ok()?;
@@ -250,7 +250,7 @@ pub fn checkouts(repo: &Repo) -> Result<Vec<PathBuf>> {
     Ok(roots)
 }
 
-/// The branch that a git directory's HEAD is on; none if HEAD is detached or cannot be read.
+/// The branch that a git directory's HEAD is on; `None` if HEAD is detached or cannot be read.
 pub fn head_branch(git_dir: &Path) -> Option<RefName> {
     let head = regular::read_text(&git_dir.join("HEAD")).ok()?;
     head.strip_prefix("ref: ").map(|full| RefName::new(full.trim()))
@@ -409,8 +409,8 @@ impl Drop for WorktreeLock {
     }
 }
 
-/// The reason for which a person has locked a worktree, which may be empty; none if it is not locked
-/// or the lock is ours.
+/// The reason for which a person has locked a worktree, which may be empty; `None` if it is not
+/// locked or the lock is ours.
 pub fn lock_of_user(admin: &Path) -> Option<String> {
     let lock = admin.join("locked");
     let text = match regular::read(&lock) {

@@ -67,7 +67,7 @@ pub fn others_judge(store: &Store, own: Option<&Path>) -> bool {
     all(store).iter().any(|(_, path)| Some(path.as_path()) != own && judges(path))
 }
 
-/// The fingerprint of a baseline, and the commands that it is from before; none if these have not
+/// The fingerprint of a baseline, and the commands that it is from before; `None` if these have not
 /// started, or the file is damaged.
 pub fn read(path: &Path) -> Option<(Fingerprint, WatchedCommands)> {
     let commands = WatchedCommands::ALL.into_iter().find(|c| path.join(c.file()).exists())?;
@@ -93,7 +93,7 @@ impl BaselineDir {
         Ok(BaselineDir { run: run.clone(), path, _lock: lock })
     }
 
-    /// Takes over the watch of a process that was killed; none if that process is alive.
+    /// Takes over the watch of a process that was killed; `None` if that process is alive.
     pub fn take_over(store: &Store, run: &Name, path: &Path) -> Result<Option<BaselineDir>> {
         let _repository = store.lock_repository()?;
         if !path.is_dir() {

@@ -14,7 +14,7 @@ pub struct Difference {
     pub fact: Fact,
     /// The change, as a clause.
     pub words: String,
-    /// The digest now; none if the fact is gone.
+    /// The digest now; `None` if the fact is gone.
     pub digest: Option<String>,
     /// The text before and now, if it may be shown.
     pub texts: (Option<String>, Option<String>),

@@ -28,7 +28,7 @@ const MOST_ENTRIES: usize = 500;
 /// Above this size a file's size and time stand for its bytes.
 const LARGEST_HASHED: u64 = 4 << 20;
 
-/// Inode, change time in two parts, and size of each file; none if it does not exist.
+/// Inode, change time in two parts, and size of each file; `None` if it does not exist.
 pub type FileStamps = Vec<(PathBuf, Option<[i64; 4]>)>;
 
 /// All facts at one time.
@@ -200,7 +200,7 @@ impl Fingerprint {
         serde_json::to_vec(&facts).unwrap_or_default()
     }
 
-    /// Reads the JSON of [`Fingerprint::to_json`]; none if it is damaged.
+    /// Reads the JSON of [`Fingerprint::to_json`]; `None` if it is damaged.
     pub fn from_json(bytes: &[u8]) -> Option<Fingerprint> {
         let facts: Vec<(Fact, FactValue)> = serde_json::from_slice(bytes).ok()?;
         Some(Fingerprint(facts.into_iter().collect()))
@@ -420,7 +420,7 @@ fn listing(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The mode, the link target and the content of a file; none if there is no such file.
+/// The mode, the link target and the content of a file; `None` if there is no such file.
 fn file_digest(path: &Path) -> Option<String> {
     let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let link = fs::read_link(path).map(|to| to.display().to_string()).unwrap_or_default();

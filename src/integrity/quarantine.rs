@@ -52,8 +52,8 @@ pub struct Suspect {
     pub fact: Fact,
     /// The change, in words.
     pub words: String,
-    /// The thing's digest when the commands had ended; none if the thing was gone. As long as this
-    /// digest is found, the planted value is still there.
+    /// The thing's digest when the commands had ended; `None` if the thing was gone. As long as
+    /// this digest is found, the planted value is still there.
     pub digest: Option<String>,
     /// The setting's value before, which our calls go on using; of a configuration that could not be
     /// read all of it, to be compared again.

@@ -36,7 +36,7 @@ pub struct IntegrityWatch {
     commands: WatchedCommands,
     before: Fingerprint,
     stamps: FileStamps,
-    /// The surroundings of the checkouts; none if the commands are the run's own.
+    /// The surroundings of the checkouts; `None` if the commands are the run's own.
     surroundings: Option<SurroundingsWatch>,
     /// The refs of the run itself.
     refs: HeldRefs,

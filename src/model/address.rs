@@ -50,7 +50,7 @@ impl Address {
     }
 }
 
-/// The parts of `PLACE@ITERATION`; none if the text does not end in an iteration.
+/// The parts of `PLACE@ITERATION`; `None` if the text does not end in an iteration.
 pub fn split_iteration(text: &str) -> Option<(&str, u32)> {
     let (place, n) = text.rsplit_once('@')?;
     // A number has one spelling: neither `+3` nor `03`.

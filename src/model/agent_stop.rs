@@ -56,7 +56,7 @@ pub struct AgentStop {
     pub line: String,
     /// The time at which its limit is over, in the agent's words or from its number.
     pub resets: Option<String>,
-    /// The fault of its environment; none if it is at the limit of its account.
+    /// The fault of its environment; `None` if it is at the limit of its account.
     pub fault: Option<AgentFault>,
 }
 

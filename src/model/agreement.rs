@@ -213,7 +213,7 @@ fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
 }
 
 /// The score of each edit among the edits of distinct trees: the mean of its cover of each other
-/// edit, rounded to 1e-9. None if there is no other edit.
+/// edit, rounded to 1e-9. `None` if there is no other edit.
 pub fn scores(edits: &[Edit]) -> Vec<Option<f64>> {
     let score = |(at, mut covers): (usize, Vec<f64>)| {
         covers.remove(at);

@@ -30,7 +30,7 @@ pub enum BaseTests {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct BaseTestsResult {
-    /// The tree that is judged; none if it cannot be made.
+    /// The tree that is judged; `None` if it cannot be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
     /// The paths that are as in the base, or whose deciding part is.
@@ -85,7 +85,7 @@ impl BaseTestsResult {
     }
 
     /// The file that was the only one beside the source in the tree of the result at this position;
-    /// none if that tree had none.
+    /// `None` if that tree had none.
     pub fn beside(&self, result: usize) -> Option<&str> {
         // Each tree begins with the first stage again.
         let before = self.results.get(..=result)?.windows(2);
@@ -93,8 +93,8 @@ impl BaseTestsResult {
         self.alone.get(tree).map(|beside| beside.path.as_str())
     }
 
-    /// The file that was the only one beside the source in the tree that did not pass; none if that
-    /// tree had none, or every tree passed.
+    /// The file that was the only one beside the source in the tree that did not pass; `None` if
+    /// that tree had none, or every tree passed.
     pub fn failed_beside(&self) -> Option<&str> {
         let failed = self.results.iter().position(|result| !result.outcome.passed())?;
         self.beside(failed)

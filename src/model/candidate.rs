@@ -173,7 +173,7 @@ pub struct Candidate {
     /// The first of the ten ports that are reserved for the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The commit that landed the candidate or undid the landing; none if the change was only
+    /// The commit that landed the candidate or undid the landing; `None` if the change was only
     /// staged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_commit: Option<Oid>,

@@ -63,7 +63,7 @@ impl StartOutputs {
 pub struct ProjectCheckup {
     /// The findings.
     pub findings: Vec<Finding>,
-    /// The world that commands would run in; none if the configured one cannot be had.
+    /// The world that commands would run in; `None` if the configured one cannot be had.
     pub world: Option<WorldKind>,
     /// The commands that would judge.
     pub commands: Vec<CheckedCommand>,

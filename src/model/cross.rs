@@ -89,8 +89,8 @@ impl CrossTest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CrossResult {
-    /// The mean over the other authors of the share of their tests that it passes, from 0 to 1; none if
-    /// no test of another author is known to pass or fail on it and counts.
+    /// The mean over the other authors of the share of their tests that it passes, from 0 to 1;
+    /// `None` if no test of another author is known to pass or fail on it and counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// Its own tests.

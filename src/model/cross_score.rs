@@ -29,7 +29,7 @@ fn score(of: &Entry, entries: &[Entry]) -> Option<f64> {
     (!shares.is_empty()).then(|| (mean * 1e9).round() / 1e9)
 }
 
-/// The share of an author's tests that a candidate passes; none if none is known and counts.
+/// The share of an author's tests that a candidate passes; `None` if none is known and counts.
 fn share(of: &Entry, author: &Entry) -> Option<f64> {
     let tests = counting_tests(author);
     let cells: Vec<Cell> = tests.map(|test| test.cell(&of.candidate)).collect();
@@ -54,8 +54,9 @@ pub fn valid_authors(entries: &[Entry]) -> usize {
     entries.iter().filter(|entry| counting_tests(entry).next().is_some()).count()
 }
 
-/// The score that stands for an unknown one: the mean of the known ones, which is neither better nor
-/// worse. None if no score is known. It does not depend on results, of which a claim may be refuted.
+/// The score that stands for an unknown one: the mean of the known ones, which is neither better
+/// nor worse. `None` if no score is known. It does not depend on results, of which a claim may be
+/// refuted.
 pub fn neutral_score(entries: &[Entry]) -> Option<f64> {
     let mut known: Vec<f64> = entries.iter().filter_map(|e| e.cross.as_ref()?.score).collect();
     known.sort_by(f64::total_cmp);

@@ -189,7 +189,7 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
     lines
 }
 
-/// The reason why the recommended candidate comes before another one; none if only the decision's
+/// The reason why the recommended candidate comes before another one; `None` if only the decision's
 /// sentence says it: one of them is not ranked.
 pub fn why_before(
     entries: &[Entry],

@@ -49,7 +49,7 @@ struct Expected {
 }
 
 impl Expected {
-    /// None if the base has no report of any test.
+    /// `None` if the base has no report of any test.
     fn of(base: &Baseline) -> Option<Expected> {
         let report = base.results.report()?;
         let shown = report.total.saturating_sub(report.doctests);
@@ -82,7 +82,8 @@ impl Expected {
         found
     }
 
-    /// The outcome of a command that exited 0 and left this report; none if that has enough tests.
+    /// The outcome of a command that exited 0 and left this report; `None` if that has enough
+    /// tests.
     fn missing(&self, own: Option<&TestReport>) -> Option<Outcome> {
         let Expected { shown, at_least, is_file } = *self;
         let own = own.filter(|own| !is_file || own.printed_by.is_none());

@@ -114,7 +114,7 @@ impl Outcome {
         self.why_not_started().is_some()
     }
 
-    /// The reason why a program could not be started; none if it was.
+    /// The reason why a program could not be started; `None` if it was.
     pub fn why_not_started(&self) -> Option<String> {
         match self {
             Outcome::CouldNotStart { reason } => Some(reason.clone()),

@@ -118,7 +118,7 @@ impl SharedTerms {
         candidates.chain([Part::Base])
     }
 
-    /// The capture to judge for a candidate; none if it is judged under another's name, or not at
+    /// The capture to judge for a candidate; `None` if it is judged under another's name, or not at
     /// all.
     pub fn tree_of(&self, candidate: &Name) -> Option<&TreeToJudge> {
         self.trees.iter().find(|tree| tree.candidate == *candidate)

@@ -32,7 +32,7 @@ pub struct PartOutcome {
     /// The terms of the judging.
     #[serde(flatten)]
     pub terms: Terms,
-    /// The candidate that was judged; none if it was the base.
+    /// The candidate that was judged; `None` if it was the base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate: Option<Entry>,
     /// The results of the commands on the base, in order.

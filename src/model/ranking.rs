@@ -107,7 +107,7 @@ impl Rules {
         (Reverse(score), entry.blast, Reverse(counts.makers(entry)), entry.index)
     }
 
-    /// The figure that ranks a candidate before its size does; none if only its size ranks it.
+    /// The figure that ranks a candidate before its size does; `None` if only its size ranks it.
     pub(super) fn score(&self, entry: &Entry) -> Option<f64> {
         match self.rank {
             Rank::BlastRadius | Rank::Auto => None,

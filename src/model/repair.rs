@@ -80,8 +80,8 @@ pub fn can_be_repaired(entry: &Entry) -> bool {
     entry.usable() && failure(entry).is_some() && !entry.skipped()
 }
 
-/// The reason why a candidate that did not pass gets no round, as far as its judging tells; none if it
-/// passed, or can have one.
+/// The reason why a candidate that did not pass gets no round, as far as its judging tells; `None`
+/// if it passed, or can have one.
 pub fn why_no_round(entry: &Entry) -> Option<String> {
     if entry.passed_base_tests_too() || can_be_repaired(entry) {
         return None;
@@ -98,7 +98,7 @@ pub fn why_no_round(entry: &Entry) -> Option<String> {
     Some(why.to_owned())
 }
 
-/// The end of an attempt that did not end well; none if it did, or if nobody knows yet.
+/// The end of an attempt that did not end well; `None` if it did, or if nobody knows yet.
 pub fn bad_end(state: State) -> Option<&'static str> {
     match state {
         State::Open | State::Running | State::Succeeded => None,
@@ -137,7 +137,7 @@ fn progress(entry: &Entry) -> (bool, bool, usize, Reverse<usize>) {
 }
 
 /// The stage whose log tells why a candidate failed, and if that is of the judging with the base's
-/// tests; none if it cannot be repaired.
+/// tests; `None` if it cannot be repaired.
 pub fn log_to_show(entry: &Entry) -> Option<(&StageResult, bool)> {
     if can_be_repaired(entry) { failure(entry) } else { None }
 }

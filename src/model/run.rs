@@ -85,7 +85,7 @@ pub struct Parent {
     pub run: Name,
     /// The parent.
     pub candidate: Name,
-    /// The capture that the run started from; none if the parent had changed nothing.
+    /// The capture that the run started from; `None` if the parent had changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The base of the first run in this chain, which is no capture.
@@ -159,7 +159,7 @@ impl Run {
         is_shared || self.agents.contains_key(candidate)
     }
 
-    /// The agent or the command that makes the candidate; none if a person works there.
+    /// The agent or the command that makes the candidate; `None` if a person works there.
     pub fn maker(&self, candidate: &Name) -> Option<String> {
         let assigned = self.agents.get(candidate);
         let command = || assigned.map_or(&self.command, |assigned| &assigned.command).join(" ");
@@ -214,7 +214,7 @@ impl Run {
         self.parent.as_ref().map_or(0, |parent| parent.depth)
     }
 
-    /// The candidate's place in spawn order, from 1; none if the run does not have it.
+    /// The candidate's place in spawn order, from 1; `None` if the run does not have it.
     pub fn index_of(&self, candidate: &Name) -> Option<u32> {
         let at = self.candidates.iter().position(|c| c == candidate)?;
         u32::try_from(at + 1).ok()

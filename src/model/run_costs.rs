@@ -38,7 +38,7 @@ impl RunCosts {
         }
     }
 
-    /// Both times and the way that they speak for; none unless both are known.
+    /// Both times and the way that they speak for; `None` unless both are known.
     pub fn in_words(&self, candidates: usize) -> Option<String> {
         let (warm, cold) = self.warm.zip(self.cold)?;
         let way = match self.warm_pays(candidates) {

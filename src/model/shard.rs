@@ -57,7 +57,7 @@ impl FromStr for Shard {
 
 impl Shard {
     /// The share, by the variables that engines set: those of a Slurm array, of a GitLab job with
-    /// `parallel`, of an indexed job of Kubernetes. None if they are missing or fit nothing.
+    /// `parallel`, of an indexed job of Kubernetes. `None` if they are missing or fit nothing.
     pub fn resolve(self, variable: impl Fn(&str) -> Option<String>) -> Option<Share> {
         let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
         match self {

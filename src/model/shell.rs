@@ -151,8 +151,8 @@ pub fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// The tokens of a line; none if it has a quote that does not end, a subshell, a function or a here
-/// document.
+/// The tokens of a line; `None` if it has a quote that does not end, a subshell, a function or a
+/// here document.
 fn tokens(line: &str) -> Option<Vec<Token>> {
     let mut found = Vec::new();
     let mut is_of_errors = false;
@@ -205,8 +205,8 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
     Some(found)
 }
 
-/// The word at the start of `rest`; none if it holds a command of its own, or a quote that does not
-/// end.
+/// The word at the start of `rest`; `None` if it holds a command of its own, or a quote that does
+/// not end.
 fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Token> {
     let mut text = String::new();
     let (mut is_expanded, mut is_pattern) = (false, false);

@@ -23,8 +23,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Sorts the failing tests of a candidate by their result on the base. None unless both have a
-    /// report of the same kind, or the names would not be the same.
+    /// Sorts the failing tests of a candidate by their result on the base. `None` unless both have
+    /// a report of the same kind, or the names would not be the same.
     pub fn of(base: &Baseline, entry: &Entry) -> Option<Comparison> {
         let is_whole = base.results.passed();
         let (base, _) = reports(base, entry)?;
@@ -73,8 +73,9 @@ pub struct MoreSkipped {
 }
 
 impl MoreSkipped {
-    /// The tests of a candidate; none if it skips none of them, or if nobody knows. Without names the
-    /// numbers tell it, unless the base's tests may have ended before some that the candidate ran.
+    /// The tests of a candidate; `None` if it skips none of them, or if nobody knows. Without names
+    /// the numbers tell it, unless the base's tests may have ended before some that the candidate
+    /// ran.
     pub fn of(base: &Baseline, entry: &Entry) -> Option<MoreSkipped> {
         let passed = base.results.passed();
         let (base, own) = reports(base, entry)?;

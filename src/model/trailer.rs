@@ -78,29 +78,29 @@ impl Trailer {
         format!("{}: {value}", self.key())
     }
 
-    /// The value that a message's last such line has; none if there is no such line.
+    /// The value that a message's last such line has; `None` if there is no such line.
     pub fn find(self, message: &str) -> Option<&str> {
         message.lines().rev().find_map(|line| self.value(line))
     }
 
-    /// The value of one line; none if it is another trailer or text.
+    /// The value of one line; `None` if it is another trailer or text.
     pub fn value(self, line: &str) -> Option<&str> {
         Some(line.strip_prefix(self.key())?.strip_prefix(": ")?.trim())
     }
 }
 
-/// The number of the capture that has this message; none if the message does not say.
+/// The number of the capture that has this message; `None` if the message does not say.
 pub fn iteration(message: &str) -> Option<u32> {
     Trailer::Iteration.find(message)?.parse().ok()
 }
 
-/// The size of the capture that has this message; none if the message does not say.
+/// The size of the capture that has this message; `None` if the message does not say.
 pub fn blast(message: &str) -> Option<Blast> {
     let number = |trailer: Trailer| trailer.find(message)?.parse().ok();
     Some(Blast { lines: number(Trailer::Lines)?, files: number(Trailer::Files)? })
 }
 
-/// The paragraphs between the subject and the trailers of a message; none if there are none.
+/// The paragraphs between the subject and the trailers of a message; `None` if there are none.
 pub fn body(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once("\n\n")?;
     let (body, _) = rest.trim_end().rsplit_once("\n\n")?;

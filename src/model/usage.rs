@@ -21,7 +21,7 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RoundUsage {
-    /// The iteration that the command ended with; none if nothing was ever captured.
+    /// The iteration that the command ended with; `None` if nothing was ever captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The usage that its agent reported.
@@ -45,7 +45,7 @@ pub struct UsageSum {
 }
 
 impl UsageSum {
-    /// The sum over commands; none if there are none.
+    /// The sum over commands; `None` if there are none.
     pub fn of<'a>(rounds: impl IntoIterator<Item = &'a RoundUsage>) -> Option<UsageSum> {
         let one = |round: &RoundUsage| {
             let Usage { tokens_in, tokens_out, cost } = round.usage;
@@ -98,7 +98,7 @@ impl UsageSum {
         cost.unwrap_or_else(|| "unknown".to_owned())
     }
 
-    /// The sum in words: `12.3k tokens in, 4.0k out, $0.42`; none if nothing is known.
+    /// The sum in words: `12.3k tokens in, 4.0k out, $0.42`; `None` if nothing is known.
     pub fn in_words(&self) -> Option<String> {
         let mut words = Vec::new();
         let mark = at_least(self.unknown_tokens);

@@ -96,7 +96,7 @@ pub struct Entry {
     pub index: u32,
     /// The candidate's state when it was judged.
     pub state: State,
-    /// The agent or the command that made it; none if a person did.
+    /// The agent or the command that made it; `None` if a person did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<String>,
     /// The exit code of the candidate's own command, if it ended by itself.
@@ -117,7 +117,7 @@ pub struct Entry {
     /// True if the command was ended, or not started, because enough others had passed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
-    /// The iteration that was judged; none if nothing was ever captured.
+    /// The iteration that was judged; `None` if nothing was ever captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The tree that was captured.
@@ -130,8 +130,8 @@ pub struct Entry {
     /// The size of the judged tree's change.
     #[serde(flatten)]
     pub blast: Blast,
-    /// The overlap of the change with the other candidates' changes, from 0 to 1; none if there is
-    /// no other candidate.
+    /// The overlap of the change with the other candidates' changes, from 0 to 1; `None` if there
+    /// is no other candidate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<f64>,
     /// The reason why the worktree could not be captured. Such a candidate cannot win.
@@ -157,8 +157,8 @@ pub struct Entry {
     /// without them, which count; with the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<String>,
-    /// The second judging, with the base's tests and commands put back; none if the candidate does
-    /// not change what decides.
+    /// The second judging, with the base's tests and commands put back; `None` if the candidate
+    /// does not change what decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_tests: Option<BaseTestsResult>,
     /// The results of the others' tests on the candidate, and of its tests on the others; `None` if
@@ -310,7 +310,7 @@ impl Entry {
         self.results.iter().chain(second).any(flaky)
     }
 
-    /// The trees of the second judging; none if there is none.
+    /// The trees of the second judging; `None` if there is none.
     pub fn second_trees(&self) -> Option<Vec<Oid>> {
         self.base_tests.as_ref().map(|second| second.trees().copied().collect())
     }
@@ -341,7 +341,7 @@ impl Baseline {
         }
     }
 
-    /// The command that started neither on the base nor on any candidate that got so far; none if
+    /// The command that started neither on the base nor on any candidate that got so far; `None` if
     /// no candidate got there. Then the outcomes say nothing about the candidates.
     pub fn starts_nowhere(&self, entries: &[Entry]) -> Option<&StageResult> {
         let stopped = self.results.stopped_at().filter(|r| r.outcome.could_not_start())?;
@@ -498,19 +498,19 @@ pub struct Verdict {
     /// The recommended candidate, and the reason for it.
     #[serde(flatten)]
     pub decision: Decision,
-    /// The reason why no synthesis was made, although a run may make one; none if one was made, or
-    /// if the run was judged by itself.
+    /// The reason why no synthesis was made, although a run may make one; `None` if one was made,
+    /// or if the run was judged by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_synthesis: Option<String>,
     /// The number of commands that were run and saved.
     #[serde(default)]
     pub effort: Effort,
-    /// The times by which it was decided whether to judge over the base's build outputs; none where
+    /// The times by which it was decided whether to judge over the base's build outputs; `None` if
     /// that was not weighed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs: Option<RunCosts>,
-    /// The results of the base; none if it was not judged: in place, candidate by candidate, or by
-    /// an older version.
+    /// The results of the base; `None` if it was not judged: in place, candidate by candidate, or
+    /// by an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
     /// Every candidate of the run, in spawn order.

@@ -33,7 +33,7 @@ pub const CAPTURED_AT_ONCE: usize = 8;
 pub struct Captured {
     /// The candidate's record.
     pub candidate: Candidate,
-    /// The candidate's newest capture; none if it never changed anything.
+    /// The candidate's newest capture; `None` if it never changed anything.
     pub capture: Option<Capture>,
     /// True if that capture was made just now.
     pub fresh: bool,
@@ -50,7 +50,7 @@ pub struct Captured {
     pub problem: Option<String>,
 }
 
-/// Lines added and deleted by changes; none if git counts one of the files as binary.
+/// Lines added and deleted by changes; `None` if git counts one of the files as binary.
 pub fn lines_of(changes: &[Change]) -> Option<(u64, u64)> {
     changes.iter().try_fold((0, 0), |sum: (u64, u64), change| {
         let (added, deleted) = change.lines?;
@@ -207,7 +207,7 @@ impl Session {
         peeked.ok()?
     }
 
-    /// Lines added and deleted by a candidate's newest capture; none if there is none, or if git
+    /// Lines added and deleted by a candidate's newest capture; `None` if there is none, or if git
     /// counts one of its files as binary.
     pub fn captured_lines(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
         let tree = candidate.latest().ok()??.tree;

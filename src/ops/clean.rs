@@ -61,7 +61,7 @@ struct BegunRemoval<'a> {
     candidate: CandidateRef<'a>,
     branch: RefName,
     tip: Option<Oid>,
-    /// The disk space that the worktree took, as it was last measured; none if there was none.
+    /// The disk space that the worktree took, as it was last measured; `None` if there was none.
     bytes: Option<u64>,
     branch_deleted: bool,
     _lock: Lock,

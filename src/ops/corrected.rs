@@ -25,7 +25,7 @@ pub fn is_corrected(candidate: CandidateRef<'_>, state: State, tree: Option<&Oid
     })
 }
 
-/// Makes a corrected attempt one that a person works on; none if it is not corrected.
+/// Makes a corrected attempt one that a person works on; `None` if it is not corrected.
 pub fn open(
     session: &Session,
     candidate: CandidateRef<'_>,

@@ -46,7 +46,7 @@ impl Iteration {
     }
 }
 
-/// A candidate's newest capture with its size, as its message gives it; none if nothing was ever
+/// A candidate's newest capture with its size, as its message gives it; `None` if nothing was ever
 /// captured. Older versions wrote no size: then the trees are compared.
 pub fn newest(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<(Capture, Blast)>> {
     let Some(commit) = repo.read_ref(&candidate.capture_ref())? else { return Ok(None) };
@@ -109,7 +109,7 @@ pub struct MeasuredRun {
     pub records: u64,
     /// The bytes of the objects that nothing else in the repository reaches.
     pub objects: u64,
-    /// The time of the measurement; none if the run was never measured.
+    /// The time of the measurement; `None` if the run was never measured.
     pub measured: Option<jiff::Timestamp>,
 }
 

@@ -28,7 +28,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// The time between two looks, as a multiple of the time that one takes: at most 5 % of one processor.
 const REST: u32 = 20;
 
-/// The command that currently runs for a candidate, in any process; none if nothing runs.
+/// The command that currently runs for a candidate, in any process; `None` if nothing runs.
 pub fn running(candidate: CandidateRef<'_>) -> Option<Running> {
     running_in(&candidate.address(), candidate.directory().logs())
 }

@@ -42,7 +42,7 @@ fn end_survivors(store: &Store, runs: &[(Name, bool)]) -> Result<Vec<String>> {
 pub struct Recovery {
     /// A message for each thing done.
     pub messages: Vec<String>,
-    /// The refs of runs; none if they may have changed.
+    /// The refs of runs; `None` if they may have changed.
     pub refs: Option<RefsOfRuns>,
 }
 

@@ -32,8 +32,8 @@ impl StartGate {
         self.open();
     }
 
-    /// Waits until the gate is open. Marks a candidate whose command is not to be started; none if it
-    /// is.
+    /// Waits until the gate is open. Marks a candidate whose command is not to be started; `None`
+    /// if it is.
     pub fn refuse(
         &self,
         session: &Session,

@@ -253,7 +253,7 @@ impl Cache {
         Ok(self.stored(repo, judged)?.is_some())
     }
 
-    /// The cached outcome of a tree, and its directory; none if it is not believed.
+    /// The cached outcome of a tree, and its directory; `None` if it is not believed.
     fn stored(&self, repo: &Repo, judged: &JudgedTree) -> Result<Option<(PathBuf, CachedOutcome)>> {
         if !self.gives_outcomes() {
             return Ok(None);

@@ -100,8 +100,8 @@ impl PrivateDirectories {
         self.dir.join("tmp")
     }
 
-    /// The variable by which Java finds the directories: it heeds neither TMPDIR nor HOME. None if a path
-    /// has a blank in it, which would end an option.
+    /// The variable by which Java finds the directories: it heeds neither TMPDIR nor HOME. `None`
+    /// if a path has a blank in it, which would end an option.
     fn java_options(&self) -> Option<(String, OsString)> {
         let is_home = |(name, _): &&(String, OsString)| name == "HOME";
         let home = self.variables.iter().find(is_home).map(|(_, home)| home.clone());

@@ -41,7 +41,7 @@ pub struct ExecContext<'a> {
     pub dir: &'a Path,
     /// The directory in which files appear that the commands write to the checkout.
     pub written: &'a Path,
-    /// The confinement of a stage's command; none if it can do what git-frites can.
+    /// The confinement of a stage's command; `None` if it can do what git-frites can.
     pub confinement: &'a dyn Fn(Stage) -> Option<Confinement>,
     /// The directory that gets `STAGE.log`, and `STAGE.try-N.log` of attempts before the one that
     /// counts.
@@ -119,7 +119,7 @@ pub fn run(
     Ok(OracleEnd::Finished(results))
 }
 
-/// Runs one command until it passes or no retries are left. None if it was cancelled.
+/// Runs one command until it passes or no retries are left. `None` if it was cancelled.
 fn run_with_retries(
     command: &OracleCommand,
     options: &OracleOptions,

@@ -82,7 +82,7 @@ impl Capped {
 pub struct Follower {
     log: PathBuf,
     part: u64,
-    /// The file that is read now; none before the first.
+    /// The file that is read now; `None` before the first.
     file: Option<File>,
     /// The bytes that were read of it.
     read: u64,

@@ -38,7 +38,7 @@ pub(super) fn processes() -> Vec<Process> {
     entries.filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// The living process with this id; none if there is none, and on systems without `/proc`.
+/// The living process with this id; `None` if there is none, and on systems without `/proc`.
 pub(super) fn process(id: i32) -> Option<Process> {
     let stat = proc_file::read(&format!("{id}/stat")).ok()?;
     // The name in parentheses may itself hold a `)`: the fields begin after the last one.

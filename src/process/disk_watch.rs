@@ -37,7 +37,7 @@ pub(super) fn limit_in(description: &OsStr) -> io::Result<Option<DiskLimit>> {
 }
 
 /// The number of bytes that the command has exceeded: its limit, or what it took when the disk was
-/// nearly full. None if it has exceeded nothing.
+/// nearly full. `None` if it has exceeded nothing.
 pub(super) fn exceeded(limit: &DiskLimit) -> Option<u64> {
     let taken = tree::disk_usage(&limit.dir).saturating_sub(limit.before);
     if taken > limit.bytes {

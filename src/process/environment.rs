@@ -96,8 +96,8 @@ fn traces_us(name: &OsStr) -> bool {
     name == LOG || name == LOG_FILE || name.as_bytes().starts_with(GIT_TRACE.as_bytes())
 }
 
-/// The candidate whose command, or whose oracle's, called us, as `RUN/CAND`; none if a person did.
-/// `runs` is the directory with the logs of the repository's runs.
+/// The candidate whose command, or whose oracle's, called us, as `RUN/CAND`; `None` if a person
+/// did. `runs` is the directory with the logs of the repository's runs.
 ///
 /// Where ancestors cannot be seen, only an attempt's own command is found, and it can hide itself. A
 /// person's command that `exec` started has no depth.

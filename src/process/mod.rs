@@ -61,7 +61,7 @@ pub struct Job<'a> {
     pub log: &'a Path,
     /// The command's time limits.
     pub limits: Limits,
-    /// The confinement of the command; none if it can do what git-frites can.
+    /// The confinement of the command; `None` if it can do what git-frites can.
     pub confinement: Option<&'a Confinement>,
 }
 
@@ -286,7 +286,7 @@ pub fn show_manual(file: &Path) -> io::Result<bool> {
 /// The longest time that a program may take to say its version.
 const VERSION_TIME: Duration = Duration::from_secs(10);
 
-/// The first line that a program prints with `--version`; none if it prints none in time.
+/// The first line that a program prints with `--version`; `None` if it prints none in time.
 pub fn version_of(program: &str) -> Option<String> {
     let call = duct::cmd!(program, "--version").stdin_null().stderr_null().stdout_capture();
     let handle = call.unchecked().start().ok()?;

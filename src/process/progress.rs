@@ -95,7 +95,7 @@ fn is_held(mark: &File) -> bool {
     matches!(mark.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// The command that runs and writes a log in this directory; none if nothing runs.
+/// The command that runs and writes a log in this directory; `None` if nothing runs.
 pub fn running(directory: &Path) -> Option<Running> {
     marks(directory).into_iter().find_map(|(what, mark)| {
         let file = regular::open_own(&mark).ok()?;

@@ -50,7 +50,7 @@ pub struct SupervisorArguments<'a> {
     pub idle: Option<Duration>,
     /// The share of the processor.
     pub share: ProcessorShare,
-    /// The confinement of the command; none if it can do what the supervisor can.
+    /// The confinement of the command; `None` if it can do what the supervisor can.
     pub confinement: Option<&'a Confinement>,
 }
 

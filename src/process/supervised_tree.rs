@@ -84,7 +84,7 @@ pub(super) struct SupervisedTree {
     pub(super) group: Pid,
     pub(super) events: Receiver<TreeEvent>,
     pub(super) phase: TreePhase,
-    /// The time since which the tree is stopped; none if it runs.
+    /// The time since which the tree is stopped; `None` if it runs.
     pub(super) stopped_at: Option<Instant>,
     pub(super) output_open: bool,
     /// True once git-frites is gone.

@@ -270,7 +270,7 @@ fn refusal_of_restriction(status: io::PipeReader) -> Option<NotRun> {
     }
 }
 
-/// The message of a process that confines a command; none if it sends none.
+/// The message of a process that confines a command; `None` if it sends none.
 fn read_message(status: io::PipeReader) -> Option<WorldMessage> {
     let mut line = String::new();
     let _ = io::BufReader::new(status).read_line(&mut line);

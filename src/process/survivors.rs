@@ -136,7 +136,7 @@ fn end_all(named: &[(Role, i32, u64)]) -> bool {
     }
 }
 
-/// A name for the time since the machine's start; none where the system gives none.
+/// A name for the time since the machine's start; `None` if the system gives none.
 fn boot() -> Option<String> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned())

@@ -178,7 +178,7 @@ impl CandidateRef<'_> {
         Ok(record)
     }
 
-    /// The candidate's newest capture; none if nothing was ever captured.
+    /// The candidate's newest capture; `None` if nothing was ever captured.
     pub fn latest(self) -> Result<Option<Capture>> {
         let repo = &self.store.repo;
         let Some(commit) = repo.read_ref(&self.capture_ref())? else { return Ok(None) };
@@ -196,8 +196,8 @@ impl CandidateRef<'_> {
         }
     }
 
-    /// The newest capture that was made in a state in which a candidate can be judged, and that state;
-    /// none if there is none.
+    /// The newest capture that was made in a state in which a candidate can be judged, and that
+    /// state; `None` if there is none.
     pub fn latest_usable(self) -> Result<Option<(Capture, State)>> {
         Ok(self.captures()?.into_iter().find_map(|(commit, read)| {
             let state = Trailer::State.find(&read.message).and_then(State::parse);

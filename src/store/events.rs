@@ -117,7 +117,7 @@ pub enum Event {
         branch: String,
         /// The branch's tree.
         tree: Oid,
-        /// The commit; none if the change was only staged.
+        /// The commit; `None` if the change was only staged.
         commit: Option<Oid>,
         /// True if that tree passed.
         verified: bool,
@@ -158,7 +158,7 @@ pub enum Event {
         candidate: Name,
         /// The branch, by its short name.
         branch: String,
-        /// The move of the branch; none if the branch was deleted.
+        /// The move of the branch; `None` if the branch was deleted.
         #[serde(flatten)]
         moved: Option<BranchMove>,
     },
@@ -181,16 +181,16 @@ pub enum Event {
     },
     /// All of a run was removed.
     Forgotten {
-        /// The attempt whose command did it, as `RUN/CAND`; none if a person did.
+        /// The attempt whose command did it, as `RUN/CAND`; `None` if a person did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
     /// A run or a candidate was bound to another task, or to none any more.
     Bound {
-        /// The candidate; none if the run was bound.
+        /// The candidate; `None` if the run was bound.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         candidate: Option<Name>,
-        /// The task; none if the binding was taken away.
+        /// The task; `None` if the binding was taken away.
         task: Option<String>,
         /// The task before.
         before: Option<String>,

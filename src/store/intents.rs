@@ -202,7 +202,7 @@ impl Store {
         files
     }
 
-    /// Reads one of [`Store::landing_files`], with the time when it was written; none if it is
+    /// Reads one of [`Store::landing_files`], with the time when it was written; `None` if it is
     /// damaged.
     pub fn landing_intent(&self, file: &Path) -> Option<(Intent, SystemTime)> {
         Some((read_toml::<IntentFile>(file)?.into(), written(file)))
@@ -233,13 +233,13 @@ impl Store {
         self.run_dir(run).active().exists()
     }
 
-    /// The work that is under way in a run, or was killed; none if there is none, or its file is
+    /// The work that is under way in a run, or was killed; `None` if there is none, or its file is
     /// damaged.
     pub fn active(&self, run: &Name) -> Option<Active> {
         read_toml(&self.run_dir(run).active())
     }
 
-    /// The run that was about to be made; none if its file was never whole.
+    /// The run that was about to be made; `None` if its file was never whole.
     pub fn run_intent(&self, run: &Name) -> Option<Run> {
         read_toml(&self.run_dir(run).record())
     }

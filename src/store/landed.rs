@@ -28,7 +28,7 @@ impl Store {
         write_toml(&self.landed_file(&landing.run, &landing.candidate), landing)
     }
 
-    /// The intent of a candidate's landing on a fresh branch; none if no record of it is left.
+    /// The intent of a candidate's landing on a fresh branch; `None` if no record of it is left.
     pub fn landed(&self, candidate: &Candidate) -> Option<Intent> {
         read_toml(&self.landed_file(&candidate.run, &candidate.candidate))
     }
@@ -58,7 +58,7 @@ impl Store {
         commit_to_ref(&self.repo, &name, &tree, &[from], &message, "apply")
     }
 
-    /// The conflicts of a candidate that were left, resolved or not; none if it has landed or was
+    /// The conflicts of a candidate that were left, resolved or not; `None` if it has landed or was
     /// undone since.
     pub fn left_conflicts(&self, run: &Name, candidate: &Name) -> Result<Option<LeftConflicts>> {
         let Some(tip) = read_whole(&self.repo, &refs::conflicts(run, candidate))? else {
@@ -140,8 +140,8 @@ pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<
     Ok(())
 }
 
-/// The commit of a ref that notes something; none if there is no such ref. One whose commit is gone says
-/// nothing any more, and git itself collects no garbage beside it: the ref is removed.
+/// The commit of a ref that notes something; `None` if there is no such ref. One whose commit is
+/// gone says nothing any more, and git itself collects no garbage beside it: the ref is removed.
 fn read_whole(repo: &Repo, name: &RefName) -> Result<Option<Oid>> {
     let Some(noted) = repo.read_ref(name)? else { return Ok(None) };
     // It may be on its way into a pack.

@@ -42,14 +42,14 @@ struct LogRecord {
 #[derive(Clone, Debug)]
 pub struct LogPlace {
     directory: LogDir,
-    /// The iterations of the newest logs; none where trees have no iteration.
+    /// The iterations of the newest logs; `None` if trees have no iteration.
     iterations: Option<LogRecord>,
 }
 
 /// A log of a command.
 #[derive(Clone, Debug)]
 pub struct KeptLog {
-    /// The iteration that it belongs to; none where trees have no iteration.
+    /// The iteration that it belongs to; `None` if trees have no iteration.
     pub iteration: Option<u32>,
     /// Its file.
     pub path: PathBuf,
@@ -92,7 +92,7 @@ impl LogDirectory {
         if self.second { format!("base's {command}") } else { command.to_owned() }
     }
 
-    /// The command that runs and writes a log here; none if nothing runs.
+    /// The command that runs and writes a log here; `None` if nothing runs.
     pub fn running(&self) -> Option<Running> {
         let running = progress::running(self.directory.path())?;
         Some(Running { what: self.in_words(&running.what), ..running })
@@ -128,7 +128,7 @@ impl Store {
         LogPlace { directory: own.cross(author), iterations: None }
     }
 
-    /// The words after `git frites output` that show a log; none if none do.
+    /// The words after `git frites output` that show a log; `None` if none do.
     pub fn output_of(&self, log: &Path) -> Option<String> {
         let path = log.strip_prefix(self.dir.runs()).ok()?;
         let parts: Vec<&str> = path.iter().map(|part| part.to_str()).collect::<Option<_>>()?;
@@ -214,7 +214,7 @@ impl LogPlace {
         found
     }
 
-    /// The command that runs now and writes a log here; none if nothing runs.
+    /// The command that runs now and writes a log here; `None` if nothing runs.
     pub fn running(&self) -> Option<&'static str> {
         let places = [self.directory.clone(), self.directory.base_tests()];
         let running = places.iter().find_map(|place| progress::running(place.path()))?;
@@ -244,7 +244,8 @@ impl LogPlace {
         }
     }
 
-    /// The directory of the logs of the last judging of this iteration; none if no logs are there.
+    /// The directory of the logs of the last judging of this iteration; `None` if no logs are
+    /// there.
     pub fn directory_of_judging(&self, iteration: Option<u32>) -> Option<LogDir> {
         if self.iterations.is_none_or(|now| now.judging == iteration) {
             return Some(self.directory.clone());
@@ -290,7 +291,8 @@ impl LogPlace {
         self.record(LogRecord { version: FORMAT, ..LogRecord::default() })
     }
 
-    /// The iteration that the last round ended with; 0 if nothing was captured, none if nobody knows.
+    /// The iteration that the last round ended with; 0 if nothing was captured, `None` if nobody
+    /// knows.
     pub fn round(&self) -> Option<u32> {
         self.iterations?.round
     }
@@ -358,8 +360,8 @@ impl JudgingLogs {
         directory_of_judging(&self.place.directory, self.second).path().to_owned()
     }
 
-    /// The directory in which the logs lie now: a later judging may have moved them. None if they are
-    /// gone.
+    /// The directory in which the logs lie now: a later judging may have moved them. `None` if they
+    /// are gone.
     pub fn directory_now(&self) -> Option<PathBuf> {
         let read = |then| read_toml(&self.place.directory.record()).unwrap_or(then);
         let place = LogPlace { iterations: self.place.iterations.map(read), ..self.place.clone() };

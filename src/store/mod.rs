@@ -118,7 +118,7 @@ impl Store {
         Ok(self.candidate_at(checkout)?.is_some())
     }
 
-    /// The candidate whose worktree the checkout is; none if it is no candidate's.
+    /// The candidate whose worktree the checkout is; `None` if it is no candidate's.
     pub fn candidate_at(&self, checkout: &Path) -> Result<Option<(Run, Name)>> {
         let name = |path: Option<&Path>| path?.file_name()?.to_str()?.parse::<Name>().ok();
         let (Some(run), Some(candidate)) = (name(checkout.parent()), name(Some(checkout))) else {
@@ -160,19 +160,19 @@ impl Store {
         lock::wait(&self.prepare()?.landing_lock())
     }
 
-    /// Takes the landing lock; none if another process holds it.
+    /// Takes the landing lock; `None` if another process holds it.
     pub fn try_lock_landing(&self) -> Result<Option<Lock>> {
         lock::attempt(&self.prepare()?.landing_lock())
     }
 
-    /// Takes the lock under which a cleaning is started in the background; none if another process
-    /// holds it.
+    /// Takes the lock under which a cleaning is started in the background; `None` if another
+    /// process holds it.
     pub fn try_lock_auto_clean(&self) -> Result<Option<Lock>> {
         lock::attempt(&self.prepare()?.auto_clean_lock())
     }
 
-    /// Takes a run's lock; none if another process holds it. A process that makes, runs, judges or
-    /// cleans a run holds its lock throughout.
+    /// Takes a run's lock; `None` if another process holds it. A process that makes, runs, judges
+    /// or cleans a run holds its lock throughout.
     pub fn try_lock_run(&self, run: &Name) -> Result<Option<Lock>> {
         lock::attempt(&self.prepare()?.run_lock(run))
     }
@@ -266,7 +266,7 @@ impl Store {
         Ok(names.into_iter().map(with_activity).collect())
     }
 
-    /// The open directory of all runs, with the names in it; none if there is no such directory.
+    /// The open directory of all runs, with the names in it; `None` if there is no such directory.
     fn list_runs(&self) -> Result<Option<(Dir, Vec<Name>)>> {
         let path = self.dir.runs();
         let listed = directory::open_to_list(CWD, &path).and_then(|mut opened| {

@@ -59,8 +59,8 @@ impl Store {
         }
     }
 
-    /// Why nobody can read the outcome in the ref of that name; none if it can be read, or if there
-    /// is none.
+    /// Why nobody can read the outcome in the ref of that name; `None` if it can be read, or if
+    /// there is none.
     pub fn why_unreadable(&self, run: &Name, name: &RefName) -> Option<String> {
         self.stored::<PartOutcome>(run, name, OUTCOME).err().map(|error| error.message)
     }
@@ -187,7 +187,7 @@ impl Store {
         Ok(())
     }
 
-    /// The terms in the ref of that name; none if there is no such ref.
+    /// The terms in the ref of that name; `None` if there is no such ref.
     pub fn terms_at(&self, run: &Name, name: &RefName) -> Result<Option<SharedTerms>> {
         let found = self.stored::<SharedTerms>(run, name, TERMS)?;
         match found {

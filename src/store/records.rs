@@ -58,17 +58,17 @@ impl Store {
         Ok(run_names(&self.repo.ref_names("refs/frites/")?))
     }
 
-    /// A run's record, from its ref; none if there is no such run.
+    /// A run's record, from its ref; `None` if there is no such run.
     pub fn run(&self, run: &Name) -> Result<Option<Run>> {
         self.recorded(run, RUN_RECORD)
     }
 
-    /// The record of a run in a ref of this name; none if there is no such ref.
+    /// The record of a run in a ref of this name; `None` if there is no such ref.
     pub fn run_at(&self, run: &Name, name: &RefName) -> Result<Option<Run>> {
         self.stored(run, name, RUN_RECORD)
     }
 
-    /// A run's verdict, from its ref; none if it was never judged.
+    /// A run's verdict, from its ref; `None` if it was never judged.
     pub fn verdict(&self, run: &Name) -> Result<Option<Verdict>> {
         self.recorded(run, VERDICT)
     }
@@ -77,7 +77,7 @@ impl Store {
         self.stored(run, &refs::record(run), file)
     }
 
-    /// The record in a file of a ref's tree; none if the ref or the file does not exist.
+    /// The record in a file of a ref's tree; `None` if the ref or the file does not exist.
     pub(super) fn stored<T: DeserializeOwned>(
         &self,
         run: &Name,
@@ -228,7 +228,7 @@ pub fn write_toml<T: Serialize>(path: &Path, record: &T) -> Result<()> {
     atomic::write(path, to_toml(record)?.as_bytes())
 }
 
-/// Reads a record from a TOML file; none if it is missing or damaged.
+/// Reads a record from a TOML file; `None` if it is missing or damaged.
 pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Option<T> {
     toml::from_str(&regular::read_text(path).ok()?).ok()
 }

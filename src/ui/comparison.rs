@@ -338,7 +338,7 @@ pub fn broken_base_hints(run: &Name, stage: Stage) -> Vec<String> {
     ]
 }
 
-/// How to have a candidate's files count as source; none if all of them that could do.
+/// How to have a candidate's files count as source; `None` if all of them that could do.
 fn more_source(entry: Option<&Entry>) -> Option<String> {
     let file = entry?.base_tests.as_ref()?.no_source.first()?;
     let pattern = match file.rsplit_once('/') {

@@ -1,7 +1,7 @@
 //! How many commands a judging ran and saved, in words.
 use crate::model::verdict::Effort;
 
-/// The commands that ran and those that were saved, with the reasons; none if none was saved.
+/// The commands that ran and those that were saved, with the reasons; `None` if none was saved.
 pub fn line(effort: Effort) -> Option<String> {
     let because_it = if effort.saved_not_run == 1 { "it" } else { "they" };
     let saved = [

@@ -203,7 +203,7 @@ impl Ui {
         }
     }
 
-    /// Asks a question that is answered with yes or no; none if nobody can be asked.
+    /// Asks a question that is answered with yes or no; `None` if nobody can be asked.
     pub fn ask(&self, question: &str) -> Result<Option<bool>> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return Ok(None);

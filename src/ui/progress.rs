@@ -86,7 +86,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Changing rows on standard error; none unless that is a terminal that can move its cursor.
+    /// Changing rows on standard error; `None` unless that is a terminal that can move its cursor.
     pub fn on_terminal(styles: Styles) -> Option<Live> {
         let able = io::stderr().is_terminal() && moves_cursor();
         let screen = Screen::on(Term::buffered_stderr());

@@ -4,8 +4,8 @@ use crate::model::verdict::Verdict;
 use crate::ui::comparison;
 use crate::ui::style::Tone;
 
-/// How a candidate was judged; none if its attempt did not end well, or if the verdict does not know it
-/// as it is in this iteration.
+/// How a candidate was judged; `None` if its attempt did not end well, or if the verdict does not
+/// know it as it is in this iteration.
 pub fn judged(
     candidate: &Candidate,
     iteration: Option<u32>,

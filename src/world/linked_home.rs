@@ -46,7 +46,8 @@ const MOST_DIRECTORIES: usize = 5_000;
 struct OwnDirectory {
     /// The user's directory in its place.
     of_user: PathBuf,
-    /// The number of levels below it on which directories are no links, either; none if it is empty.
+    /// The number of levels below it on which directories are no links, either; `None` if it is
+    /// empty.
     linked: Option<usize>,
 }
 

@@ -36,7 +36,7 @@ use std::process::ExitCode;
 
 use crate::process::world_spec::{INIT_VERB, LAUNCHER_VERB, MAP_VERB, RESTRICT_VERB};
 
-/// The exit code if these arguments start a process of a world; none if they do not.
+/// The exit code if these arguments start a process of a world; `None` if they do not.
 #[cfg(target_os = "linux")]
 pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     let (verb, rest) = arguments.split_first()?;

@@ -9,7 +9,7 @@ use crate::process;
 use crate::process::world_spec::{LAUNCHER_VERB, Mount, WorldMessage, WorldSpec};
 use crate::world::user_directories::{make_room, overlays, work_of, written_by_commands};
 
-/// The reason why no sealed world can be made here; none if one can. `room` is an empty directory
+/// The reason why no sealed world can be made here; `None` if one can. `room` is an empty directory
 /// on the file system that will hold the layers, also those over the user's directories.
 ///
 /// A world is really entered, once per process: no setting of the system tells the truth
@@ -20,7 +20,7 @@ pub fn refusal(room: &Path) -> Option<String> {
     REFUSAL.get_or_init(|| attempt().unwrap_or_else(|e| Some(describe(&e)))).clone()
 }
 
-/// The reason why no world without overlays, as attempts have it, can be made here; none if one
+/// The reason why no world without overlays, as attempts have it, can be made here; `None` if one
 /// can. Found out like [`refusal`].
 pub fn guard_refusal() -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
@@ -35,9 +35,10 @@ pub fn guard_refusal() -> Option<String> {
     REFUSAL.get_or_init(attempt).clone()
 }
 
-/// The reason why no world can be made here in which `directories` of the user's have layers of their
-/// own; none if one can. `room` is a directory on the file system that will hold the layers; it can be
-/// used again. A file is written in `inside`, which lies in one of the directories.
+/// The reason why no world can be made here in which `directories` of the user's have layers of
+/// their own; `None` if one can. `room` is a directory on the file system that will hold the
+/// layers; it can be used again. A file is written in `inside`, which lies in one of the
+/// directories.
 ///
 /// Found out like [`refusal`].
 pub fn refusal_of_layers(directories: &[PathBuf], inside: &Path, room: &Path) -> Option<String> {

@@ -20,8 +20,8 @@ use crate::process::world_spec::Mount;
 pub struct UserDirectory {
     /// The variable.
     pub variable: &'static str,
-    /// The option in the variable whose value names the directory; none if the whole variable is a
-    /// path, or a list of paths with colons between them.
+    /// The option in the variable whose value names the directory; `None` if the whole variable is
+    /// a path, or a list of paths with colons between them.
     pub option: Option<&'static str>,
     /// The place of the directory below the home directory without the variable.
     pub default: &'static str,

@@ -29,7 +29,8 @@ pub(super) struct AttemptGit {
     admin: Option<PathBuf>,
     /// The commit that HEAD is at.
     head: Option<Oid>,
-    /// The attempt's own index; none if it cannot be read, or tells nothing that the base does not.
+    /// The attempt's own index; `None` if it cannot be read, or tells nothing that the base does
+    /// not.
     index: Option<gix::index::File>,
 }
 
@@ -61,7 +62,7 @@ impl AttemptGit {
         Ok(AttemptGit { admin: Some(admin), head, index })
     }
 
-    /// The commit that HEAD is at; none if it cannot be read.
+    /// The commit that HEAD is at; `None` if it cannot be read.
     pub fn head(&self) -> Option<Oid> {
         self.head
     }

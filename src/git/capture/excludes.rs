@@ -38,8 +38,8 @@ impl Excludes {
         self.0.matched_path_or_any_parents(path, is_dir).is_ignore()
     }
 
-    /// The outermost directory above a path that the patterns match, or the path itself; none if they do
-    /// not match it.
+    /// The outermost directory above a path that the patterns match, or the path itself; `None` if
+    /// they do not match it.
     fn outermost<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         let mut above = ends.map(|(end, _)| &path[..=end]);

@@ -25,7 +25,7 @@ pub(super) struct DirectoryState {
 }
 
 impl DirectoryState {
-    /// The state of an open directory; none if it cannot be read.
+    /// The state of an open directory; `None` if it cannot be read.
     pub fn of(directory: &OwnedFd) -> Option<DirectoryState> {
         let stat = rustix::fs::fstat(directory).ok()?;
         Some(DirectoryState {
@@ -111,7 +111,7 @@ fn from_line(line: &str) -> Option<(DirectoryState, usize)> {
 pub(super) struct KnownNames<'a> {
     earlier: &'a ListedDirectories,
     began: SystemTime,
-    /// The device of the worktree; none if it has other times than those of the kernel.
+    /// The device of the worktree; `None` if it has other times than those of the kernel.
     device: Option<u64>,
 }
 

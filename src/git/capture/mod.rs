@@ -48,7 +48,7 @@ pub struct WorktreeSnapshot {
     /// The attempt's commits that neither the base nor the previous capture reaches. None of them
     /// is an ancestor of another.
     pub heads: Vec<Oid>,
-    /// The attempt's HEAD; none if it cannot be read.
+    /// The attempt's HEAD; `None` if it cannot be read.
     pub head: Option<Oid>,
     /// The paths that the tree lacks, with the reasons.
     pub omissions: Omissions,
@@ -83,7 +83,7 @@ struct ReadFiles {
     omissions: Omissions,
 }
 
-/// Reads the worktree without git; none if something is unusual that git must look at.
+/// Reads the worktree without git; `None` if something is unusual that git must look at.
 fn read_in_process(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -195,8 +195,8 @@ pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
         && attempt.unsaved_commits(repo, source)?.is_empty())
 }
 
-/// The state of the candidate's branch, for a worktree that is gone; none if the captures have all
-/// its commits.
+/// The state of the candidate's branch, for a worktree that is gone; `None` if the captures have
+/// all its commits.
 pub fn branch_snapshot(
     repo: &Repo,
     source: &CaptureSource<'_>,

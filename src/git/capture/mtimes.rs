@@ -42,8 +42,8 @@ pub struct NewTimes {
 }
 
 impl NewTimes {
-    /// Reads the times of these files of a worktree, which is captured as `tree`; none if there is
-    /// nothing to store.
+    /// Reads the times of these files of a worktree, which is captured as `tree`; `None` if there
+    /// is nothing to store.
     ///
     /// They are stored with the capture itself, or before it: a capture without its times would
     /// stay without them, while times of another tree are ignored.
@@ -129,7 +129,7 @@ fn from_lines(text: &str) -> BTreeMap<TreePath, i64> {
 }
 
 /// The time of the last commit in the history of `tip` that touched a path, in seconds since 1970;
-/// none if no commit did.
+/// `None` if no commit did.
 pub fn last_touched(repo: &Repo, tip: &Oid, path: &TreePath) -> Result<Option<i64>> {
     let call = repo.git().call("--literal-pathspecs").args([
         "log",
@@ -142,7 +142,7 @@ pub fn last_touched(repo: &Repo, tip: &Oid, path: &TreePath) -> Result<Option<i6
 }
 
 /// The time of the newest commit among those that `heads` reach and `base` does not which gave a
-/// path this blob, or removed it (`blob` is none); none if no such commit did.
+/// path this blob, or removed it (`blob` is none); `None` if no such commit did.
 pub fn commit_time(
     repo: &Repo,
     heads: &[Oid],

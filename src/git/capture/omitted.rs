@@ -140,7 +140,7 @@ pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The reason why git cannot hold the file at a path; none if it can.
+/// The reason why git cannot hold the file at a path; `None` if it can.
 pub(super) fn why_unholdable(worktree: &Path, path: &TreePath) -> Option<&'static str> {
     let kind = fs::symlink_metadata(path.on_disk(worktree)).ok()?.file_type();
     special_kind(kind)
@@ -196,8 +196,8 @@ fn add_submodules(
     Ok(())
 }
 
-/// The work in a submodule's directory that is stored nowhere else; none if there is none. `commit`
-/// is the submodule's commit in the base.
+/// The work in a submodule's directory that is stored nowhere else; `None` if there is none.
+/// `commit` is the submodule's commit in the base.
 fn unsaved_submodule_work(
     repo: &Repo,
     directory: &Path,

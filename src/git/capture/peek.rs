@@ -24,8 +24,9 @@ const MOST: usize = 500;
 /// The largest file whose lines are counted, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// Lines added and deleted in a worktree since the base, by one look at the stat data of its files and
-/// the content of those that differ. None if a capture would need git, or if there is too much to read.
+/// Lines added and deleted in a worktree since the base, by one look at the stat data of its files
+/// and the content of those that differ. `None` if a capture would need git, or if there is too
+/// much to read.
 pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u64)> {
     let index = trustworthy_index(source.index)?;
     let listed = ListedDirectories::beside(source.index);
@@ -59,8 +60,8 @@ pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u6
     Some(sum)
 }
 
-/// The content of a file as git would store it, empty if there is none; none if it is too large, or
-/// nothing that git can hold.
+/// The content of a file as git would store it, empty if there is none; `None` if it is too large,
+/// or nothing that git can hold.
 fn content(file: &Path) -> Option<Vec<u8>> {
     let Ok(meta) = fs::symlink_metadata(file) else { return Some(Vec::new()) };
     if meta.is_symlink() {

@@ -70,7 +70,7 @@ impl Scan {
         Ok(scan.completed(source, tracked, private))
     }
 
-    /// Compares the worktree with `private`, the private index, without git; none if something is
+    /// Compares the worktree with `private`, the private index, without git; `None` if something is
     /// unusual that git must look at.
     pub fn in_process(
         repo: &Repo,

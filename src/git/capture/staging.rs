@@ -140,8 +140,8 @@ fn read_all(
     Some(contents)
 }
 
-/// Reads a file or a link; the inner value is none if there is nothing. None if it cannot be read,
-/// or is anything else.
+/// Reads a file or a link; the inner value is none if there is nothing. `None` if it cannot be
+/// read, or is anything else.
 fn read(worktree: &Path, path: &TreePath) -> Option<Option<Content>> {
     let full = path.on_disk(worktree);
     // Before the content: a file that is written meanwhile has another time than this.
@@ -215,7 +215,7 @@ struct NewTrees {
 
 impl NewTrees {
     /// The tree of the directory `prefix` (empty, or with a slash at its end), whose entries begin
-    /// at `at`, which moves behind them. `cached` is its tree before, which is stored. None if an
+    /// at `at`, which moves behind them. `cached` is its tree before, which is stored. `None` if an
     /// entry is neither a file nor a link.
     fn tree_of(
         &mut self,

@@ -64,7 +64,7 @@ struct Contents {
     listed: Option<(DirectoryState, usize)>,
 }
 
-/// Lists the differences; none if git must do it. `earlier` are the directories that were listed
+/// Lists the differences; `None` if git must do it. `earlier` are the directories that were listed
 /// before.
 pub(super) fn list(
     repo: &Repo,
@@ -140,7 +140,7 @@ pub(super) fn is_clean(
     Ok(!differs.into_inner())
 }
 
-/// Opens a worktree, and lists the directories of its index; none if one of them is unusual.
+/// Opens a worktree, and lists the directories of its index; `None` if one of them is unusual.
 fn usual_worktree<'a>(
     worktree: &Path,
     index: &'a gix::index::File,
@@ -160,7 +160,7 @@ fn is_usual(index: &gix::index::File) -> bool {
         && index.entries().iter().all(|e| !e.flags.intersects(odd) && is_file(e.mode))
 }
 
-/// Reads one directory of the worktree `root`; none if something in it is unusual.
+/// Reads one directory of the worktree `root`; `None` if something in it is unusual.
 fn contents(
     root: &OwnedFd,
     of: &Directory<'_>,
@@ -244,8 +244,8 @@ impl Contents {
     }
 }
 
-/// Looks at the files and directories that the index has in an open directory; none if they are not
-/// its `count` names.
+/// Looks at the files and directories that the index has in an open directory; `None` if they are
+/// not its `count` names.
 fn known_contents(
     directory: &OwnedFd,
     of: &Directory<'_>,
@@ -272,8 +272,8 @@ fn known_contents(
     (found.names() == count).then_some(found)
 }
 
-/// The files among `new`, and below the directories in it, that git's rules do not ignore; none if
-/// git must look.
+/// The files among `new`, and below the directories in it, that git's rules do not ignore; `None`
+/// if git must look.
 fn untracked(
     repo: &Repo,
     worktree: &Path,

@@ -3,7 +3,7 @@ use crate::fs::regular;
 use crate::git::program;
 use crate::git::repo::Repo;
 
-/// The reason why git must check files out here; none if the fan-out writer gives the same files.
+/// The reason why git must check files out here; `None` if the fan-out writer gives the same files.
 /// `gix` is opened in a new worktree, whose configuration may differ from that of the checkout, or
 /// has the configuration from before commands ran.
 pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
@@ -28,7 +28,7 @@ pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
     reason.or_else(|| hidden_attributes(repo, gix)).map(str::to_owned)
 }
 
-/// The reason why git may see attributes that cannot be read here; none if it sees no others.
+/// The reason why git may see attributes that cannot be read here; `None` if it sees no others.
 pub fn hidden_attributes(repo: &Repo, gix: &gix::Repository) -> Option<&'static str> {
     let info = repo.common_dir().join("info/attributes");
     let reasons = [

@@ -21,9 +21,9 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// A file with this content, of which others are to get the blocks. It has no name: one that somebody
-    /// can open could be another one before the last worktree has its blocks. None if there is nothing to
-    /// gain.
+    /// A file with this content, of which others are to get the blocks. It has no name: one that
+    /// somebody can open could be another one before the last worktree has its blocks. `None` if
+    /// there is nothing to gain.
     pub fn original(&self, directory: &OwnedFd, content: &[u8]) -> Option<File> {
         if content.len() < WORTH_SHARING || self.refused.load(Ordering::Relaxed) {
             return None;

@@ -236,7 +236,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads and converts the blob of an entry; none if that is left to git.
+    /// Reads and converts the blob of an entry; `None` if that is left to git.
     fn new_entry<'a>(
         &'a mut self,
         repo: &Repo,

@@ -109,13 +109,13 @@ impl BaseLayer {
         self.inherited().is_some_and(|dir| !is_empty(&dir))
     }
 
-    /// The layers of the user's directories with what the base's setup left there, such as downloads;
-    /// none if that is nothing.
+    /// The layers of the user's directories with what the base's setup left there, such as
+    /// downloads; `None` if that is nothing.
     pub fn fetched(&self) -> Option<PathBuf> {
         Some(self.dir.join(FETCHED)).filter(|layers| are_in_use(layers))
     }
 
-    /// The layers with what the base's other commands left there; none if that is nothing.
+    /// The layers with what the base's other commands left there; `None` if that is nothing.
     pub fn home(&self) -> Option<PathBuf> {
         Some(self.dir.join(HOME)).filter(|layers| are_in_use(layers))
     }

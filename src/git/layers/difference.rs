@@ -108,7 +108,7 @@ fn check_out_files(
 }
 
 /// The changes of the base's index: git would read all trees for them, once for each tree that is
-/// judged. None if one is no file.
+/// judged. `None` if one is no file.
 fn index_changes(differences: &[TreeDifference]) -> Option<BTreeMap<&[u8], Option<NewEntry>>> {
     let mode = |mode: EntryMode| match mode {
         EntryMode::File => Some(Mode::FILE),

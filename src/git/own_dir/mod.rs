@@ -91,7 +91,7 @@ pub struct OwnGitDir {
 }
 
 impl OwnGitDir {
-    /// The one in a candidate's directory for it; none if there is none, or if making it was
+    /// The one in a candidate's directory for it; `None` if there is none, or if making it was
     /// interrupted.
     pub fn at(room: &Path) -> Option<OwnGitDir> {
         let name = regular::read_text(&room.join("entry")).ok()?;
@@ -109,7 +109,8 @@ impl OwnGitDir {
         &self.dir
     }
 
-    /// The line about FIFOs, links and the like in it, none of which is read; none if there are none.
+    /// The line about FIFOs, links and the like in it, none of which is read; `None` if there are
+    /// none.
     pub fn special_files(&self) -> Option<String> {
         let mut found: Vec<PathBuf> =
             files::special(&self.dir).iter().map(|path| self.dir.join(path)).collect();

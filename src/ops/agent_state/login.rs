@@ -125,9 +125,9 @@ fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The user's login with the tokens of another one in place of its own; none if that changes nothing, or
-/// if one of them is no JSON. Nothing else comes from the other: what an attempt writes there could
-/// name a server that is asked for configuration.
+/// The user's login with the tokens of another one in place of its own; `None` if that changes
+/// nothing, or if one of them is no JSON. Nothing else comes from the other: what an attempt writes
+/// there could name a server that is asked for configuration.
 fn with_tokens(users: &[u8], other: &[u8], tokens: &[&str]) -> Option<Vec<u8>> {
     let mut login: Value = serde_json::from_slice(users).ok()?;
     let other: Value = serde_json::from_slice(other).ok()?;

@@ -94,7 +94,7 @@ pub fn prepare_again(
     Ok(variables)
 }
 
-/// The directory of a candidate's state directories, without links; none if there is none.
+/// The directory of a candidate's state directories, without links; `None` if there is none.
 pub fn directory(candidate: CandidateRef<'_>) -> Option<PathBuf> {
     let root = candidate.directory().agent_state();
     let is_real = fs::symlink_metadata(&root).is_ok_and(|meta| meta.is_dir());

@@ -3,7 +3,7 @@ use crate::agents::built_in::BuiltInAgent;
 use crate::model::agent_stop::AgentFault;
 use crate::ops::agent_state::users::UsersState;
 
-/// Whether the user has a login for an agent; none if nobody can tell.
+/// Whether the user has a login for an agent; `None` if nobody can tell.
 pub fn is_logged_in(agent: &'static BuiltInAgent, users: &UsersState) -> Option<bool> {
     let mut files = agent.state.iter().flat_map(|state| users.logins(state)).peekable();
     if agent.login_variables.is_empty() || files.peek().is_none() {

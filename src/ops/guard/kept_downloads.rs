@@ -19,8 +19,8 @@ pub struct KeptDownloads {
 }
 
 impl KeptDownloads {
-    /// The downloads of a base, or else of its nearest ancestor of which layers are kept; none if nothing
-    /// was downloaded.
+    /// The downloads of a base, or else of its nearest ancestor of which layers are kept; `None` if
+    /// nothing was downloaded.
     pub fn find(session: &Session, base: &Oid) -> Result<Option<KeptDownloads>> {
         let root = pool::home(&session.repo)?.join(LAYERS);
         let distrusted = when_attempts_ran(session)?;

@@ -61,7 +61,7 @@ pub fn unguarded() -> AttemptAccess {
     AttemptAccess { separation: Separation::Unguarded, writes: Vec::new() }
 }
 
-/// The guard for candidates' commands; none if they run with the user's permissions, by the
+/// The guard for candidates' commands; `None` if they run with the user's permissions, by the
 /// configuration or because the system allows no guard. Fails if the configuration requires one.
 pub fn choose(session: &Session) -> Result<Option<Guard>> {
     static TOLD: Once = Once::new();
@@ -241,9 +241,9 @@ impl Guard {
     }
 }
 
-/// The directories of the user in which each candidate has layers of its own: none if the configuration
-/// or the system allows no such layers; with the system's reason. Those that `spawn.write` opens, and
-/// those in a checkout, are not among them.
+/// The directories of the user in which each candidate has layers of its own: `None` if the
+/// configuration or the system allows no such layers; with the system's reason. Those that
+/// `spawn.write` opens, and those in a checkout, are not among them.
 fn private(session: &Session, opened: &[PathBuf]) -> Result<(Vec<PathBuf>, Option<String>)> {
     if session.config.get(keys::SPAWN_HOME) == SpawnHome::Shared {
         return Ok((Vec::new(), None));

@@ -20,7 +20,7 @@ use crate::ops::judge::changed_file::{ChangedFile, changed_files};
 /// The most files beside the source that are judged in each combination.
 const MOST_BESIDE: usize = 3;
 
-/// The second judging that a tree needs, without results; none if it needs none. `changes` are
+/// The second judging that a tree needs, without results; `None` if it needs none. `changes` are
 /// those from the base to the tree.
 pub fn plan(
     repo: &Repo,
@@ -93,7 +93,7 @@ fn combinations<'p>(paths: &[&'p TreePath]) -> impl Iterator<Item = Vec<&'p Tree
     (1..1_usize << paths.len()).map(move |bits| of(bits).collect())
 }
 
-/// The reason why the changes cannot be put back, or not in each combination; none if they can.
+/// The reason why the changes cannot be put back, or not in each combination; `None` if they can.
 fn why_not(choices: &BTreeMap<TreePath, PutBack>, doubtful: &[&TreePath]) -> Option<String> {
     let inseparable = choices.iter().find_map(|(path, choice)| match choice {
         PutBack::Inseparable(why) => Some(format!("'{}' is changed, and {why}", path.quoted())),

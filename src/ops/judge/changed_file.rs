@@ -42,7 +42,7 @@ impl FileContent {
         repo.blob(oid).map_or(FileContent::Binary(*oid), FileContent::Text)
     }
 
-    /// The content as text; none if there is no file.
+    /// The content as text; `None` if there is no file.
     pub fn text(&self) -> Option<&[u8]> {
         match self {
             FileContent::Missing => None,

@@ -153,7 +153,7 @@ fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
     }
 }
 
-/// The difference between a claim and the results that count; none if both pass or both fail.
+/// The difference between a claim and the results that count; `None` if both pass or both fail.
 pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<String> {
     // Without its added tests it was not judged before.
     let is_compared = |second: &&BaseTestsResult| !claim.is_pending() && !second.results.is_empty();

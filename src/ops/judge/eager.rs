@@ -228,8 +228,8 @@ impl Beside for EagerJudge<'_> {
 }
 
 impl JudgeOptions {
-    /// The reason why no attempt of a run is judged before all have ended; none if each is judged when it
-    /// has ended.
+    /// The reason why no attempt of a run is judged before all have ended; `None` if each is judged
+    /// when it has ended.
     pub fn why_late(&self, session: &Session) -> Result<Option<String>> {
         why_late(session, worlds::choose(session)?)
     }

@@ -50,7 +50,7 @@ impl StepsTaken {
     }
 }
 
-/// The next step for entries with the results that are known; none if everything is.
+/// The next step for entries with the results that are known; `None` if everything is.
 ///
 /// A tree is judged with a small share of the processor first. Where that does not give a clean pass,
 /// nothing is known of it yet: time may have been short. So it is judged again with a whole share, once

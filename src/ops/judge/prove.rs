@@ -11,8 +11,8 @@ use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::oracle::ledger::Memory;
 
-/// Judges the tests of a verified winner on the base, after its verdict, and records what they show.
-/// Gives that as a sentence; none if there is nothing to judge, or it is known.
+/// Judges the tests of a verified winner on the base, after its verdict, and records what they
+/// show. Gives that as a sentence; `None` if there is nothing to judge, or it is known.
 pub fn prove(
     session: &Session,
     options: &JudgeOptions,

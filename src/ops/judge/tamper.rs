@@ -25,7 +25,7 @@ pub struct TamperWatch<'a> {
 
 #[derive(Default)]
 struct WatchState {
-    /// None before the first command.
+    /// `None` before the first command.
     watch: Option<IntegrityWatch>,
     /// The number of trees that the oracle ran on, without a base that came before all others.
     trees: usize,

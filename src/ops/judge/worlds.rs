@@ -49,7 +49,7 @@ pub fn choose(session: &Session) -> Result<WorldKind> {
         .hint("see git-frites-sandbox(7), or judge without it: set `sandbox.mode` to auto"))
 }
 
-/// The reason why no sealed world can be made here; none if one can.
+/// The reason why no sealed world can be made here; `None` if one can.
 fn refusal_of_worlds(session: &Session) -> Result<Option<String>> {
     let room = CheckoutRoom::sealed(&session.store, &pool::home(&session.repo)?)?;
     Ok(probe::refusal(room.path()))
@@ -122,7 +122,7 @@ pub fn watched_commands(options: &OracleOptions) -> WatchedCommands {
     }
 }
 
-/// The checkouts for a base in sealed worlds; none if its commands run in another world.
+/// The checkouts for a base in sealed worlds; `None` if its commands run in another world.
 pub fn checkouts<'a>(
     session: &'a Session,
     options: &OracleOptions,
@@ -136,7 +136,7 @@ pub fn checkouts<'a>(
     SealedCheckouts::open(&session.store, home, seeds.clone(), *base, sandbox.clone()).map(Some)
 }
 
-/// The restrictions of commands that Landlock confines; none if others run.
+/// The restrictions of commands that Landlock confines; `None` if others run.
 pub fn restrictions(session: &Session, options: &OracleOptions) -> Option<Restrictions> {
     let (WorldKind::Landlock, Some(sandbox)) = (options.commands.world, &options.sandbox) else {
         return None;

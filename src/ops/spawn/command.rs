@@ -58,7 +58,7 @@ impl CandidateCommand {
         CandidateCommand { agent, argv, stdin, framing, prompt }
     }
 
-    /// The command in a run's record; none if people work in the worktree.
+    /// The command in a run's record; `None` if people work in the worktree.
     pub fn recorded(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<CandidateCommand>> {
         let CandidateRef { run, name, .. } = candidate;
         let prompt: Option<Arc<[u8]>> = match run.prompt(name) {
@@ -153,8 +153,8 @@ pub struct CommandContext<'a> {
     pub prompt: Option<&'a [u8]>,
     /// The file that holds the prompt.
     pub prompt_file: &'a Path,
-    /// The number of candidates' commands that this process runs inside of; none if the command is
-    /// a person's, and no attempt.
+    /// The number of candidates' commands that this process runs inside of; `None` if the command
+    /// is a person's, and no attempt.
     pub depth: Option<u32>,
     /// True if a guard keeps the command from the repository and the user's files.
     pub is_guarded: bool,

@@ -18,7 +18,7 @@ pub struct CostLimit {
 
 impl CostLimit {
     /// Marks a candidate whose command is not to be started, because the run has cost as much as it
-    /// may; none if it can be started.
+    /// may; `None` if it can be started.
     pub fn refuse(
         &self,
         session: &Session,

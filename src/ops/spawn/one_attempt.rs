@@ -313,7 +313,8 @@ fn record_end(record: &mut Candidate, end: &End) {
     };
 }
 
-/// How long a command that was ended after `seconds` had been silent; none if the other limit ended it.
+/// How long a command that was ended after `seconds` had been silent; `None` if the other limit
+/// ended it.
 fn silence(limits: Limits, seconds: f64) -> Option<String> {
     let is_over = limits.hard.is_some_and(|hard| seconds >= hard.as_secs_f64());
     let idle = limits.idle.filter(|_| !is_over)?;

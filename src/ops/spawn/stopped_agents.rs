@@ -39,8 +39,8 @@ impl StoppedAgents {
         }
     }
 
-    /// Marks a candidate that is not to be started, because its agent cannot go on; none if it can be
-    /// started.
+    /// Marks a candidate that is not to be started, because its agent cannot go on; `None` if it
+    /// can be started.
     pub fn refuse(
         &self,
         session: &Session,
@@ -65,8 +65,8 @@ fn set_limited(record: &mut Candidate, told: &AgentStop) {
     record.fault = told.fault;
 }
 
-/// The reason why an agent could not go on in a run, in words; none if it was started again since, or
-/// never stopped.
+/// The reason why an agent could not go on in a run, in words; `None` if it was started again
+/// since, or never stopped.
 pub fn why_stopped(session: &Session, run: &Run, agent: &Name) -> Result<Option<String>> {
     for candidate in session.store.candidates(run) {
         let assigned = run.agents.get(candidate.name).and_then(|a| a.agent.as_ref());

@@ -85,7 +85,7 @@ pub fn maker(
     Ok(SynthesisMaker::Assigned(CandidateCommand::to_assignment(&command)))
 }
 
-/// The reason why no synthesis is wanted; none if one is.
+/// The reason why no synthesis is wanted; `None` if one is.
 fn why_off(session: &Session, mode: Option<SynthesisMode>) -> Option<&'static str> {
     match mode {
         Some(SynthesisMode::Off) => Some("--synthesis is off"),
@@ -96,7 +96,8 @@ fn why_off(session: &Session, mode: Option<SynthesisMode>) -> Option<&'static st
     }
 }
 
-/// Who would make a synthesis from candidates that these commands make, in words; none if nobody would.
+/// Who would make a synthesis from candidates that these commands make, in words; `None` if nobody
+/// would.
 pub fn likely_maker(
     session: &Session,
     commands: &[(Name, CandidateCommand)],
@@ -153,7 +154,7 @@ pub fn explain_skip(session: &Session, verdict: &mut Verdict, reason: String) ->
 }
 
 /// The candidates that a synthesis integrates: those that passed, not only with their own tests,
-/// with distinct trees, the best first, without earlier syntheses. None if there are fewer than
+/// with distinct trees, the best first, without earlier syntheses. `None` if there are fewer than
 /// two.
 fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
     let found = distinct(verdict);

@@ -256,8 +256,8 @@ impl<'a> SealedCheckouts<'a> {
         Ok(LaidTree { layers: Vec::new(), has_outputs: false, problem })
     }
 
-    /// The layers of a tree with the base's checkout at the bottom. None if the tree cannot stand above
-    /// the base's files.
+    /// The layers of a tree with the base's checkout at the bottom. `None` if the tree cannot stand
+    /// above the base's files.
     fn over_base(&self, commit: &Oid, room: &WorldRoom) -> Result<Option<LaidTree>> {
         let layer = self.base_layer()?;
         let mut layers = layer.all_outputs();

@@ -9,8 +9,8 @@ use crate::oracle::test_reports::printed::{
     LONGEST_LINE, go, is_rspec_summary, number, number_after, number_before, pytest_counts,
 };
 
-/// Reads the end of an output: the number of tests that failed, if a runner's summary says so. None
-/// if the output does not end with one of that runner.
+/// Reads the end of an output: the number of tests that failed, if a runner's summary says so.
+/// `None` if the output does not end with one of that runner.
 type Reader = fn(&[String]) -> Option<u64>;
 
 const RUNNERS: [Reader; 13] = [

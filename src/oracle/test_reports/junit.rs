@@ -33,8 +33,8 @@ impl ExpectedReport {
         ExpectedReport { before: marked(find()).into_iter().collect(), find: Box::new(find) }
     }
 
-    /// Reads the files that are new; none if there are none. A file that cannot be read becomes the
-    /// report's problem.
+    /// Reads the files that are new; `None` if there are none. A file that cannot be read becomes
+    /// the report's problem.
     pub fn read(&self) -> Option<EndedTests> {
         let mut new = marked((self.find)());
         new.retain(|file| !self.before.contains(file));

@@ -12,7 +12,7 @@ use crate::model::test_report::{LONGEST_NAME, TestEnd, TestReport};
 /// The longest line that is looked at, in bytes.
 pub(super) const LONGEST_LINE: usize = 4096;
 
-/// Reads what one runner printed; none if the summary of that runner is not there.
+/// Reads what one runner printed; `None` if the summary of that runner is not there.
 type Reader = fn(&[String]) -> Option<TestReport>;
 
 /// The runners, each with the name that a report gets.
@@ -31,7 +31,7 @@ const RUNNERS: [(&str, Reader); 12] = [
     ("minitest", minitest),
 ];
 
-/// The results that a log tells; none if no known runner printed any.
+/// The results that a log tells; `None` if no known runner printed any.
 pub fn read(log: &str) -> Option<TestReport> {
     let lines = log.lines().filter(|line| line.len() <= LONGEST_LINE);
     let lines: Vec<String> = lines.map(|line| plain::line(line).trim_end().to_owned()).collect();

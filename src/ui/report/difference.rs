@@ -29,9 +29,9 @@ impl LineDifference {
 
 /// A line of a difference.
 pub struct DiffLine {
-    /// The line's number before, from 1; none if it is new.
+    /// The line's number before, from 1; `None` if it is new.
     pub old: Option<usize>,
-    /// The line's number now; none if it is gone.
+    /// The line's number now; `None` if it is gone.
     pub new: Option<usize>,
     /// The line's parts, without its end; those that differ from the line in its place are marked.
     pub parts: Vec<(bool, String)>,
@@ -106,7 +106,7 @@ fn changed_lines(input: &InternedInput<&str>, change: &Hunk) -> Vec<DiffLine> {
         .collect()
 }
 
-/// The parts of a change's lines, with the words marked that differ; none if most of them do.
+/// The parts of a change's lines, with the words marked that differ; `None` if most of them do.
 fn marked_words(input: &InternedInput<&str>, change: &Hunk) -> Option<Vec<Vec<(bool, String)>>> {
     let mut words = InternedInput::default();
     let mut diff = Diff::default();

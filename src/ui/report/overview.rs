@@ -205,7 +205,7 @@ pub fn tests(report: &Report) -> Markup {
     }
 }
 
-/// How a test ended; none if nobody knows.
+/// How a test ended; `None` if nobody knows.
 fn end_of(report: &TestReport, test: &str) -> Option<TestEnd> {
     let is_in = |list: &[String]| list.binary_search_by(|name| name.as_str().cmp(test)).is_ok();
     match report {

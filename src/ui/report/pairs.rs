@@ -81,7 +81,7 @@ fn choice(report: &Report, places: &[usize]) -> Markup {
     html! { p.choice { label { "left " (list("left", 0)) } " " label { "right " (list("right", 1)) } } }
 }
 
-/// Both sides of each file that differs; none if there is no room for them.
+/// Both sides of each file that differs; `None` if there is no room for them.
 fn pair(report: &Report, left: usize, right: usize, room: &mut Room) -> Option<Markup> {
     let [one, other] = [left, right].map(|at| &report.candidates[at]);
     let differing = differing(one, other);

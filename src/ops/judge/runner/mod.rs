@@ -47,7 +47,7 @@ pub struct OracleRunner<'a> {
     terms: Terms,
     options: OracleOptions,
     checkouts: Checkouts<'a>,
-    /// The checkouts in sealed worlds; none if the commands run in another world.
+    /// The checkouts in sealed worlds; `None` if the commands run in another world.
     layered: Option<SealedCheckouts<'a>>,
     /// The restrictions of the commands, if Landlock confines them.
     restrictions: Option<Restrictions>,

@@ -222,7 +222,7 @@ impl OracleRunner<'_> {
         OracleEnd::Finished(oracle_run::not_started(&self.terms.oracle, reason))
     }
 
-    /// Directories of their own for commands that Landlock confines; none if others run.
+    /// Directories of their own for commands that Landlock confines; `None` if others run.
     fn directories(&self, checkout: &Path) -> Result<Option<PrivateDirectories>> {
         self.restrictions.as_ref().map(|all| all.directories(checkout)).transpose()
     }

@@ -23,10 +23,10 @@ use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
 
 impl OracleRunner<'_> {
-    /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills their
-    /// results in. The base comes first, and with several jobs the entries are judged beside it; none
-    /// if it is not `wanted`. Gives the number of commands that this process has run and saved for the
-    /// run, and the base's results.
+    /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills
+    /// their results in. The base comes first, and with several jobs the entries are judged beside
+    /// it; `None` if it is not `wanted`. Gives the number of commands that this process has run and
+    /// saved for the run, and the base's results.
     pub fn run_all(
         &self,
         entries: &mut [Entry],
@@ -143,8 +143,8 @@ impl OracleRunner<'_> {
         Ok(saved)
     }
 
-    /// The base's results, found once more in a plain directory if they may be other ones there, and
-    /// matter. None if the base was cancelled.
+    /// The base's results, found once more in a plain directory if they may be other ones there,
+    /// and matter. `None` if the base was cancelled.
     ///
     /// It may have failed because of the overlay: its output says so, or a candidate passed in a
     /// plain directory alone. Or it is a result over outputs of an earlier judging: a failure is

@@ -252,7 +252,7 @@ impl OracleRunner<'_> {
         Ok(JudgedTree { tree, commit })
     }
 
-    /// The results of commands that have ended; none if they were cancelled.
+    /// The results of commands that have ended; `None` if they were cancelled.
     pub(super) fn counted(&self, work: &Work, end: OracleEnd) -> Option<Results> {
         let OracleEnd::Finished(results) = end else { return None };
         let commands = results.commands_run();
@@ -321,7 +321,7 @@ impl OracleRunner<'_> {
         Ok(self.session.repo.commit(&self.run.base)?.tree)
     }
 
-    /// Judges the base by itself. None if it was cancelled.
+    /// Judges the base by itself. `None` if it was cancelled.
     pub fn judge_base(&self, cancel: &Cancel) -> Result<Option<Results>> {
         let board = Board::new(WorkKind::Judging, 1);
         let judge = TreeJudge::new(self, 1, self.warmth(), &board, &[]);

@@ -82,7 +82,7 @@ pub enum Subject {
 pub struct Work {
     /// Whose tree it is.
     pub of: Subject,
-    /// The tree; none if nothing was captured.
+    /// The tree; `None` if nothing was captured.
     pub tree: Option<Oid>,
     place: Place,
     group: Group,
@@ -107,7 +107,7 @@ pub trait Judge: Sync {
     /// Prepares for a tree, which may then not be judged. This runs no command.
     fn prepare(&self, work: &Work) -> Result<Self::Prepared>;
 
-    /// Runs the oracle on a tree. None if it was cancelled.
+    /// Runs the oracle on a tree. `None` if it was cancelled.
     fn judge(
         &self,
         work: &Work,
@@ -434,7 +434,8 @@ impl Shared<'_> {
         completed
     }
 
-    /// The first of the wanted trees whose commands do not run yet; none while those of `jobs` do.
+    /// The first of the wanted trees whose commands do not run yet; `None` while those of `jobs`
+    /// do.
     fn next_turn<'w>(&self, wanted: &'w [Work], jobs: usize) -> Option<&'w Place> {
         if self.executing.len() >= jobs {
             return None;

@@ -6,7 +6,7 @@ use crate::model::outcome::{Outcome, Stage, StageResult};
 /// A world of candidates and their tests, which are named `A:N`.
 #[derive(Clone, Debug)]
 struct TestWorld {
-    /// For each candidate the ends of each author's tests there; none where its files end the stage.
+    /// For each candidate the ends of each author's tests there; `None` if its files end the stage.
     on: Vec<Vec<Option<Vec<bool>>>>,
     /// The same for the base.
     base: Vec<Option<Vec<bool>>>,
