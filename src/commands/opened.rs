@@ -8,8 +8,7 @@ use crate::model::verdict::Verdict;
 use crate::ops::session::Session;
 use crate::ops::shard::Exchange;
 
-/// The run of this name: the one here, or with a remote the one there, whose record and terms are
-/// taken over.
+/// The run of this name. With a remote, its record and terms are fetched first.
 pub fn find<'a>(
     session: &'a Session,
     name: &Name,

@@ -68,7 +68,7 @@ fn targets(makefile: &str) -> Vec<&str> {
 }
 
 /// The targets that are not phony, as paths or as patterns with `*`: a file of that name would keep
-/// make from running their recipe. A pattern of source files is none: make can write source.
+/// make from running their recipe. A pattern of source files does not count: make can write source.
 pub fn target_files(makefile: &str, is_source: fn(&str) -> bool) -> Vec<String> {
     let phony: BTreeSet<&str> = makefile
         .lines()

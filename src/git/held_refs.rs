@@ -79,8 +79,8 @@ impl HeldRefs {
         Ok(found)
     }
 
-    /// Undoes a foreign move, unless somebody may have fetched what is there now. An outcome can be
-    /// fetched again.
+    /// Reverts a ref that somebody else changed, but keeps fast-forwards, which may be fetches.
+    /// Outcomes are always reverted: they can be fetched again.
     fn undo(&self, repo: &Repo, name: &RefName, to: Option<&str>) -> Result<Option<Result<()>>> {
         // An outcome that no git-frites stored could make another candidate win.
         let by_attempt =

@@ -80,7 +80,7 @@ pub fn protected(
     })
 }
 
-/// Does with each change of `tree` from `base` what `choose` says.
+/// Applies `choose` to each change from `base` to `tree`.
 pub fn put_back(
     repo: &Repo,
     base: &Oid,

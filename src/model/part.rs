@@ -135,7 +135,7 @@ impl SharedTerms {
         Terms { seeds, settings: self.settings.clone(), oracle: self.oracle.clone() }
     }
 
-    /// True if outcomes that were found on these terms answer the same question as on others.
+    /// True if outcomes judged on the `other` terms are valid on these.
     pub fn ask_the_same_as(&self, other: &SharedTerms) -> bool {
         (self.base, self.timeout_ms) == (other.base, other.timeout_ms)
             && self.seeds == other.seeds

@@ -58,7 +58,7 @@ pub struct RepairRound {
     pub round: u32,
     /// The candidate.
     pub candidate: Name,
-    /// The iteration that the round made; that of before if it changed nothing.
+    /// The iteration that the round made; the one before if it changed nothing.
     pub iteration: Option<u32>,
     /// How it ended.
     pub end: RepairEnd,

@@ -51,7 +51,7 @@ impl Store {
         self.outcome_at(run, &refs::result_of(run, part))
     }
 
-    /// The outcome in the ref of that name. One that nobody can read is none.
+    /// The outcome in the ref of that name; `None` if it cannot be read.
     pub fn outcome_at(&self, run: &Name, name: &RefName) -> Result<Option<PartOutcome>> {
         match self.stored(run, name, OUTCOME) {
             Err(error) if error.cause == Cause::Damaged => Ok(None),
@@ -215,7 +215,7 @@ impl Store {
         Ok(parts.chain(opened).fold(last, u32::max).saturating_add(1))
     }
 
-    /// The commit of terms that take the place of those of before. No ref reaches it yet.
+    /// The commit of terms that replace the earlier ones. No ref reaches it yet.
     pub fn terms_commit(&self, terms: &SharedTerms) -> Result<Oid> {
         let text = to_toml(terms)?;
         let previous = self.repo().read_ref(&refs::terms(&terms.run))?;

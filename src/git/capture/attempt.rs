@@ -67,8 +67,8 @@ impl AttemptGit {
         self.head
     }
 
-    /// The paths that the attempt tracks, by its index and its HEAD, and those of the base that
-    /// `private`, the private index, has no more.
+    /// The paths that the attempt tracks (in its index or HEAD), and the paths of the base that are
+    /// missing in `private`, the private index.
     pub fn tracked_paths(
         &self,
         repo: &Repo,

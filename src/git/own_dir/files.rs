@@ -97,7 +97,7 @@ pub(super) fn read(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> BTreeMap<P
     found
 }
 
-/// Gives an administrative entry these files, and removes others of the attempt's.
+/// Replaces the attempt's own files of an administrative entry by these.
 pub(super) fn replace(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
     write(admin, files)?;
     for (path, kind) in list(admin, is_of_the_repository).into_iter().rev() {
