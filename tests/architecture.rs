@@ -25,6 +25,8 @@ struct Source {
     /// The path below src/ without `.rs`; a directory's `mod.rs` has the directory's name.
     module: String,
     lines: Vec<String>,
+    /// The lines of doc comments, without their marks.
+    doc_lines: Vec<String>,
 }
 
 impl Source {
@@ -54,7 +56,10 @@ fn sources() -> Vec<Source> {
                 let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
                 let is_comment = |line: &&str| line.trim_start().starts_with("//");
                 let lines = code.lines().filter(|l| !is_comment(l)).map(str::to_owned).collect();
-                found.push(Source { module, lines });
+                let docs = code.lines().map(str::trim_start);
+                let docs = docs.filter_map(|l| l.strip_prefix("///").or(l.strip_prefix("//!")));
+                let doc_lines = docs.map(|l| l.trim_start().to_owned()).collect();
+                found.push(Source { module, lines, doc_lines });
             }
         }
     }
@@ -298,6 +303,29 @@ fn idioms_that_hide_the_code_become_fewer() {
         found.iter().zip(ceilings).all(|(found, ceiling)| *found <= ceiling),
         "{what}: {found:?}, and at most {ceilings:?} are allowed"
     );
+}
+
+/// A sentence is understood at first reading if its subject has a name. This number only falls, too.
+#[test]
+fn comments_do_not_begin_with_a_relative_clause() {
+    const RIDDLES: [&str; 5] = ["What ", "Whatever ", "Those ", "That of ", "All that "];
+    let mut found = Vec::new();
+    for source in sources() {
+        let riddles = source.doc_lines.iter().filter(|l| RIDDLES.iter().any(|r| l.starts_with(r)));
+        found.extend(riddles.map(|line| format!("src/{}: {line}", source.module)));
+    }
+    assert!(found.len() <= 10, "name the subject of these sentences:\n{}", found.join("\n"));
+}
+
+/// The contract is to be read by somebody who did not write it.
+#[test]
+fn the_design_is_short() {
+    let design = include_str!("../docs/DESIGN.md");
+    let words = design.split_whitespace().count();
+    assert!(words <= 11_000, "docs/DESIGN.md has {words} words: leave details to the manual");
+    let wide = design.lines().filter(|line| line.chars().count() > 120);
+    let wide: Vec<String> = wide.map(str::to_owned).collect();
+    assert_none(&wide, "a line of docs/DESIGN.md has at most 120 columns");
 }
 
 #[test]
