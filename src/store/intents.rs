@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{IoContext, Result};
 use crate::fs::atomic;
 use crate::git::cli::Git;
-use crate::git::landing::fresh_branch::{FreshBranch, Position};
+use crate::git::landing::advance::Advance;
+use crate::git::landing::position::Position;
 use crate::model::candidate::Landing;
 use crate::model::layout::{ACTIVE, RUN_RECORD};
 use crate::model::name::Name;
@@ -83,9 +84,9 @@ impl Intent {
 
     /// The parts that `git/` needs. `git` is that of the checkout, and `keep` is the ref for versions
     /// that a rollback finds.
-    pub fn fresh_branch<'a>(&'a self, git: &'a Git, keep: &'a RefName) -> FreshBranch<'a> {
+    pub fn advance<'a>(&'a self, git: &'a Git, keep: &'a RefName) -> Advance<'a> {
         let Intent { from, branch, to, commit, .. } = self;
-        FreshBranch { git, from, branch, tree: to, commit: *commit, keep }
+        Advance { git, from, branch, files: self.files(), to, commit: *commit, keep }
     }
 }
 

@@ -40,6 +40,8 @@ fn recovery_waits_for_the_git_process_of_a_killed_landing() {
     assert!(said.contains("a git process of an interrupted landing still writes to '"), "{said}");
     assert!(world.repo.join(".git/index.lock").exists());
     world.frites(["apply", "1"]).refuses(128, "");
+    // Nobody commits what is half written.
+    assert_ne!(world.run(&world.repo, "git", ["commit", "-qam", "mine"]).code, 0);
     world.write("../go", "");
     world.run(&world.repo, "flock", [".git", "true"]).expect(0);
     let said = world.frites(["status"]).expect(0).stderr;
@@ -52,12 +54,15 @@ fn recovery_waits_for_the_git_process_of_a_killed_landing() {
 
 #[test]
 fn commit_on_the_branch_of_a_killed_landing_is_never_taken_back() {
-    let world = slow_landing();
+    let world = World::new();
+    world.judged("true", &["echo landed > src/lib.txt"]);
+    world.hook("pre-commit", "touch ~/started; until test -e ~/go; do :; done; exit 1");
     let mut child = start(&world, &["1", "-m", "x"]);
     child.kill().unwrap();
     child.wait().unwrap();
     world.write("../go", "");
     world.run(&world.repo, "flock", [".git", "true"]).expect(0);
+    world.sh(&world.repo, "rm .git/hooks/pre-commit").expect(0);
     world.write("README", "mine\n");
     world.git(["commit", "-qam", "mine"]);
     let said = world.frites(["status"]).expect(0).stderr;

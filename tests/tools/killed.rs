@@ -14,7 +14,13 @@ trials! {
     capture_leaves_no_lock_wherever_it_is_killed: [STRACE];
     judge_leaves_no_lock_wherever_it_is_killed: [STRACE];
     apply_leaves_no_lock_wherever_it_is_killed: [STRACE];
+    committed_apply_leaves_no_lock_wherever_it_is_killed: [STRACE];
+    apply_with_conflicts_leaves_no_lock_wherever_it_is_killed: [STRACE];
+    apply_without_the_checkout_leaves_no_lock_wherever_it_is_killed: [STRACE];
+    merge_leaves_no_lock_wherever_it_is_killed: [STRACE];
     undo_leaves_no_lock_wherever_it_is_killed: [STRACE];
+    undo_of_a_commit_leaves_no_lock_wherever_it_is_killed: [STRACE];
+    undo_of_a_merge_leaves_no_lock_wherever_it_is_killed: [STRACE];
     clean_leaves_no_lock_wherever_it_is_killed: [STRACE];
     resume_leaves_no_lock_wherever_it_is_killed: [STRACE];
 }
@@ -63,15 +69,23 @@ fn changes(world: &World, args: &[&str]) -> Vec<(String, usize)> {
     numbered.collect()
 }
 
-/// Makes locks old, and the record of those who took them: recovery would wait until they are.
-fn age_locks(git_dir: &Path) {
-    let long_ago = SystemTime::now() - Duration::from_secs(3600);
-    let ages = |path: &PathBuf| {
+/// Makes locks old, and the record of those who took them: recovery would wait until they are. What says that a
+/// landing had begun is older.
+fn age_locks(world: &World) {
+    let now = SystemTime::now();
+    let hours_ago = |hours: u64| now - Duration::from_secs(hours * 3600);
+    let age = |file: PathBuf, time| {
+        fs::File::options().write(true).open(file).unwrap().set_modified(time).unwrap();
+    };
+    let is_lock = |path: &PathBuf| {
         path.extension().is_some_and(|e| e == "lock" || e == "new")
             || path.ends_with("frites-changing-refs")
     };
-    for file in files_below(git_dir).into_iter().filter(ages) {
-        fs::File::options().write(true).open(file).unwrap().set_modified(long_ago).unwrap();
+    for lock in files_below(&world.repo.join(".git")).into_iter().filter(is_lock) {
+        age(lock, hours_ago(1));
+    }
+    for intent in files_below(&world.repo.join(".frites/landings")) {
+        age(intent, hours_ago(2));
     }
 }
 
@@ -123,7 +137,7 @@ fn kill_everywhere(mut world: World, before: &[&[&str]], args: &[&str], next: &[
         let calls = trace(&world, &["-e", &inject], args);
         killed += usize::from(calls.iter().any(|call| call.contains("+++ killed by SIGKILL +++")));
         remove_lock_of_killed_git(&world, &calls);
-        age_locks(&world.repo.join(".git"));
+        age_locks(&world);
         let place = format!("{args:?}, killed before {name} {number}:\n{}", calls.join("\n"));
         let answer = world.frites(next);
         assert_eq!(answer.code, 0, "{place}\n{}", answer.stderr);
@@ -132,10 +146,43 @@ fn kill_everywhere(mut world: World, before: &[&[&str]], args: &[&str], next: &[
         for record in records_of_worktrees(&world) {
             assert!(record.exists(), "{place}\n{} is missing", record.display());
         }
+        if args[0] == "apply" {
+            assert_whole_landing(&world, &place);
+        }
         world.assert_clean();
     }
     // The changes are not always the same.
     assert!(killed > moments.len() / 2, "{killed} of {} were killed", moments.len());
+}
+
+/// Asserts that the checkout, the branches and the record of `1/c1` tell of one and the same landing.
+fn assert_whole_landing(world: &World, place: &str) {
+    let candidate = world.first_candidate("1");
+    let changed = world.git(["status", "--porcelain", "--untracked-files=no"]);
+    let fresh = world.git(["for-each-ref", "--format=x", "refs/heads/frites/apply/1"]);
+    let merges = world.git(["rev-list", "--count", "--first-parent", "--grep=Frites-Into", "HEAD"]);
+    let on_fresh = world.git(["symbolic-ref", "HEAD"]) == "refs/heads/frites/apply/1";
+    let is_left = candidate["conflicts"] == "frites/apply/1";
+    let landing = candidate["landing"].as_str().unwrap();
+    let told = match (on_fresh || !fresh.is_empty(), merges.as_str()) {
+        (true, _) => (landing == "landed") != (landing == "pending" && is_left),
+        (false, "0") => ["pending", "undone"].contains(&landing) && !is_left,
+        (false, "1") => landing == "merged",
+        (false, _) => landing == "undone",
+    };
+    assert!(told, "{place}\n{candidate:#}\nfresh: {fresh:?}, merges: {merges}");
+    let is_committed =
+        !fresh.is_empty() && world.tree("frites/apply/1") == world.tree("refs/frites/1/c1");
+    let is_staged = on_fresh && !is_committed && !is_left;
+    let is_changed = is_staged || (on_fresh && is_left);
+    assert_eq!(!changed.is_empty(), is_changed, "{place}\n{changed}");
+    if is_staged {
+        assert_eq!(world.git(["write-tree"]), world.tree("refs/frites/1/c1"), "{place}");
+        assert_eq!(world.git(["diff", "--name-only"]), "", "{place}");
+    }
+    if is_left {
+        assert!(changed.starts_with("UU "), "{place}\n{changed}");
+    }
 }
 
 /// A world with a run of two attempts that both did something.
@@ -179,6 +226,44 @@ fn apply_leaves_no_lock_wherever_it_is_killed() {
 fn undo_leaves_no_lock_wherever_it_is_killed() {
     let judge = ["judge", "-q", "--test", "true"];
     kill_everywhere(attempted(), &[&judge, &["apply"]], &["apply", "--undo"], &["status"]);
+}
+
+fn committed_apply_leaves_no_lock_wherever_it_is_killed() {
+    let world = attempted();
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    kill_everywhere(world, &[], &["apply", "-m", "x", "1/c1"], &["status"]);
+}
+
+fn apply_with_conflicts_leaves_no_lock_wherever_it_is_killed() {
+    let world = attempted();
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    world.write("README", "moved\n");
+    world.commit("moved");
+    kill_everywhere(world, &[], &["apply", "--conflicts", "1/c1"], &["status"]);
+}
+
+fn apply_without_the_checkout_leaves_no_lock_wherever_it_is_killed() {
+    let world = attempted();
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    kill_everywhere(world, &[], &["apply", "--no-switch", "-m", "x", "1/c1"], &["status"]);
+}
+
+fn merge_leaves_no_lock_wherever_it_is_killed() {
+    let world = attempted();
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    kill_everywhere(world, &[], &["apply", "--merge", "1/c1"], &["status"]);
+}
+
+fn undo_of_a_commit_leaves_no_lock_wherever_it_is_killed() {
+    let world = attempted();
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    kill_everywhere(world, &[&["apply", "-m", "x", "1/c1"]], &["apply", "--undo"], &["status"]);
+}
+
+fn undo_of_a_merge_leaves_no_lock_wherever_it_is_killed() {
+    let world = attempted();
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    kill_everywhere(world, &[&["apply", "--merge", "1/c1"]], &["apply", "--undo"], &["status"]);
 }
 
 fn clean_leaves_no_lock_wherever_it_is_killed() {

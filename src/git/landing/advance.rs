@@ -1,59 +1,104 @@
-//! Moving a branch to another commit together with the files and the index of its checkout: all or
+//! Moving the files and the index of a checkout together with its branch, or to a fresh branch: all or
 //! nothing.
 //!
 //! The order survives a kill: first the files, under git's own lock of the index; then the refs, in
-//! one transaction; then the index, by one rename. As long as the branch has not moved, the files
-//! can be put back; once it has, they are complete.
+//! one transaction, or the fresh branch and then HEAD; then the index, by one rename. As long as the
+//! branch has not moved, or HEAD is not on the fresh one, the files can be put back; after that, they are
+//! complete.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::{Git, nul_separated};
+use crate::git::commit::commit_to_ref;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::landing::overwrite::PartialCheckout;
-use crate::git::landing::writer;
+use crate::git::landing::position::Position;
+use crate::git::merge::{Conflicts, IndexStage};
 use crate::git::mode::EntryMode;
 use crate::git::refs::Move;
 use crate::git::repo::Repo;
+use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
-/// A move of a branch with its checkout.
+/// A move of a checkout: its files become those of another tree, and its branch moves to that commit, or
+/// HEAD goes to a fresh branch.
+#[derive(Clone, Copy)]
 pub struct Advance<'a> {
-    /// git in the checkout.
+    /// git in the checkout, from [`writer::begin`](super::writer::begin).
     pub git: &'a Git,
-    /// An index of the checkout's files as they are now, with their times.
-    pub index: &'a Path,
-    /// The commit or tree of that index.
-    pub from: &'a Oid,
+    /// The place of HEAD before.
+    pub from: &'a Position,
+    /// The branch that HEAD is on afterwards. If it is not that of `from`, it is made at that commit.
+    pub branch: &'a RefName,
+    /// The commit or tree of the files before.
+    pub files: &'a Oid,
     /// The commit or tree that the files are to become.
     pub to: &'a Oid,
-    /// The refs that move with them.
+    /// True if a commit of the user is to follow on the fresh branch.
+    pub commit: bool,
+    /// The ref for versions of files that a rollback must not lose, such as those that a hook wrote.
+    pub keep: &'a RefName,
+}
+
+impl Advance<'_> {
+    /// True if the branch is made for the landing.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.from.branch.as_ref() != Some(self.branch)
+    }
+
+    /// True if HEAD is on the branch.
+    pub(super) fn is_on_branch(&self) -> bool {
+        worktree::head_branch(self.git.git_dir()).as_ref() == Some(self.branch)
+    }
+}
+
+/// The parts of an [`Advance`] that nobody needs after it.
+pub struct AdvanceInput<'a> {
+    /// An index of the checkout's files as they are now, with their times.
+    pub index: &'a Path,
+    /// The refs that move with the files; none if the branch is fresh.
     pub refs: &'a [Move<'a>],
     /// The reason, for reflogs.
     pub why: &'a str,
+    /// Conflicts to put into the index for a person to resolve.
+    pub conflicts: Option<&'a Conflicts>,
+}
+
+/// An [`advance`] that failed.
+pub struct Stopped {
+    /// The error.
+    pub error: Error,
+    /// True if all is as it was. Otherwise the index is locked, and the next command finishes the
+    /// landing or takes it back.
+    pub is_whole: bool,
+}
+
+impl Stopped {
+    fn whole(error: Error) -> Stopped {
+        Stopped { error, is_whole: true }
+    }
+
+    fn halfway(error: Error) -> Stopped {
+        Stopped { error, is_whole: false }
+    }
 }
 
 /// The lock of a checkout's index: git's own, so that no other git writes there meanwhile.
-fn lock_file(git: &Git) -> PathBuf {
+pub(super) fn lock_file(git: &Git) -> PathBuf {
     git.git_dir().join("index.lock")
 }
 
-/// Moves files, refs and index, or leaves all as it was.
-///
-/// git refuses to overwrite a file that is not as the index has it; the caller checks for untracked
-/// files that would be overwritten.
-pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
-    let Advance { git, index, from, to, refs, why } = *advance;
-    let git = &writer::begin(git)?;
+/// Locks the index of a checkout; the lock holds a copy of `index`.
+fn lock_index(git: &Git, index: &Path) -> Result<()> {
     let lock = lock_file(git);
     let failed = || format!("could not write '{}'", lock.display());
     match fs::OpenOptions::new().write(true).create_new(true).open(&lock) {
@@ -73,26 +118,78 @@ pub fn advance(repo: &Repo, advance: &Advance<'_>) -> Result<()> {
         fs::remove_file(&lock).context(failed)?;
         return Err(error).context(failed);
     }
-    let in_lock = git.clone().index(&lock);
-    let moved = write_files(&in_lock, from, to).and_then(|()| repo.move_refs(git, refs, why));
-    if let Err(error) = moved {
-        let has_moved =
-            |of: &Move<'_>| repo.read_ref(of.name).is_ok_and(|at| at.as_ref() == Some(of.new));
-        if error.cause == Cause::Interrupted && refs.iter().any(has_moved) {
-            // git was killed, and the files belong to a branch that has moved. The lock stays for the
-            // next command, which finishes the landing.
-            return Err(error);
-        }
-        let _ = fs::remove_file(lock_of_lock(git));
-        let (files, error) = recover(repo, git, from, to, error)?;
-        // If the files are not as they were, the lock stays for the next command, which tries
-        // again to put them back.
-        if files == FilesAfter::Whole {
-            fs::remove_file(&lock).context(failed)?;
-        }
-        return Err(error);
+    Ok(())
+}
+
+/// Moves files, refs and index, or leaves all as it was.
+///
+/// git refuses to overwrite a file that is not as the index has it; the caller checks for untracked
+/// files that would be overwritten.
+pub fn advance(
+    repo: &Repo,
+    advance: &Advance<'_>,
+    input: &AdvanceInput<'_>,
+) -> std::result::Result<(), Stopped> {
+    let git = advance.git;
+    lock_index(git, input.index).map_err(Stopped::whole)?;
+    let in_lock = git.clone().index(&lock_file(git));
+    let moved = write(advance, input, &in_lock).and_then(|()| move_refs(repo, advance, input));
+    let Err(error) = moved else { return install(git).map_err(Stopped::halfway) };
+    let has_moved =
+        |of: &Move<'_>| repo.read_ref(of.name).is_ok_and(|at| at.as_ref() == Some(of.new));
+    let is_killed = error.cause == Cause::Interrupted && input.refs.iter().any(has_moved);
+    if is_killed || (advance.is_fresh() && advance.is_on_branch()) {
+        // The files belong to a branch that has moved. The lock stays for the next command, which
+        // finishes the landing.
+        return Err(Stopped::halfway(error));
     }
-    install(git)
+    let _ = fs::remove_file(lock_of_lock(git));
+    let mut stopped = put_back(repo, advance, error).unwrap_or_else(Stopped::halfway);
+    // If the files are not as they were, the lock stays for the next command, which tries again to put
+    // them back.
+    stopped.is_whole = stopped.is_whole && fs::remove_file(lock_file(git)).is_ok();
+    Err(stopped)
+}
+
+/// Writes the files and the locked index.
+fn write(advance: &Advance<'_>, input: &AdvanceInput<'_>, in_lock: &Git) -> Result<()> {
+    write_files(in_lock, advance.files, advance.to)?;
+    // Somebody may have staged something since the caller looked.
+    if advance.is_fresh() && in_lock.call("write-tree").oid()? != *advance.to {
+        return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));
+    }
+    let Some(conflicts) = input.conflicts else { return Ok(()) };
+    let mut edits = IndexEdits::default();
+    for (path, stages) in &conflicts.stages {
+        edits.remove(path, &conflicts.tree);
+        for IndexStage { mode, blob, number } in stages {
+            edits.set_stage(mode, blob, *number, path);
+        }
+    }
+    edits.apply(in_lock.call("update-index"))
+}
+
+/// Moves the branch, or makes it and goes there: of several landings of one run exactly one gets it. If
+/// HEAD cannot go there, the branch is deleted again.
+fn move_refs(repo: &Repo, advance: &Advance<'_>, input: &AdvanceInput<'_>) -> Result<()> {
+    let Advance { git, from, branch, .. } = *advance;
+    if !advance.is_fresh() {
+        return repo.move_refs(git, input.refs, input.why);
+    }
+    repo.sync_young_objects()?;
+    repo.update_ref(branch, Some(&from.commit), None, input.why)?;
+    let left = from.branch.as_ref().map_or(from.commit.as_str(), RefName::short);
+    // In git's own words, which `git switch -` reads to find the way back.
+    let moving = format!("checkout: moving from {left} to {}", branch.short());
+    let call = git.call("symbolic-ref").args(["-m", &moving, "HEAD", branch]);
+    let Err(error) = repo.record_change_in(git, []).and_then(|mut change| change.run(call)) else {
+        return Ok(());
+    };
+    if advance.is_on_branch() {
+        restore_head(repo, git, from)?;
+    }
+    repo.update_ref(branch, None, Some(&from.commit), "apply withdrawn")?;
+    Err(error)
 }
 
 /// The lock that git makes when it writes to the lock of the index as to an index.
@@ -101,8 +198,8 @@ fn lock_of_lock(git: &Git) -> PathBuf {
 }
 
 /// Writes the files that differ between two trees, and the index. git checks all of them before it
-/// writes the first one; if writing fails, [`recover`] puts them back.
-pub(super) fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
+/// writes the first one; if writing fails, [`put_back`] puts them back.
+fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     let read_tree =
         || git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]).output();
     let first = read_tree()?;
@@ -118,44 +215,27 @@ pub(super) fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     if read_tree()?.code == 0 { Ok(()) } else { Err(first.error("read-tree")) }
 }
 
-/// The state of files after [`recover`].
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum FilesAfter {
-    /// All files are as before.
-    Whole,
-    /// Somebody edited one of the files: none was put back.
-    Edited,
-    /// git could not put them back.
-    Failed,
-}
-
-/// Puts the files back after `error` stopped them on their way from one tree to another. Gives
-/// their state and the error to report.
-pub(super) fn recover(
-    repo: &Repo,
-    git: &Git,
-    from: &Oid,
-    to: &Oid,
-    error: Error,
-) -> Result<(FilesAfter, Error)> {
-    let PartialCheckout { edited, begun } = PartialCheckout::inspect(repo, git, from, to)?;
+/// Puts the files back after `error` stopped them on their way.
+fn put_back(repo: &Repo, advance: &Advance<'_>, error: Error) -> Result<Stopped> {
+    let Advance { git, files, to, .. } = *advance;
+    let PartialCheckout { edited, begun } = PartialCheckout::inspect(repo, git, files, to)?;
     let Some(path) = edited.first() else {
-        let restored = if begun { restore(repo, git, from, to) } else { Ok(()) };
+        let restored = if begun { restore(repo, git, files, to) } else { Ok(()) };
         return Ok(match restored {
-            Ok(()) => (FilesAfter::Whole, error),
-            Err(why) => (
-                FilesAfter::Failed,
-                error.hint(format!(
+            Ok(()) => Stopped::whole(error),
+            Err(why) => {
+                let hint = format!(
                     "the files could not be put back ({}): look at `git status`",
                     why.message
-                )),
-            ),
+                );
+                Stopped::halfway(error.hint(hint))
+            }
         });
     };
     let name = path.quoted();
     if begun {
         let hint = format!("'{name}' was edited meanwhile: save your edits elsewhere");
-        return Ok((FilesAfter::Edited, error.hint(hint)));
+        return Ok(Stopped::halfway(error.hint(hint)));
     }
     // git refused before it wrote anything.
     let tag = git.call("--literal-pathspecs").args(["ls-files", "-v", "-z", "--"]);
@@ -172,54 +252,83 @@ pub(super) fn recover(
         )),
         _ => error.hint("commit them or put them aside with `git stash`, then try again"),
     };
-    Ok((FilesAfter::Whole, error))
-}
-
-/// True if somebody holds the lock of a checkout's index.
-pub fn is_locked(git: &Git) -> bool {
-    lock_file(git).exists()
+    Ok(Stopped::whole(error))
 }
 
 /// Replaces the index with the locked one.
-fn install(git: &Git) -> Result<()> {
+pub(super) fn install(git: &Git) -> Result<()> {
     let lock = lock_file(git);
     fs::rename(&lock, git.git_dir().join("index"))
         .context(|| format!("could not rename '{}'", lock.display()))
 }
 
-/// Completes an interrupted [`advance`] whose refs have moved already. `git` is that of
-/// [`writer::begin`].
-pub fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
-    if written_since(&lock_file(git), since) {
-        install(git)?;
-    }
-    // If the lock file is lost, the index is still the old one.
-    if git.call("write-tree").oid().ok()
-        != git.call("rev-parse").arg(format!("{to}^{{tree}}")).oid().ok()
-    {
-        git.call("read-tree").arg(to.as_str()).run()?;
-    }
-    git.call("update-index").args(["-q", "--refresh"]).output().map(drop)
+/// Files that a rollback found and the landing did not write.
+#[derive(Debug, Default)]
+pub struct Rollback {
+    /// The commit with versions that were neither the user's nor landed (a hook wrote them).
+    pub kept: Option<Oid>,
+    /// Tracked files that are modified and not part of the landing: left as they are.
+    pub modified: Vec<TreePath>,
 }
 
-/// Takes back an interrupted [`advance`] whose refs have not moved. If a file was edited since,
-/// gives that file and changes nothing. `git` is that of [`writer::begin`].
-pub fn take_back(
-    repo: &Repo,
-    git: &Git,
-    from: &Oid,
-    to: &Oid,
-    since: SystemTime,
-) -> Result<Option<TreePath>> {
-    let partial = PartialCheckout::inspect(repo, git, from, to)?;
-    if let Some(path) = partial.edited.into_iter().next() {
-        return Ok(Some(path));
+/// Goes back from a fresh branch to where the checkout was before [`advance`] and deletes the branch, at
+/// whatever commit it is by now. The change itself is still in its capture.
+///
+/// Only paths that the landing has changed, or that a hook has staged, are put back: every other
+/// change in the checkout is the user's. A version of such a path that is neither the old nor the
+/// landed one is kept first. HEAD moves after the files, so that a rollback killed halfway is seen on
+/// the fresh branch.
+pub fn roll_back(repo: &Repo, advance: &Advance<'_>) -> Result<Rollback> {
+    let Advance { git, from, branch, files, to, keep, .. } = *advance;
+    let mut found = Rollback::default();
+    // Conflicts are in no tree.
+    let staged = git.call("write-tree").oid().unwrap_or(*to);
+    let mut changes = diff::changes(repo, files, files, to)?;
+    changes.extend(diff::changes(repo, files, files, &staged)?);
+    let paths: BTreeSet<&TreePath> = changes.iter().map(|change| &change.path).collect();
+    if !paths.is_empty() {
+        let list = TreePath::nul_terminated(paths);
+        if !PartialCheckout::inspect(repo, git, files, to)?.edited.is_empty() {
+            found.kept = Some(keep_versions(repo, from, &list, keep)?);
+        }
+        restore(repo, git, files, &staged)?;
+        restore(repo, git, files, to)?;
+        git.call("read-tree").args(["--reset", from.commit.as_str()]).run()?;
     }
-    restore(repo, git, from, to)?;
-    if written_since(&lock_file(git), since) {
-        let _ = fs::remove_file(lock_file(git));
+    restore_head(repo, git, from)?;
+    if let Some(tip) = repo.read_ref(branch)? {
+        repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
     }
-    Ok(None)
+    git.call("update-index").args(["-q", "--refresh"]).output()?;
+    // In a sparse checkout, takes away again what does not belong there.
+    git.call("read-tree").args(["-m", "-u", from.commit.as_str()]).run()?;
+    let modified = git
+        .call("diff-files")
+        .args(["-z", "--name-only", "--ignore-submodules=untracked"])
+        .bytes()?;
+    found.modified = nul_separated(&modified).map(TreePath::new).collect();
+    Ok(found)
+}
+
+/// Stores the versions at these paths as a commit on top of `at`. Versions that were kept before
+/// stay reachable.
+fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &RefName) -> Result<Oid> {
+    let scratch = ScratchIndex::from_tree(&repo.checkout(), &at.commit)?;
+    let add = scratch.git().call("update-index");
+    add.args(["-z", "--add", "--remove", "--replace", "--stdin"]).stdin(list).run()?;
+    let tree = scratch.write_tree()?;
+    let parents = [&at.commit];
+    commit_to_ref(repo, keep, &tree, &parents, "frites: withdrawn", "apply withdrawn")?;
+    let lost = || Error::damaged(format!("'{keep}' was removed meanwhile"));
+    repo.read_ref(keep)?.ok_or_else(lost)
+}
+
+fn restore_head(repo: &Repo, git: &Git, to: &Position) -> Result<()> {
+    let call = match &to.branch {
+        Some(name) => git.call("symbolic-ref").args(["-m", "git-frites: back", "HEAD", name]),
+        None => git.call("update-ref").args(["--no-deref", "HEAD", to.commit.as_str()]),
+    };
+    repo.record_change_in(git, [])?.run(call)
 }
 
 /// Writes the files that differ between two trees as `from` has them, however much of `to` is there
@@ -295,24 +404,4 @@ fn refuse_directory(root: &Path, change: &Change) -> Result<()> {
             .hint("move it away: a file that the landing replaced comes back there"));
     }
     Ok(())
-}
-
-/// Removes the locks that an [`advance`] of `branch` left when it was killed after `since`, except
-/// that of the index. To be called once for each killed process: later locks are another process's.
-pub fn remove_locks(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime) {
-    let common = repo.common_dir();
-    let locks = [
-        common.join(format!("{branch}.lock")),
-        common.join("packed-refs.lock"),
-        git.git_dir().join("HEAD.lock"),
-    ];
-    for lock in locks.into_iter().chain([lock_of_lock(git)]) {
-        if written_since(&lock, since) {
-            let _ = fs::remove_file(lock);
-        }
-    }
-}
-
-fn written_since(file: &Path, since: SystemTime) -> bool {
-    fs::metadata(file).and_then(|m| m.modified()).is_ok_and(|modified| modified >= since)
 }

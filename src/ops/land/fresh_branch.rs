@@ -1,29 +1,25 @@
 //! Landing on a fresh branch: in the user's checkout, staged or committed, or without touching the
 //! checkout.
 use crate::error::{Error, Result};
-use crate::git::cli::Git;
-use crate::git::commit::{self, CommitMessage, CommitRequest};
-use crate::git::landing::fresh_branch::{self, FreshBranch, Position, Rollback};
-use crate::git::landing::writer;
-use crate::git::merge::Conflicts;
-use crate::git::refs::{self, Move};
-use crate::git::worktree;
+use crate::git::commit::{CommitMessage, CommitRequest};
+use crate::git::landing::position::{Position, position, require_clean};
+use crate::git::merge::{self, Conflicts, MergeResult};
+use crate::git::{refs, worktree};
 use crate::integrity::trust;
 use crate::model::candidate::Landing;
 use crate::model::oid::Oid;
-use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::ops::kept_commits::KeptCommits;
-use crate::ops::land::commit::{make_commit, no_commit, require_tree};
+use crate::ops::land::commit::make_commit;
+use crate::ops::land::execute::{LandedAs, execute};
 use crate::ops::land::guards::{refuse_candidates_worktree, refuse_overwrite};
 use crate::ops::land::plan::{LandOptions, Plan};
-use crate::ops::land::record::record;
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 use crate::process::interrupt;
-use crate::store::events::{Event, MoveDetails};
+use crate::store::events::MoveDetails;
 use crate::store::intents::Intent;
 use crate::store::landed::LeftConflicts;
 use crate::store::select::Selection;
@@ -77,10 +73,9 @@ pub fn land(
     if !fresh.no_switch {
         repo.need_work_tree()
             .map_err(|e| e.hint("`--no-switch` makes the commit without a checkout"))?;
-        fresh_branch::require_clean(repo)
-            .map_err(|e| e.hint("`--no-switch` leaves your checkout alone"))?;
+        require_clean(repo).map_err(|e| e.hint("`--no-switch` leaves your checkout alone"))?;
     }
-    let from = fresh_branch::position(repo)?;
+    let from = position(repo)?;
     let head = ResolvedTarget::head(session, from.commit);
     let base = plan.merge_base(session, &head, plan.run.root())?;
     if let Some(conflicts) = plan.merge_into(session, &head, &base, options)? {
@@ -89,7 +84,6 @@ pub fn land(
         }
         return land_conflicts(session, plan, branch, &from, &base, options);
     }
-    let intent = intent(&plan, &branch, &from, fresh.commit);
     let message = plan.commit_message(session, options)?;
     if !fresh.no_switch {
         refuse_overwrite_in_checkout(session, &from, &plan.tree)?;
@@ -97,31 +91,18 @@ pub fn land(
     if fresh.commit {
         trust::warn_before_commit(session.integrity());
     }
-    let commit = if fresh.no_switch {
-        Some(publish(session, &plan, &intent, &message)?)
-    } else {
-        session.store.write_landing(&session.store.landing_file(None), &intent)?;
-        end_landing(session, &branch, switch_and_commit(session, &intent, &message))?
+    let intent = intent(&plan, &branch, &from, fresh.commit);
+    let commit = match (fresh.no_switch, fresh.commit) {
+        (true, _) => publish(session, &plan, &intent, &message)?,
+        (false, true) => execute(session, &head, &intent, &LandedAs::Committed(&message))?,
+        (false, false) => execute(session, &head, &intent, &LandedAs::Staged)?,
     };
-    record(&session.store, &intent, commit, MoveDetails::default())?;
     Ok(LandedBranch { plan, branch, from: from.commit, commit, conflicts: None })
 }
 
 fn refuse_overwrite_in_checkout(session: &Session, from: &Position, tree: &Oid) -> Result<()> {
     let hint = "move them away, or make the commit without your checkout: `--no-switch -m MSG`";
     refuse_overwrite(session, session.repo.need_work_tree()?, &from.commit, tree, hint)
-}
-
-/// Removes the intent of a landing. An error of the landing itself is the one to report; if it left the
-/// checkout on the fresh branch, the intent stays for the next command, which takes the landing back.
-fn end_landing<T>(session: &Session, branch: &RefName, landed: Result<T>) -> Result<T> {
-    if landed.is_err() && session.repo.head_branch().as_ref() == Some(branch) {
-        return landed;
-    }
-    let ended = session.store.end_landing(&session.store.landing_file(None));
-    let landed = landed?;
-    ended?;
-    Ok(landed)
 }
 
 fn intent(plan: &Plan, branch: &RefName, from: &Position, commit: bool) -> Intent {
@@ -220,83 +201,14 @@ fn publish(
     plan: &Plan,
     intent: &Intent,
     message: &CommitMessage,
-) -> Result<Oid> {
-    let repo = &session.repo;
+) -> Result<Option<Oid>> {
     let request =
         CommitRequest { tree: &plan.tree, parent: &intent.from.commit, merged: None, message };
     let commit = make_commit(session, &plan.run, &request)?;
-    let mark = refs::landing(&intent.run, &intent.candidate);
-    let old = repo.read_ref(&mark)?;
-    let moves = [
-        Move { name: &intent.branch, old: None, new: &commit },
-        Move { name: &mark, old: old.as_ref(), new: &commit },
-    ];
-    repo.move_refs(&repo.git(), &moves, "git-frites: apply")?;
-    Ok(commit)
-}
-
-/// Goes to the fresh branch in the user's checkout and commits there, if a commit was asked for. If
-/// that fails, the checkout goes back to where it was.
-fn switch_and_commit(
-    session: &Session,
-    intent: &Intent,
-    message: &CommitMessage,
-) -> Result<Option<Oid>> {
-    let repo = &session.repo;
-    let git = writer::begin(&repo.checkout())?;
-    let keep = refs::withdrawn(&intent.run);
-    let fresh = intent.fresh_branch(&git, &keep);
-    fresh_branch::switch_to(repo, &fresh)?;
-    if !intent.commit {
-        return Ok(None);
-    }
-    match commit_staged(session, &git, intent, message) {
-        Ok(commit) => Ok(Some(commit)),
-        Err(error) => Err(match take_back(session, &error, &fresh) {
-            Ok(found) => with_rollback(error, &intent.to, &found),
-            Err(why) => error.hint(format!("your checkout could not be put back: {}", why.message)),
-        }),
-    }
-}
-
-/// Goes back to where the checkout was before a commit that failed.
-fn take_back(session: &Session, error: &Error, fresh: &FreshBranch<'_>) -> Result<Rollback> {
-    fresh_branch::remove_locks_of_commit(&session.repo, fresh.branch, error);
-    fresh_branch::roll_back(&session.repo, fresh)
-}
-
-fn commit_staged(
-    session: &Session,
-    git: &Git,
-    intent: &Intent,
-    message: &CommitMessage,
-) -> Result<Oid> {
-    let repo = &session.repo;
-    let state = "your checkout is as it was";
-    if !commit::commit(git, message)? {
-        return Err(no_commit(state));
-    }
-    let commit = repo.read_ref(&intent.branch)?.ok_or_else(|| no_commit(state))?;
-    // A collection of garbage that listed the refs before may have deleted it.
-    repo.keep_whole(&commit, &[&intent.from.commit])?;
-    require_tree(session, &intent.to, &commit, state)?;
-    Ok(commit)
-}
-
-/// Adds to an error what the rollback after it found: a hook may have changed files before it
-/// refused.
-fn with_rollback(error: Error, tree: &Oid, found: &Rollback) -> Error {
-    let error = match &found.kept {
-        Some(commit) => {
-            error.hint(format!("the hook's version is kept: `git diff {tree} {commit}`"))
-        }
-        None => error,
-    };
-    if found.modified.is_empty() {
-        return error;
-    }
-    let names: Vec<String> = found.modified.iter().map(TreePath::quoted).collect();
-    error.hint(format!("modified meanwhile, and left so: {}", names.join(", ")))
+    let target = ResolvedTarget::fresh(intent.branch.clone(), intent.from.commit);
+    let why = "git-frites: apply";
+    let details = &MoveDetails::default();
+    execute(session, &target, intent, &LandedAs::At { commit, why, details })
 }
 
 /// Goes to the fresh branch with the conflicts in files and index, as `git merge --no-commit`
@@ -309,14 +221,8 @@ fn land_conflicts(
     base: &Oid,
     options: &LandOptions,
 ) -> Result<LandedBranch> {
-    let Session { repo, store, .. } = session;
-    let conflicts = fresh_branch::conflicts_with_names(
-        repo,
-        base,
-        &plan.judged.commit,
-        &plan.run.run,
-        &plan.candidate,
-    )?;
+    let store = &session.store;
+    let conflicts = conflicts_with_names(session, &plan, base)?;
     plan.tree = conflicts.tree;
     plan.distrust("the conflicts are not resolved");
     refuse_overwrite_in_checkout(session, from, &plan.tree)?;
@@ -331,40 +237,29 @@ fn land_conflicts(
         from: from.commit,
     };
     store.note_conflicts(run, candidate, &left)?;
-    store.write_landing(&store.landing_file(None), &intent)?;
-    let done = switch_and_leave(session, &intent, &conflicts, &message);
-    let done = end_landing(session, &branch, done);
-    if let Err(error) = done {
+    let head = ResolvedTarget::head(session, from.commit);
+    let landed = LandedAs::InConflict(&conflicts, &message);
+    if let Err(error) = execute(session, &head, &intent, &landed) {
         // The first error is the one to report; conflicts that are not there are forgotten anyway.
         let _ = store.forget_conflicts(run, candidate);
         return Err(error);
     }
-    // The way back, for `--undo`.
-    store.save_landed(&intent)?;
-    let event = Event::Conflicts {
-        candidate: plan.candidate.clone(),
-        iteration: plan.capture.iteration,
-        branch: branch.short().to_owned(),
-    };
-    store.record_event(&plan.run.run, &event)?;
     let conflicts = Some(conflicts);
     Ok(LandedBranch { plan, branch, from: from.commit, commit: None, conflicts })
 }
 
-fn switch_and_leave(
-    session: &Session,
-    intent: &Intent,
-    conflicts: &Conflicts,
-    message: &CommitMessage,
-) -> Result<()> {
-    let git = writer::begin(&session.repo.checkout())?;
-    let keep = refs::withdrawn(&intent.run);
-    let fresh = intent.fresh_branch(&git, &keep);
-    fresh_branch::switch_to(&session.repo, &fresh)?;
-    fresh_branch::leave_conflicts(&session.repo, conflicts, message).map_err(|error| {
-        match fresh_branch::roll_back(&session.repo, &fresh) {
-            Ok(_) => error,
-            Err(why) => error.hint(format!("your checkout could not be put back: {}", why.message)),
+/// The conflicts of merging a capture with HEAD, with markers that name both sides. The newest
+/// capture is named by its ref.
+fn conflicts_with_names(session: &Session, plan: &Plan, base: &Oid) -> Result<Conflicts> {
+    let repo = &session.repo;
+    let capture = &plan.judged.commit;
+    let full = refs::capture(&plan.run.run, &plan.candidate);
+    let named = repo.read_ref(&full)?.is_some_and(|tip| tip == *capture);
+    let theirs = if named { full.trim_start_matches("refs/") } else { capture.as_str() };
+    match merge::merge(&repo.checkout(), base, "HEAD", theirs)? {
+        MergeResult::Conflicts(conflicts) => Ok(conflicts),
+        MergeResult::Clean(_) => {
+            Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"))
         }
-    })
+    }
 }

@@ -1,9 +1,7 @@
 //! `apply --merge`: merges a change that passed into the current branch, a branch that is checked
 //! out nowhere, or a candidate, even if that was cleaned. The commits are made first; then one branch moves, with its files.
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::git::commit::{self, CommitMessage, CommitRequest};
-use crate::git::landing::advance::{self, Advance};
-use crate::git::refs::{self, Move};
 use crate::integrity::trust;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -11,11 +9,11 @@ use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
+use crate::ops::land::execute::{LandedAs, execute};
 use crate::ops::land::guards::refuse_overwrite;
 use crate::ops::land::newest_wins::choices_as_json;
 use crate::ops::land::plan::{LandOptions, Plan};
-use crate::ops::land::record::record;
-use crate::ops::land::target::{MergeTarget, ResolvedTarget, TargetCheckout};
+use crate::ops::land::target::{MergeTarget, ResolvedTarget};
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::store::events::{Event, MoveDetails};
@@ -118,14 +116,13 @@ fn merge_plan(
         holder: target.holder(),
     };
     let why = format!("merge {}: Merge made by git-frites.", plan.address());
-    execute(session, target, &intent, &why)?;
     let details = MoveDetails {
         choices: Some(choices_as_json(&plan.choices)),
         strategy: plan.strategy().map(str::to_owned),
         resolution_seconds: plan.resolution.map(|time| time.as_secs_f64()),
         ..MoveDetails::default()
     };
-    record(&session.store, &intent, Some(commit), details)?;
+    execute(session, target, &intent, &LandedAs::At { commit, why: &why, details: &details })?;
     if target.is_user_checkout() {
         // As `git merge` does. The hook cannot undo anything any more.
         let _ = commit::run_hook(&session.repo.checkout(), "post-merge", &["0"])?;
@@ -197,58 +194,4 @@ pub fn committed_state(session: &Session, run: &Run, target: &ResolvedTarget) ->
         run,
         &CommitRequest { tree: &tree, parent: &target.tip, merged: None, message: &message },
     )
-}
-
-/// Moves the branch as the intent says, with files and index if it is checked out; or changes
-/// nothing.
-pub fn execute(
-    session: &Session,
-    target: &ResolvedTarget,
-    intent: &Intent,
-    why: &str,
-) -> Result<()> {
-    let Session { repo, store, .. } = session;
-    let mark = refs::landing(&intent.run, &intent.candidate);
-    let marked = repo.read_ref(&mark)?;
-    let refs = [
-        Move { name: &intent.branch, old: target.exists.then_some(&target.tip), new: &intent.to },
-        Move { name: &mark, old: marked.as_ref(), new: &intent.to },
-    ];
-    let Some(checkout) = &target.checkout else {
-        return repo.move_refs(&repo.git(), &refs, why);
-    };
-    if target.candidate.is_none() {
-        // Once more: judging a merged tree may have taken long.
-        let now = ResolvedTarget::current(session)?;
-        if now.branch != target.branch || now.tip != target.tip {
-            return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));
-        }
-    }
-    let file = store.landing_file(intent.holder.as_ref());
-    store.write_landing(&file, intent)?;
-    let TargetCheckout { git, index, .. } = checkout;
-    let moved = advance::advance(
-        repo,
-        &Advance { git, index, from: intent.files(), to: &intent.to, refs: &refs, why },
-    );
-    match moved {
-        Ok(()) => {
-            store.end_landing(&file)?;
-            let Some((run, name)) = &target.candidate else { return Ok(()) };
-            let candidate = store.candidate(run, name);
-            let _lock = candidate.lock()?;
-            session.bring_back(candidate).map(drop)
-        }
-        // A file was edited meanwhile, or git was killed. The lock and the intent stay for the next
-        // command.
-        Err(error) if advance::is_locked(git) => {
-            Err(error
-                .hint("then run `git frites status`, which finishes the landing or takes it back"))
-        }
-        Err(error) => {
-            // The first error is the one to report; an intent that stays does no harm.
-            let _ = store.end_landing(&file);
-            Err(error)
-        }
-    }
 }

@@ -3,6 +3,7 @@
 pub mod by_hand;
 pub mod change;
 mod commit;
+mod execute;
 pub mod fresh_branch;
 mod guards;
 mod judge_merged;

@@ -20,7 +20,8 @@ pub fn record(
     details: MoveDetails,
 ) -> Result<()> {
     let Intent { iteration, to, verified, .. } = *intent;
-    let (candidate, branch) = (intent.candidate.clone(), intent.branch.short().to_owned());
+    let candidate = intent.candidate.clone();
+    let branch = intent.branch.short().to_owned();
     let moved = commit.map(|commit| BranchMove {
         iteration,
         from: intent.from.commit,
@@ -37,6 +38,19 @@ pub fn record(
         }
     };
     record_event(store, &intent.run, &event)
+}
+
+/// Records that a landing has left its conflicts for a person to resolve. The caller holds the landing
+/// lock.
+pub fn record_conflicts(store: &Store, intent: &Intent) -> Result<()> {
+    // The way back, for `--undo`.
+    store.save_landed(intent)?;
+    let event = Event::Conflicts {
+        candidate: intent.candidate.clone(),
+        iteration: intent.iteration,
+        branch: intent.branch.short().to_owned(),
+    };
+    store.record_event(&intent.run, &event)
 }
 
 /// Records the event of a landing or of its undo, and the state that it means. The caller holds the landing

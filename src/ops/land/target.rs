@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::git::cli::Git;
-use crate::git::landing::fresh_branch::{self, Position};
+use crate::git::landing::position::{Position, position, require_clean, unfinished};
 use crate::git::{refs, worktree};
 use crate::model::address::Address;
 use crate::model::candidate::State;
@@ -120,6 +120,11 @@ impl ResolvedTarget {
         ResolvedTarget { branch, tip, exists: true, candidate: None, checkout }
     }
 
+    /// A branch to make at a commit, without a checkout.
+    pub fn fresh(branch: RefName, tip: Oid) -> ResolvedTarget {
+        ResolvedTarget { exists: false, ..ResolvedTarget::new(branch, tip, None) }
+    }
+
     /// The user's checkout at a commit, for a landing on a fresh branch.
     pub fn head(session: &Session, commit: Oid) -> ResolvedTarget {
         let checkout = TargetCheckout {
@@ -139,12 +144,12 @@ impl ResolvedTarget {
                 "`git frites apply --merge --into BRANCH` merges into a branch without a checkout",
             )
         })?;
-        let tip = fresh_branch::position(repo)?.commit;
+        let tip = position(repo)?.commit;
         let branch = repo.head_branch().ok_or_else(|| {
             Error::fatal("HEAD is detached: there is no current branch to merge into")
                 .hint("switch to a branch, or name one with `--into BRANCH`")
         })?;
-        fresh_branch::require_clean(repo)?;
+        require_clean(repo)?;
         let checkout = TargetCheckout {
             git: repo.checkout(),
             index: repo.git_dir().join("index"),
@@ -189,8 +194,7 @@ impl ResolvedTarget {
             return Ok(ResolvedTarget { candidate: owner, ..target });
         }
         let tip = candidate.latest()?.map_or_else(|| candidate.run.base, |c| c.commit);
-        let target = ResolvedTarget::new(branch, tip, None);
-        Ok(ResolvedTarget { exists: false, candidate: owner, ..target })
+        Ok(ResolvedTarget { candidate: owner, ..ResolvedTarget::fresh(branch, tip) })
     }
 
     /// A candidate's branch and worktree. The candidate is captured first, so that nothing in its
@@ -217,7 +221,7 @@ impl ResolvedTarget {
                 branch.short()
             )));
         }
-        if let Some((what, _)) = fresh_branch::unfinished(git.git_dir()) {
+        if let Some((what, _)) = unfinished(git.git_dir()) {
             return Err(Error::fatal(format!(
                 "{what} is in progress in the worktree of {address}"
             ))

@@ -1,6 +1,7 @@
 //! Undoes a landing on a fresh branch: the branch is deleted, and the checkout goes back to where it was.
 use crate::error::{Error, Result};
-use crate::git::landing::{fresh_branch, writer};
+use crate::git::landing::advance::roll_back;
+use crate::git::landing::writer;
 use crate::git::{refs, worktree};
 use crate::model::candidate::Candidate;
 use crate::model::count::some_of;
@@ -10,11 +11,11 @@ use crate::model::run::Run;
 use crate::ops::land::by_hand::keep_resolution;
 use crate::ops::land::change::carried_along;
 use crate::ops::land::guards::refuse_overwrite;
-use crate::ops::land::record::record_event;
+use crate::ops::land::record::{record, record_event};
 use crate::ops::land::undone::UndoneLanding;
 use crate::ops::session::Session;
 use crate::store::Store;
-use crate::store::events::Event;
+use crate::store::events::{Event, MoveDetails};
 use crate::store::intents::Intent;
 
 /// Deletes the fresh branch, unless somebody has worked on it.
@@ -60,7 +61,10 @@ pub(super) fn delete_branch(
         session.ui.note(format!("your resolution of the conflicts is kept: {}", tip.short()));
     }
     match intent {
-        Some(intent) if here => go_back(session, intent, &address)?,
+        Some(intent) if here => {
+            go_back(session, intent, &address)?;
+            return Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() });
+        }
         None if here => {
             return Err(Error::no(format!(
                 "your checkout is on '{short}', and no record says where it came from"
@@ -79,7 +83,8 @@ pub(super) fn delete_branch(
 }
 
 fn record_deletion(store: &Store, landed: &Candidate, branch: &RefName) -> Result<()> {
-    let (candidate, branch) = (landed.candidate.clone(), branch.short().to_owned());
+    let candidate = landed.candidate.clone();
+    let branch = branch.short().to_owned();
     record_event(store, &landed.run, &Event::Undone { candidate, branch, moved: None })
 }
 
@@ -166,6 +171,7 @@ fn go_back(session: &Session, intent: Intent, address: &str) -> Result<()> {
     let file = store.landing_file(None);
     store.write_landing(&file, &intent)?;
     let keep = refs::withdrawn(&intent.run);
-    fresh_branch::roll_back(repo, &intent.fresh_branch(&git, &keep))?;
+    roll_back(repo, &intent.advance(&git, &keep))?;
+    record(store, &intent, None, MoveDetails::default())?;
     store.end_landing(&file)
 }

@@ -11,8 +11,8 @@ use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
-use crate::ops::land::merge::{committed_state, execute, refuse_overwrite_in};
-use crate::ops::land::record::record;
+use crate::ops::land::execute::{LandedAs, execute};
+use crate::ops::land::merge::{committed_state, refuse_overwrite_in};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::land::undone::UndoneLanding;
 use crate::ops::session::Session;
@@ -22,7 +22,7 @@ use crate::store::intents::Intent;
 /// Reverts the merge, as `git revert -m 1` does, but in memory: conflicts leave nothing half done.
 pub(super) fn revert(session: &Session, run: &Run, candidate: Candidate) -> Result<UndoneLanding> {
     let _kept = KeptCommits::new(session, run);
-    let Session { repo, store, .. } = session;
+    let repo = &session.repo;
     let address = candidate.address();
     let lost = || {
         Error::no(format!("no record says which commit merged {address}")).hint(
@@ -82,10 +82,10 @@ pub(super) fn revert(session: &Session, run: &Run, candidate: Candidate) -> Resu
         from: target.position(),
         holder: target.holder(),
     };
-    execute(session, &target, &intent, &format!("revert: {address}"))?;
+    let why = format!("revert: {address}");
     let details =
         MoveDetails { merge: Some(merge), later: Some(later.clone()), ..MoveDetails::default() };
-    record(store, &intent, Some(commit), details)?;
+    execute(session, &target, &intent, &LandedAs::At { commit, why: &why, details: &details })?;
     Ok(UndoneLanding { candidate, branch, commit: Some(commit), later })
 }
 

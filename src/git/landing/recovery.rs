@@ -1,0 +1,255 @@
+//! Recovery of a landing whose process was killed: it is finished if its branch has moved, and taken back
+//! otherwise.
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::{Cause, Error, Result};
+use crate::git::cli::Git;
+use crate::git::landing::advance::{Advance, install, lock_file, restore, roll_back};
+use crate::git::landing::overwrite::PartialCheckout;
+use crate::git::ref_locks::{ABANDONED, remove_when_old};
+use crate::git::repo::Repo;
+use crate::git::worktree;
+use crate::model::oid::Oid;
+use crate::model::path::TreePath;
+use crate::model::trailer::Trailer;
+
+/// The state of a landing whose process was killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Interrupted {
+    /// Nothing had happened yet, or everything had been taken back.
+    NotBegun,
+    /// The checkout is on the branch, which holds what was asked for: in this commit, or only staged.
+    Complete(Option<Oid>),
+    /// The checkout is on the branch, with the conflicts that a person is to resolve.
+    Unmerged,
+    /// The landing was half done, and has been taken back.
+    TakenBack,
+    /// The landing is being undone, and somebody has worked on its branch since: it stays.
+    BranchStays,
+    /// The landing was half done, and a person has committed on its branch since: all stays as it
+    /// is. This is the branch's commit.
+    InUse(Oid),
+    /// The landing is half done, and this file was edited since: taking it back would lose the edits.
+    Edited(TreePath),
+}
+
+/// Finds out how far an advance came that was killed after `since`, and finishes it or takes it back.
+/// Changes nothing that a person has edited or committed since. `undoing` is true if it was killed in
+/// its [`roll_back`].
+pub fn recover(
+    repo: &Repo,
+    advance: &Advance<'_>,
+    since: SystemTime,
+    undoing: bool,
+) -> Result<Interrupted> {
+    let Advance { git, from, branch, to, .. } = *advance;
+    let tip = repo.read_ref(branch)?;
+    if advance.is_fresh() {
+        return match advance.is_on_branch() {
+            true => recover_on_fresh_branch(repo, advance, since),
+            false => recover_elsewhere(repo, advance, since, undoing),
+        };
+    }
+    match tip {
+        Some(tip) if repo.is_ancestor(to, &tip)? => {
+            if tip == *to && advance.is_on_branch() {
+                finish(git, to, since)?;
+            }
+            Ok(Interrupted::Complete(Some(*to)))
+        }
+        Some(tip) if tip != from.commit && advance.is_on_branch() => {
+            release(git, since);
+            Ok(Interrupted::InUse(tip))
+        }
+        _ => take_back(repo, advance, since),
+    }
+}
+
+/// Puts the files back if HEAD is where it was and anything was written.
+fn take_back(repo: &Repo, advance: &Advance<'_>, since: SystemTime) -> Result<Interrupted> {
+    let Advance { git, from, files, to, .. } = *advance;
+    let is_locked = written_since(&lock_file(git), since);
+    // Elsewhere, the files are those of a person who went there.
+    if from.is_head(repo, git)? {
+        let PartialCheckout { edited, begun } = PartialCheckout::inspect(repo, git, files, to)?;
+        if is_locked || begun {
+            if let Some(path) = edited.into_iter().next() {
+                return Ok(Interrupted::Edited(path));
+            }
+            restore(repo, git, files, to)?;
+            release(git, since);
+            return Ok(Interrupted::TakenBack);
+        }
+    }
+    release(git, since);
+    Ok(Interrupted::NotBegun)
+}
+
+/// Completes an advance whose branch has moved already.
+fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
+    settle_index(git, to, since)?;
+    // If the lock file is lost, the index is still the old one.
+    if git.call("write-tree").oid().ok() != tree_of(git, to).ok() {
+        git.call("read-tree").arg(to.as_str()).run()?;
+    }
+    git.call("update-index").args(["-q", "--refresh"]).output().map(drop)
+}
+
+fn tree_of(git: &Git, to: &Oid) -> Result<Oid> {
+    git.call("rev-parse").arg(format!("{to}^{{tree}}")).oid()
+}
+
+fn is_unmerged(git: &Git) -> Result<bool> {
+    Ok(!git.call("ls-files").args(["-z", "--unmerged"]).bytes()?.is_empty())
+}
+
+/// Installs the locked index if it is that of the landing, and not one of a git that was killed in the
+/// commit after it.
+fn settle_index(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
+    let lock = lock_file(git);
+    if !written_since(&lock, since) {
+        return Ok(());
+    }
+    let in_lock = git.clone().index(&lock);
+    let is_whole = in_lock.call("write-tree").oid().ok() == Some(tree_of(git, to)?);
+    if is_whole || is_unmerged(&in_lock).unwrap_or(false) {
+        return install(git);
+    }
+    release(git, since);
+    Ok(())
+}
+
+/// Unlocks the index.
+fn release(git: &Git, since: SystemTime) {
+    if written_since(&lock_file(git), since) {
+        let _ = fs::remove_file(lock_file(git));
+    }
+}
+
+/// Recovers while HEAD is on the fresh branch: the landing is complete (with a commit after it, if one
+/// was asked for), in use, or rolled back.
+fn recover_on_fresh_branch(
+    repo: &Repo,
+    advance: &Advance<'_>,
+    since: SystemTime,
+) -> Result<Interrupted> {
+    let Advance { git, branch, files, to, commit, .. } = *advance;
+    settle_index(git, to, since)?;
+    // Leaving conflicts for a person was the last step.
+    if is_unmerged(git)? {
+        return Ok(Interrupted::Unmerged);
+    }
+    let first = first_commit(repo, advance)?;
+    let made = first.as_ref().map(|first| first.oid);
+    let is_ours = first.as_ref().is_none_or(|first| first.is_ours);
+    let holds_tree = first.as_ref().is_none_or(|first| first.holds_tree);
+    if let (Some(first), Some(tip)) = (made, repo.read_ref(branch)?)
+        && (first != tip || !is_ours)
+    {
+        let is_whole = commit && is_ours && holds_tree;
+        return Ok(if is_whole { Interrupted::Complete(made) } else { Interrupted::InUse(tip) });
+    }
+    let staged = git.call("write-tree").oid().is_ok_and(|tree| tree == *to);
+    git.call("update-index").args(["-q", "--refresh"]).output()?;
+    let unmodified = git.call("diff-files").arg("--quiet").output()?.code == 0;
+    if staged && unmodified && made.is_some() == commit && holds_tree {
+        return Ok(Interrupted::Complete(made));
+    }
+    let partial = PartialCheckout::inspect(repo, git, files, to)?;
+    if let Some(path) = partial.edited.into_iter().next() {
+        return Ok(Interrupted::Edited(path));
+    }
+    roll_back(repo, advance)?;
+    Ok(Interrupted::TakenBack)
+}
+
+/// The first commit on a fresh branch.
+struct FirstCommit {
+    oid: Oid,
+    /// True if its message is that of a landing.
+    is_ours: bool,
+    /// True if it holds the tree that was to land.
+    holds_tree: bool,
+}
+
+/// The first commit that a fresh branch has beyond its start; none if there is no such commit.
+fn first_commit(repo: &Repo, advance: &Advance<'_>) -> Result<Option<FirstCommit>> {
+    let Advance { git, from, branch, to, .. } = *advance;
+    let range = format!("{}..{branch}", from.commit);
+    let list = git.call("rev-list").args(["--first-parent", "--reverse", &range, "--"]).output()?;
+    let text = String::from_utf8_lossy(&list.stdout).into_owned();
+    let Some(oid) = text.lines().next().and_then(Oid::parse) else { return Ok(None) };
+    let found = repo.commit(&oid)?;
+    let is_ours = Trailer::Run.find(&found.message).is_some();
+    Ok(Some(FirstCommit { oid, is_ours, holds_tree: found.tree == *to }))
+}
+
+/// Recovers while HEAD is not on the fresh branch: it never moved, or is back. The branch goes unless
+/// somebody uses it.
+fn recover_elsewhere(
+    repo: &Repo,
+    advance: &Advance<'_>,
+    since: SystemTime,
+    undoing: bool,
+) -> Result<Interrupted> {
+    let Advance { from, branch, to, .. } = *advance;
+    // An undo moves HEAD after the files.
+    let found = if undoing { Interrupted::NotBegun } else { take_back(repo, advance, since)? };
+    let (Some(tip), false) = (repo.read_ref(branch)?, matches!(found, Interrupted::Edited(_)))
+    else {
+        return Ok(found);
+    };
+    let is_unused = tip == from.commit || {
+        let commit = repo.commit(&tip)?;
+        undoing && commit.tree == *to && commit.parents == [from.commit]
+    };
+    if is_unused && worktree::holder_of(repo, branch, None)?.is_none() {
+        repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
+    } else if undoing {
+        return Ok(Interrupted::BranchStays);
+    }
+    Ok(found)
+}
+
+/// Removes the locks that a `git commit` left if it was killed on the fresh branch: `error` is its.
+pub fn remove_locks_of_commit(repo: &Repo, advance: &Advance<'_>, error: &Error) {
+    // HEAD moved to the branch just before.
+    let since =
+        fs::symlink_metadata(advance.git.git_dir().join("HEAD")).and_then(|meta| meta.modified());
+    if let (Cause::Interrupted, Ok(since)) = (&error.cause, since) {
+        for lock in locks_since(repo, advance, since) {
+            // A git of somebody else holds one for milliseconds.
+            remove_when_old(&lock, ABANDONED);
+        }
+    }
+}
+
+/// Removes the locks that an advance left when it was killed after `since`, except that of the index,
+/// which [`recover`] needs. To be called once for each killed process: later locks are another process's.
+pub fn remove_locks(repo: &Repo, advance: &Advance<'_>, since: SystemTime) {
+    for lock in locks_since(repo, advance, since) {
+        if lock != lock_file(advance.git) {
+            let _ = fs::remove_file(lock);
+        }
+    }
+}
+
+/// The locks of an advance's branch, its checkout and `packed-refs` that were made after `since`.
+fn locks_since(repo: &Repo, advance: &Advance<'_>, since: SystemTime) -> Vec<PathBuf> {
+    let git_dir = advance.git.git_dir();
+    let mut locks = vec![
+        repo.common_dir().join(format!("{}.lock", advance.branch)),
+        repo.common_dir().join("packed-refs.lock"),
+    ];
+    // `index`, `HEAD`, the lock of the index's lock, and what `git commit` tidies up: `AUTO_MERGE` and the like.
+    let listing = fs::read_dir(git_dir).into_iter().flatten().flatten().map(|e| e.path());
+    locks.extend(listing.filter(|path| path.extension().is_some_and(|e| e == "lock")));
+    locks.retain(|lock| written_since(lock, since));
+    locks
+}
+
+fn written_since(file: &Path, since: SystemTime) -> bool {
+    fs::metadata(file).and_then(|meta| meta.modified()).is_ok_and(|modified| modified >= since)
+}

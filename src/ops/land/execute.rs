@@ -1,0 +1,194 @@
+//! Carrying out a landing, or the undo of a merge: the intent, the move of the branch with its checkout, the
+//! record. A kill at any moment leaves enough for the next command.
+use std::fs;
+
+use crate::error::{Error, IoContext, Result};
+use crate::git::commit::{self, CommitMessage};
+use crate::git::landing::advance::{self, Advance, AdvanceInput, Rollback, Stopped};
+use crate::git::landing::position::{position, require_clean};
+use crate::git::landing::recovery::remove_locks_of_commit;
+use crate::git::landing::writer;
+use crate::git::merge::Conflicts;
+use crate::git::refs::{self, Move};
+use crate::model::oid::Oid;
+use crate::model::path::TreePath;
+use crate::ops::land::commit::{no_commit, require_tree};
+use crate::ops::land::record::{record, record_conflicts};
+use crate::ops::land::target::ResolvedTarget;
+use crate::ops::session::Session;
+use crate::store::events::MoveDetails;
+use crate::store::intents::Intent;
+
+/// The state in which a landing leaves its branch.
+pub enum LandedAs<'a> {
+    /// At a commit that was made before.
+    At {
+        /// The commit.
+        commit: Oid,
+        /// The reason, for reflogs.
+        why: &'a str,
+        /// The parts of the record that only this process knows.
+        details: &'a MoveDetails,
+    },
+    /// Checked out, with the change staged.
+    Staged,
+    /// Checked out, with the change committed by the user's git.
+    Committed(&'a CommitMessage),
+    /// Checked out, with conflicts for a person to resolve, and the message for their commit.
+    InConflict(&'a Conflicts, &'a CommitMessage),
+}
+
+/// Moves the branch as the intent says, with files and index if it is checked out, and records it; or
+/// changes nothing. Gives the commit that landed, if there is one. The caller holds the landing lock.
+pub fn execute(
+    session: &Session,
+    target: &ResolvedTarget,
+    intent: &Intent,
+    landed: &LandedAs<'_>,
+) -> Result<Option<Oid>> {
+    let Session { repo, store, .. } = session;
+    let mark = refs::landing(&intent.run, &intent.candidate);
+    let marked = repo.read_ref(&mark)?;
+    let mut moves = Vec::new();
+    let mut why = "apply";
+    if let LandedAs::At { commit, why: reason, .. } = landed {
+        let old = target.exists.then_some(&target.tip);
+        moves.push(Move { name: &intent.branch, old, new: commit });
+        moves.push(Move { name: &mark, old: marked.as_ref(), new: commit });
+        why = reason;
+    }
+    let Some(checkout) = &target.checkout else {
+        repo.move_refs(&repo.git(), &moves, why)?;
+        return record_landed(session, intent, landed, None);
+    };
+    if target.candidate.is_none() {
+        // Once more: judging a merged tree may have taken long.
+        if position(repo)? != intent.from {
+            return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));
+        }
+        require_clean(repo)?;
+    }
+    let git = writer::begin(&checkout.git)?;
+    let keep = refs::withdrawn(&intent.run);
+    let advance = intent.advance(&git, &keep);
+    let conflicts = match landed {
+        LandedAs::InConflict(conflicts, _) => Some(*conflicts),
+        _ => None,
+    };
+    let input = AdvanceInput { index: &checkout.index, refs: &moves, why, conflicts };
+    let file = store.landing_file(intent.holder.as_ref());
+    store.write_landing(&file, intent)?;
+    match move_checkout(session, &advance, &input, landed) {
+        Ok(made) => {
+            let commit = record_landed(session, intent, landed, made)?;
+            store.end_landing(&file)?;
+            if let Some((run, name)) = &target.candidate {
+                let candidate = store.candidate(run, name);
+                let _lock = candidate.lock()?;
+                session.bring_back(candidate)?;
+            }
+            Ok(commit)
+        }
+        Err(Stopped { error, is_whole: true }) => {
+            // The first error is the one to report; an intent that stays does no harm.
+            let _ = store.end_landing(&file);
+            Err(error)
+        }
+        // A file was edited meanwhile, or git was killed. The intent stays for the next command.
+        Err(Stopped { error, .. }) => {
+            Err(error
+                .hint("then run `git frites status`, which finishes the landing or takes it back"))
+        }
+    }
+}
+
+/// Moves the checkout, and makes what comes after that. Gives the commit that the user's git made.
+fn move_checkout(
+    session: &Session,
+    advance: &Advance<'_>,
+    input: &AdvanceInput<'_>,
+    landed: &LandedAs<'_>,
+) -> std::result::Result<Option<Oid>, Stopped> {
+    let repo = &session.repo;
+    advance::advance(repo, advance, input).map_err(|mut stopped| {
+        if stopped.is_whole && input.refs.is_empty() {
+            stopped.error = stopped.error.context("your checkout is as it was");
+        }
+        stopped
+    })?;
+    let error = match landed {
+        LandedAs::At { .. } | LandedAs::Staged => return Ok(None),
+        LandedAs::InConflict(_, message) => match leave_message(session, message) {
+            Ok(()) => return Ok(None),
+            Err(error) => error,
+        },
+        LandedAs::Committed(message) => match commit_staged(session, advance, message) {
+            Ok(commit) => return Ok(Some(commit)),
+            Err(error) => error,
+        },
+    };
+    remove_locks_of_commit(repo, advance, &error);
+    Err(match advance::roll_back(repo, advance) {
+        Ok(found) => Stopped { error: with_rollback(error, advance.to, &found), is_whole: true },
+        Err(why) => {
+            let hint = format!("your checkout could not be put back: {}", why.message);
+            Stopped { error: error.hint(hint), is_whole: false }
+        }
+    })
+}
+
+/// Puts the message where `git commit` finds it. There is no MERGE_HEAD: the commit is to have one parent.
+fn leave_message(session: &Session, message: &CommitMessage) -> Result<()> {
+    let text = [message.paragraphs.join("\n\n"), message.trailers.join("\n")].join("\n\n") + "\n";
+    let file = session.repo.git_dir().join("MERGE_MSG");
+    fs::write(&file, text).context(|| format!("could not write '{}'", file.display()))
+}
+
+fn commit_staged(session: &Session, advance: &Advance<'_>, message: &CommitMessage) -> Result<Oid> {
+    let repo = &session.repo;
+    let state = "your checkout is as it was";
+    if !commit::commit(advance.git, message)? {
+        return Err(no_commit(state));
+    }
+    let commit = repo.read_ref(advance.branch)?.ok_or_else(|| no_commit(state))?;
+    // A collection of garbage that listed the refs before may have deleted it.
+    repo.keep_whole(&commit, &[&advance.from.commit])?;
+    require_tree(session, advance.to, &commit, state)?;
+    Ok(commit)
+}
+
+/// Adds to an error what the rollback after it found: a hook may have changed files before it
+/// refused.
+fn with_rollback(error: Error, tree: &Oid, found: &Rollback) -> Error {
+    let error = match &found.kept {
+        Some(commit) => {
+            error.hint(format!("the hook's version is kept: `git diff {tree} {commit}`"))
+        }
+        None => error,
+    };
+    if found.modified.is_empty() {
+        return error;
+    }
+    let names: Vec<String> = found.modified.iter().map(TreePath::quoted).collect();
+    error.hint(format!("modified meanwhile, and left so: {}", names.join(", ")))
+}
+
+/// Records what was done. Gives the commit that landed, which may be the one that was `made`.
+fn record_landed(
+    session: &Session,
+    intent: &Intent,
+    landed: &LandedAs<'_>,
+    made: Option<Oid>,
+) -> Result<Option<Oid>> {
+    let store = &session.store;
+    let (commit, details) = match landed {
+        LandedAs::At { commit, details, .. } => (Some(*commit), (*details).clone()),
+        LandedAs::InConflict(..) => {
+            record_conflicts(store, intent)?;
+            return Ok(None);
+        }
+        LandedAs::Staged | LandedAs::Committed(_) => (made, MoveDetails::default()),
+    };
+    record(store, intent, commit, details)?;
+    Ok(commit)
+}
