@@ -225,6 +225,12 @@ pub fn scores(edits: &[Edit]) -> Vec<Option<f64>> {
     covers(edits).into_iter().enumerate().map(score).collect()
 }
 
+/// Two scores as text, with as many digits as tell them apart.
+pub fn told_apart(one: f64, other: f64) -> [String; 2] {
+    let texts = |digits: usize| [one, other].map(|score| format!("{score:.digits$}"));
+    (3..9).map(texts).find(|[one, other]| one != other).unwrap_or_else(|| texts(3))
+}
+
 /// A score as a whole number, which has a total order.
 pub fn comparable(score: f64) -> u64 {
     (score.clamp(0.0, 1.0) * 1e9).round() as u64

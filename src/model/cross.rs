@@ -122,7 +122,7 @@ pub struct Proof {
 pub enum ProofKind {
     /// Some fail there: they show that the change works.
     Change,
-    /// They do not build there.
+    /// They do not run there: they do not build, or are not collected.
     Weak,
     /// They pass there, too: they show nothing about the change.
     Nothing,
@@ -158,7 +158,7 @@ impl Proof {
                 )
             }
             (ProofKind::Weak, _) => {
-                "proves itself weakly: its tests do not build on the base".to_owned()
+                "proves itself weakly: its tests do not run on the base".to_owned()
             }
             (ProofKind::Nothing, _) => {
                 "shows nothing by its tests: they pass on the base, too".to_owned()
@@ -170,7 +170,7 @@ impl Proof {
     pub fn label(&self) -> &'static str {
         match self.shows {
             ProofKind::Change => "proves itself",
-            ProofKind::Weak => "its tests do not build on the base",
+            ProofKind::Weak => "its tests do not run on the base",
             ProofKind::Nothing => "its tests pass on the base",
         }
     }

@@ -4,6 +4,8 @@
 //! the others are independent of it. They are no oracle, because they can be wrong as well: so a test
 //! counts only if its author passes it, and not alone; and each author has one voice, however many
 //! tests it wrote.
+use std::collections::BTreeSet;
+
 use crate::model::cross::{Cell, CrossTest};
 use crate::model::name::Name;
 use crate::model::verdict::{Entry, Verdict};
@@ -41,6 +43,12 @@ fn share(of: &Entry, author: &Entry) -> Option<f64> {
 /// True if two entries are one candidate, or have one tree.
 fn is_same(one: &Entry, other: &Entry) -> bool {
     one.candidate == other.candidate || one.judged().is_some() && one.judged() == other.judged()
+}
+
+/// The name under which tests name a candidate: of those with one tree, the first is judged.
+fn judged_as<'e>(of: &'e Entry, entries: &'e [Entry]) -> &'e Name {
+    let first = entries.iter().find(|entry| entry.passed() && is_same(entry, of));
+    &first.unwrap_or(of).candidate
 }
 
 /// The tests of an author that count for others.
@@ -94,8 +102,11 @@ pub fn that_tell_apart<'v>(
         let [one, other] = ends.map(|ends| end(test, ends));
         (one? != other?).then_some((test.as_str(), None, one?))
     });
+    let names = [one, other].map(|name| {
+        verdict.entry(name).map_or(name, |entry| judged_as(entry, &verdict.candidates))
+    });
     let of_authors = all_tests(&verdict.candidates).filter_map(|(author, test)| {
-        let cells = [one, other].map(|name| test.cell(name));
+        let cells = names.map(|name| test.cell(name));
         let passes = match cells {
             [Cell::Pass, Cell::Fail] => true,
             [Cell::Fail, Cell::Pass] => false,
@@ -107,21 +118,25 @@ pub fn that_tell_apart<'v>(
 }
 
 /// A line for each finding about the tests of a candidate.
-pub fn lines(of: &Entry) -> Vec<String> {
+pub fn lines(of: &Entry, entries: &[Entry]) -> Vec<String> {
+    let judged = entries.iter().filter(|entry| entry.cross.is_some());
+    let judged: BTreeSet<&Name> = judged.map(|entry| judged_as(entry, entries)).collect();
     let author = &of.candidate;
     let Some(cross) = &of.cross else { return Vec::new() };
     let names = |names: &[Name]| names.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
     let line = |test: &CrossTest| {
         let base = match test.base {
             Cell::Fail => "a proof: it fails on the base",
-            Cell::Unknown => "a weak proof: it does not build on the base",
+            Cell::Unknown => "a weak proof: it does not run on the base",
             Cell::Pass => "a pin: it passes on the base",
         };
         let mut text = format!("{author}'s test {} is {base}", test.name);
-        for (word, list) in [("passes on", &test.passes), ("fails on", &test.fails)] {
-            if !list.is_empty() {
-                text.push_str(&format!("; {word} {}", names(list)));
-            }
+        let unknown = judged.iter().filter(|name| test.cell(name) == Cell::Unknown);
+        let unknown: Vec<Name> = unknown.map(|name| (*name).clone()).collect();
+        let ends =
+            [("passes on", &test.passes), ("fails on", &test.fails), ("not run on", &unknown)];
+        for (word, list) in ends.into_iter().filter(|(_, list)| !list.is_empty()) {
+            text.push_str(&format!("; {word} {}", names(list)));
         }
         if !test.passes.contains(author) {
             text.push_str("; not counted: its author fails it");
@@ -133,7 +148,9 @@ pub fn lines(of: &Entry) -> Vec<String> {
     let inner = cross.inseparable.iter();
     let inner = inner.map(|path| format!("{author} adds tests in {path}, which cannot be moved"));
     let taken = cross.conflicts.iter();
-    let taken = taken.map(|path| format!("{author}'s {path} was taken where it cannot be merged"));
+    let taken = taken.map(|path| {
+        format!("{author}'s {path} replaced that of candidates with which it could not be merged")
+    });
     inner.chain(taken).chain(cross.tests.iter().map(line)).collect()
 }
 
@@ -147,7 +164,7 @@ pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
     for author in entries.iter().filter(|author| !is_same(author, of)) {
         let tests = author.cross.iter().flat_map(|cross| &cross.tests);
         let failed: Vec<&CrossTest> = tests
-            .filter(|test| test.fails.contains(&of.candidate))
+            .filter(|test| test.fails.contains(judged_as(of, entries)))
             .filter(|test| test.counts(&author.candidate) || !shows_lonely)
             .collect();
         if let [first, rest @ ..] = failed.as_slice() {

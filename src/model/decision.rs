@@ -137,7 +137,7 @@ fn other_picks(entries: &[Entry], winner: &Entry, rules: Rules) -> Vec<OtherPick
         let passing: Vec<&Entry> = usable.iter().copied().filter(|e| e.passed()).collect();
         let pick = preferred_synthesis(&passing).or(usable.first().copied());
         if let Some(pick) = pick.filter(|pick| pick.candidate != winner.candidate) {
-            let [its, winners] = [pick, winner].map(|entry| rationale::figure(entry, other));
+            let [its, winners] = rationale::figures(pick, winner, other);
             found.push(OtherPick {
                 rank,
                 candidate: pick.candidate.clone(),
@@ -257,13 +257,14 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
     if let Some((own, others)) = scores.filter(|_| a.passed() || rules.runs_nothing)
         && agreement::comparable(own) != agreement::comparable(others)
     {
-        return format!("{} {own:.3}, not {others:.3}", rules.rank);
+        let [own, others] = agreement::told_apart(own, others);
+        return format!("{} {own}, not {others}", rules.rank);
     }
     if a.blast.lines != b.blast.lines {
-        return format!("{} changed lines, not {}", a.blast.lines, b.blast.lines);
+        return format!("{}, not {}", count(a.blast.lines, "changed line"), b.blast.lines);
     }
     if a.blast.files != b.blast.files {
-        return format!("{} files, not {}", a.blast.files, b.blast.files);
+        return format!("{}, not {}", count(a.blast.files, "file"), b.blast.files);
     }
     let [of_a, of_b] = [a, b].map(|e| counts.makers(e));
     if of_a != of_b {

@@ -1,4 +1,5 @@
 //! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone.
+use crate::model::agreement;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::candidate::State;
 use crate::model::count::{count, some_of};
@@ -239,8 +240,9 @@ impl DecisionInputs<'_> {
         if let Some((of_winner, of_next)) = scores
             && of_winner != of_next
         {
+            let [of_winner, of_next] = agreement::told_apart(of_winner, of_next);
             return format!(
-                "{lead} {} ({of_winner:.3}), with {}; next is {} ({of_next:.3}) with {}",
+                "{lead} {} ({of_winner}), with {}; next is {} ({of_next}) with {}",
                 excels(self.rules.rank),
                 winner.blast,
                 next.candidate,
@@ -506,9 +508,12 @@ fn excels(rank: Rank) -> &'static str {
     }
 }
 
-/// The figure by which rules rank a candidate.
-pub(super) fn figure(entry: &Entry, rules: Rules) -> String {
-    rules.score(entry).map_or_else(|| entry.blast.to_string(), |score| format!("{score:.3}"))
+/// The figures by which rules rank two candidates.
+pub(super) fn figures(one: &Entry, other: &Entry, rules: Rules) -> [String; 2] {
+    match (rules.score(one), rules.score(other)) {
+        (Some(score), Some(others)) => agreement::told_apart(score, others),
+        _ => [one, other].map(|entry| entry.blast.to_string()),
+    }
 }
 
 fn no_usable(entries: &[Entry]) -> String {

@@ -102,6 +102,12 @@ impl Board {
         state.seen.remove(name);
     }
 
+    /// Says that work on a candidate begins, and what it is while no log tells.
+    pub fn began_with(&self, name: &Name, what: &str) {
+        self.began(name);
+        self.lock().seen.insert(name.clone(), what.to_owned());
+    }
+
     /// Says how the work on a candidate ended.
     pub fn ended(&self, name: &Name, ending: Ending) {
         self.saw(name, ending.size);

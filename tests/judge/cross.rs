@@ -84,8 +84,8 @@ fn winner_proves_itself_by_tests_that_fail_on_the_base() {
         ),
         (
             "grep -q 2 value.rs || exit 77",
-            "c1 proves itself weakly: its tests do not build on the base",
-            "its tests do not build on the base",
+            "c1 proves itself weakly: its tests do not run on the base",
+            "its tests do not run on the base",
         ),
     ];
     for (words, sentence, label) in cases {
@@ -104,6 +104,11 @@ fn winner_proves_itself_by_tests_that_fail_on_the_base() {
     let answer = world.frites(["judge", &run]).expect(0);
     assert!(
         answer.stderr.contains("fails on the base and passes here: tests/old.t"),
+        "{}",
+        answer.stderr
+    );
+    assert!(
+        answer.stderr.contains("the tests of c1 are judged on the base, where they should fail"),
         "{}",
         answer.stderr
     );
@@ -168,6 +173,9 @@ fn tests_of_the_others_rank_tell_apart_and_are_shown() {
     let four = &named(&verdict, "c4")["cross"]["tests"][0];
     assert_eq!((&four["base"], &four["passes"]), (&json!("unknown"), &json!(["c4"])));
     assert_eq!(four["fails"], json!([]), "what was not run has not failed");
+    let explained = world.frites(["explain"]).expect(0).out();
+    let told = "weak proof: it does not run on the base; passes on c4; not run on c1, c2, c3";
+    assert!(explained.contains(told), "{explained}");
     let differing = world.frites(["diff", "1/c1", "c2", "--tests"]).expect(0).out();
     assert_eq!(
         differing,
@@ -259,5 +267,25 @@ fn parts_are_not_ranked_by_cross() {
     world.frites(["shard", "collect", "1"]).expect(0);
     let verdict = world.frites(["judge", "--rank", "cross", "--json", "1"]).expect(0).json();
     assert_eq!(verdict["recommended"], "c2");
+    world.assert_clean();
+}
+
+/// What is said of one tree is said of all candidates that have it, and equal trees are no second voice.
+#[test]
+fn candidates_with_one_tree_have_the_same_tests() {
+    let world = project();
+    let wrong = "echo 3 > value.rs; echo 'grep -q 3 value.rs' > tests/wrong.t";
+    let right = |n: usize| {
+        format!("printf '2\n\n\n{n}' > value.rs; echo '! grep -q 3 value.rs' > tests/{n}.t")
+    };
+    world.attempts(&[wrong, wrong, &right(4), &right(5)]);
+    let verdict = world.frites(["judge", "--rank", "cross", "--json"]).expect(0).json();
+    assert_eq!(verdict["recommended"], "c3");
+    let table = world.frites(["judge", "--replay"]).expect(0).out();
+    assert_eq!(table.matches("fails c3's test tests/4.t").count(), 2, "{table}");
+    assert_eq!(table.matches("only its author passes tests/wrong.t").count(), 1, "{table}");
+    let of = |one: &str| world.frites(["diff", one, "c3", "--tests"]).expect(0).out();
+    assert!(of("1/c2").contains("c2 fails, c3 passes: c3's test tests/4.t\n"), "{}", of("1/c2"));
+    assert_eq!(of("1/c1"), of("1/c2").replace("c2", "c1"));
     world.assert_clean();
 }

@@ -29,6 +29,10 @@ pub fn prove(
         return Ok(None);
     }
     let _kept = KeptCommits::new(session, run);
+    session.ui.note(format!(
+        "run {}: the tests of {} are judged on the base, where they should fail",
+        run.run, entry.candidate
+    ));
     let memory = Memory::default();
     let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, &memory)?;
     let (proof, tainted) = runner.watched(|runner| {

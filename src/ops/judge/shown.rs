@@ -34,6 +34,14 @@ pub fn ending(entry: &Entry) -> Ending {
     Ending { standing, words, elapsed: Some(elapsed), size: None }
 }
 
+/// The end of a candidate's commands with test files laid over its tree, whose failures are findings.
+pub fn ending_across(results: &Results) -> Ending {
+    let failure = results.stopped_at().map(|result| comparison::stop(result).0);
+    let standing = if failure.is_some() { Standing::Caution } else { Standing::Good };
+    let words = failure.unwrap_or_else(|| "passed".to_owned());
+    Ending { standing, words, elapsed: Some(results.time()), size: None }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -227,6 +227,12 @@ impl OracleRunner<'_> {
         self.restrictions.as_ref().map(|all| all.directories(checkout)).transpose()
     }
 
+    /// True if no further command runs after this one.
+    fn is_end(&self, result: &StageResult) -> bool {
+        let last = self.terms.oracle.last();
+        !result.outcome.passed() || last.is_some_and(|last| last.stage == result.stage)
+    }
+
     fn execute(
         &self,
         place: &JudgedPlace<'_>,
@@ -241,6 +247,7 @@ impl OracleRunner<'_> {
             (self.on_end)(result);
             let line = comparison::stage_line(&report.name, result);
             match result.outcome.passed() || report.failure_is_a_finding {
+                true if report.failure_is_a_finding && !self.is_end(result) => {}
                 true => self.session.ui.note(line),
                 false if self.share() == ProcessorShare::Third => {
                     self.session.ui.note(format!("{line}; attempts work, so it runs again"));

@@ -14,7 +14,7 @@ use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::judge::schedule::{Judge, Subject, Work};
 use crate::ops::judge::shown;
 use crate::ops::kept_commits;
-use crate::ops::progress::{Board, WorkKind};
+use crate::ops::progress::{self, Board, WorkKind};
 use crate::ops::session::Session;
 use crate::oracle::cache::{Cache, JudgedTree};
 use crate::oracle::ledger::TreeOutcome;
@@ -165,8 +165,10 @@ impl Judge for TreeJudge<'_, '_> {
         prepared: Option<SealedCheckout>,
         cancel: &Cancel,
     ) -> Result<Option<Results>> {
-        if let Subject::Candidate { name, .. } = &work.of {
-            self.board.began(name);
+        match (&work.of, work.crossed()) {
+            (Subject::Candidate { name, .. }, _) => self.board.began(name),
+            (_, Some(name)) => self.board.began_with(name, "tests of others"),
+            _ => {}
         }
         let judged = self.results(work, prepared, cancel)?;
         match (&work.of, &judged) {
@@ -357,9 +359,17 @@ impl OracleRunner<'_> {
         self.require_space(&self.run.base, jobs)?;
         let board = Board::new(WorkKind::Judging, jobs);
         let judge = TreeJudge::new(self, jobs, warmth, &board, &[]);
-        let judged = process::in_parallel(jobs, &first, |work| {
-            let results = self.judge_one(&judge, work, &Cancel::default())?;
-            results.ok_or_else(|| Error::no("interrupted"))
+        let subjects: Vec<Name> = first.iter().filter_map(|work| work.crossed()).cloned().collect();
+        let judged = progress::live(self.session, self.run, &subjects, &board, || {
+            process::in_parallel(jobs, &first, |work| {
+                let Some(results) = self.judge_one(&judge, work, &Cancel::default())? else {
+                    return Err(Error::no("interrupted"));
+                };
+                if let Some(name) = work.crossed() {
+                    board.ended(name, shown::ending_across(&results));
+                }
+                Ok(results)
+            })
         })?;
         let of_tree: BTreeMap<Option<Oid>, Results> = trees.into_iter().zip(judged).collect();
         Ok(works.iter().filter_map(|work| of_tree.get(&work.tree).cloned()).collect())

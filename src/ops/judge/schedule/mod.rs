@@ -372,6 +372,14 @@ impl Work {
         Work { of, ..Work::of_base(tree) }
     }
 
+    /// The candidate over whose tree test files are laid, if it is such a tree.
+    pub fn crossed(&self) -> Option<&Name> {
+        match &self.of {
+            Subject::Cross { of, .. } => of.as_ref(),
+            Subject::Base | Subject::Candidate { .. } => None,
+        }
+    }
+
     fn key(&self) -> (Group, Place) {
         (self.group, self.place.clone())
     }
