@@ -63,7 +63,7 @@ fn of_project(project: &ProjectCheckup) -> Vec<(String, String)> {
     let layers = format!("{} of at most {}", table::size(used), table::size(limit));
     let layers =
         layers + &project.start.map(|start| format!("; {}", start.in_words())).unwrap_or_default();
-    rows.push(("layers".to_owned(), layers));
+    rows.push(("build outputs".to_owned(), layers));
     rows
 }
 

@@ -815,10 +815,12 @@ mod tests {
             (String::from(decision.recommended.expect("one")), picks.join("; "))
         };
         let (one, other) = (Some("claude"), Some("codex"));
-        let by_size = ("a".into(), "agreement would pick b (0.500; a has 0.250)".into());
+        let by_size =
+            ("a".into(), "--rank agreement would recommend b (0.500; a has 0.250)".into());
         let by_agreement = (
             "b".into(),
-            "blast-radius would pick a (1 line in 1 file; b has 2 lines in 1 file)".into(),
+            "--rank blast-radius would recommend a (1 line in 1 file; b has 2 lines in 1 file)"
+                .into(),
         );
         assert_eq!(winner([one, one, None], auto), by_size);
         // A synthesis was made from attempts.

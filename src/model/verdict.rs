@@ -395,7 +395,7 @@ pub struct OtherPick {
 
 impl fmt::Display for OtherPick {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} would pick {} ({})", self.rank, self.candidate, self.figures)
+        write!(f, "--rank {} would recommend {} ({})", self.rank, self.candidate, self.figures)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The README and the pages that it leads to: its transcript is the demo's, its blocks work as they are
 //! written, the recipes do what they promise.
 use std::fs;
+use std::path::Path;
 
 use crate::common::{World, make_executable, source, write};
 
@@ -356,4 +357,40 @@ fn links_lead_to_existing_files() {
             }
         }
     }
+}
+
+/// An agent that has the skill as its only text types these commands in this order.
+#[test]
+fn every_command_of_the_skill_works_as_it_is_written() {
+    let skill = fs::read_to_string(source().join("skills/git-frites/SKILL.md")).unwrap();
+    let world = World::new();
+    world.write("Makefile", "test:\n\tgrep -qx hello greeting\n");
+    world.write("greeting", "helo\n");
+    world.commit("Greet");
+    let mut others_make_them = Vec::new();
+    for line in skill.lines().filter_map(|line| line.strip_prefix("    git ")) {
+        if line.contains(" run ") {
+            others_make_them.push(line);
+            continue;
+        }
+        let answer = world.sh(&world.repo, &format!("git {line}")).expect(0);
+        if line.starts_with("frites spawn") {
+            for (row, more) in answer.out().lines().zip(["", "more"]) {
+                let (address, directory) = row.split_once('\t').unwrap();
+                assert_eq!(world.worktree(address), Path::new(directory));
+                write(&Path::new(directory).join("greeting"), format!("hello\n{more}"));
+            }
+        }
+        if line.ends_with("--json") {
+            assert_eq!(answer.json()["recommended"], "c1");
+            assert_eq!(answer.json()["verified"], true);
+        }
+        if line.starts_with("frites apply 1 ") {
+            assert_eq!(world.git(["show", "frites/apply/1:greeting"]), "hello");
+            assert_eq!(fs::read_to_string(world.repo.join("greeting")).unwrap(), "helo\n");
+        }
+    }
+    assert_eq!(others_make_them.len(), 2, "{others_make_them:?}");
+    world.git(["show-ref", "--verify", "--quiet", "refs/frites/1/c2"]);
+    world.assert_clean();
 }

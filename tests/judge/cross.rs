@@ -138,7 +138,7 @@ fn tests_of_the_others_rank_tell_apart_and_are_shown() {
         by_size.out()
     );
     assert!(
-        by_size.stderr.contains("cross would pick c2 (1.000; c1 has 0.000)"),
+        by_size.stderr.contains("--rank cross would recommend c2 (1.000; c1 has 0.000)"),
         "{}",
         by_size.stderr
     );

@@ -449,7 +449,10 @@ fn agreement_is_always_recorded_and_is_shown_where_it_ranks() {
     let auto = world.frites(["judge", "--replay", "--rank", "auto"]).expect(0);
     assert!(auto.out().contains("c4 changes the fewest lines"), "{}", auto.out());
     let line = "; c4 has 0.000)";
-    assert!(auto.stderr.contains("agreement would pick c2 (0.") && auto.stderr.contains(line));
+    assert!(
+        auto.stderr.contains("--rank agreement would recommend c2 (0.")
+            && auto.stderr.contains(line)
+    );
     let table = |rank| world.frites(["judge", "--replay", "--rank", rank]).expect(0).out();
     assert!(table("agreement").contains("  files  agree"));
     assert!(!table("blast-radius").contains("agree"));

@@ -184,11 +184,11 @@ pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Opt
             "stale build output: over the base's outputs it {first}, without them it {second}"
         ),
         StaleCause::Overlay => format!(
-            "failed over the overlay: over the base's layer it {first}, in a plain directory it \
+            "failed over the overlay: over the base's outputs it {first}, in a plain directory it \
              {second}"
         ),
         StaleCause::Rename => format!(
-            "overlay refused a rename: over the base's layers it {first}, in a plain directory it \
+            "overlay refused a rename: over the base's outputs it {first}, in a plain directory it \
              {second}"
         ),
     })
