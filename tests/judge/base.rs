@@ -192,7 +192,7 @@ fn interrupted_run_judges_the_base_again_when_it_is_resumed() {
     let world = World::new();
     world.write("dead", "");
     world.commit("dead");
-    let kill = "test -e \"$HOME/again\" && printf 'one\\nTWO\\nthree\\n' > src/lib.txt && exit; touch \"$HOME/again\"; kill -INT $(ps -o ppid= -p $PPID); sleep 60";
+    let kill = "test -e \"$HOME/again\" && printf 'one\\nTWO\\nthree\\n' > src/lib.txt && exit; touch \"$HOME/again\"; kill -INT $(cut -d' ' -f4 /proc/$PPID/stat); sleep 60";
     let run = ["run", "-n", "1", "--test", NOTED, "--", "sh", "-c", kill];
     assert_ne!(world.frites(run).code, 0);
     runs(&world);

@@ -154,7 +154,7 @@ fn interrupted_command_of_an_added_candidate_is_resumed_from_the_change() {
     let script = "test -e \"$HOME/go\" || { touch \"$HOME/go\"; echo half > half; kill -INT $PPID; \
                   while :; do sleep 1; done; }; cat x > y";
     // The command's parent is its supervisor; the signal goes to git-frites, which started that.
-    let script = script.replace("$PPID", "$(ps -o ppid= -p $PPID)");
+    let script = script.replace("$PPID", "$(cut -d' ' -f4 /proc/$PPID/stat)");
     let add = ["add", "1", "-c", "late", "--commit", "elsewhere", "--"];
     world.frites(add.iter().chain(&["sh", "-c", &script])).expect(130);
     let state = || {
