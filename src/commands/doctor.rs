@@ -73,21 +73,13 @@ fn state(health: Health) -> (String, Tone) {
         Health::Missing => Tone::Caution,
         Health::Broken => Tone::Bad,
     };
-    (word(health).to_owned(), tone)
-}
-
-fn word(health: Health) -> &'static str {
-    match health {
-        Health::Good => "ok",
-        Health::Missing => "missing",
-        Health::Broken => "broken",
-    }
+    (health.to_string(), tone)
 }
 
 fn as_json(checkup: &Checkup) -> Value {
     let finding = |finding: &Finding| {
         json!({
-            "what": finding.what, "health": word(finding.health), "found": finding.found,
+            "what": finding.what, "health": finding.health.to_string(), "found": finding.found,
             "advice": finding.advice,
         })
     };

@@ -267,6 +267,6 @@ impl ValueEnum for Rank {
             Rank::Cross => "The share of the other candidates' tests that pass, then blast radius",
             Rank::Auto => "Agreement if several agents or commands made them, else blast radius",
         };
-        Some(PossibleValue::new(self.as_str()).help(help))
+        Some(PossibleValue::new(<&str>::from(*self)).help(help))
     }
 }

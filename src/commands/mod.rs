@@ -193,7 +193,7 @@ fn way_out(agent: Option<&Name>, fault: Option<AgentFault>) -> String {
 /// The decision, for a notification.
 fn verdict_in_brief(verdict: &Verdict) -> String {
     let decision = &verdict.decision;
-    let kind = decision.decision.as_str();
+    let kind = decision.decision.into_str();
     match &decision.recommended {
         Some(name) => format!("{}/{name}: {kind}", verdict.run),
         None => format!("run {}: {kind}", verdict.run),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap_complete::engine::ArgValueCompleter;
+use strum::IntoStaticStr;
 
 use crate::commands::{answer_paged, resume_hint, values};
 use crate::complete;
@@ -48,7 +49,8 @@ pub struct OutputArgs {
 }
 
 /// The commands that have a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum LoggedCommand {
     /// The attempt's own command
     Agent,
@@ -60,18 +62,6 @@ pub enum LoggedCommand {
     Lint,
     /// The oracle's test
     Test,
-}
-
-impl LoggedCommand {
-    fn as_str(self) -> &'static str {
-        match self {
-            LoggedCommand::Agent => "agent",
-            LoggedCommand::Setup => "setup",
-            LoggedCommand::Build => "build",
-            LoggedCommand::Lint => "lint",
-            LoggedCommand::Test => "test",
-        }
-    }
 }
 
 /// The first argument: an address, or the base of a run.
@@ -135,7 +125,7 @@ fn meant(
     session: &ReadSession,
     args: &OutputArgs,
 ) -> Result<(Option<OutputPlace>, Option<&'static str>)> {
-    let command = args.command.map(LoggedCommand::as_str);
+    let command = args.command.map(<&str>::from);
     if let (Some(OutputPlace::Address(Address::Word { word, iteration: None })), None) =
         (&args.place, command)
         && let Ok(lone) = LoggedCommand::from_str(word.as_str(), false)
@@ -144,7 +134,7 @@ fn meant(
         let is_name = runs.iter().any(|run| run.run == *word)
             || runs.last().is_some_and(|newest| newest.candidates.contains(word));
         if !is_name {
-            return Ok((None, Some(lone.as_str())));
+            return Ok((None, Some(lone.into())));
         }
     }
     Ok((args.place.clone(), command))

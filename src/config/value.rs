@@ -1,5 +1,4 @@
 //! The types of keys: how each is read from TOML, and from the layers that hold only text.
-use std::fmt;
 use std::time::Duration;
 
 use toml::Value;
@@ -171,31 +170,19 @@ impl Setting for f64 {
 macro_rules! choice {
     ($(#[$meta:meta])* $name:ident: $first:literal $variant:ident, $($word:literal $other:ident),+) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
         pub enum $name {
             #[doc = $first]
+            #[strum(serialize = $first)]
             $variant,
-            $(#[doc = $word] $other),+
+            $(#[doc = $word] #[strum(serialize = $word)] $other),+
         }
 
         impl Setting for $name {
             const TAKES: &'static str = concat!("one of ", $first, $(", ", $word),+);
 
             fn read(value: &Value) -> Option<Self> {
-                match value.as_str()? {
-                    $first => Some($name::$variant),
-                    $($word => Some($name::$other),)+
-                    _ => None,
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $name::$variant => $first,
-                    $($name::$other => $word),+
-                })
+                value.as_str()?.parse().ok()
             }
         }
     };

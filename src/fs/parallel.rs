@@ -1,8 +1,9 @@
 //! Short reads of many files at once, on one pool of threads for the whole process: work within
 //! work shares it.
-use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
+
+use parking_lot::Mutex;
 
 use crate::error::Result;
 
@@ -28,7 +29,7 @@ pub fn map_with<T: Sync, S: Send, R: Send>(
     work: impl Fn(&mut S, &T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     let idle = Mutex::new(Vec::new());
-    let idle = || idle.lock().unwrap_or_else(PoisonError::into_inner);
+    let idle = || idle.lock();
     map(items, |item| {
         let state = idle().pop();
         let mut state = state.unwrap_or_else(&init);

@@ -1,6 +1,7 @@
 //! The removal of directories while the process goes on.
-use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+
+use parking_lot::Mutex;
 
 /// Removals that nobody waits for until this is dropped, one at a time.
 #[derive(Debug, Default)]
@@ -10,7 +11,7 @@ impl Removals {
     /// Does this work in a thread of its own. If one is at work already, it is done at once: what
     /// is to be removed must not pile up.
     pub fn start(&self, remove: impl FnOnce() + Send + 'static) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         if last.as_ref().is_none_or(JoinHandle::is_finished) {
             *last = Some(thread::spawn(remove));
         } else {
@@ -22,7 +23,7 @@ impl Removals {
 
 impl Drop for Removals {
     fn drop(&mut self) {
-        let last = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let last = self.0.get_mut().take();
         // A removal that failed is done again by the next command.
         let _ = last.map(JoinHandle::join);
     }

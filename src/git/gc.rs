@@ -135,7 +135,7 @@ impl Repo {
     /// Packs the objects that `new` has beyond `known`, if another git may be at work on objects.
     fn pack_beside_housekeeping(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
         // Until it is known as ours: another thread must not take it for a change by another git.
-        let mut changes = self.pack_changes();
+        let mut changes = self.pack_changes.lock();
         if !self.is_at_work(&mut changes) {
             return Ok(());
         }
@@ -155,7 +155,7 @@ impl Repo {
     /// True if another git may be at work on objects. Then an object that is found in process may
     /// be in a pack that is open here and was deleted.
     pub fn is_beside_housekeeping(&self) -> bool {
-        self.is_at_work(&mut self.pack_changes())
+        self.is_at_work(&mut self.pack_changes.lock())
     }
 
     fn is_at_work(&self, changes: &mut PackChanges) -> bool {

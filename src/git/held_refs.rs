@@ -41,7 +41,7 @@ pub struct ForeignMove {
 impl HeldRefs {
     /// Holds a run's refs as they are now.
     pub fn take(repo: &Repo, run: &Name) -> Result<HeldRefs> {
-        let moves_seen = repo.own_moves().len();
+        let moves_seen = repo.own_moves.lock().len();
         let mut all = HeldRefs { run: run.clone(), held: BTreeMap::new(), moves_seen };
         for (name, value) in list(repo, run)? {
             let log = regular::read(&log_file(repo, &name)).unwrap_or_default();
@@ -96,12 +96,12 @@ impl HeldRefs {
 
     /// True if this process has moved a ref since the last look.
     fn moved_since(&self, repo: &Repo, name: &RefName) -> bool {
-        repo.own_moves()[self.moves_seen..].iter().any(|(moved, _)| moved == name)
+        repo.own_moves.lock()[self.moves_seen..].iter().any(|(moved, _)| moved == name)
     }
 
     /// Takes over the moves that this process has made since the last look.
     fn note_own_moves(&mut self, repo: &Repo) {
-        let moves = repo.own_moves();
+        let moves = repo.own_moves.lock();
         for (name, new) in &moves[self.moves_seen..] {
             if name.starts_with(&format!("refs/frites/{}/", self.run)) {
                 match new {

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+
+use parking_lot::RwLock;
 
 use crate::fs::regular;
 
@@ -36,24 +37,24 @@ struct StandIn {
 impl Overrides {
     /// Replaces the overridden settings.
     pub fn set_settings(&self, settings: SettingOverrides) {
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        *self.settings.write() = settings;
     }
 
     /// The value that overrides a setting; `None` if calls see the setting as it is.
     pub fn setting(&self, key: &str) -> Option<String> {
-        self.settings.read().unwrap_or_else(PoisonError::into_inner).values.get(key).cloned()
+        self.settings.read().values.get(key).cloned()
     }
 
     /// From now on calls on the shared directory `common` use `directory`.
     pub fn redirect(&self, common: &Path, directory: &Path) {
         let stand_in = StandIn { common: common.to_owned(), directory: directory.to_owned() };
-        *self.stand_in.write().unwrap_or_else(PoisonError::into_inner) = Some(stand_in);
+        *self.stand_in.write() = Some(stand_in);
     }
 
     /// True if calls use another directory, in which the rules about ignored files or attributes are
     /// not those of the shared one.
     pub fn has_other_rules(&self) -> bool {
-        let stand_in = self.stand_in.read().unwrap_or_else(PoisonError::into_inner);
+        let stand_in = self.stand_in.read();
         stand_in.as_ref().is_some_and(|StandIn { common, directory }| {
             ["info/exclude", "info/attributes"].iter().any(|name| {
                 regular::read(&common.join(name)).ok() != regular::read(&directory.join(name)).ok()
@@ -63,12 +64,12 @@ impl Overrides {
 
     /// From now on calls use the shared directory itself again.
     pub fn end_redirect(&self) {
-        *self.stand_in.write().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.stand_in.write() = None;
     }
 
     /// True while calls use another directory than the shared one.
     pub(super) fn is_redirected(&self) -> bool {
-        self.stand_in.read().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.stand_in.read().is_some()
     }
 
     /// The settings as variables, with `more` in addition: not by `-c`, which cannot name a key
@@ -77,7 +78,7 @@ impl Overrides {
         &self,
         more: &SettingOverrides,
     ) -> Vec<(OsString, OsString)> {
-        let mut all = self.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut all = self.settings.read().clone();
         all.values.extend(more.values.clone());
         let mut env: Vec<(OsString, OsString)> = Vec::new();
         for (at, (key, value)) in all.values.iter().enumerate() {
@@ -98,7 +99,7 @@ impl Overrides {
     /// The variables that send a call on `git_dir`, or on a worktree's entry in it, to the other
     /// directory; none if the call stays where it is.
     pub(super) fn redirect_environment(&self, git_dir: &Path) -> Vec<(OsString, OsString)> {
-        let stand_in = self.stand_in.read().unwrap_or_else(PoisonError::into_inner);
+        let stand_in = self.stand_in.read();
         let Some(StandIn { common, directory }) = &*stand_in else { return Vec::new() };
         let variable = match git_dir.parent() {
             _ if git_dir == common => "GIT_DIR",

@@ -30,7 +30,7 @@ impl Repo {
         if !left.is_empty() {
             change.run(self.deletion_by_git(&left, why))?;
         }
-        self.own_moves().extend(refs.iter().map(|(name, _)| (name.clone(), None)));
+        self.own_moves.lock().extend(refs.iter().map(|(name, _)| (name.clone(), None)));
         Ok(())
     }
 

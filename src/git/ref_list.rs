@@ -3,11 +3,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gix::bstr::ByteSlice;
 use gix::refs::TargetRef;
 use gix::refs::file::find::ReferenceDecode;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -31,7 +31,7 @@ static BROKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// The names of refs that were left out of lists, because their files hold no value: a power cut
 /// leaves such files. git leaves them out, too.
 pub fn broken_refs() -> MutexGuard<'static, BTreeSet<String>> {
-    BROKEN.lock().unwrap_or_else(PoisonError::into_inner)
+    BROKEN.lock()
 }
 
 /// The refs that are files of their own.
@@ -179,7 +179,7 @@ impl Repo {
     /// Answers all questions about refs of runs from this list from now on: for a command that only
     /// looks, and would read each of them several times.
     pub fn remember_refs(&self, refs: RefsOfRuns) {
-        *self.remembered() = Some(refs);
+        *self.remembered.lock() = Some(refs);
     }
 
     /// The value of a ref of a run, as far as it is remembered.
@@ -187,7 +187,7 @@ impl Repo {
         if !full.starts_with(OF_RUNS) {
             return None;
         }
-        let refs = self.remembered();
+        let refs = self.remembered.lock();
         match refs.as_ref()?.get(full) {
             // It is a link that leads nowhere: reading it says why.
             Some(None) => None,
@@ -199,7 +199,7 @@ impl Repo {
         if prefix != OF_RUNS {
             return None;
         }
-        let refs = self.remembered();
+        let refs = self.remembered.lock();
         Some(refs.as_ref()?.keys().cloned().collect())
     }
 

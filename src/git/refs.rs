@@ -202,13 +202,13 @@ impl Repo {
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
         let call = call.arg(format!("{}: {why}", self.signature()));
         change.run(call.args([full.as_str(), &value(new), &value(old)]))?;
-        self.own_moves().push((full.clone(), new.copied()));
+        self.own_moves.lock().push((full.clone(), new.copied()));
         Ok(())
     }
 
     /// True if this process has moved refs of ours.
     pub fn has_moved_refs(&self) -> bool {
-        !self.own_moves().is_empty()
+        !self.own_moves.lock().is_empty()
     }
 
     /// Moves refs as [`Repo::update_ref`] does, in one transaction if no other process is in the
@@ -270,7 +270,7 @@ impl Repo {
         let who =
             gix::actor::SignatureRef { name: OURS.0.into(), email: OURS.1.into(), time: &now };
         prepared.commit(who).map_err(|e| refused(&e))?;
-        self.own_moves().extend(done);
+        self.own_moves.lock().extend(done);
         Ok(())
     }
 
@@ -285,7 +285,7 @@ impl Repo {
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
         let call = call.arg(format!("{}: {why}", self.signature()));
         change.run(call.args(["-z", "--stdin"]).stdin(orders))?;
-        self.own_moves().extend(names.iter().map(|name| ((*name).clone(), Some(*at))));
+        self.own_moves.lock().extend(names.iter().map(|name| ((*name).clone(), Some(*at))));
         Ok(())
     }
 

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use gix::bstr::{BStr, ByteSlice};
 use gix::objs::{CommitRef, CommitRefIter, Kind, TreeRefIter};
 use gix::odb::store::init::Slots;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
@@ -33,13 +34,13 @@ pub struct Repo {
     /// The last result of [`Repo::index_of`]: all candidates of a run have one base.
     index: Mutex<Option<(Oid, Arc<gix::index::File>)>>,
     /// The changes of packs that this process has made and seen.
-    pack_changes: Mutex<PackChanges>,
+    pub(super) pack_changes: Mutex<PackChanges>,
     /// The refs that this process has moved, in order, with their new values; `None` if deleted.
-    own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
+    pub(super) own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
     /// The file `packed-refs` as it was last read.
     packed_refs: Mutex<Option<(PackedRefsStamp, gix::refs::packed::Buffer)>>,
     /// The refs of runs, while they are answered from memory (`ref_list`).
-    remembered: Mutex<Option<BTreeMap<RefName, Option<Oid>>>>,
+    pub(super) remembered: Mutex<Option<BTreeMap<RefName, Option<Oid>>>>,
 }
 
 /// Inode, time and size of a file `packed-refs`.
@@ -326,7 +327,7 @@ impl Repo {
     /// The bytes of a small object of that kind, if it is loose: gix takes longer to read it.
     pub(super) fn loose_object(&self, id: &gix::ObjectId, kind: Kind) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
-        let mut loose = self.loose.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loose = self.loose.lock();
         loose.read_as(kind, id, &mut bytes).map(|()| bytes)
     }
 
@@ -504,7 +505,7 @@ impl Repo {
 
     /// A commit's tree as an index without stat data.
     pub(super) fn index_of(&self, commit: &Oid) -> Result<Arc<gix::index::File>> {
-        let mut last = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.index.lock();
         if let Some((_, index)) = last.as_ref().filter(|(of, _)| of == commit) {
             return Ok(index.clone());
         }
@@ -556,22 +557,7 @@ impl Repo {
     pub(super) fn packed_refs(
         &self,
     ) -> MutexGuard<'_, Option<(PackedRefsStamp, gix::refs::packed::Buffer)>> {
-        self.packed_refs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The refs of runs, while they are answered from memory.
-    pub(super) fn remembered(&self) -> MutexGuard<'_, Option<BTreeMap<RefName, Option<Oid>>>> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The refs that this process has moved so far.
-    pub(super) fn own_moves(&self) -> MutexGuard<'_, Vec<(RefName, Option<Oid>)>> {
-        self.own_moves.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The changes of packs that this process has made and seen.
-    pub(super) fn pack_changes(&self) -> MutexGuard<'_, PackChanges> {
-        self.pack_changes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.packed_refs.lock()
     }
 
     /// Opens one of our own worktrees, with the configuration that git's calls in it have.

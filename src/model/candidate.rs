@@ -1,7 +1,6 @@
 //! A candidate: one attempt, with its state and its captures.
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::model::agent_stop::AgentFault;
 use crate::model::name::Name;
@@ -11,8 +10,11 @@ use crate::model::separation::AttemptAccess;
 use crate::model::usage::RoundUsage;
 
 /// The state of an attempt (DESIGN.md §1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum State {
     /// A person works in the worktree; there is no command.
     Open,
@@ -34,28 +36,6 @@ pub enum State {
 }
 
 impl State {
-    /// The word used in records, output and trailers.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Open => "open",
-            State::Running => "running",
-            State::Succeeded => "succeeded",
-            State::Empty => "empty",
-            State::Failed => "failed",
-            State::TimedOut => "timed-out",
-            State::Cancelled => "cancelled",
-            State::Limited => "limited",
-        }
-    }
-
-    /// Reads the word of [`State::as_str`].
-    pub fn parse(word: &str) -> Option<Self> {
-        use State::*;
-        [Open, Running, Succeeded, Empty, Failed, TimedOut, Cancelled, Limited]
-            .into_iter()
-            .find(|s| s.as_str() == word)
-    }
-
     /// The state of a candidate whose capture differs from the base in `files` files: only that
     /// number distinguishes `empty` from `succeeded`.
     #[must_use]
@@ -92,15 +72,10 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
 /// The landing state of a candidate (DESIGN.md §1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Landing {
     /// Not landed.
     #[default]
@@ -122,18 +97,6 @@ impl Landing {
             Landing::Discarded => "not landed".into(),
             other => other.to_string(),
         }
-    }
-}
-
-impl fmt::Display for Landing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Landing::Pending => "pending",
-            Landing::Landed => "landed",
-            Landing::Merged => "merged",
-            Landing::Undone => "undone",
-            Landing::Discarded => "discarded",
-        })
     }
 }
 

@@ -6,9 +6,11 @@ use crate::model::oracle::OracleCommand;
 use crate::model::world::WorldKind;
 
 /// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Health {
     /// It is as it should be.
+    #[strum(serialize = "ok")]
     Good,
     /// Something optional is missing.
     Missing,

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 use crate::model::count::count;
 use crate::model::layout::{log_name, log_of_try};
@@ -12,8 +13,22 @@ use crate::model::size::size;
 use crate::model::test_report::TestReport;
 
 /// The commands run on a tree, in this order. `setup` prepares; the other three are the oracle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Stage {
     /// `spawn.setup`, or what the project's lock file asks for.
     Setup,
@@ -28,18 +43,7 @@ pub enum Stage {
 impl Stage {
     /// The word used in records, output and log file names.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Stage::Setup => "setup",
-            Stage::Build => "build",
-            Stage::Lint => "lint",
-            Stage::Test => "test",
-        }
-    }
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        self.into_str()
     }
 }
 

@@ -1,11 +1,13 @@
 //! The rules that rank the candidates that passed.
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 /// The ranking of the candidates that passed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Rank {
     /// The fewest changed lines, then the fewest files.
     #[default]
@@ -21,20 +23,4 @@ pub enum Rank {
 impl Rank {
     /// Every rule, in the order in which help lists them.
     pub const ALL: [Rank; 4] = [Rank::BlastRadius, Rank::Agreement, Rank::Cross, Rank::Auto];
-
-    /// The word used in records and options.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Rank::BlastRadius => "blast-radius",
-            Rank::Agreement => "agreement",
-            Rank::Cross => "cross",
-            Rank::Auto => "auto",
-        }
-    }
-}
-
-impl fmt::Display for Rank {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
 }

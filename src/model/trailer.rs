@@ -1,11 +1,14 @@
 //! The trailers that git-frites writes into the messages of its commits, and reads back.
 use std::fmt;
 
+use strum::IntoStaticStr;
+
 use crate::model::blast::Blast;
 use crate::model::plain;
 
 /// A line `KEY: VALUE` at the end of a commit message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(prefix = "Frites-", const_into_str)]
 pub enum Trailer {
     /// The run; in a commit that landed `RUN/CAND@ITERATION`.
     Run,
@@ -50,27 +53,7 @@ pub enum Trailer {
 impl Trailer {
     /// The key, as it is in a message.
     pub fn key(self) -> &'static str {
-        match self {
-            Trailer::Run => "Frites-Run",
-            Trailer::Candidate => "Frites-Candidate",
-            Trailer::Index => "Frites-Index",
-            Trailer::Iteration => "Frites-Iteration",
-            Trailer::Base => "Frites-Base",
-            Trailer::State => "Frites-State",
-            Trailer::Lines => "Frites-Lines",
-            Trailer::Files => "Frites-Files",
-            Trailer::Head => "Frites-Head",
-            Trailer::Tree => "Frites-Tree",
-            Trailer::Oracle => "Frites-Oracle",
-            Trailer::World => "Frites-World",
-            Trailer::Disagrees => "Frites-Disagrees",
-            Trailer::Reason => "Frites-Reason",
-            Trailer::Into => "Frites-Into",
-            Trailer::Landing => "Frites-Landing",
-            Trailer::Undone => "Frites-Undone",
-            Trailer::Choice => "Frites-Choice",
-            Trailer::Previous => "Frites-Previous",
-        }
+        self.into_str()
     }
 
     /// The line of a message that gives this trailer a value.

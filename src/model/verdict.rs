@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 use crate::model::agent_stop::AgentFault;
 use crate::model::base_tests::BaseTestsResult;
@@ -20,8 +21,9 @@ use crate::model::terms::Terms;
 use crate::model::usage::UsageSum;
 
 /// The kind of a decision (docs/DECIDING.md, "The decisions").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum DecisionKind {
     /// One usable candidate, and it passed.
     Single,
@@ -54,35 +56,10 @@ pub enum DecisionKind {
 }
 
 impl DecisionKind {
-    /// The word used in records and output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            DecisionKind::Single => "single",
-            DecisionKind::Tests => "tests",
-            DecisionKind::Judge => "judge",
-            DecisionKind::Synthesis => "synthesis",
-            DecisionKind::OwnTests => "own-tests",
-            DecisionKind::ReportedFailures => "reported-failures",
-            DecisionKind::MissingTests => "missing-tests",
-            DecisionKind::BrokenBase => "broken-base",
-            DecisionKind::NearMiss => "near-miss",
-            DecisionKind::NoTests => "no-tests",
-            DecisionKind::NoOracle => "no-oracle",
-            DecisionKind::Undecided => "undecided",
-            DecisionKind::None => "none",
-        }
-    }
-
     /// True if the recommended candidate passed the oracle.
     pub fn verified(self) -> bool {
         use DecisionKind::*;
         matches!(self, Single | Tests | Judge | Synthesis)
-    }
-}
-
-impl fmt::Display for DecisionKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -1,11 +1,10 @@
 //! The kinds of worlds that judged commands run in.
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// The protection of everything outside against the commands that are judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum WorldKind {
     /// None: the commands can do all that the user can. Older records are of this kind.
     #[default]
@@ -24,15 +23,5 @@ impl WorldKind {
             WorldKind::Landlock => "confined by Landlock",
             WorldKind::Sealed => "in sealed worlds",
         }
-    }
-}
-
-impl fmt::Display for WorldKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            WorldKind::Open => "open",
-            WorldKind::Landlock => "landlock",
-            WorldKind::Sealed => "sealed",
-        })
     }
 }

@@ -328,7 +328,7 @@ impl Session {
         let Some(last) = &mut captured.capture else { return Ok(()) };
         let told = self.repo.commit(&last.commit)?.message;
         let state = captured.candidate.state;
-        let is_told = Trailer::State.find(&told).is_none_or(|word| word == state.as_str());
+        let is_told = Trailer::State.find(&told).is_none_or(|word| word == state.into_str());
         if is_told || state == State::Running {
             return Ok(());
         }

@@ -1,7 +1,8 @@
 //! Judged commits are kept by a ref while they are judged: no other ref reaches one yet, so that
 //! `git repack -ad` or `git gc --prune=now` beside the judging would delete it.
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::git::commit::{commit_tree, neutral_commit};
@@ -60,7 +61,7 @@ pub fn keep_tree(session: &Session, run: &Run, tree: &Oid) -> Result<Oid> {
 /// Fails if an object of a commit is gone.
 pub fn keep(session: &Session, run: &Run, commits: &[Oid], base: &Oid) -> Result<()> {
     let repo = &session.repo;
-    let _order = ORDER.lock().unwrap_or_else(PoisonError::into_inner);
+    let _order = ORDER.lock();
     let name = refs::judging(&run.run, std::process::id());
     let old = repo.read_ref(&name)?;
     let kept = match &old {

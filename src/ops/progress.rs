@@ -1,9 +1,10 @@
 //! The progress of a run's candidates, for the changing rows on a terminal and for `status`.
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::model::board::{Row, Standing, remaining};
@@ -96,7 +97,7 @@ impl Board {
 
     /// Says that work on a candidate begins.
     pub fn began(&self, name: &Name) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.at_work.insert(name.clone(), Instant::now());
         state.ended.remove(name);
         state.seen.remove(name);
@@ -105,13 +106,13 @@ impl Board {
     /// Says that work on a candidate begins, and what it is while no log tells.
     pub fn began_with(&self, name: &Name, what: &str) {
         self.began(name);
-        self.lock().seen.insert(name.clone(), what.to_owned());
+        self.state.lock().seen.insert(name.clone(), what.to_owned());
     }
 
     /// Says how the work on a candidate ended.
     pub fn ended(&self, name: &Name, ending: Ending) {
         self.saw(name, ending.size);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.at_work.remove(name);
         state.over.insert(name.clone());
         state.ended.insert(name.clone(), ending);
@@ -119,28 +120,24 @@ impl Board {
 
     /// Says how long one tree is expected to take, as the base did.
     pub fn expect(&self, each: Duration) {
-        self.lock().each = Some(each).filter(|each| !each.is_zero());
+        self.state.lock().each = Some(each).filter(|each| !each.is_zero());
     }
 
     /// Says who would win now, and what is missing for the verdict.
     pub fn stands(&self, leader: Option<Name>, missing: String) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         (state.leader, state.missing) = (leader, missing);
     }
 
     /// Says how many lines a candidate has added and deleted, if that is known.
     fn saw(&self, name: &Name, lines: Option<(u64, u64)>) {
         if let Some(lines) = lines {
-            self.lock().sizes.insert(name.clone(), lines);
+            self.state.lock().sizes.insert(name.clone(), lines);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BoardState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn view(&self, session: &Session, run: &Run, names: &[Name]) -> View {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let address = format!("{}/{BASE}", run.run);
         let base = running_in(&address, session.store.run_dir(&run.run).base());
         let base = base.map(|running| row_at_work(address, running));
@@ -214,7 +211,7 @@ impl Board {
     fn changing(&self) -> Vec<Name> {
         match self.kind {
             WorkKind::Attempts => {
-                let state = self.lock();
+                let state = self.state.lock();
                 state.at_work.keys().filter(|name| !state.over.contains(*name)).cloned().collect()
             }
             WorkKind::Setup | WorkKind::Judging => Vec::new(),

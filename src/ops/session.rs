@@ -1,7 +1,9 @@
 //! The open repository that every command works in: its state, its configuration, the screen.
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::config::value::EnvMode;
 use crate::config::{Config, keys};
@@ -64,12 +66,12 @@ pub struct ChangeCache(Mutex<BTreeMap<(Oid, Oid), Vec<Change>>>);
 impl ChangeCache {
     /// The cached changes of `tree` against `base`.
     pub fn get(&self, base: Oid, tree: Oid) -> Option<Vec<Change>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&(base, tree)).cloned()
+        self.0.lock().get(&(base, tree)).cloned()
     }
 
     /// Caches the changes of several trees against `base`.
     pub fn extend(&self, base: Oid, changes: impl Iterator<Item = (Oid, Vec<Change>)>) {
-        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.0.lock();
         cache.extend(changes.map(|(tree, changes)| ((base, tree), changes)));
     }
 }
@@ -160,7 +162,7 @@ impl Session {
     /// Warns of the checkouts that cannot be deleted: of each once, in commands that make others or
     /// remove what lies about.
     pub fn warn_of_undeleted(&self) {
-        let mut undeleted = self.undeleted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut undeleted = self.undeleted.lock();
         undeleted.drain(..).for_each(|line| self.ui.warn(line));
     }
 

@@ -5,7 +5,9 @@
 //! The shelves are the memory of this process, and the cache directory. A new kind of shelf would be
 //! one more field of [`Ledger`], asked in [`Ledger::find`], [`Ledger::keep`] and [`Ledger::forget`].
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::git::repo::Repo;
@@ -67,23 +69,19 @@ struct Remembered {
 impl Memory {
     /// Forgets everything: something has changed that outcomes depend on.
     pub fn forget_all(&self) {
-        *self.lock() = Remembered::default();
+        *self.0.lock() = Remembered::default();
     }
 
     /// The times that runs with a whole share of the processor took.
     pub fn costs(&self) -> RunCosts {
-        self.lock().costs.get(&ProcessorShare::Whole).copied().unwrap_or_default()
+        self.0.lock().costs.get(&ProcessorShare::Whole).copied().unwrap_or_default()
     }
 
     /// Marks all outcomes as those of an earlier judging.
     pub fn begin_judging(&self) {
-        for outcome in self.lock().outcomes.values_mut() {
+        for outcome in self.0.lock().outcomes.values_mut() {
             outcome.is_remembered = true;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Remembered> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,7 +114,7 @@ impl<'m> Ledger<'m> {
 
     /// The outcome of a tree in memory; with [`Warmth::Cold`] only if it is no claim.
     pub fn recall(&self, tree: &Oid, warmth: Warmth) -> Option<TreeOutcome> {
-        let memory = self.memory.lock();
+        let memory = self.memory.0.lock();
         let found = memory.outcomes.get(&(self.id.clone(), *tree))?;
         found.serves(warmth).then(|| found.clone())
     }
@@ -143,12 +141,12 @@ impl<'m> Ledger<'m> {
 
     /// Keeps an outcome in memory; it replaces an earlier one of the tree.
     pub fn remember(&self, tree: &Oid, outcome: TreeOutcome) {
-        self.memory.lock().outcomes.insert((self.id.clone(), *tree), outcome);
+        self.memory.0.lock().outcomes.insert((self.id.clone(), *tree), outcome);
     }
 
     /// Notes how a confirmed outcome differs from the claim before it.
     pub fn note_stale(&self, tree: &Oid, stale: &str) {
-        if let Some(known) = self.memory.lock().outcomes.get_mut(&(self.id.clone(), *tree)) {
+        if let Some(known) = self.memory.0.lock().outcomes.get_mut(&(self.id.clone(), *tree)) {
             known.stale = Some(stale.to_owned());
         }
     }
@@ -173,7 +171,7 @@ impl<'m> Ledger<'m> {
         repo: &Repo,
         judged: impl Fn(Oid) -> Result<JudgedTree>,
     ) -> Result<()> {
-        let known: Vec<Oid> = self.memory.lock().outcomes.keys().map(|(_, tree)| *tree).collect();
+        let known: Vec<Oid> = self.memory.0.lock().outcomes.keys().map(|(_, tree)| *tree).collect();
         for tree in known {
             self.forget(repo, &judged(tree)?)?;
         }
@@ -183,12 +181,12 @@ impl<'m> Ledger<'m> {
 
     /// The commands that were run and saved for the outcomes in memory.
     pub fn effort(&self) -> Effort {
-        self.memory.lock().effort
+        self.memory.0.lock().effort
     }
 
     /// Counts commands that were run or saved.
     pub fn count(&self, more: Effort) {
-        let mut memory = self.memory.lock();
+        let mut memory = self.memory.0.lock();
         memory.effort.add(more);
         memory.effort.ran_base += more.ran_base;
     }
@@ -197,24 +195,24 @@ impl<'m> Ledger<'m> {
     pub fn note_cost(&self, share: ProcessorShare, is_warm: bool, results: &Results) {
         if results.iter().all(|result| result.outcome != Outcome::Skipped) {
             let seconds = results.time().as_secs_f64();
-            self.memory.lock().costs.entry(share).or_default().note(is_warm, seconds);
+            self.memory.0.lock().costs.entry(share).or_default().note(is_warm, seconds);
         }
     }
 
     /// The times that are noted for this share of the processor.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
-        self.memory.lock().costs.get(&share).copied().unwrap_or_default()
+        self.memory.0.lock().costs.get(&share).copied().unwrap_or_default()
     }
 
     /// The base's layers that an earlier judging of this process has left.
     pub fn base_layer(&self) -> Option<Arc<BaseInUse>> {
-        let memory = self.memory.lock();
+        let memory = self.memory.0.lock();
         let (id, layer) = memory.base_layer.as_ref()?;
         (*id == self.id).then(|| layer.clone())
     }
 
     /// Keeps the base's layers for a later judging of this process, or lets them go.
     pub fn keep_base_layer(&self, layer: Option<Arc<BaseInUse>>) {
-        self.memory.lock().base_layer = layer.map(|layer| (self.id.clone(), layer));
+        self.memory.0.lock().base_layer = layer.map(|layer| (self.id.clone(), layer));
     }
 }

@@ -7,7 +7,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::fs::tree;
 use crate::oracle::pool::OUTCOMES;
@@ -48,24 +50,24 @@ impl KnownOutcomes {
     /// Believes all outcomes that are there now: no code under test has run yet.
     pub fn believe_all(&self) {
         let now = self.read();
-        *self.lock() = now;
+        *self.known.lock() = now;
     }
 
     /// Believes one more, with the stamp that it had as it was written.
     pub fn believe(&self, name: &str, stamp: OutcomeStamp) {
-        self.lock().insert(name.into(), stamp);
+        self.known.lock().insert(name.into(), stamp);
     }
 
     /// True if an outcome is still as git-frites wrote it.
     pub fn holds(&self, name: &str) -> bool {
-        let known = self.lock();
+        let known = self.known.lock();
         known.get(OsStr::new(name)).is_some_and(|stamp| *stamp == stamp_of(&self.dir.join(name)))
     }
 
     /// Removes every outcome that appeared, or changed, and that git-frites did not write.
     pub fn remove_foreign(&self) -> Vec<ForeignOutcome> {
         let now = self.read();
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         let mut found = Vec::new();
         for (name, stamp) in now {
             let ours = known.get(&name);
@@ -90,10 +92,6 @@ impl KnownOutcomes {
             }
         }
         found
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<OsString, OutcomeStamp>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

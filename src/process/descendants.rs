@@ -1,10 +1,10 @@
 //! The processes below this one: who they are, and the end of those that lost their supervisor.
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, Signal};
 
 use crate::process::proc_file;
@@ -78,7 +78,7 @@ static SUPERVISORS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 /// The list of supervisors, locked. Whoever starts a supervisor holds it until the new process is
 /// in it, so that [`end_strays`] takes none for a stray.
 pub(super) fn supervisors() -> MutexGuard<'static, BTreeSet<i32>> {
-    SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner)
+    SUPERVISORS.lock()
 }
 
 /// Kills the processes that a killed supervisor left behind: since [`adopt_orphans`] they are our

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::io::{PipeWriter, Write};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
@@ -39,7 +40,7 @@ impl Line {
 }
 
 fn lines() -> MutexGuard<'static, BTreeMap<u64, Line>> {
-    LINES.lock().unwrap_or_else(PoisonError::into_inner)
+    LINES.lock()
 }
 
 /// The signal that asked us to stop, if any did.
@@ -120,7 +121,7 @@ fn received(signal: i32) {
 /// True if git passed on a signal that has been received already.
 fn is_passed_on(signal: i32) -> bool {
     let now = Instant::now();
-    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).replace((signal, now));
+    let last = LAST.lock().replace((signal, now));
     let is_same = last.is_some_and(|(before, then)| before == signal && now - then < PASSED_ON);
     // git sets this variable for programs that it starts.
     is_same && std::env::var_os("GIT_EXEC_PATH").is_some()
@@ -171,7 +172,7 @@ impl Cancel {
     }
 
     fn send(&self, order: u8) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         state.order = Some(order);
         let mut lines = lines();
         for key in state.listeners.drain(..) {
@@ -183,12 +184,12 @@ impl Cancel {
 
     /// True once the jobs were ordered to end.
     pub fn is_cancelled(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).order.is_some()
+        self.0.lock().order.is_some()
     }
 
     /// Includes a job. It gets an order that came before at once.
     pub(super) fn include(&self, listener: &Listener) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         match (state.order, lines().get_mut(&listener.0)) {
             (None, _) => state.listeners.push(listener.0),
             (Some(order), Some(line)) => line.send(order),

@@ -1,10 +1,11 @@
 //! A command and its descendants while they run: limits, orders, and how the tree is ended.
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
@@ -232,7 +233,7 @@ impl SupervisedTree {
         let Some(since) = self.stopped_at.take() else { return };
         let pause = since.elapsed();
         self.hard = self.hard.map(|at| at + pause);
-        *self.last_output.lock().unwrap_or_else(PoisonError::into_inner) += pause;
+        *self.last_output.lock() += pause;
         match &mut self.phase {
             TreePhase::Running => {}
             TreePhase::Leftovers { until: at } | TreePhase::Ending { kill_at: at } => *at += pause,
@@ -279,7 +280,7 @@ impl SupervisedTree {
     /// The time at which the command will have printed nothing for too long; none without such a
     /// limit.
     fn idle_end(&self) -> Option<Instant> {
-        let last = *self.last_output.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *self.last_output.lock();
         self.idle.map(|idle| last + idle)
     }
 

@@ -5,12 +5,13 @@
 //! time limit of its own.
 use std::io::{self, PipeReader, Read};
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use duct::{Expression, Handle};
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::process::descendants;
@@ -130,7 +131,7 @@ impl Supervision {
         // Nobody sends: this returns at the end of the output, or when another process still holds
         // it.
         let _ = self.ended.recv_timeout(DRAIN);
-        serde_json::from_slice(&self.output.lock().unwrap_or_else(PoisonError::into_inner)).ok()
+        serde_json::from_slice(&self.output.lock()).ok()
     }
 }
 
@@ -141,7 +142,7 @@ fn collect(mut from: PipeReader, output: &Mutex<Vec<u8>>) {
         match from.read(&mut buffer) {
             Ok(0) => return,
             Ok(n) => {
-                let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut output = output.lock();
                 if output.len() <= LONGEST_REPORT {
                     output.extend_from_slice(&buffer[..n]);
                 }

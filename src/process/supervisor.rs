@@ -14,12 +14,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::io::FdFlags;
 use rustix::process::{Pid, WaitOptions};
 use signal_hook::consts::{
@@ -304,7 +305,7 @@ fn pump(
         match output.read(&mut buffer) {
             Ok(0) => break,
             Ok(n) => {
-                *last_output.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                *last_output.lock() = Instant::now();
                 // A full disk must not stop the command: output that cannot be stored is dropped.
                 let _ = log.write(&buffer[..n]);
             }

@@ -150,9 +150,9 @@ impl CandidateRef<'_> {
     fn rebuilt(self) -> Result<Candidate> {
         let CandidateRef { store, run, name } = self;
         let state = match store.repo.read_ref(&self.capture_ref())? {
-            Some(tip) => {
-                Trailer::State.find(&store.repo.commit(&tip)?.message).and_then(State::parse)
-            }
+            Some(tip) => Trailer::State
+                .find(&store.repo.commit(&tip)?.message)
+                .and_then(|word| word.parse().ok()),
             // A candidate that changed nothing was never captured; the verdict may list it.
             None => store.verdict(&run.run)?.and_then(|v| v.entry(name).map(|e| e.state)),
         };
@@ -200,8 +200,8 @@ impl CandidateRef<'_> {
     /// state; `None` if there is none.
     pub fn latest_usable(self) -> Result<Option<(Capture, State)>> {
         Ok(self.captures()?.into_iter().find_map(|(commit, read)| {
-            let state = Trailer::State.find(&read.message).and_then(State::parse);
-            let state = state.filter(|state| state.usable(1))?;
+            let state = Trailer::State.find(&read.message).and_then(|word| word.parse().ok());
+            let state = state.filter(|state: &State| state.usable(1))?;
             let iteration = trailer::iteration(&read.message).unwrap_or(1);
             Some((Capture { commit, tree: read.tree, iteration }, state))
         }))

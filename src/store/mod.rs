@@ -14,8 +14,9 @@ pub mod select;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, CWD, Dir, DirEntry};
 use rustix::io::Errno;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -104,7 +104,7 @@ impl Store {
     /// The files of a record's commit. Each command asks for several of them, and for some that are
     /// not there.
     fn files_of(&self, commit: Oid) -> Result<Arc<BTreeMap<String, Oid>>> {
-        let known = || self.record_files.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.record_files.lock();
         if let Some(files) = known().get(&commit) {
             return Ok(files.clone());
         }

@@ -36,7 +36,7 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
     let paint = if verdict.verified() { styles.good } else { styles.caution };
     format!(
         "{table}{world}{}: {}\n",
-        paint.paint(decision.decision.as_str()),
+        paint.paint(decision.decision.into_str()),
         table::printable(&decision.rationale)
     )
 }
@@ -610,7 +610,7 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
             }
             State::Open => "changed nothing".into(),
             State::Cancelled if entry.stopped => format!("stopped: {ENOUGH_PASSED}"),
-            state => table::printable(&entry.with_cause(state.as_str())),
+            state => table::printable(&entry.with_cause(state.into_str())),
         });
     }
     if let Some(second) = &entry.base_tests

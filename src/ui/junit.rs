@@ -53,7 +53,7 @@ pub fn document(verdict: &Verdict, log_end: LogTail<'_>) -> io::Result<Vec<u8>> 
 
 /// The verdict itself: it passes if it is verified.
 fn of_verdict(verdict: &Verdict) -> Case {
-    let kind = verdict.decision.decision.as_str();
+    let kind = verdict.decision.decision.into_str();
     let reason = format!("{kind}: {}", verdict.decision.rationale);
     let seconds = verdict.candidates.iter().flat_map(|e| &e.results).map(|r| r.seconds).sum();
     let end =

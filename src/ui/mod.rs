@@ -17,10 +17,11 @@ mod test_words;
 pub mod usage_words;
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use console::truncate_str;
+use parking_lot::Mutex;
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ui::progress::{Live, View};
@@ -82,13 +83,13 @@ impl Ui {
     pub fn begin_live(&self) -> bool {
         let live = if self.quiet { None } else { Live::on_terminal(self.err) };
         let begun = live.is_some();
-        *self.live() = live;
+        *self.live.lock() = live;
         begun
     }
 
     /// Shows these rows, if rows are shown. After requests to end, their last line tells of them.
     pub fn show_live(&self, view: &View, requests: usize) {
-        if let Some(live) = &mut *self.live() {
+        if let Some(live) = &mut *self.live.lock() {
             live.show(view, stopping(requests));
         }
     }
@@ -97,7 +98,7 @@ impl Ui {
     /// last one leaves no row behind.
     pub fn tell_stopping(&self, requests: usize) {
         let words = stopping(requests).filter(|_| !self.quiet);
-        match (&mut *self.live(), words) {
+        match (&mut *self.live.lock(), words) {
             (Some(live), Some(words)) => return live.say_last(words),
             (None, Some(words)) if io::stderr().is_terminal() => {
                 // The terminal has shown ^C where its cursor is.
@@ -112,18 +113,14 @@ impl Ui {
 
     /// Removes the progress lines.
     pub fn end_live(&self) {
-        *self.live() = None;
-    }
-
-    fn live(&self) -> MutexGuard<'_, Option<Live>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.live.lock() = None;
     }
 
     /// Prints `word` and one line to standard error, above the progress lines. Control characters
     /// are escaped, so that it stays one line. Ignores a closed standard error.
     fn say(&self, word: &str, line: &str) {
         let print = || drop(writeln!(io::stderr().lock(), "{word}{}", printable(line)));
-        match &*self.live() {
+        match &*self.live.lock() {
             Some(live) => live.aside(print),
             None => print(),
         }
@@ -132,7 +129,7 @@ impl Ui {
     /// Writes lines to standard error as they are, above the lines that change.
     pub fn log(&self, bytes: &[u8]) {
         let print = || drop(io::stderr().lock().write_all(bytes));
-        match &*self.live() {
+        match &*self.live.lock() {
             Some(live) => live.aside(print),
             None => print(),
         }

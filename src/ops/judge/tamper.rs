@@ -1,6 +1,7 @@
 //! The tamper watch over oracle commands: what they change outside their checkouts, and which
 //! outcomes may be cached.
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::integrity::surroundings::WatchedSurroundings;
@@ -68,12 +69,12 @@ impl<'a> TamperWatch<'a> {
 
     /// Counts trees that the oracle ran on before, under the same conditions.
     pub fn found_before(&self, trees: usize) {
-        self.lock().trees += trees;
+        self.state.lock().trees += trees;
     }
 
     /// Begins, unless the watch has begun.
     pub fn begin(&self) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.watch.is_none() && !self.is_covered {
             let context = self.session.integrity();
             let surroundings = Some(self.surroundings.clone());
@@ -90,7 +91,7 @@ impl<'a> TamperWatch<'a> {
         candidate: Option<&Name>,
         cache: impl FnOnce() -> Result<Option<JudgedTree>>,
     ) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let WatchState { watch, trees, tainted, cached, base_made_changes, .. } = &mut *state;
         *trees += 1;
         let Some(watch) = watch else {
@@ -111,7 +112,7 @@ impl<'a> TamperWatch<'a> {
         &self,
         cache: impl FnOnce() -> Result<Option<JudgedTree>>,
     ) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let WatchState { watch, cached, base_came_first, base_made_changes, .. } = &mut *state;
         *base_came_first = true;
         let Some(watch) = watch else {
@@ -128,7 +129,7 @@ impl<'a> TamperWatch<'a> {
 
     /// Ends the watch after the last command.
     pub fn end(self) -> Result<WatchEnd> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.into_inner();
         let mut end = WatchEnd { tainted: state.tainted, doubtful: Vec::new() };
         let Some(watch) = state.watch else { return Ok(end) };
         let found_before = watch.affects_outcomes();
@@ -141,9 +142,5 @@ impl<'a> TamperWatch<'a> {
             }
         }
         Ok(end)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, WatchState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -120,7 +120,7 @@ impl Exchange<'_> {
 /// The state of the attempt that a capture tells.
 pub fn told_state(repo: &Repo, capture: &Oid) -> Result<State> {
     let message = repo.commit(capture)?.message;
-    Ok(Trailer::State.find(&message).and_then(State::parse).unwrap_or(State::Cancelled))
+    Ok(Trailer::State.find(&message).and_then(|word| word.parse().ok()).unwrap_or(State::Cancelled))
 }
 
 /// True if an attempt in this state is not to be started again.

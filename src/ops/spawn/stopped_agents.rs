@@ -2,7 +2,8 @@
 //! further command of theirs is started.
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::agents;
 use crate::error::Result;
@@ -34,7 +35,7 @@ impl StoppedAgents {
     pub fn mark(&self, agent: Option<&Name>, record: &mut Candidate, told: &AgentStop) {
         set_limited(record, told);
         if let Some(agent) = agent {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.0.lock();
             all.entry(agent.clone()).or_insert_with(|| told.clone());
         }
     }
@@ -47,7 +48,7 @@ impl StoppedAgents {
         candidate: CandidateRef<'_>,
         agent: Option<&Name>,
     ) -> Result<Option<Captured>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         let Some((agent, told)) = agent.and_then(|agent| all.get_key_value(agent)) else {
             return Ok(None);
         };

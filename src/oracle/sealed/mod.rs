@@ -10,8 +10,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use crate::config::value::Network;
 use crate::error::{IoContext, Result};
@@ -208,7 +210,7 @@ impl<'a> SealedCheckouts<'a> {
             wait_for_next_step(guard.path())
                 .context(|| format!("could not use '{}'", guard.path().display()))?;
         }
-        let base = self.lock().as_ref().map(|base| base.layer.clone());
+        let base = self.base_layer.lock().as_ref().map(|base| base.layer.clone());
         let has_downloads = base.as_ref().is_some_and(BaseLayer::has_downloads);
         let may_download =
             *commit == self.base || warmth == Warmth::Cold && !self.cannot_download();
@@ -292,7 +294,7 @@ impl<'a> SealedCheckouts<'a> {
         match kept.start(self.repo, &self.base, distrusted, warm)? {
             Some(LayerStart { is_own: true, layer, lock, .. }) => {
                 let guard = LayerGuard::Kept { _lock: lock };
-                *self.lock() = Some(Arc::new(BaseInUse::new(layer, guard)));
+                *self.base_layer.lock() = Some(Arc::new(BaseInUse::new(layer, guard)));
             }
             Some(LayerStart { tree, layer, lock, .. }) => {
                 let _ = self.ancestor.set(Ancestor { tree, layer, _lock: lock });
@@ -315,7 +317,7 @@ impl<'a> SealedCheckouts<'a> {
         if is_whole && matches!(base.guard, LayerGuard::Room { .. }) {
             let is_doubtful = !base.layer.is_unchanged_in(distrusted);
             self.is_doubtful.store(is_doubtful, Ordering::Relaxed);
-            *self.lock() = Some(base);
+            *self.base_layer.lock() = Some(base);
         }
         Ok(())
     }
@@ -327,7 +329,7 @@ impl<'a> SealedCheckouts<'a> {
 
     /// The base's layers, if there are any by now.
     pub fn layer_in_use(&self) -> Option<Arc<BaseInUse>> {
-        self.lock().clone()
+        self.base_layer.lock().clone()
     }
 
     /// Makes what the base's commands left in this checkout and in the home directory the layers of
@@ -382,27 +384,27 @@ impl<'a> SealedCheckouts<'a> {
 
     /// True if there are outputs of the base to judge over.
     pub fn has_outputs(&self) -> bool {
-        self.lock().as_ref().is_some_and(|base| base.layer.has_traces())
+        self.base_layer.lock().as_ref().is_some_and(|base| base.layer.has_traces())
     }
 
     /// True if the dependencies of the base could not be downloaded by themselves.
     pub fn cannot_download(&self) -> bool {
-        self.lock().as_ref().is_some_and(|base| base.layer.cannot_download())
+        self.base_layer.lock().as_ref().is_some_and(|base| base.layer.cannot_download())
     }
 
     /// True if outputs of an ancestor are among those of the base.
     pub fn has_inherited(&self) -> bool {
-        self.lock().as_ref().is_some_and(|base| base.layer.has_inherited())
+        self.base_layer.lock().as_ref().is_some_and(|base| base.layer.has_inherited())
     }
 
     /// True if the base's own commands left the outputs and failed: the base is not judged over them.
     pub fn base_failed(&self) -> bool {
-        self.lock().as_ref().is_some_and(|base| base.layer.has_failed())
+        self.base_layer.lock().as_ref().is_some_and(|base| base.layer.has_failed())
     }
 
     /// Forgets the base's layers, so that no later judging uses them.
     pub fn forget_layers(&self) -> Result<()> {
-        if let Some(base) = self.lock().take()
+        if let Some(base) = self.base_layer.lock().take()
             && matches!(base.guard, LayerGuard::Room { .. })
         {
             base.layer.forget_outputs()?;
@@ -416,7 +418,7 @@ impl<'a> SealedCheckouts<'a> {
 
     /// The base's layers, which are made when they are first needed.
     fn base_in_use(&self) -> Result<Arc<BaseInUse>> {
-        let mut in_use = self.lock();
+        let mut in_use = self.base_layer.lock();
         if let Some(base) = &*in_use {
             return Ok(base.clone());
         }
@@ -438,10 +440,6 @@ impl<'a> SealedCheckouts<'a> {
         let Some(ancestor) = self.ancestor.get() else { return Ok(false) };
         let trees = [&ancestor.tree, &self.base];
         inherited::start(layer, self.repo, &ancestor.layer, trees, &self.seeds)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<BaseInUse>>> {
-        self.base_layer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds submodules and seeds to a commit's tracked files. Gives the reason why a submodule is
@@ -484,7 +482,8 @@ impl<'a> SealedCheckouts<'a> {
 impl Drop for SealedCheckouts<'_> {
     fn drop(&mut self) {
         let is_doubtful = self.is_doubtful.load(Ordering::Relaxed) || self.is_beside_attempts;
-        if let (false, Some(kept), Some(base)) = (is_doubtful, self.kept.get(), self.lock().take())
+        if let (false, Some(kept), Some(base)) =
+            (is_doubtful, self.kept.get(), self.base_layer.lock().take())
         {
             let _ = base.keep_at.set((kept.clone(), self.options.layers));
         }

@@ -8,9 +8,10 @@ mod trees;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::ecosystems::downloads;
 use crate::error::Result;

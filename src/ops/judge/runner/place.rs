@@ -1,7 +1,6 @@
 //! The places in which the commands of one tree run: the candidate's worktree, a clean checkout, a
 //! sealed world.
 use std::path::Path;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use crate::config::keys;
@@ -174,7 +173,7 @@ impl OracleRunner<'_> {
     /// Says once for each directory how commands can write there, if a write to it was refused.
     fn tell_way_out(&self, result: &StageResult) {
         let Some(Obstacle::Write { directory }) = &result.obstacle else { return };
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         if told.insert(directory.clone()) {
             let who = match self.world() {
                 WorldKind::Landlock => "Landlock",
@@ -195,7 +194,7 @@ impl OracleRunner<'_> {
             return;
         }
         let hidden = sealed.hidden_credentials();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         if let Some(first) = hidden.first()
             && told.insert("credentials".to_owned())
         {

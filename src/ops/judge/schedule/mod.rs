@@ -4,7 +4,9 @@
 //! with one tree need one judging. The scheduler uses neither git nor processes, so that unit tests
 //! can give it their own [`Judge`].
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
 use crate::model::name::Name;
@@ -182,7 +184,7 @@ impl<'e> Scheduler<'e> {
     /// Fills in the results that `find` has for trees, up to the first of each candidate that it does
     /// not have.
     pub fn fill_in(&self, mut find: impl FnMut(&Work) -> Result<Option<Results>>) -> Result<()> {
-        let mut shared = self.lock();
+        let mut shared = self.shared.lock();
         let mut unknown: BTreeSet<(Group, Place)> = BTreeSet::new();
         loop {
             let all = self.unjudged(&shared);
@@ -198,7 +200,7 @@ impl<'e> Scheduler<'e> {
 
     /// The candidates that will be judged, in spawn order: of those with one tree, the first.
     pub fn waiting(&self) -> Vec<Name> {
-        let shared = self.lock();
+        let shared = self.shared.lock();
         let is_first = |entry: &&Entry| shared.groups.get(&entry.index) == Some(&entry.index);
         let mut waiting: Vec<&Entry> =
             shared.entries.iter().filter(|e| e.not_run()).filter(is_first).collect();
@@ -208,12 +210,12 @@ impl<'e> Scheduler<'e> {
 
     /// True if the base is to be judged, and is not known yet.
     pub fn awaits_base(&self) -> bool {
-        self.base(&self.lock()).is_some()
+        self.base(&self.shared.lock()).is_some()
     }
 
     /// The number of trees whose commands can run at once when those of `jobs` may.
     pub fn workers(&self, jobs: usize) -> usize {
-        jobs.max(1).min(self.unjudged(&self.lock()).len())
+        jobs.max(1).min(self.unjudged(&self.shared.lock()).len())
     }
 
     /// Judges until all that matters is judged, or one judge fails. The commands of so many trees
@@ -245,7 +247,7 @@ impl<'e> Scheduler<'e> {
     /// Fails with the first error of a judge.
     pub fn finish(self, commands: usize) -> Result<Effort> {
         let not_run = self.waiting().len();
-        let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let shared = self.shared.into_inner();
         match shared.error {
             Some(error) => Err(error),
             None => Ok(Effort {
@@ -256,13 +258,9 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared<'e>> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The next tree to judge, when there is one; none when nothing is left to do.
     fn next(&self) -> Option<RunningWork<'_, 'e>> {
-        let mut shared = self.lock();
+        let mut shared = self.shared.lock();
         loop {
             if shared.stopped {
                 return None;
@@ -282,14 +280,14 @@ impl<'e> Scheduler<'e> {
             if shared.running.is_empty() {
                 return None;
             }
-            shared = self.changed.wait(shared).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut shared);
         }
     }
 
     /// Waits until the commands on a tree may run beside those on others, `jobs` in all. Trees get
     /// their turns in the order in which they are wanted. False if this one does not matter any more.
     fn await_turn(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>, jobs: usize) -> bool {
-        let mut shared = self.lock();
+        let mut shared = self.shared.lock();
         loop {
             let wanted = self.wanted(&shared);
             if shared.stopped || !wanted.iter().any(|other| other.place == work.place) {
@@ -300,7 +298,7 @@ impl<'e> Scheduler<'e> {
                 self.changed.notify_all();
                 return true;
             }
-            shared = self.changed.wait(shared).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut shared);
         }
     }
 
@@ -313,11 +311,11 @@ impl<'e> Scheduler<'e> {
         match prepared.and_then(|prepared| judge.judge(work, prepared, cancel)) {
             Ok(None) => {}
             Ok(Some(results)) => {
-                let completed = self.lock().set(self.schedule.round, work, results);
+                let completed = self.shared.lock().set(self.schedule.round, work, results);
                 completed.iter().for_each(|entry| judge.completed(entry));
             }
             Err(error) => {
-                let mut shared = self.lock();
+                let mut shared = self.shared.lock();
                 shared.error.get_or_insert(error);
                 shared.stop_all();
             }
@@ -486,7 +484,7 @@ struct RunningWork<'s, 'e> {
 
 impl Drop for RunningWork<'_, '_> {
     fn drop(&mut self) {
-        let mut shared = self.scheduler.lock();
+        let mut shared = self.scheduler.shared.lock();
         shared.running.remove(&self.work.place);
         shared.executing.remove(&self.work.place);
         if std::thread::panicking() {

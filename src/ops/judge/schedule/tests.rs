@@ -59,7 +59,7 @@ impl<F: Fn(&Work, &Cancel) -> Result<Option<Results>> + Sync> Script<F> {
     }
 
     fn judged(&self) -> Vec<String> {
-        self.judged.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.judged.lock().clone()
     }
 }
 
@@ -71,7 +71,7 @@ impl<F: Fn(&Work, &Cancel) -> Result<Option<Results>> + Sync> Judge for Script<F
     }
 
     fn judge(&self, work: &Work, (): (), cancel: &Cancel) -> Result<Option<Results>> {
-        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut judged = self.judged.lock();
         judged.push(match &work.of {
             Subject::Base | Subject::Cross { .. } => "base".to_owned(),
             Subject::Candidate { name, second: false, .. } => name.to_string(),
@@ -222,7 +222,7 @@ fn no_candidate_is_judged_before_a_base_that_comes_first() {
     let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b')];
     let is_known = Mutex::new(false);
     let script = Script::new(|work: &Work, _: &Cancel| {
-        let mut is_known = is_known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_known = is_known.lock();
         assert_eq!(*is_known, index_of(work) != 0);
         *is_known = true;
         ended(Outcome::Failed { code: 1 })

@@ -33,7 +33,7 @@ impl Ahead {
 
     /// The entries that were judged, in order, and how many of them at once.
     fn end(self) -> (Vec<u32>, usize) {
-        let judged = self.judged.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let judged = self.judged.into_inner();
         (judged, self.most.into_inner())
     }
 }
@@ -53,9 +53,9 @@ impl Judge for Ahead {
         assert_eq!(prepared, index);
         let executing = self.executing.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(executing, Ordering::SeqCst);
-        self.judged.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+        self.judged.lock().push(index);
         if index == 1 {
-            let prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+            let prepared = self.prepared.lock();
             while prepared.recv().expect("somebody tells") != 2 {}
         }
         self.executing.fetch_sub(1, Ordering::SeqCst);
