@@ -366,6 +366,55 @@ fn outcomes_travel_in_bundles_and_a_bundle_moves_nothing_else() {
     assert!(moved.stderr.contains("`git frites shard judge --bundle FILE RUN K/N`"), "{moved:?}");
 }
 
+#[test]
+fn outcome_from_a_bundle_takes_the_place_of_none_that_was_found_here() {
+    let (world, url) = three_sizes("test -e new");
+    open(&world);
+    world.frites(["shard", "judge", "1", "1/1"]).expect(0);
+    let own = || world.git(["show", "refs/frites/1/@results/c2:outcome.toml"]);
+    let before = own();
+    let clone = world.home().join("clone");
+    world.git(["clone", "-q", &format!("file://{url}"), clone.to_str().unwrap()]);
+    let others = "git fetch -q origin 'refs/frites/1/*:refs/frites/1/*'
+        git config user.name x; git config user.email x@x";
+    world.sh(&clone, others).expect(0);
+    let bundle = clone.join("x.bundle").into_os_string().into_string().unwrap();
+    let judge_there = |open: &[&str]| {
+        let _ = fs::remove_file(&bundle);
+        world.frites_in(&clone, ["shard", "open"].iter().chain(open).chain(&["1"])).expect(0);
+        world.frites_in(&clone, ["shard", "judge", "--bundle", &bundle, "1", "1/1"])
+    };
+    let collect = || world.frites(["shard", "collect", "1", "--bundle", &bundle]);
+    // On other terms, beside this side's outcomes and after them.
+    judge_there(&["--retries", "1"]).expect(0);
+    let named = collect().expect(0);
+    let words = "1/c2: the outcome from '";
+    let why =
+        "' does not take the place of the one here: it was found on other terms: it has 1 retries";
+    assert!(named.stderr.contains(words) && named.stderr.contains(why), "{}", named.stderr);
+    assert_eq!(own(), before);
+    assert!(!collect().expect(0).stderr.contains(words), "it is named once");
+    world.sh(&clone, &format!("git fetch -q '{}' '+refs/frites/1/@results/*:refs/frites/1/own/*'
+        git update-ref refs/frites/1/@results/c2 $(git commit-tree -p refs/frites/1/own/c2 -m x 'refs/frites/1/@results/c2^{{tree}}')
+        git bundle create -q x.bundle refs/frites/1/@results/c2", world.repo.display())).expect(0);
+    assert!(collect().expect(0).stderr.contains(why), "also if it follows the one here");
+    assert_eq!(own(), before);
+    // On the same terms, with another answer.
+    let fail = "git show refs/frites/1/own/c2:outcome.toml | sed 's/\"passed\"/\"failed\"\\ncode = 1/' > outcome.toml
+        blob=$(git hash-object -w outcome.toml)
+        tree=$(printf '100644 blob %s\toutcome.toml\n' $blob | git mktree)
+        git update-ref refs/frites/1/@results/c2 $(git commit-tree -p refs/frites/1/own/c2 -m x $tree)
+        rm x.bundle; git bundle create -q x.bundle refs/frites/1/@results/c2";
+    world.sh(&clone, fail).expect(0);
+    let named = collect().expect(0);
+    assert!(
+        named.stderr.contains("1/c2: it was judged twice, and the outcomes disagree: first passed"),
+        "{}",
+        named.stderr
+    );
+    assert_eq!(own(), before);
+}
+
 /// The number of rounds of the long proof; FRITES_TEST_ROUNDS=20 makes 160 outcomes.
 fn rounds() -> usize {
     std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(4)

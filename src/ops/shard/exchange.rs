@@ -21,6 +21,22 @@ use crate::store::outcomes::NewOutcome;
 /// The pauses between the tries to push one outcome: others push theirs at the same time.
 pub(super) const PAUSES_MS: [u64; 8] = [5, 20, 50, 100, 200, 500, 1000, 2000];
 
+/// A side of the exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// This repository.
+    Here,
+    /// The other one.
+    There,
+}
+
+/// The one of two outcomes of a part that stays.
+struct Stays {
+    side: Side,
+    /// True if the other one answers the same question and says something else.
+    disagrees: bool,
+}
+
 /// The way between this repository and another one, for one run.
 pub struct Exchange<'a> {
     pub(super) session: &'a Session,
@@ -134,9 +150,10 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// Takes over the outcomes that are there. One that was stored here on the same terms and was
-    /// not pushed gives way; if it disagrees, it is named, and kept as a parent.
-    pub fn take_outcomes(&self, terms: Option<&SharedTerms>) -> Result<()> {
+    /// Takes over the outcomes that are there. One that answers the question here gives way to none that
+    /// does not. Of two that answer it and disagree, that of the `first` side stays: what a remote has is what
+    /// everybody sees, and a bundle has no order. The other one is kept as a parent, and named.
+    pub fn take_outcomes(&self, terms: Option<&SharedTerms>, first: Side) -> Result<()> {
         let Exchange { session, run, .. } = self;
         let (repo, store) = (&session.repo, &session.store);
         for (name, theirs) in self.remote.fetched_under(&refs::results(run))? {
@@ -148,25 +165,66 @@ impl<'a> Exchange<'a> {
             if ours == theirs || repo.is_ancestor(&theirs, &ours)? {
                 continue;
             }
-            if session.is_mirror() || repo.is_ancestor(&ours, &theirs)? {
-                self.take(&name)?;
-                continue;
-            }
-            let first = store.outcome_at(run, &self.fetched(&name))?;
-            let Some((first, second)) = first.zip(store.outcome_at(run, &name)?) else { continue };
-            let both_answer = |terms: &SharedTerms| {
-                answers(&first, terms, &part) && answers(&second, terms, &part)
+            let found = store.outcome_at(run, &self.fetched(&name))?;
+            let own = store.outcome_at(run, &name)?;
+            let follows = repo.is_ancestor(&ours, &theirs)?;
+            let stays = match (&own, &found) {
+                _ if session.is_mirror() => Stays { side: Side::There, disagrees: false },
+                (Some(own), Some(found)) => self.which_stays(&part, [own, found], terms, first)?,
+                _ if follows && first == Side::There => Stays { side: first, disagrees: false },
+                _ => continue,
             };
-            let newer = second.round > first.round;
-            let disagrees = !newer && terms.is_some_and(both_answer) && !first.agrees_with(&second);
-            if disagrees {
-                self.name_disagreement(&first, &second);
-            }
-            let order = if newer { [&ours, &theirs] } else { [&theirs, &ours] };
-            let commit = store.joined_commit(run, order, disagrees)?;
+            let commit = match stays.side {
+                Side::There if follows || session.is_mirror() => theirs,
+                Side::There => store.joined_commit(run, [&theirs, &ours], stays.disagrees)?,
+                Side::Here => store.joined_commit(run, [&ours, &theirs], stays.disagrees)?,
+            };
             repo.update_ref(&name, Some(&commit), Some(&ours), "fetched")?;
         }
         Ok(())
+    }
+
+    /// The one of two outcomes that stays. Names the other one if it says something else.
+    fn which_stays(
+        &self,
+        part: &Part,
+        [own, found]: [&PartOutcome; 2],
+        terms: Option<&SharedTerms>,
+        first: Side,
+    ) -> Result<Stays> {
+        let Exchange { session, run, .. } = self;
+        let difference = found.terms.first_difference(&own.terms);
+        let (own_answers, found_answers) = match terms {
+            Some(terms) => (answers(own, terms, part), answers(found, terms, part)),
+            None => {
+                let round = session.store.verdict(run)?.map_or(0, |verdict| verdict.round);
+                let tree =
+                    |outcome: &PartOutcome| outcome.candidate.as_ref().and_then(|entry| entry.tree);
+                let asks_the_same = difference.is_none() && tree(found) == tree(own);
+                (own.round == round, asks_the_same && found.round == round)
+            }
+        };
+        if own_answers && found_answers && !own.agrees_with(found) {
+            match first {
+                Side::Here => self.name_disagreement(own, found),
+                Side::There => self.name_disagreement(found, own),
+            }
+            return Ok(Stays { side: first, disagrees: true });
+        }
+        if !own_answers || found_answers {
+            let is_newer = own.round > found.round && !found_answers;
+            let side = if is_newer { Side::Here } else { Side::There };
+            return Ok(Stays { side, disagrees: false });
+        }
+        let why = difference.map_or_else(
+            || "it is of another round or state".to_owned(),
+            |difference| format!("it was found on other terms: {difference}"),
+        );
+        session.ui.warn(format!(
+            "{run}/{part}: the outcome from '{}' does not take the place of the one here: {why}",
+            self.place()
+        ));
+        Ok(Stays { side: Side::Here, disagrees: false })
     }
 
     /// Pushes an outcome to its own ref, and stores it here. Whoever was first stays: if another
