@@ -277,6 +277,13 @@ impl Repo {
         })
     }
 
+    /// The names of all refs from which a commit can be reached, sorted.
+    pub fn refs_that_contain(&self, commit: &Oid) -> Result<Vec<RefName>> {
+        let call = self.git().call("for-each-ref").args(["--format=%(refname)", "--contains"]);
+        let list = call.arg(commit.as_str()).bytes()?;
+        Ok(String::from_utf8_lossy(&list).lines().map(RefName::new).collect())
+    }
+
     /// All refs under a prefix, or the ref of that name, as git reads them: it looks at the loose
     /// files first, and so misses none that is being packed.
     pub(super) fn list_refs(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {

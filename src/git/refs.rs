@@ -25,6 +25,16 @@ pub fn branch(run: &Name, candidate: &Name) -> RefName {
     RefName::of_branch(format_args!("frites/run/{run}/{candidate}"))
 }
 
+/// The beginning of the names of candidates' branches.
+pub const ATTEMPT_BRANCHES: &str = "refs/heads/frites/run/";
+
+/// The run and the candidate of a ref that [`branch`] or [`capture`] names; none for any other ref.
+pub fn attempt_of(full: &str) -> Option<(Name, Name)> {
+    let rest = full.strip_prefix(ATTEMPT_BRANCHES).or_else(|| full.strip_prefix("refs/frites/"))?;
+    let (run, candidate) = rest.split_once('/')?;
+    Some((run.parse().ok()?, candidate.parse().ok()?))
+}
+
 /// `refs/frites/RUN/CAND`: its captures.
 pub fn capture(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/{candidate}"))

@@ -69,6 +69,41 @@ fn child_of_an_attempt_is_judged_by_the_tests_of_the_commit_on_which_it_lands() 
 }
 
 #[test]
+fn base_that_only_an_attempt_has_makes_a_child_of_that_attempt() {
+    let world = World::unborn();
+    world.write("a.py", "bad\n");
+    world.write("tests/t.sh", "grep -q good a.py\n");
+    world.write(".frites.toml", "[oracle]\ntest = 'sh tests/t.sh'\n");
+    world.commit("base");
+    world.attempts(&["echo true > tests/t.sh; git commit -qam weak"]);
+    world.frites(["judge", "1"]).expect(3);
+    let words = |base| ["spawn", "-n", "1", "--base", base, "--", "sh", "-c", "echo more >> a.py"];
+    for base in ["frites/run/1/c1", "refs/frites/1/c1", "HEAD"] {
+        let spawned = world.frites_in(&world.worktree("1/c1"), words(base)).expect(0);
+        let said = format!("'{base}' was made by 1/c1, and no branch of yours has it");
+        assert!(spawned.stderr.contains(&said), "{}", spawned.stderr);
+        let run = spawned.out().split('/').next().unwrap().to_owned();
+        let json = world.frites(["judge", "--json", &run]).expect(3).json();
+        assert_eq!(json["decision"], "own-tests", "{base}: {json:#}");
+        let json = world.frites(["status", "--json", &run]).expect(0).json();
+        assert_eq!(json["runs"][0]["parent"]["candidate"], "c1", "{json:#}");
+        assert_eq!(json["runs"][0]["parent"]["root"], world.git(["rev-parse", "main"]).trim());
+    }
+    // A branch of the user's vouches for it, and so does a base that only a detached HEAD has.
+    world.git(["branch", "mine", "frites/run/1/c1"]);
+    let run = world.frites(words("mine")).expect(0).out();
+    let run = run.split('/').next().unwrap();
+    world.frites(["judge", run]).expect(0);
+    world.git(["switch", "-q", "--detach"]);
+    world.git(["commit", "-q", "--allow-empty", "-m", "detached"]);
+    for _ in 0..2 {
+        let run = world.spawn(["-n", "1"]);
+        let json = world.frites(["status", "--json", &run]).expect(0).json();
+        assert!(json["runs"][0]["parent"].is_null(), "{json:#}");
+    }
+}
+
+#[test]
 fn child_of_an_unchanged_parent_starts_at_the_parents_base() {
     let world = World::new();
     world.spawn(["-n", "1"]);

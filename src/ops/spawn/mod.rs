@@ -24,6 +24,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::git::capture;
 use crate::git::fan_out;
+use crate::git::refs;
 use crate::git::registration::{self, NewWorktree};
 use crate::git::worktree::Worktree;
 use crate::integrity::trust;
@@ -33,6 +34,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::{Assignment, GivenLimits, Parent, Run};
+use crate::model::trailer;
 use crate::ops::disk_space;
 use crate::ops::guard;
 use crate::ops::session::Session;
@@ -86,9 +88,21 @@ pub struct Start {
 }
 
 impl Start {
-    /// A commit that the user named.
+    /// A commit that the user named. One that an attempt made, and that only attempts have, makes the run
+    /// a child of that attempt, as [`Start::from`] does.
     pub fn at(session: &Session, revision: &str) -> Result<Start> {
-        Ok(Start { base: session.repo.resolve_commit(revision)?, parent: None })
+        let base = session.repo.resolve_commit(revision)?;
+        let Some((run, name)) = maker_of(session, &base)? else {
+            return Ok(Start { base, parent: None });
+        };
+        let candidate = session.store.candidate(&run, &name);
+        let iteration = trailer::iteration(&session.repo.commit(&base)?.message);
+        session.ui.note(format!(
+            "'{revision}' was made by {candidate}, and no branch of yours has it: the new run is judged by \
+             the tests of {}, and lands there",
+            run.root().short()
+        ));
+        Ok(Start { base, parent: Some(child_of(session, candidate, iteration)?) })
     }
 
     /// The commit whose tests and commands judge the run, as in [`Run::root`].
@@ -99,35 +113,70 @@ impl Start {
     /// A candidate's current state, which is captured first. Refuses a chain of parents that is
     /// longer than `limits.inheritance`.
     pub fn from(session: &Session, candidate: CandidateRef<'_>) -> Result<Start> {
-        let run = candidate.run;
-        let (depth, limit) =
-            (run.depth().saturating_add(1), session.config.get(keys::LIMITS_INHERITANCE));
-        if depth as usize > limit {
-            return Err(Error::fatal(format!(
-                "{candidate} has {} generations of parents: one more is beyond limits.inheritance = {limit}",
-                run.depth()
-            ))
-            .hint(format!("land it first: `git frites apply {candidate}`"))
-            .hint("or raise the limit: `git config frites.limits.inheritance N`"));
-        }
+        let parent = child_of(session, candidate, None)?;
         let captured = session.capture(candidate)?;
         session.print_omissions(&captured);
         if captured.candidate.state == State::Running {
             session.ui.warn(format!("{candidate} is still at work: this is its current state"));
         }
         let iteration = captured.capture.as_ref().map(|c| c.iteration);
-        let base = captured.capture.map_or_else(|| run.base, |c| c.commit);
-        Ok(Start {
-            base,
-            parent: Some(Parent {
-                run: run.run.clone(),
-                candidate: candidate.name.clone(),
-                iteration,
-                root: *run.root(),
-                depth,
-            }),
-        })
+        let base = captured.capture.map_or_else(|| candidate.run.base, |c| c.commit);
+        Ok(Start { base, parent: Some(Parent { iteration, ..parent }) })
     }
+}
+
+/// The link of a run to the candidate that it starts from. Refuses a chain that is longer than
+/// `limits.inheritance`.
+fn child_of(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    iteration: Option<u32>,
+) -> Result<Parent> {
+    let run = candidate.run;
+    let (depth, limit) =
+        (run.depth().saturating_add(1), session.config.get(keys::LIMITS_INHERITANCE));
+    if depth as usize > limit {
+        return Err(Error::fatal(format!(
+            "{candidate} has {} generations of parents: one more is beyond limits.inheritance = {limit}",
+            run.depth()
+        ))
+        .hint(format!("land it first: `git frites apply {candidate}`"))
+        .hint("or raise the limit: `git config frites.limits.inheritance N`"));
+    }
+    Ok(Parent {
+        run: run.run.clone(),
+        candidate: candidate.name.clone(),
+        iteration,
+        root: *run.root(),
+        depth,
+    })
+}
+
+/// The attempt that made a commit which no branch, tag or other ref of the user's has; none if there is
+/// such a ref, or if a user has named the commit as a base before.
+fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
+    let repo = &session.repo;
+    let is_of_attempt = |name: &RefName| name.starts_with(refs::ATTEMPT_BRANCHES);
+    if repo.head() == Some(*commit) && repo.head_branch().is_some_and(|name| !is_of_attempt(&name))
+    {
+        return Ok(None);
+    }
+    let mut maker: Option<(Run, Name)> = None;
+    for name in repo.refs_that_contain(commit)? {
+        if !is_of_attempt(&name) && !name.starts_with("refs/frites") {
+            return Ok(None);
+        }
+        let Some((run, candidate)) = refs::attempt_of(&name) else { continue };
+        let Some(run) = session.store.run(&run)? else { continue };
+        if repo.is_ancestor(commit, run.root())? {
+            return Ok(None);
+        }
+        // A child of the attempt has its commits, too.
+        if maker.as_ref().is_none_or(|(other, _)| run.depth() < other.depth()) {
+            maker = Some((run, candidate));
+        }
+    }
+    Ok(maker)
 }
 
 /// A new run, locked until its commands have ended.
