@@ -5,13 +5,19 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::ecosystems::documents;
+use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
-use crate::ecosystems::scripts::scripts_of;
-use crate::ecosystems::touched::is_test_path;
+use crate::ecosystems::run_files::NamedFiles;
+use crate::ecosystems::scripts::files_of_oracle;
+use crate::ecosystems::test_data;
+use crate::ecosystems::touched::{is_named, is_test_path};
 use crate::error::{Error, Result};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
+
+/// The most names that are looked for at once: the time that this takes grows with them.
+const MOST_NAMES: usize = 100;
 
 /// The files of a base.
 pub trait BaseTree: Sync {
@@ -27,9 +33,13 @@ pub struct BaseProject<'t> {
     tree: Box<dyn BaseTree + 't>,
     /// The files that the oracle's commands run, as paths or as patterns.
     pub scripts: BTreeSet<String>,
+    /// The files and directories that they compare with others, likewise.
+    compared: BTreeSet<String>,
     /// `oracle.source`: files that are source, too.
     more_source: GlobSet,
     code: OnceLock<KnownCode>,
+    /// Whether source files are data of tests, by their paths.
+    test_data: Mutex<BTreeMap<String, bool>>,
     /// Whether documents are used, by their words.
     used: Mutex<BTreeMap<Vec<String>, bool>>,
 }
@@ -44,21 +54,14 @@ impl<'t> BaseProject<'t> {
         oracle: &[OracleCommand],
         source: &[String],
     ) -> Result<BaseProject<'t>> {
-        let scripts = scripts_of(repo, base, oracle)?;
-        BaseProject::new(Box::new(CommittedTree { repo, commit: *base }), scripts, source)
-    }
-
-    /// The project of these files.
-    pub fn new(
-        tree: Box<dyn BaseTree + 't>,
-        scripts: BTreeSet<String>,
-        source: &[String],
-    ) -> Result<BaseProject<'t>> {
+        let NamedFiles { run, compared } = files_of_oracle(repo, base, oracle)?;
         Ok(BaseProject {
-            tree,
-            scripts,
+            tree: Box::new(CommittedTree { repo, commit: *base }),
+            scripts: run,
+            compared,
             more_source: globs(source)?,
             code: OnceLock::new(),
+            test_data: Mutex::default(),
             used: Mutex::default(),
         })
     }
@@ -74,11 +77,43 @@ impl<'t> BaseProject<'t> {
         }
         let language = language_of(path);
         if language.is_some() && !is_new {
-            return Ok(true);
+            self.look_for_test_data([path].into_iter())?;
+            let known = self.test_data.lock().unwrap_or_else(PoisonError::into_inner);
+            return Ok(!is_named(path, &self.compared) && known.get(path) != Some(&true));
         }
         let code = self.code()?;
         let is_source = language.is_some_and(|language| code.is_source_if_new(path, language));
         Ok(is_source || !code.is_known)
+    }
+
+    /// Finds out which of these files of the base are data of tests: in one look at the base, where each
+    /// would take one by itself.
+    pub fn look_for_test_data<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<()> {
+        let mut known = self.test_data.lock().unwrap_or_else(PoisonError::into_inner);
+        let paths: Vec<&str> = paths
+            .filter(|path| language_of(path).is_some() && !known.contains_key(*path))
+            .filter(|path| !is_test_path(path) && !is_hidden_or_installed(path))
+            .collect();
+        for paths in paths.chunks(MOST_NAMES) {
+            let names: BTreeSet<String> =
+                paths.iter().map(|path| file_name(path).to_owned()).collect();
+            let lines = self.tree.lines_with(&names.into_iter().collect::<Vec<_>>())?;
+            for path in paths {
+                known.insert((*path).to_owned(), self.is_test_data(path, &lines)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are those
+    /// that hold its name.
+    fn is_test_data(&self, path: &str, lines: &[(String, String)]) -> Result<bool> {
+        let is_used = |lines: &[(String, String)]| {
+            lines.iter().any(|(other, line)| test_data::is_used_in(other, line, path))
+        };
+        Ok(lines.iter().any(|(test, line)| test_data::is_read_in(test, line, path))
+            && !is_used(lines)
+            && !is_used(&self.tree.lines_with(&test_data::words_of_use(path))?))
     }
 
     /// True if the base has the directory of this path.

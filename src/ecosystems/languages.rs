@@ -13,6 +13,11 @@ pub struct Language {
 }
 
 impl Language {
+    /// True if both are one language.
+    pub fn is(self, other: Language) -> bool {
+        self.name == other.name
+    }
+
     /// True for shell scripts, which any project may have.
     pub fn is_shell(self) -> bool {
         self.ecosystem.interpreters.contains(&"sh")

@@ -40,6 +40,7 @@ pub mod scripts;
 mod shell;
 mod swift;
 mod task;
+mod test_data;
 pub mod touched;
 mod zig;
 

@@ -1,4 +1,4 @@
-//! The files that commands run, followed through recipes and shell scripts.
+//! The files that commands run or compare, followed through recipes and shell scripts.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::ALL;
@@ -7,6 +7,9 @@ use crate::ecosystems::recipe::{Recipe, joined_lines};
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::model::shell::{SimpleCommand, Word, is_assignment, simple_commands};
+
+/// Programs that compare the files that their arguments name.
+const COMPARERS: [&str; 3] = ["cmp", "diff", "git"];
 
 /// Programs that run the program that their arguments name.
 const PREFIXES: [&str; 14] = [
@@ -27,6 +30,15 @@ pub enum InTree {
 /// A reader of the paths of one tree.
 pub type ReadPath<'a> = &'a dyn Fn(&str) -> Result<InTree>;
 
+/// The files that commands name, as paths and as patterns with `*`.
+#[derive(Debug, Default)]
+pub struct NamedFiles {
+    /// Those that they run.
+    pub run: BTreeSet<String>,
+    /// Those that they compare with others, and directories of such files.
+    pub compared: BTreeSet<String>,
+}
+
 /// The files that these shell commands run: those in the place of a program, after an interpreter,
 /// and after `.` or `source`, in the commands themselves, in the recipes that they name, and in the
 /// shell scripts among these files. A file that is not there is one of them, too: commands may run it
@@ -34,10 +46,10 @@ pub type ReadPath<'a> = &'a dyn Fn(&str) -> Result<InTree>;
 ///
 /// A test file is none of them, unless a command names it itself, and what it runs may be the code under test: of that only files count
 /// that are not there, and that it can do without. For the same reason, a command whose output another
-/// one reads does not count.
-pub fn run_files(read: ReadPath<'_>, commands: &[String]) -> Result<BTreeSet<String>> {
+/// one reads does not count. Also the files that they compare, there and in test files.
+pub fn named_files(read: ReadPath<'_>, commands: &[String]) -> Result<NamedFiles> {
     let mut follow =
-        Follow { read, books: books(read)?, done: BTreeSet::new(), found: BTreeSet::new() };
+        Follow { read, books: books(read)?, done: BTreeSet::new(), found: NamedFiles::default() };
     for command in commands {
         follow.text(command, &Place { is_command: true, ..Place::default() })?;
     }
@@ -77,6 +89,9 @@ struct Place {
     is_command: bool,
     /// True if the line goes on when one of its commands fails.
     may_fail: bool,
+    /// The words of commands whose output is read there: what is made from a file and compared with it
+    /// checks the file, as a formatter does.
+    inputs: Vec<Word>,
 }
 
 impl Place {
@@ -91,16 +106,19 @@ struct Follow<'a> {
     books: Vec<Book>,
     /// The files and the recipes that were followed.
     done: BTreeSet<String>,
-    found: BTreeSet<String>,
+    found: NamedFiles,
 }
 
 impl Follow<'_> {
     /// Follows the commands of a shell script or of a recipe's line.
     fn text(&mut self, text: &str, place: &Place) -> Result<()> {
         let mut place = place.clone();
-        for line in joined_lines(text) {
+        let lines = joined_lines(text);
+        let commands = lines.iter().flat_map(|line| simple_commands(line));
+        place.inputs = commands.filter(|c| c.is_read).flat_map(|c| c.words).collect();
+        for line in &lines {
             place.may_fail = line.contains("||");
-            for command in simple_commands(&line) {
+            for command in simple_commands(line) {
                 self.command(&command, &mut place)?;
             }
         }
@@ -129,6 +147,10 @@ impl Follow<'_> {
             if let [variable, _, values @ ..] = rest {
                 place.loops.insert(variable.text.clone(), values.to_vec());
             }
+            return Ok(());
+        }
+        if COMPARERS.contains(&file_name(&program.text)) {
+            self.compared(program, rest, place);
             return Ok(());
         }
         if command.is_read {
@@ -194,10 +216,8 @@ impl Follow<'_> {
 
     /// Takes the file that a word names, and follows it if it is a shell script. True if it is there.
     fn file(&mut self, word: &Word, place: &Place, by_shell: bool) -> Result<bool> {
-        let text = word.text.trim_start_matches("./");
-        let variable = text.trim_start_matches(['$', '{']).trim_end_matches('}');
         if word.is_expanded
-            && let Some(values) = place.loops.get(variable)
+            && let Some(values) = place.loops.get(variable_of(word))
         {
             let place = Place { loops: BTreeMap::new(), ..place.clone() };
             for value in values {
@@ -219,7 +239,7 @@ impl Follow<'_> {
         }
         let Some((path, text)) = named else {
             missing.retain(|path| !is_test_path(path) && place.takes_missing(path));
-            self.found.extend(missing);
+            self.found.run.extend(missing);
             return Ok(false);
         };
         let is_test = is_test_path(&path);
@@ -231,7 +251,7 @@ impl Follow<'_> {
         let names_shell = first.starts_with("#!") && first.trim_end().ends_with("sh");
         let script = path.rsplit_once('/').map_or(String::new(), |(top, _)| format!("{top}/"));
         if !is_test || place.is_command {
-            self.found.insert(path);
+            self.found.run.insert(path);
         }
         if by_shell || names_shell {
             let directory = place.directory.clone();
@@ -239,6 +259,24 @@ impl Follow<'_> {
             self.text(&text, &Place { directory, script, optional, ..Place::default() })?;
         }
         Ok(true)
+    }
+
+    /// Takes the files that a command compares, by the words after it.
+    fn compared(&mut self, program: &Word, words: &[Word], place: &Place) {
+        let operands = match file_name(&program.text) {
+            "git" => words.iter().position(|word| word.text == "diff").map(|at| &words[at + 1..]),
+            _ => Some(words),
+        };
+        for word in operands.unwrap_or_default() {
+            if word.text.starts_with('-') || place.inputs.contains(word) {
+                continue;
+            }
+            let words = match place.loops.get(variable_of(word)) {
+                Some(values) if word.is_expanded => values,
+                _ => std::slice::from_ref(word),
+            };
+            self.found.compared.extend(words.iter().flat_map(|word| places_of(word, place)));
+        }
     }
 
     fn book_of(&self, program: &Word) -> Option<usize> {
@@ -302,6 +340,11 @@ fn directory_of(word: &Word, place: &Place) -> String {
     resolved(top, path).map_or(String::new(), |path| format!("{path}/"))
 }
 
+/// The name of the variable that a word consists of: of `$f`, `./$f` and `${f}` it is `f`.
+fn variable_of(word: &Word) -> &str {
+    word.text.trim_start_matches("./").trim_start_matches(['$', '{']).trim_end_matches('}')
+}
+
 /// The paths that a word may stand for, first the most likely one. The value of `$DIR/lib.sh` is
 /// often the directory of the script itself.
 fn places_of(word: &Word, place: &Place) -> Vec<String> {
@@ -334,6 +377,11 @@ mod tests {
 
     /// The files that a command runs among those of a project.
     fn of(files: &[(&str, &str)], command: &str) -> Vec<String> {
+        named(files, command).run.into_iter().collect()
+    }
+
+    /// The files that a command names among those of a project.
+    fn named(files: &[(&str, &str)], command: &str) -> NamedFiles {
         let read = |path: &str| {
             let is_directory = files.iter().any(|(name, _)| name.starts_with(&format!("{path}/")));
             Ok(match files.iter().find(|(name, _)| *name == path) {
@@ -342,8 +390,7 @@ mod tests {
                 None => InTree::Nothing,
             })
         };
-        let found = run_files(&read, &[command.to_owned()]).expect("nothing fails to be read");
-        found.into_iter().collect()
+        named_files(&read, &[command.to_owned()]).expect("nothing fails to be read")
     }
 
     #[test]
@@ -394,6 +441,32 @@ mod tests {
         ];
         for (command, expected) in cases {
             assert_eq!(of(&files, command), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn operands_of_comparisons_are_compared() {
+        let files = [
+            ("Makefile", "test: out\n\tcmp out d/a.html\nother:\n\tdiff x y\n"),
+            ("tests/all.sh", "cd ..\nfor f in d/*.js; do\n  ./gen | diff -u - \"$f\"\ndone\n"),
+            ("d/a.html", ""),
+        ];
+        let cases: [(&str, &[&str]); 10] = [
+            ("make test", &["out", "d/a.html"]),
+            ("cd tests && sh all.sh", &["d/*.js"]),
+            ("cd d && cmp a.html ../b.html", &["d/a.html", "b.html"]),
+            ("git diff --no-index a.html d", &["a.html", "d"]),
+            ("git add d/a.html", &[]),
+            // The formatting of a file.
+            ("for f in *.c; do clang-format $f | diff - $f; done", &[]),
+            ("fmt a.c > out; diff out a.c", &["out"]),
+            ("cat d/a.html", &[]),
+            ("if ! diff -q a b >/dev/null; then exit 1; fi", &["a", "b"]),
+            ("sh d/a.html", &[]),
+        ];
+        for (command, expected) in cases {
+            let expected: BTreeSet<String> = expected.iter().map(|p| (*p).to_owned()).collect();
+            assert_eq!(named(&files, command).compared, expected, "{command}");
         }
     }
 

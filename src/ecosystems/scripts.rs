@@ -1,29 +1,27 @@
-//! The scripts of a project that its oracle runs, found in the commands and in the base's recipes.
-use std::collections::BTreeSet;
-
+//! The files of a project that its oracle runs or compares, found in the commands and in the base's recipes.
 use crate::ecosystems::ALL;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::make;
-use crate::ecosystems::run_files::{InTree, run_files};
+use crate::ecosystems::run_files::{InTree, NamedFiles, named_files};
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand, shell_quoted};
 
-/// The files that the oracle runs, as far as its commands and the base's recipes name them: paths, and
-/// patterns with `*`. Some are not there: they run as soon as they are added.
-pub fn scripts_of(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
+/// The files that the oracle runs or compares, as far as its commands and the base's recipes name them. Some
+/// of those that it runs are not there: they run as soon as they are added.
+pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<NamedFiles> {
+    let mut included = Vec::new();
     // `make test` names no script: its recipe does.
     let tree = repo.commit(base)?.tree;
     for file in ALL.iter().flat_map(|ecosystem| ecosystem.recipe_files) {
         if let Some(bytes) = repo.file(&tree, file)? {
             let text = String::from_utf8_lossy(&bytes);
-            found.extend(files_of_includes(file, &text));
+            included.extend(files_of_includes(file, &text));
             if make::MAKEFILES.contains(file) {
                 for path in make::target_files(&text, |path| language_of(path).is_some()) {
                     if repo.file(&tree, &path)?.is_none() && !repo.has_directory(&tree, &path)? {
-                        found.insert(path);
+                        included.push(path);
                     }
                 }
             }
@@ -37,7 +35,8 @@ pub fn scripts_of(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<B
         })
     };
     let lines: Vec<String> = oracle.iter().map(|command| shell_text(&command.command)).collect();
-    found.extend(run_files(&read, &lines)?);
+    let mut found = named_files(&read, &lines)?;
+    found.run.extend(included);
     Ok(found)
 }
 

@@ -40,7 +40,15 @@ pub fn is_test_path_among(ecosystems: &[&Ecosystem], path: &str) -> bool {
     let has_source = ecosystems.iter().any(|ecosystem| ecosystem.has_source(path));
     is_in_test_directory(path)
         || ecosystems.iter().any(|ecosystem| ecosystem.is_test_path(path))
+        || is_in_expectations(path)
         || (!has_source && is_expectation(path))
+}
+
+/// True if a directory outside of the product's own sources says that a test compares something with what
+/// is in it.
+fn is_in_expectations(path: &str) -> bool {
+    let (directory, _) = path.rsplit_once('/').unwrap_or_default();
+    is_expectation(directory) && !directory.split('/').any(|part| matches!(part, "src" | "lib"))
 }
 
 /// True if a directory has a name that every language uses for tests. Below the product's own
@@ -87,7 +95,7 @@ pub fn deciding_change(
     after: Option<&str>,
     scripts: &BTreeSet<String>,
 ) -> DecidingChange {
-    if is_script(path, scripts) || ecosystems.iter().any(|e| e.is_decisive(path)) {
+    if is_named(path, scripts) || ecosystems.iter().any(|e| e.is_decisive(path)) {
         return DecidingChange::Whole;
     }
     if before.is_none() && ecosystems.iter().any(|e| (e.shadows_library)(path)) {
@@ -107,13 +115,13 @@ pub fn deciding_change(
     }
 }
 
-/// True if a path is one of these scripts or matches one, or is below one: a directory can take its
-/// place.
-fn is_script(path: &str, scripts: &BTreeSet<String>) -> bool {
-    let top = path.split('/').next().unwrap_or(path);
-    let mut patterns = scripts.iter().filter(|script| script.contains('*'));
-    scripts.contains(path)
-        || scripts.contains(top)
+/// True if a path is one of these or matches one, or is below one: a directory can take the place of a
+/// script.
+pub fn is_named(path: &str, names: &BTreeSet<String>) -> bool {
+    let mut above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
+    let mut patterns = names.iter().filter(|name| name.contains('*'));
+    names.contains(path)
+        || above.any(|directory| names.contains(directory))
         || patterns.any(|pattern| matches(pattern, path))
 }
 

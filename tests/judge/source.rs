@@ -280,6 +280,74 @@ fn document_that_a_test_reads_is_no_document() {
     assert_eq!(json["candidates"][1]["base_tests"]["no_source"], json!(["docs/usage.rst"]));
 }
 
+/// A project in Python whose test prints `a.py` and compares that with the file `expected`.
+fn with_expected_output(expected: &str, files: &[(&str, &str)], test: &str) -> World {
+    let world = World::unborn();
+    world.write("a.py", "one\n");
+    world.write(expected, "one\n");
+    for (path, text) in files {
+        world.write(path, text);
+    }
+    world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
+    world.commit("base");
+    world
+}
+
+#[test]
+fn expected_output_in_a_language_is_no_source() {
+    const READS: &str = "import os\nout = open(os.path.join('site', 'page.html')).read()\n\
+                         raise SystemExit(open('a.py').read() != out)\n";
+    const SHELL: &str =
+        "cd \"$(dirname \"$0\")/..\"\nfor f in site/*.html; do\n  diff a.py \"$f\"\ndone\n";
+    const MAKE: &str = "test: out\n\tcmp out site/page.html\nout: a.py\n\tcp $< $@\n";
+    /// The expected output, more files, and the test.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+    let cases: [Case<'_>; 9] = [
+        ("site/page.html", &[], "cat a.py > out; diff out site/page.html"),
+        ("site/page.html", &[], "mkdir out; cp a.py out/page.html; diff -r out site"),
+        ("site/page.html", &[], "cd site && cat ../a.py | cmp - page.html"),
+        ("site/out.js", &[], "git diff --no-index --exit-code a.py site/out.js"),
+        ("site/page.html", &[("tests/all.sh", SHELL)], "sh tests/all.sh"),
+        ("site/page.html", &[("Makefile", MAKE)], "make test"),
+        ("site/page.html", &[("tests/test_a.py", READS)], "python3 tests/test_a.py"),
+        ("golden/out.js", &[], "[ \"$(cat a.py)\" = \"$(cat golden/out.js)\" ]"),
+        ("test-expected/x.py", &[], "[ \"$(cat a.py)\" = \"$(cat test-expected/x.py)\" ]"),
+    ];
+    for (expected, files, test) in cases {
+        let world = with_expected_output(expected, files, test);
+        let run = world.attempts(&[&format!("echo two > a.py; echo two > {expected}")]);
+        let json = world.frites(["judge", "--json", &run]).expect(3).json();
+        assert_eq!(json["decision"], "own-tests", "{test}: {json:#}");
+    }
+}
+
+#[test]
+fn source_that_tests_name_stays_source() {
+    /// A path beside `a.py`, more files, and the test.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+    let cases: [Case<'_>; 6] = [
+        ("src/x.c", &[], "[ \"$(cat a.py)\" = \"$(cat src/x.c)\" ]"),
+        ("app/x.js", &[("tests/x.test.js", "const x = require('../app/x.js')\n")], "true"),
+        ("app/x.py", &[("tests/test_x.py", "subprocess.run(['python3', 'app/x.py'])\n")], "true"),
+        (
+            "templates/page.html",
+            &[
+                ("b.py", "render('page.html')\n"),
+                ("tests/test_b.py", "open('templates/page.html')\n"),
+            ],
+            "true",
+        ),
+        ("src/golden/x.py", &[], "[ \"$(cat a.py)\" = \"$(cat src/golden/x.py)\" ]"),
+        ("src/expected.py", &[], "[ \"$(cat a.py)\" = \"$(cat src/expected.py)\" ]"),
+    ];
+    for (path, files, test) in cases {
+        let world = with_expected_output(path, files, test);
+        let run = world.attempts(&[&format!("echo two > a.py; echo two > {path}")]);
+        let json = world.frites(["judge", "--json", &run]).expect(0).json();
+        assert_eq!(second(&json), &Value::Null, "{path}: {json:#}");
+    }
+}
+
 #[test]
 fn setting_says_which_other_files_are_source_and_an_attempt_does_not() {
     let edit = "echo good > a.py; echo good too > data/a.json";

@@ -138,6 +138,9 @@ pub(super) fn choose(
     if mode == BaseTests::Never {
         return Ok(choices);
     }
+    let of_base = changes.iter().filter(|file| file.before.text().is_some());
+    let of_base: Vec<String> = of_base.map(|file| file.path.lossy()).collect();
+    project.look_for_test_data(of_base.iter().map(String::as_str))?;
     for file in changes {
         let name = file.path.lossy();
         let touched = TouchedPath {

@@ -1,0 +1,122 @@
+//! Source files that tests read as data, and nothing else uses: expected output in a language.
+use crate::ecosystems::ALL;
+use crate::ecosystems::ecosystem::file_name;
+use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
+use crate::ecosystems::new_file::directory_of;
+use crate::ecosystems::touched::is_test_path;
+
+/// The starts of words by which a line of a test reads a file.
+const READS: [&str; 4] = ["include_", "open", "read", "slurp"];
+
+/// The starts of words by which it loads or runs one.
+const LOADS_OR_RUNS: [&str; 13] = [
+    "call", "check_", "command", "exec", "fork", "from", "import", "mock", "popen", "require",
+    "run", "spawn", "system",
+];
+
+/// True if a line of a test reads a file as data: it names the file and its directory, is no comment,
+/// and does not load or run it. Nobody who is judged writes that line: it is in the base. A file in the
+/// root is rather the program itself.
+pub fn is_read_in(test: &str, line: &str, path: &str) -> bool {
+    let Some(at) = place_of_word(line, file_name(path)) else { return false };
+    let directory = file_name(directory_of(path));
+    let is_comment = ["#", "//", "*"].iter().any(|start| line.trim_start().starts_with(start));
+    let starts = |starts: &[&str]| {
+        words(line).any(|word| starts.iter().any(|s| word.to_ascii_lowercase().starts_with(s)))
+    };
+    is_test_path(test)
+        && !is_comment
+        && !directory.is_empty()
+        && place_of_word(&line[..at], directory).is_some()
+        && (starts(&READS) || !starts(&LOADS_OR_RUNS) && !words(line).any(is_interpreter))
+}
+
+/// True if a line in another file of the base is a use of a file, which then is more than test data: it
+/// names the file, or stands in code of the same language and names its stem or its directory.
+pub fn is_used_in(other: &str, line: &str, path: &str) -> bool {
+    let name = file_name(path);
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    let directory = file_name(directory_of(path));
+    let is_same_language =
+        language_of(path).zip(language_of(other)).is_some_and(|(one, other)| one.is(other));
+    let has = |word: &str| !word.is_empty() && place_of_word(line, word).is_some();
+    other != path
+        && !is_test_path(other)
+        && !is_hidden_or_installed(other)
+        && (has(name) || is_same_language && (has(stem) || has(directory)))
+}
+
+/// The words of [`is_used_in`] for a file, besides its name.
+pub fn words_of_use(path: &str) -> Vec<String> {
+    let name = file_name(path);
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    let words = [stem, file_name(directory_of(path))];
+    words.into_iter().filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !is_of_word(c)).filter(|word| !word.is_empty())
+}
+
+/// True for `python3`, and for `include` of languages that read code in this way.
+fn is_interpreter(word: &str) -> bool {
+    let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    word == "include" || ALL.iter().any(|ecosystem| ecosystem.interpreters.contains(&word))
+}
+
+/// The place where a line has this word, not as a part of a longer one.
+fn place_of_word(line: &str, word: &str) -> Option<usize> {
+    let places = line.match_indices(word).map(|(at, _)| at);
+    places.into_iter().find(|at| {
+        !line[..*at].ends_with(is_of_word) && !line[at + word.len()..].starts_with(is_of_word)
+    })
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '-'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_read_a_file_that_they_name_and_neither_load_nor_run() {
+        let cases = [
+            ("x = open('site/page.html').read()", true),
+            ("const page = join(__dirname, '..', 'site', 'page.html')", true),
+            ("let x = include_str!(\"../site/page.html\");", true),
+            ("assert run('a') == open('site/page.html').read()", true),
+            ("const x = fs.readFileSync(require.resolve('../site/page.html'))", true),
+            ("open('page.html')", false),
+            ("open('site/webpage.html')", false),
+            ("# as in site/page.html", false),
+            ("import x from '../site/page.html'", false),
+            ("jest.mock('../site/page.html')", false),
+            ("#include \"site/page.html\"", false),
+            ("['python3', 'site/page.html']", false),
+            ("subprocess.run(['site/page.html'])", false),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(is_read_in("tests/a.py", line, "site/page.html"), expected, "{line}");
+        }
+        assert!(!is_read_in("tests/a.py", "open('page.html').read()", "page.html"));
+        assert!(!is_read_in("a.py", "open('site/page.html')", "site/page.html"));
+    }
+
+    #[test]
+    fn product_uses_a_file_that_it_names() {
+        let cases = [
+            ("a.py", "render('page.html')", "site/page.html", true),
+            ("a.py", "walk('site')", "site/page.html", false),
+            ("site/index.html", "<a href=page>", "site/page.html", true),
+            ("a.py", "from app import x", "app/main.py", true),
+            ("tests/a.py", "open('site/page.html')", "site/page.html", false),
+            (".github/x.yml", "page.html", "site/page.html", false),
+            ("site/page.html", "page.html", "site/page.html", false),
+        ];
+        for (other, line, path, expected) in cases {
+            assert_eq!(is_used_in(other, line, path), expected, "{other}: {line}");
+        }
+    }
+}
