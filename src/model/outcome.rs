@@ -358,6 +358,11 @@ impl Results {
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
+    /// True if no command was left out because an earlier one failed.
+    pub fn ran_all(&self) -> bool {
+        self.0.iter().all(|result| result.outcome != Outcome::Skipped)
+    }
+
     /// The names of the tests that failed, if a report names them. A command that failed and whose
     /// report names no failing test has failed for another reason.
     pub fn failing_tests(&self) -> Option<&[String]> {

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
-use crate::model::outcome::{Outcome, Results};
+use crate::model::outcome::Results;
 use crate::model::run_costs::RunCosts;
 use crate::model::terms::Terms;
 use crate::model::verdict::Effort;
@@ -193,10 +193,14 @@ impl<'m> Ledger<'m> {
 
     /// Notes the time of a run of all commands with this share of the processor.
     pub fn note_cost(&self, share: ProcessorShare, is_warm: bool, results: &Results) {
-        if results.iter().all(|result| result.outcome != Outcome::Skipped) {
-            let seconds = results.time().as_secs_f64();
-            self.memory.0.lock().costs.entry(share).or_default().note(is_warm, seconds);
+        if results.ran_all() {
+            self.note_seconds(share, is_warm, results.time().as_secs_f64());
         }
+    }
+
+    /// Notes the time of such a run in seconds.
+    pub fn note_seconds(&self, share: ProcessorShare, is_warm: bool, seconds: f64) {
+        self.memory.0.lock().costs.entry(share).or_default().note(is_warm, seconds);
     }
 
     /// The times that are noted for this share of the processor.

@@ -9,6 +9,7 @@ trials! {
     a_slow_build_is_judged_over_the_bases_outputs: [NAMESPACES];
     a_single_candidate_is_judged_without_outputs_at_once: [NAMESPACES];
     an_explicit_value_uses_outputs_always: [NAMESPACES];
+    a_base_over_outputs_of_an_ancestor_has_its_time_without_them: [NAMESPACES];
 }
 
 /// Takes time: longer than it takes to begin a command.
@@ -78,5 +79,18 @@ fn an_explicit_value_uses_outputs_always() {
     world.set_env("FRITES_ORACLE_WARM", "base");
     let test = format!("{TRACED}; {WORK}; echo built > out");
     assert_eq!(runs(&world, &test, &[]), [2, 3]);
+    world.assert_clean();
+}
+
+fn a_base_over_outputs_of_an_ancestor_has_its_time_without_them() {
+    let world = project(&THREE);
+    let test = format!("{TRACED}; {WORK}; echo built > out");
+    let before = runs(&world, &test, &[]);
+    world.write("other", "other\n");
+    world.commit("the base moves on");
+    world.attempts(&THREE);
+    let after = runs(&world, &test, &["2"]);
+    // The base shows the time over outputs, and the ancestor showed that without.
+    assert_eq!([after[0] - before[0], after[1] - before[1]], [3, 1]);
     world.assert_clean();
 }

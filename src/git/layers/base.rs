@@ -35,13 +35,18 @@ const HOME: &str = "home";
 /// The file that is there if the dependencies of the base could not be downloaded by themselves.
 const UNDOWNLOADED: &str = "undownloaded";
 
+/// The file with the time that a run without outputs took, in seconds.
+const COLD_SECONDS: &str = "cold-seconds";
+
 /// The end of the base's commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BaseEnd {
     /// True if all of them passed.
     pub passed: bool,
     /// True unless a command failed that downloads dependencies alone.
     pub downloaded: bool,
+    /// The time that all of them took; none if they ran over outputs of an ancestor, or not all ran.
+    pub cold_seconds: Option<f64>,
 }
 
 /// The layers of one base, in a directory of their own.
@@ -195,12 +200,26 @@ impl BaseLayer {
                 fs::write(&file, "").context(|| format!("could not write '{}'", file.display()))?;
             }
         }
+        if let Some(seconds) = end.cold_seconds {
+            let _ = fs::write(self.dir.join(COLD_SECONDS), seconds.to_string());
+        }
         Ok(())
     }
 
     /// True if the dependencies of the base could not be downloaded by themselves.
     pub fn cannot_download(&self) -> bool {
         self.dir.join(UNDOWNLOADED).exists()
+    }
+
+    /// The time that all commands took without outputs: on this base, or on the ancestor from whose layers
+    /// these were made. None if nobody knows.
+    pub fn cold_seconds(&self) -> Option<f64> {
+        fs::read_to_string(self.dir.join(COLD_SECONDS)).ok()?.parse().ok()
+    }
+
+    /// Takes the time over from the layers of an ancestor. It is only for estimates.
+    pub fn take_cold_seconds(&self, ancestor: &BaseLayer) {
+        let _ = fs::copy(ancestor.dir.join(COLD_SECONDS), self.dir.join(COLD_SECONDS));
     }
 
     /// True if the base's own commands left outputs and failed, as far as is known.

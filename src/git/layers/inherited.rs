@@ -55,6 +55,7 @@ pub fn start(
     }
     copied::copy(&[changes.clone(), ancestor.sources()], &sources)?;
     tree::delete_tree(&changes).context(failed)?;
+    layer.take_cold_seconds(ancestor);
     Ok(true)
 }
 

@@ -397,6 +397,12 @@ impl<'a> SealedCheckouts<'a> {
         self.base_layer.lock().as_ref().is_some_and(|base| base.layer.has_inherited())
     }
 
+    /// The time that the base's commands, or those of the ancestor from whose outputs they began, took
+    /// without outputs, in seconds.
+    pub fn cold_seconds(&self) -> Option<f64> {
+        self.lock().as_ref()?.layer.cold_seconds()
+    }
+
     /// True if the base's own commands left the outputs and failed: the base is not judged over them.
     pub fn base_failed(&self) -> bool {
         self.base_layer.lock().as_ref().is_some_and(|base| base.layer.has_failed())

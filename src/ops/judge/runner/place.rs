@@ -140,10 +140,13 @@ impl OracleRunner<'_> {
             }
             let passed = results.passed();
             let downloaded = !self.base_lacks_downloads.load(Ordering::Relaxed);
+            let is_cold = !checkout.has_outputs && results.ran_all();
+            let cold_seconds = is_cold.then(|| results.time().as_secs_f64());
+            let end = BaseEnd { passed, downloaded, cold_seconds };
             // Without outputs the candidates take longer, and nothing else differs.
             if is_base
                 && let Some(sealed) = &self.layered
-                && let Err(error) = sealed.keep_outputs(checkout, BaseEnd { passed, downloaded })
+                && let Err(error) = sealed.keep_outputs(checkout, end)
             {
                 tracing::debug!(error = error.message, "the base's outputs are not kept");
             }

@@ -195,14 +195,23 @@ impl OracleRunner<'_> {
             return Ok(self.warmth());
         }
         let share = self.share();
-        // The shelves know the time of a base that an earlier process has judged.
-        if share == ProcessorShare::Whole
-            && let Some(base) = self.ledger.recall(&self.base_tree()?, Warmth::Cold)
-        {
-            self.ledger.note_cost(share, false, &base.results);
+        if share == ProcessorShare::Whole {
+            self.note_time_of_base()?;
         }
         let pays = self.ledger.costs(share).warm_pays(self.run.candidates.len());
         Ok(if pays { Warmth::Warm } else { Warmth::Cold })
+    }
+
+    /// Notes the time that the base took without outputs: the shelves know that of a base which an earlier
+    /// process has judged, and its layers that of the ancestor from whose outputs it began.
+    fn note_time_of_base(&self) -> Result<()> {
+        if let Some(base) = self.ledger.recall(&self.base_tree()?, Warmth::Cold) {
+            self.ledger.note_cost(ProcessorShare::Whole, false, &base.results);
+        }
+        if let Some(seconds) = self.layered.as_ref().and_then(SealedCheckouts::cold_seconds) {
+            self.ledger.note_seconds(ProcessorShare::Whole, false, seconds);
+        }
+        Ok(())
     }
 
     /// The round in which candidates are judged first. Where nothing is a claim, that is all.
