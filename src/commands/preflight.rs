@@ -64,7 +64,7 @@ pub fn check(
         ui.note(format!(
             "attempts: {}; {} at once, each for at most {}",
             attempt_programs(commands),
-            attempts.jobs_for(commands).min(commands.len()),
+            attempts.jobs_for(commands.iter().map(|(_, command)| command)).min(commands.len()),
             attempts.limits.hard.map_or("ever".into(), |l| table::duration(l.as_secs_f64())),
         ));
     }

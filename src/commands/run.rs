@@ -31,10 +31,11 @@ use crate::ops::judge::{JudgeOptions, RepeatedJudging};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
-use crate::ops::repair::{self, RepairOptions, Repaired};
+use crate::ops::repair::{self, Repaired, Rounds};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::recover::lock_recovered;
 use crate::ops::spawn::resume;
 use crate::ops::spawn::synthesis::{self, SynthesisMaker};
 use crate::ops::spawn::{self, SpawnedRun};
@@ -144,11 +145,12 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     let SpawnedRun { run, lock, .. } = spawn::spawn(session, request)?;
     let candidates = count(run.candidates.len(), "candidate");
     session.ui.note(format!("run {}: {candidates} from {}", run.run, run.base.short()));
-    let eager = judging.beside(&run, &run.candidates)?.until_enough(args.enough);
+    let rounds = rounds(session, &run, args);
+    let eager = judging.beside(&run, &run.candidates)?.until_enough(args.enough).giving(&rounds);
     let report = attempt::run_attempts(session, &run, &commands, &options, &eager)
         .map_err(|e| e.hint(resume_hint(&run)))?;
     drop(lock);
-    conclude(&judging, args, &run, &report, &options, merge_into.as_ref())
+    conclude(&judging, args, &rounds, &run, &report, &options, merge_into.as_ref())
 }
 
 fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun) -> Result<u8> {
@@ -179,12 +181,19 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
         ));
     }
     let judging = RepeatedJudging::new(session, judge_options(args));
+    let lock = lock_recovered(&session.store, &session.ui, &run.run)?;
     let starting = resume::to_start(session, &run, &commands)?;
     check_judging(session, args, run.root(), &starting, &options)?;
     let starting: Vec<Name> = starting.into_iter().map(|(name, _)| name).collect();
-    let eager = judging.beside(&run, &starting)?.until_enough(args.enough);
+    let rounds = rounds(session, &run, args);
+    let eager = judging.beside(&run, &starting)?.until_enough(args.enough).giving(&rounds);
     let report = resume::resume(session, &run, &commands, &options, &eager)?;
-    conclude(&judging, args, &run, &report, &options, merge_into.as_ref())
+    drop(lock);
+    conclude(&judging, args, &rounds, &run, &report, &options, merge_into.as_ref())
+}
+
+fn rounds<'a>(session: &'a Session, run: &'a Run, args: &RunArgs) -> Rounds<'a> {
+    Rounds::new(session, run, args.rounds, args.judging.until_pass(), args.enough)
 }
 
 /// Fails if the result could not be judged or merged: before an hour of work, not after it. Gives the
@@ -265,11 +274,12 @@ fn check_judging(
 }
 
 /// Judges the candidates, makes a synthesis if that is possible, and prints the verdict. `judging` knows
-/// what was judged while the attempts worked. `merge_into` is the branch that a verified winner is merged
+/// what was judged while the attempts worked, and `rounds` which further rounds they had. `merge_into` is the branch that a verified winner is merged
 /// into; none if it is not to be merged.
 fn conclude(
     judging: &RepeatedJudging<'_>,
     args: &RunArgs,
+    rounds: &Rounds<'_>,
     run: &Run,
     report: &AttemptReport,
     options: &AttemptOptions,
@@ -293,15 +303,9 @@ fn conclude(
             .judge(run)
             .map_err(|e| if interrupted().is_err() { e.hint(resume_hint(run)) } else { e })
     };
-    let repairs = RepairOptions {
-        rounds: args.rounds,
-        until_pass: args.judging.until_pass(),
-        attempts: options,
-        judging,
-    };
     let first = judge(run, report.affects_outcomes)?;
     let Repaired { mut verdict, rounds, escaped: more } =
-        repair::repair(session, run, first, &repairs, |affected| judge(run, affected))?;
+        repair::repair(rounds, first, options, judging, |affected| judge(run, affected))?;
     escaped.extend(more);
     interrupted()?;
     let mut integrated = None;

@@ -6,10 +6,48 @@ use serde::Serialize;
 
 use crate::model::candidate::State;
 use crate::model::name::Name;
+use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::StageResult;
+use crate::model::terms::Terms;
 use crate::model::test_comparison::Comparison;
-use crate::model::verdict::{Baseline, Entry, Verdict};
+use crate::model::verdict::{Baseline, Decision, Entry, Verdict};
+
+/// What judging has found of a run: in a verdict, or so far, while attempts work.
+#[derive(Clone, Copy)]
+pub struct Findings<'a> {
+    /// The commit that the candidates start from.
+    pub base: &'a Oid,
+    /// How it was judged.
+    pub terms: &'a Terms,
+    /// The results of the base.
+    pub baseline: Option<&'a Baseline>,
+    /// The decision.
+    pub decision: &'a Decision,
+    /// True if the recommended candidate passed, and nothing tainted the results.
+    pub verified: bool,
+    /// The candidates whose outcomes count.
+    pub candidates: &'a [Entry],
+}
+
+impl<'a> Findings<'a> {
+    /// The findings in a verdict.
+    pub fn of(verdict: &'a Verdict) -> Findings<'a> {
+        Findings {
+            base: &verdict.base,
+            terms: &verdict.terms,
+            baseline: verdict.baseline.as_ref(),
+            decision: &verdict.decision,
+            verified: verdict.verified(),
+            candidates: &verdict.candidates,
+        }
+    }
+
+    /// The entry of a candidate.
+    pub fn entry(&self, candidate: &Name) -> Option<&'a Entry> {
+        self.candidates.iter().find(|entry| entry.candidate == *candidate)
+    }
+}
 
 /// The most tests of one kind that a prompt names.
 const MOST_TESTS: usize = 30;
@@ -28,7 +66,8 @@ pub enum RepairEnd {
     Worse,
     /// The round changed nothing.
     Unchanged,
-    /// Its command was refused, because the run or its agent came to a limit while others ran.
+    /// Its command was refused, because the run or its agent came to a limit while others ran, or enough
+    /// had passed.
     NotStarted,
 }
 
@@ -65,8 +104,8 @@ pub struct RepairRound {
 }
 
 /// How many candidates of those that were judged pass, also the base's tests: `1 of 3 passed`.
-pub fn passes_in_words(verdict: &Verdict) -> String {
-    let usable = || verdict.candidates.iter().filter(|entry| entry.usable());
+pub fn passes_in_words(entries: &[Entry]) -> String {
+    let usable = || entries.iter().filter(|entry| entry.usable());
     let passed = usable().filter(|entry| entry.passed_base_tests_too()).count();
     let all = usable().count();
     match passed {
@@ -78,6 +117,20 @@ pub fn passes_in_words(verdict: &Verdict) -> String {
 /// True if a command failed on a candidate, and the candidate can be the cause.
 pub fn can_be_repaired(entry: &Entry) -> bool {
     entry.usable() && failure(entry).is_some() && !entry.skipped()
+}
+
+/// True if judging has told of a candidate what a round depends on: whether it passed, or which command
+/// failed.
+pub fn is_told(entry: &Entry) -> bool {
+    !entry.usable() || entry.passed_base_tests_too() || can_be_repaired(entry)
+}
+
+/// True if at least `enough` candidates have passed, so that no other attempt is needed. A pass proves
+/// little where the base passes, too.
+pub fn enough_passed(enough: Option<u32>, entries: &[Entry], base: Option<&Baseline>) -> bool {
+    let Some(enough) = enough else { return false };
+    let passed = entries.iter().filter(|entry| entry.verified() && !entry.flaky()).count();
+    passed >= enough as usize && base.is_some_and(|base| !base.results.passed())
 }
 
 /// The reason why a candidate that did not pass gets no round, as far as its judging tells; `None`
@@ -146,7 +199,7 @@ pub fn log_to_show(entry: &Entry) -> Option<(&StageResult, bool)> {
 /// the failed command's output, and `more` what a person adds.
 pub fn prompt(
     task: Option<&str>,
-    verdict: &Verdict,
+    findings: &Findings<'_>,
     entry: &Entry,
     log: &[String],
     more: Option<&str>,
@@ -159,11 +212,11 @@ pub fn prompt(
         text,
         "This worktree holds an earlier attempt at the task above, as changes from commit {}. It does not pass yet. \
          Repair it: keep what is right, and change as little as possible.\n",
-        verdict.base.short()
+        findings.base.short()
     );
     if let Some((result, with_base_tests)) = failure(entry) {
         let command =
-            verdict.terms.oracle.iter().find(|c: &&OracleCommand| c.stage == result.stage);
+            findings.terms.oracle.iter().find(|c: &&OracleCommand| c.stage == result.stage);
         let command = command.map_or(String::new(), |c| format!(" `{}`", c.command));
         let second = if with_base_tests { " with the original tests and commands" } else { "" };
         let _ = writeln!(
@@ -172,7 +225,7 @@ pub fn prompt(
             result.stage, result.outcome
         );
     }
-    text.push_str(&failing_tests(entry, verdict.baseline.as_ref()));
+    text.push_str(&failing_tests(entry, findings.baseline));
     if !log.is_empty() {
         let _ = writeln!(text, "\nThe end of its output:\n\n    {}", log.join("\n    "));
     }

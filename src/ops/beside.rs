@@ -1,14 +1,29 @@
 //! Work that is done beside the commands of attempts, such as judging those that have ended.
 use crate::model::name::Name;
 use crate::ops::progress::Board;
+use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::start_gate::StartGate;
 use crate::process::interrupt::Cancel;
+use crate::process::work_queue::WorkQueue;
+
+/// A command that is to run in a candidate's worktree.
+#[derive(Clone)]
+pub struct NextAttempt {
+    /// The candidate.
+    pub candidate: Name,
+    /// Its command.
+    pub command: CandidateCommand,
+    /// True if the worktree has work of earlier commands, which goes on.
+    pub is_further_round: bool,
+}
 
 /// The attempts, as work beside them sees them. The gate before them is open at the latest when that work
 /// ends.
 pub struct AttemptsAtWork<'a> {
     /// Shows how they stand.
     pub board: &'a Board,
+    /// Those that wait for their turn; further rounds can be added.
+    pub queue: &'a WorkQueue<NextAttempt>,
     /// The gate before them.
     pub gate: &'a StartGate,
     /// Ordered if git-frites itself fails: then the work ends.

@@ -109,6 +109,12 @@ impl Board {
         self.state.lock().seen.insert(name.clone(), what.to_owned());
     }
 
+    /// Says that a command of the candidate's own begins.
+    pub fn attempt_began(&self, name: &Name) {
+        self.state.lock().over.remove(name);
+        self.began(name);
+    }
+
     /// Says how the work on a candidate ended.
     pub fn ended(&self, name: &Name, ending: Ending) {
         self.saw(name, ending.size);

@@ -2,8 +2,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use rustix::process::Pid;
-
 use crate::error::Result;
 use crate::git::ref_list::RefsOfRuns;
 use crate::git::refs;
@@ -15,7 +13,7 @@ use crate::ops::land::recover::recover_landings;
 use crate::ops::rebuild::rebuild;
 use crate::ops::spawn::recover::recover_run;
 use crate::ops::trash;
-use crate::process::survivors;
+use crate::process::{self, survivors};
 use crate::store::Store;
 use crate::store::records::run_names;
 
@@ -99,9 +97,9 @@ fn release_judged(store: &Store) -> Result<()> {
     for name in repo.ref_names(refs::JUDGING)? {
         let mut parts = name[refs::JUDGING.len()..].split('/');
         let run = parts.next().and_then(|run| run.parse().ok());
-        let process = parts.next().and_then(|process| process.parse().ok()).and_then(Pid::from_raw);
+        let process = parts.next().and_then(|process| process.parse().ok());
         let (Some(run), Some(process)) = (run, process) else { continue };
-        if rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH) {
+        if process::is_alive(process) {
             continue;
         }
         // The process may live in another container: then it holds one of these locks.

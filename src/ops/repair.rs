@@ -1,7 +1,7 @@
 //! Rounds of repair: a candidate that failed gets another round in its own worktree, told why it
 //! failed. What a round made worse is taken back; the captures of every round stay.
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Result;
 use crate::git::cli::nul_separated;
@@ -9,11 +9,14 @@ use crate::git::index::ScratchIndex;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::protected_text::lines_that_show;
-use crate::model::repair::{self, RepairEnd, RepairRound};
+use crate::model::repair::{
+    self, Findings, RepairEnd, RepairRound, can_be_repaired, enough_passed,
+};
 use crate::model::run::Run;
 use crate::model::verdict::{DecisionKind, Entry, Verdict};
+use crate::ops::beside::NextAttempt;
 use crate::ops::capture::Captured;
-use crate::ops::judge::RepeatedJudging;
+use crate::ops::judge::{NextRounds, RepeatedJudging, RoundGiver};
 use crate::ops::log_end;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions};
@@ -42,113 +45,236 @@ pub struct Repaired {
     pub escaped: Vec<String>,
 }
 
-/// The rounds that are wanted.
-pub struct RepairOptions<'a> {
+/// The rounds of a run's candidates. A candidate gets its next one as soon as a failure of it counts:
+/// while others work, or when all have ended.
+pub struct Rounds<'a> {
+    session: &'a Session,
+    run: &'a Run,
     /// The most rounds of each candidate.
-    pub rounds: u32,
-    /// True to stop as soon as the verdict is verified.
-    pub until_pass: bool,
-    /// How the commands run.
-    pub attempts: &'a AttemptOptions,
-    /// Judges ahead while they run.
-    pub judging: &'a RepeatedJudging<'a>,
+    most: u32,
+    /// True to begin none once the verdict is verified.
+    until_pass: bool,
+    /// The passes after which none begins.
+    enough: Option<u32>,
+    state: Mutex<RoundsState>,
+}
+
+#[derive(Default)]
+struct RoundsState {
+    open: Vec<StartedRound>,
+    ended: Vec<RepairRound>,
+    /// True once it was said that the run has cost as much as it may.
+    is_limit_told: bool,
+}
+
+impl<'a> Rounds<'a> {
+    /// Gives each candidate of a run at most so many rounds; none once the verdict is verified if
+    /// `until_pass` says so, or once `enough` have passed.
+    pub fn new(
+        session: &'a Session,
+        run: &'a Run,
+        most: u32,
+        until_pass: bool,
+        enough: Option<u32>,
+    ) -> Rounds<'a> {
+        Rounds { session, run, most, until_pass, enough, state: Mutex::default() }
+    }
+
+    /// True if nobody gets a round because of how the others stand.
+    fn are_over(&self, findings: &Findings<'_>) -> bool {
+        findings.decision.decision == DecisionKind::BrokenBase
+            || self.until_pass && findings.verified
+            || enough_passed(self.enough, findings.candidates, findings.baseline)
+    }
+
+    /// Compares each candidate whose round has ended with what it was before it. Takes back what made one
+    /// worse; true if anything was taken back.
+    fn end_rounds(&self, state: &mut RoundsState, findings: &Findings<'_>) -> bool {
+        let mut took_back = false;
+        for started in std::mem::take(&mut state.open) {
+            let Some(entry) = findings.entry(&started.before.candidate) else {
+                state.open.push(started);
+                continue;
+            };
+            let end = self.end_of(&started, entry);
+            took_back |= end == RepairEnd::Worse;
+            let is_given_up =
+                !end.goes_on() && end != RepairEnd::Passed && started.round < self.most;
+            let no_more = if is_given_up { "; it gets no further round" } else { "" };
+            let StartedRound { before: Entry { candidate, .. }, round, .. } = started;
+            let run = &self.run.run;
+            self.session
+                .ui
+                .note(format!("{run}/{candidate}: round {round} {}{no_more}", end.in_words()));
+            state.ended.push(RepairRound { round, candidate, iteration: entry.iteration, end });
+        }
+        took_back
+    }
+
+    /// The end of a round, by the candidate's judging after it. Takes back what made it worse.
+    fn end_of(&self, started: &StartedRound, after: &Entry) -> RepairEnd {
+        let StartedRound { before, record, round, .. } = started;
+        let candidate = self.session.store.candidate(self.run, &before.candidate);
+        let is_started = candidate.record().is_ok_and(|now| now.started != record.started);
+        if !is_started || after.stopped {
+            return RepairEnd::NotStarted;
+        }
+        let end = repair::compare(before, after);
+        if end != RepairEnd::Worse {
+            return end;
+        }
+        match take_back(self.session, candidate, before, record) {
+            Ok(()) => end,
+            Err(error) => {
+                self.session.ui.warn(format!(
+                    "{candidate}: round {round} is not taken back: {}",
+                    error.message
+                ));
+                RepairEnd::NoFurther
+            }
+        }
+    }
+
+    /// Begins the next round of those that failed, have a command and a worktree, and are not to be left
+    /// as they are.
+    fn begin_rounds(
+        &self,
+        state: &mut RoundsState,
+        findings: &Findings<'_>,
+    ) -> Result<Vec<NextAttempt>> {
+        let mut begun = Vec::new();
+        for entry in findings.candidates.iter().filter(|entry| can_be_repaired(entry)) {
+            let rounds = state.ended.iter().filter(|round| round.candidate == entry.candidate);
+            let round = rounds.clone().count() as u32 + 1;
+            let goes_on = rounds.last().is_none_or(|last| last.end.goes_on());
+            let is_open = state.open.iter().any(|open| open.before.candidate == entry.candidate);
+            if round > self.most || !goes_on || is_open {
+                continue;
+            }
+            let candidate = self.session.store.candidate(self.run, &entry.candidate);
+            let command = CandidateCommand::recorded(&self.session.repo, candidate)?;
+            let Some(command) = command.filter(|_| candidate.worktree().is_dir()) else { continue };
+            let command = with_prompt(self.session, candidate, command, findings, None)?;
+            begun.push(NextAttempt {
+                candidate: entry.candidate.clone(),
+                command,
+                is_further_round: true,
+            });
+            state.open.push(StartedRound {
+                round,
+                before: entry.clone(),
+                record: candidate.record()?,
+            });
+        }
+        Ok(begun)
+    }
+
+    /// True if the run has cost as much as it may; says so once.
+    fn is_too_dear(&self, state: &mut RoundsState) -> Result<bool> {
+        let Some(reached) = cost_limit::reached(self.session, self.run)? else { return Ok(false) };
+        if !std::mem::replace(&mut state.is_limit_told, true) {
+            let ui = &self.session.ui;
+            ui.note(format!("run {}: {}: no round of repair", self.run.run, reached.words));
+            ui.hint(reached.go_on);
+        }
+        Ok(true)
+    }
+
+    /// Says which candidates begin a round.
+    fn tell(&self, state: &RoundsState, begun: &[NextAttempt], findings: &Findings<'_>) {
+        let mut by_round: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+        for StartedRound { round, before: Entry { candidate, .. }, .. } in &state.open {
+            if begun.iter().any(|next| next.candidate == *candidate) {
+                by_round.entry(*round).or_default().push(candidate.as_str());
+            }
+        }
+        let Rounds { run, most: of, .. } = self;
+        let found = repair::passes_in_words(findings.candidates);
+        let is_all = findings.candidates.len() == self.run.candidates.len();
+        let so_far = if is_all { "" } else { " so far" };
+        for (round, names) in by_round {
+            let names = names.join(", ");
+            self.session.ui.note(format!(
+                "run {}: {found}{so_far}; round {round} of {of} repairs {names}",
+                run.run
+            ));
+        }
+    }
+}
+
+impl RoundGiver for Rounds<'_> {
+    fn next(&self, findings: &Findings<'_>) -> Result<NextRounds> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        let took_back = self.end_rounds(state, findings);
+        let mut begun = Vec::new();
+        if !self.are_over(findings) {
+            let open = state.open.len();
+            begun = self.begin_rounds(state, findings)?;
+            if !begun.is_empty() && self.is_too_dear(state)? {
+                state.open.truncate(open);
+                begun.clear();
+            }
+        }
+        self.tell(state, &begun, findings);
+        Ok(NextRounds { begun, took_back })
+    }
 }
 
 /// Repairs the candidates that failed, round by round: until each passes, got no further, or has had
-/// its rounds. `judge` judges the run again; it is told if the round has changed what outcomes depend on.
+/// its rounds. `judge` judges the run again; it is told if commands have changed what outcomes depend on.
 pub fn repair(
-    session: &Session,
-    run: &Run,
-    verdict: Verdict,
-    options: &RepairOptions<'_>,
+    rounds: &Rounds<'_>,
+    mut verdict: Verdict,
+    options: &AttemptOptions,
+    judging: &RepeatedJudging<'_>,
     mut judge: impl FnMut(bool) -> Result<Verdict>,
 ) -> Result<Repaired> {
-    let mut repaired = Repaired { verdict, rounds: Vec::new(), escaped: Vec::new() };
-    let mut ended: BTreeSet<Name> = BTreeSet::new();
-    for round in 1..=options.rounds {
-        let verdict = &repaired.verdict;
-        let is_broken = verdict.decision.decision == DecisionKind::BrokenBase;
-        if is_broken || options.until_pass && verdict.verified() {
+    let Rounds { session, run, .. } = *rounds;
+    let mut escaped = Vec::new();
+    while rounds.most > 0 && interrupt::signal().is_none() {
+        let next = {
+            let _lock = session.store.lock_run(&run.run)?;
+            rounds.next(&Findings::of(&verdict))?
+        };
+        if next.begun.is_empty() {
+            if next.took_back {
+                verdict = judge(false)?;
+            }
             break;
         }
-        let started = to_repair(session, run, verdict, &ended)?;
-        if started.is_empty() {
-            break;
+        let starting: Vec<Name> = next.begun.iter().map(|one| one.candidate.clone()).collect();
+        let mut eager = judging.beside(run, &starting)?.giving(rounds);
+        if verdict.baseline.as_ref().is_some_and(|base| !base.results.passed()) {
+            eager = eager.until_enough(rounds.enough);
         }
-        if let Some(reached) = cost_limit::reached(session, run)? {
-            session.ui.note(format!("run {}: {}: no round of repair", run.run, reached.words));
-            session.ui.hint(reached.go_on);
-            return Ok(repaired);
-        }
-        let names: Vec<&str> = started.iter().map(|one| one.before.candidate.as_str()).collect();
-        let (of, names) = (options.rounds, names.join(", "));
-        let found = repair::passes_in_words(&repaired.verdict);
-        session.ui.note(format!("run {}: {found}; round {round} of {of} repairs {names}", run.run));
-        let command = |one: &StartedRound| (one.before.candidate.clone(), one.command.clone());
-        let commands: Vec<_> = started.iter().map(command).collect();
-        let starting: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
-        let eager = options.judging.beside(run, &starting)?;
-        let report = attempt::rerun_all(session, run, &commands, options.attempts, &eager)?;
-        repaired.escaped.extend(report.escaped);
+        let report = attempt::rerun_all(session, run, next.begun, options, &eager)?;
+        escaped.extend(report.escaped);
         if interrupt::signal().is_some() {
-            return Ok(repaired);
+            break;
         }
         // Nothing is judged again if nothing has changed.
-        let is_changed = |captured: &Captured, one: &StartedRound| {
-            !captured.usable() || captured.capture.as_ref().map(|c| c.tree) != one.before.tree
-        };
-        let any = report.results.iter().zip(&started).any(|(end, one)| is_changed(end, one));
-        let after = if any { judge(report.affects_outcomes)? } else { repaired.verdict.clone() };
-        let (ends, took_back) = end_round(session, run, (round, options.rounds), &started, &after);
-        let given_up = ends.iter().filter(|ended| !ended.end.goes_on());
-        ended.extend(given_up.map(|ended| ended.candidate.clone()));
-        repaired.rounds.extend(ends);
-        repaired.verdict = if took_back { judge(false)? } else { after };
+        if next.took_back || report.results.iter().any(|captured| is_changed(captured, &verdict)) {
+            verdict = judge(report.affects_outcomes)?;
+        }
     }
-    if options.rounds > 0 {
+    let state = rounds.state.lock();
+    let RoundsState { mut ended, is_limit_told, .. } =
+        std::mem::take(&mut *state.unwrap_or_else(PoisonError::into_inner));
+    ended.sort_by_key(|RepairRound { round, candidate, .. }| {
+        (*round, run.candidates.iter().position(|name| name == candidate))
+    });
+    let repaired = Repaired { verdict, rounds: ended, escaped };
+    if rounds.most > 0 && !is_limit_told && interrupt::signal().is_none() {
         tell_those_without_rounds(session, run, &repaired);
     }
     Ok(repaired)
 }
 
-/// Compares the candidates of a round (`round` of `of`) with what they were before it. Takes back what
-/// made one worse; gives the ends, and true if anything was taken back.
-fn end_round(
-    session: &Session,
-    run: &Run,
-    (round, of): (u32, u32),
-    started: &[StartedRound],
-    after: &Verdict,
-) -> (Vec<RepairRound>, bool) {
-    let mut ends = Vec::new();
-    let mut took_back = false;
-    for StartedRound { before, record, .. } in started {
-        let Some(entry) = after.entry(&before.candidate) else { continue };
-        let candidate = session.store.candidate(run, &before.candidate);
-        let mut end = repair::compare(before, entry);
-        let is_started = candidate.record().is_ok_and(|now| now.started != record.started);
-        if end == RepairEnd::Worse {
-            match take_back(session, candidate, before, record) {
-                Ok(()) => took_back = true,
-                Err(error) => {
-                    session.ui.warn(format!(
-                        "{candidate}: round {round} is not taken back: {}",
-                        error.message
-                    ));
-                    end = RepairEnd::NoFurther;
-                }
-            }
-        }
-        if !is_started {
-            end = RepairEnd::NotStarted;
-        }
-        let is_given_up = !end.goes_on() && end != RepairEnd::Passed && round < of;
-        let no_more = if is_given_up { "; it gets no further round" } else { "" };
-        session.ui.note(format!("{candidate}: round {round} {}{no_more}", end.in_words()));
-        let (candidate, iteration) = (before.candidate.clone(), entry.iteration);
-        ends.push(RepairRound { round, candidate, iteration, end });
-    }
-    (ends, took_back)
+/// True if a candidate is not what the verdict knows.
+fn is_changed(captured: &Captured, verdict: &Verdict) -> bool {
+    let before = verdict.entry(&captured.candidate.candidate);
+    !captured.usable() || captured.capture.as_ref().map(|c| c.tree) != before.and_then(|b| b.tree)
 }
 
 /// Says which candidates that did not pass had no round: a line for each reason.
@@ -167,7 +293,8 @@ fn tell_those_without_rounds(session: &Session, run: &Run, repaired: &Repaired) 
             None if !session.store.candidate(run, &entry.candidate).worktree().is_dir() => {
                 "no worktree".to_owned()
             }
-            None => "the verdict is verified".to_owned(),
+            None if repaired.verdict.verified() => "the verdict is verified".to_owned(),
+            None => "enough have passed".to_owned(),
         };
         by_reason.entry(why).or_default().push(entry.candidate.as_str());
     }
@@ -180,38 +307,13 @@ fn tell_those_without_rounds(session: &Session, run: &Run, repaired: &Repaired) 
     }
 }
 
-/// A candidate that gets another round.
+/// A round of a candidate that has begun.
 struct StartedRound {
+    round: u32,
     /// Its judging before the round.
     before: Entry,
     /// Its record before the round.
     record: Candidate,
-    command: CandidateCommand,
-}
-
-/// The candidates that get another round: those that failed, have a command and a worktree, and have
-/// not `ended`.
-fn to_repair(
-    session: &Session,
-    run: &Run,
-    verdict: &Verdict,
-    ended: &BTreeSet<Name>,
-) -> Result<Vec<StartedRound>> {
-    let mut found = Vec::new();
-    let failed = verdict.candidates.iter().filter(|entry| repair::can_be_repaired(entry));
-    for entry in failed.filter(|entry| !ended.contains(&entry.candidate)) {
-        let candidate = session.store.candidate(run, &entry.candidate);
-        let command = CandidateCommand::recorded(&session.repo, candidate)?;
-        if let Some(command) = command.filter(|_| candidate.worktree().is_dir()) {
-            let command = with_prompt(session, candidate, command, verdict, None)?;
-            found.push(StartedRound {
-                before: entry.clone(),
-                record: candidate.record()?,
-                command,
-            });
-        }
-    }
-    Ok(found)
 }
 
 /// A command whose prompt tells why the candidate failed, and says `more`.
@@ -219,16 +321,16 @@ fn with_prompt(
     session: &Session,
     candidate: CandidateRef<'_>,
     command: CandidateCommand,
-    verdict: &Verdict,
+    findings: &Findings<'_>,
     more: Option<&str>,
 ) -> Result<CandidateCommand> {
-    let Some(entry) = verdict.entry(candidate.name) else { return Ok(command) };
+    let Some(entry) = findings.entry(candidate.name) else { return Ok(command) };
     let Some((result, second)) = repair::log_to_show(entry) else { return Ok(command) };
     let log = candidate.logs()?.of_judging(entry.iteration, result.stage, second);
     let mut log = log_end::excerpt(&log, LINES);
-    leave_out_protected(session, verdict, &mut log)?;
+    leave_out_protected(session, findings, &mut log)?;
     let task = command.prompt.as_ref().map(|prompt| String::from_utf8_lossy(prompt).into_owned());
-    let text = repair::prompt(task.as_deref(), verdict, entry, &log, more);
+    let text = repair::prompt(task.as_deref(), findings, entry, &log, more);
     let command = CandidateCommand { prompt: Some(text.into_bytes().into()), ..command };
     command.require_prompt()?;
     Ok(command)
@@ -252,7 +354,10 @@ pub fn by_hand(
     let Some(task) = task else { return Ok(command) };
     let more_text = more.as_ref().map(|more| String::from_utf8_lossy(more));
     match known_failure(session, candidate)? {
-        Ok(verdict) => with_prompt(session, candidate, command, &verdict, more_text.as_deref()),
+        Ok(verdict) => {
+            let findings = Findings::of(&verdict);
+            with_prompt(session, candidate, command, &findings, more_text.as_deref())
+        }
         Err(why) => {
             session.ui.note(format!("{candidate}: the prompt tells of no failure: {why}"));
             let Some(more) = more else { return Ok(command) };
@@ -287,7 +392,7 @@ fn known_failure(
     let is_same = entry.and_then(|entry| entry.tree) == captured.capture.map(|c| c.tree);
     let why = match entry {
         _ if !is_same => "it has changed since it was judged",
-        Some(entry) if repair::can_be_repaired(entry) => return Ok(Ok(verdict)),
+        Some(entry) if can_be_repaired(entry) => return Ok(Ok(verdict)),
         Some(entry) if entry.passed() => "it passed",
         _ => "no command failed on it",
     };
@@ -296,8 +401,12 @@ fn known_failure(
 
 /// Replaces the lines of a log that show text of a protected file, which is not for the attempt, and
 /// cuts long lines.
-fn leave_out_protected(session: &Session, verdict: &Verdict, log: &mut [String]) -> Result<()> {
-    let texts = protected_texts(session, verdict)?;
+fn leave_out_protected(
+    session: &Session,
+    findings: &Findings<'_>,
+    log: &mut [String],
+) -> Result<()> {
+    let texts = protected_texts(session, findings)?;
     let shown = lines_that_show(log, texts.iter().map(String::as_str));
     for (line, is_shown) in log.iter_mut().zip(shown) {
         *line = match is_shown {
@@ -309,13 +418,13 @@ fn leave_out_protected(session: &Session, verdict: &Verdict, log: &mut [String])
 }
 
 /// The texts of the protected files of the base.
-fn protected_texts(session: &Session, verdict: &Verdict) -> Result<Vec<String>> {
-    let protect = &verdict.terms.settings.protect;
+fn protected_texts(session: &Session, findings: &Findings<'_>) -> Result<Vec<String>> {
+    let protect = &findings.terms.settings.protect;
     if protect.is_empty() {
         return Ok(Vec::new());
     }
     let repo = &session.repo;
-    let tree = repo.commit(&verdict.base)?.tree;
+    let tree = repo.commit(findings.base)?.tree;
     let index = ScratchIndex::from_tree(&repo.git(), &tree)?;
     let paths = index.git().call("ls-files").args(["-z", "--"]).args(protect).bytes()?;
     let text = |path: &[u8]| {
@@ -326,14 +435,14 @@ fn protected_texts(session: &Session, verdict: &Verdict) -> Result<Vec<String>> 
 }
 
 /// Puts the files of a worktree back to what they were before a round that made them worse, and the
-/// state of its attempt. Refuses if something would be overwritten that no capture holds.
+/// state of its attempt. The caller holds the run's lock. Refuses if something would be overwritten that no
+/// capture holds.
 fn take_back(
     session: &Session,
     candidate: CandidateRef<'_>,
     before: &Entry,
     record: &Candidate,
 ) -> Result<()> {
-    let _lock = session.store.lock_run(&candidate.run.run)?;
     let base = session.repo.commit(&candidate.run.base)?.tree;
     put_back(session, candidate, &before.tree.unwrap_or(base), record)
 }

@@ -17,6 +17,7 @@ mod supervised_tree;
 mod supervision;
 pub mod supervisor;
 pub mod survivors;
+pub mod work_queue;
 pub mod world_spec;
 
 use std::collections::HashMap;
@@ -299,6 +300,14 @@ pub fn version_of(program: &str) -> Option<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().map(plain::line).find(|line| !line.trim().is_empty())?;
     output.status.success().then(|| line.trim().to_owned())
+}
+
+/// True if there is a process with this id, as far as this process can see others.
+pub fn is_alive(process: u32) -> bool {
+    let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+    process.is_some_and(|process| {
+        rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH)
+    })
 }
 
 /// The number of processors that this process may use.

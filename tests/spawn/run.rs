@@ -293,6 +293,41 @@ fn killed_resume_can_be_resumed() {
     }
 }
 
+/// A process that the killed command was about to start can hold the run's lock while the next command
+/// recovers, and let it go before that command takes it.
+#[test]
+fn resume_recovers_a_run_whose_lock_was_still_held_when_it_began() {
+    let mut gated = Gated::new();
+    gated.kill(gated.start());
+    fs::write(&gated.gate, "").unwrap();
+    let lock = gated.world.repo.join(".frites/locks/run/1");
+    let lock = fs::File::options().write(true).open(lock).unwrap();
+    lock.lock().unwrap();
+    // The settings are read before the recovery and once more after it: there git waits.
+    let bin = gated.world.home().join("bin");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *'config --list'*) echo >> {0}/settings;; esac\n\
+         if [ \"$(cat {0}/settings | wc -l)\" = 2 ]; then until [ -e {0}/go ]; do sleep 0.01; done; fi\n\
+         exec {1} \"$@\"\n",
+        bin.display(),
+        gated.world.sh(&gated.world.repo, "command -v git").expect(0).out().trim()
+    );
+    write(&bin.join("git"), script);
+    make_executable(&bin.join("git"));
+    let path = format!("{}:{}", bin.display(), gated.world.env("PATH").display());
+    gated.world.set_env("PATH", path);
+    let mut command =
+        gated.world.command(&gated.world.repo, "git-frites", ["run", "--resume", "1"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    poll(|| fs::read_to_string(bin.join("settings")).is_ok_and(|text| text.len() == 2));
+    drop(lock);
+    fs::write(bin.join("go"), "").unwrap();
+    let resumed = answer(&child.wait_with_output().unwrap()).expect(0);
+    assert!(resumed.stderr.contains("run 1 was interrupted while its commands ran"));
+    assert_eq!(gated.decided(), Gated::undisturbed());
+    assert_eq!(gated.iterations("c2"), 2);
+}
+
 #[test]
 fn status_shows_the_progress_of_a_running_run() {
     let gated = Gated::new();

@@ -10,13 +10,14 @@ use crate::model::decision::decide;
 use crate::model::name::Name;
 use crate::model::outcome::{Stage, StageResult};
 use crate::model::ranking::Rules;
+use crate::model::repair::{Findings, can_be_repaired, enough_passed, is_told};
 use crate::model::run::Run;
 use crate::model::terms::Terms;
 use crate::model::verdict::{Baseline, Entry};
 use crate::model::world::WorldKind;
-use crate::ops::beside::{AttemptsAtWork, Beside};
+use crate::ops::beside::{AttemptsAtWork, Beside, NextAttempt};
 use crate::ops::guard;
-use crate::ops::judge::confirm::to_confirm;
+use crate::ops::judge::confirm::{stumbled, to_confirm};
 use crate::ops::judge::entries;
 use crate::ops::judge::next_step::{StepRules, StepsTaken, next_step};
 use crate::ops::judge::options::JudgeOptions;
@@ -26,6 +27,23 @@ use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::oracle::ledger::Memory;
 use crate::process::interrupt;
+
+/// Gives candidates that failed another round.
+pub trait RoundGiver: Sync {
+    /// Ends the rounds whose candidates are among the findings, and gives those that begin now. The caller
+    /// holds the run's lock.
+    fn next(&self, findings: &Findings<'_>) -> Result<NextRounds>;
+}
+
+/// The rounds that begin.
+#[derive(Default)]
+pub struct NextRounds {
+    /// The commands.
+    pub begun: Vec<NextAttempt>,
+    /// True if files of a candidate were put back to those before its last round: they are another
+    /// capture.
+    pub took_back: bool,
+}
 
 /// Judges a run ahead, beside the commands of its attempts. Its outcomes go to the memory of this
 /// process. The judging that decides later takes them from there, and judges the missing trees.
@@ -42,7 +60,9 @@ pub struct EagerJudge<'a> {
     /// True if nothing but the base is judged.
     only_base: bool,
     /// The passes after which the other attempts are ended.
-    enough: Option<usize>,
+    enough: Option<u32>,
+    /// Gives candidates that failed another round at once.
+    rounds: Option<&'a dyn RoundGiver>,
     ended: Mutex<EndedAttempts>,
     changed: Condvar,
 }
@@ -53,6 +73,16 @@ struct EndedAttempts {
     /// The number of attempts at work. When it is zero, no further step begins.
     at_work: usize,
     all: bool,
+    /// Counts the changes of the above.
+    changes: u64,
+}
+
+impl EndedAttempts {
+    fn set(&mut self, at_work: usize) {
+        self.at_work = at_work;
+        self.all = at_work == 0;
+        self.changes += 1;
+    }
 }
 
 impl<'a> EagerJudge<'a> {
@@ -68,8 +98,8 @@ impl<'a> EagerJudge<'a> {
         let terms = options.terms_to_run(session, &options.oracle(session, run.root())?)?;
         let only_base = why_late(session, terms.settings.commands.world)?.is_some();
         let before = run.candidates.iter().filter(|name| !starting.contains(name));
-        let ended =
-            EndedAttempts { names: before.cloned().collect(), at_work: starting.len(), all: false };
+        let names = before.cloned().collect();
+        let ended = EndedAttempts { names, at_work: starting.len(), all: false, changes: 0 };
         Ok(EagerJudge {
             session,
             options,
@@ -78,6 +108,7 @@ impl<'a> EagerJudge<'a> {
             terms,
             only_base,
             enough: None,
+            rounds: None,
             ended: Mutex::new(ended),
             changed: Condvar::new(),
         })
@@ -85,7 +116,12 @@ impl<'a> EagerJudge<'a> {
 
     /// Ends the other attempts after so many passes.
     pub fn until_enough(self, enough: Option<u32>) -> EagerJudge<'a> {
-        EagerJudge { enough: enough.map(|enough| enough as usize), ..self }
+        EagerJudge { enough, ..self }
+    }
+
+    /// Gives candidates that failed another round while others work.
+    pub fn giving(self, rounds: &'a dyn RoundGiver) -> EagerJudge<'a> {
+        EagerJudge { rounds: Some(rounds), ..self }
     }
 
     fn try_work(&self, attempts: &AttemptsAtWork<'_>) -> Result<()> {
@@ -132,16 +168,19 @@ impl<'a> EagerJudge<'a> {
         };
         let mut taken = StepsTaken::default();
         let mut new: Vec<Entry> = Vec::new();
+        let mut read = None;
         let mut seen = None;
-        while let Some(names) = self.next(seen) {
-            if seen != Some(names.len()) {
+        while let Some((names, changes)) = self.next(seen) {
+            if read != Some(changes) {
                 new = self.entries(runner, &names)?;
+                read = Some(changes);
             }
             let mut entries = new.clone();
             runner.fill_in_known(&mut entries)?;
             let base = runner.known_base()?;
             show_standing(&entries, base.as_ref(), &rules, attempts);
-            if !attempts.stop.is_cancelled() && self.is_enough(&entries, base.as_ref()) {
+            if !attempts.stop.is_cancelled() && enough_passed(self.enough, &entries, base.as_ref())
+            {
                 let run = &self.run.run;
                 self.session
                     .ui
@@ -149,9 +188,13 @@ impl<'a> EagerJudge<'a> {
                 attempts.gate.lock(ENOUGH_PASSED.to_owned());
                 attempts.stop.end_politely();
             }
+            if self.give_rounds(runner, &entries, base.as_ref(), attempts)? {
+                read = None;
+                continue;
+            }
             seen = None;
             match next_step(&entries, &taken, &rules) {
-                None => seen = Some(names.len()),
+                None => seen = read,
                 Some(step) => {
                     runner.take_step(&entries, &step, attempts.board, attempts.cancel)?;
                     let judged = entries.iter().filter(|e| step.entries.contains(&e.index));
@@ -162,13 +205,56 @@ impl<'a> EagerJudge<'a> {
         Ok(())
     }
 
-    /// Waits until more than `seen` attempts have ended, and gives them; `None` when all have
-    /// ended.
-    fn next(&self, seen: Option<usize>) -> Option<Vec<Name>> {
-        let waits = |ended: &mut EndedAttempts| !ended.all && seen == Some(ended.names.len());
+    /// Gives those of the entries whose failure counts another round, beside the attempts that work. True
+    /// if a candidate has changed.
+    fn give_rounds(
+        &self,
+        runner: &OracleRunner<'_>,
+        entries: &[Entry],
+        baseline: Option<&Baseline>,
+        attempts: &AttemptsAtWork<'_>,
+    ) -> Result<bool> {
+        if attempts.stop.is_cancelled() || interrupt::signal().is_some() {
+            return Ok(false);
+        }
+        // With nobody at work, the verdict tells who gets a round.
+        let Some((rounds, hold)) = self.rounds.zip(attempts.queue.hold()) else { return Ok(false) };
+        let ranking = Rules::of(&self.terms);
+        let open: Vec<u32> = to_confirm(entries, ranking).iter().map(|e| e.index).collect();
+        let mut candidates = entries.to_vec();
+        candidates.retain(|entry| {
+            is_told(entry) && !open.contains(&entry.index) && !stumbled(&entry.results)
+        });
+        let mut failed = candidates.iter().filter(|entry| can_be_repaired(entry));
+        failed.try_for_each(|entry| runner.bring_logs(entry))?;
+        let decision = decide(entries, baseline, ranking);
+        let next = rounds.next(&Findings {
+            base: &self.run.base,
+            terms: &self.terms,
+            baseline,
+            verified: decision.decision.verified(),
+            decision: &decision,
+            candidates: &candidates,
+        })?;
+        let is_changed = next.took_back || !next.begun.is_empty();
+        for round in next.begun {
+            let mut ended = self.lock();
+            ended.names.retain(|name| *name != round.candidate);
+            let at_work = ended.at_work + 1;
+            ended.set(at_work);
+            drop(ended);
+            hold.add(round);
+        }
+        Ok(is_changed)
+    }
+
+    /// The attempts that have ended, with the number of changes, once these are others than were seen;
+    /// `None` when all have ended.
+    fn next(&self, seen: Option<u64>) -> Option<(Vec<Name>, u64)> {
+        let waits = |ended: &mut EndedAttempts| !ended.all && seen == Some(ended.changes);
         let ended = self.changed.wait_while(self.lock(), waits);
         let ended = ended.unwrap_or_else(PoisonError::into_inner);
-        (!ended.all).then(|| ended.names.clone())
+        (!ended.all).then(|| (ended.names.clone(), ended.changes))
     }
 
     fn entries(&self, runner: &OracleRunner<'_>, names: &[Name]) -> Result<Vec<Entry>> {
@@ -178,14 +264,6 @@ impl<'a> EagerJudge<'a> {
         let entries = entries::from_captured(session, self.run, runner.terms(), &captured)?;
         entries::keep_trees(session, self.run, runner.terms(), &entries)?;
         Ok(entries)
-    }
-
-    /// True if so many have passed that no other attempt is needed. A pass proves little where the base
-    /// passes, too.
-    fn is_enough(&self, entries: &[Entry], base: Option<&Baseline>) -> bool {
-        let Some(enough) = self.enough else { return false };
-        let passed = entries.iter().filter(|entry| entry.verified() && !entry.flaky()).count();
-        passed >= enough && base.is_some_and(|base| !base.results.passed())
     }
 
     fn lock(&self) -> MutexGuard<'_, EndedAttempts> {
@@ -215,8 +293,8 @@ impl Beside for EagerJudge<'_> {
     fn attempt_ended(&self, name: &Name) {
         let mut ended = self.lock();
         ended.names.push(name.clone());
-        ended.at_work = ended.at_work.saturating_sub(1);
-        ended.all |= ended.at_work == 0;
+        let at_work = ended.at_work.saturating_sub(1);
+        ended.set(at_work);
         drop(ended);
         self.changed.notify_all();
     }

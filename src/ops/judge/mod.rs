@@ -28,7 +28,7 @@ pub(super) mod worlds;
 
 pub use base_tests::{is_source_unknown, plan_for as plan_base_tests};
 pub use changed_file::{ChangedFile, FileContent, changed_file};
-pub use eager::EagerJudge;
+pub use eager::{EagerJudge, NextRounds, RoundGiver};
 pub use entries::covers;
 pub use options::JudgeOptions;
 pub use partial::judge_some;

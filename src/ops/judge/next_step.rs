@@ -197,6 +197,8 @@ mod tests {
     enum Happening {
         /// The next attempt ends.
         Ended,
+        /// An attempt that has ended has had a further round, which made another tree.
+        Round { of: prop::sample::Index, made: prop::sample::Index },
         /// There is time for a step.
         Step,
         /// git-frites is killed, and the run resumed: only passes are kept.
@@ -206,6 +208,7 @@ mod tests {
     fn happenings() -> impl Strategy<Value = Vec<Happening>> {
         let happening = prop_oneof![
             3 => Just(Happening::Ended),
+            2 => any::<[prop::sample::Index; 2]>().prop_map(|[of, made]| Happening::Round { of, made }),
             4 => Just(Happening::Step),
             1 => Just(Happening::Killed),
         ];
@@ -213,7 +216,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whenever attempts end, whatever is judged meanwhile and passes or not for want of time, and
+        /// Whenever attempts end and further rounds change them, whatever is judged meanwhile and passes or not for want of time, and
         /// however often git-frites is killed: the recommendation is that of judging the same captures
         /// afterwards, and nothing that passed runs again.
         #[test]
@@ -228,7 +231,7 @@ mod tests {
             jobs in 1usize..3,
         ) {
             let ranking = Rules::default();
-            let entries: Vec<Entry> = made.iter().zip(1u32..).map(|(which, index)| {
+            let mut entries: Vec<Entry> = made.iter().zip(1u32..).map(|(which, index)| {
                 let number = which.index(trees.len());
                 entry(index, number, &trees[number])
             }).collect();
@@ -244,6 +247,11 @@ mod tests {
             for happening in happenings {
                 match happening {
                     Happening::Ended => ended = entries.len().min(ended + 1),
+                    Happening::Round { of, made } if ended > 0 => {
+                        let (of, made) = (of.index(ended), made.index(trees.len()));
+                        entries[of] = entry(entries[of].index, made, &trees[made]);
+                    }
+                    Happening::Round { .. } => {}
                     Happening::Killed => {
                         known.lock().expect("no judge panics").outcomes.retain(|_, results| results.passed());
                         taken = StepsTaken::default();

@@ -9,7 +9,7 @@ use crate::model::board::Standing;
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::run::Run;
-use crate::ops::beside::{AttemptsAtWork, Beside, UntilAllEnded};
+use crate::ops::beside::{AttemptsAtWork, Beside, NextAttempt, UntilAllEnded};
 use crate::ops::capture::{self, Captured};
 use crate::ops::guard::{self, Guard};
 use crate::ops::hooks;
@@ -20,9 +20,11 @@ use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit::{self, CostLimit};
 use crate::ops::spawn::limits;
 use crate::ops::spawn::one_attempt::{AttemptTerms, OneAttempt};
+use crate::ops::spawn::recover::lock_recovered;
 use crate::ops::spawn::stopped_agents::StoppedAgents;
 use crate::ops::start_gate::StartGate;
 use crate::process::interrupt::Cancel;
+use crate::process::work_queue::WorkQueue;
 use crate::process::{self, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
@@ -47,8 +49,8 @@ const AGENTS_AT_ONCE: usize = 16;
 impl AttemptOptions {
     /// The number of these commands that run at once: agents wait for the network, and other commands
     /// for the processor.
-    pub fn jobs_for(&self, commands: &[(Name, CandidateCommand)]) -> usize {
-        let are_agents = commands.iter().all(|(_, command)| command.agent.is_some());
+    pub fn jobs_for<'c>(&self, commands: impl IntoIterator<Item = &'c CandidateCommand>) -> usize {
+        let are_agents = commands.into_iter().all(|command| command.agent.is_some());
         let usual = if are_agents { AGENTS_AT_ONCE } else { process::processors() };
         self.jobs.unwrap_or(usual)
     }
@@ -57,7 +59,8 @@ impl AttemptOptions {
 /// The results of the commands.
 #[derive(Default)]
 pub struct AttemptReport {
-    /// The candidates whose commands ran, in the order of the commands.
+    /// How each command ended, in the order of the commands; further rounds that were added meanwhile
+    /// come last.
     pub results: Vec<Captured>,
     /// The changes outside of the worktrees meanwhile, in words.
     pub escaped: Vec<String>,
@@ -69,7 +72,7 @@ pub struct AttemptReport {
 /// run's lock, and the run is marked as running.
 ///
 /// `beside` is done meanwhile, under the same watch. It opens the gate before the commands; where that is
-/// locked and none was started, this fails.
+/// locked and none was started, this fails. It can add further rounds.
 pub fn run_attempts(
     session: &Session,
     run: &Run,
@@ -77,11 +80,26 @@ pub fn run_attempts(
     options: &AttemptOptions,
     beside: &dyn Beside,
 ) -> Result<AttemptReport> {
+    let first = commands.iter().map(|(name, command)| NextAttempt {
+        candidate: name.clone(),
+        command: command.clone(),
+        is_further_round: false,
+    });
+    run_all(session, run, first.collect(), options, beside)
+}
+
+fn run_all(
+    session: &Session,
+    run: &Run,
+    attempts: Vec<NextAttempt>,
+    options: &AttemptOptions,
+    beside: &dyn Beside,
+) -> Result<AttemptReport> {
     let store = &session.store;
     let guard = guard::choose_for(session, &run.base)?;
     let watched = guard.as_ref().map_or(WatchedCommands::Attempts, Guard::watched_commands);
     let watch = watch::begin(session.integrity(), run, watched, None)?;
-    let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<Name> = attempts.iter().map(|one| one.candidate.clone()).collect();
     let access = guard.as_ref().map_or_else(guard::unguarded, Guard::access);
     for name in &names {
         store.candidate(run, name).update(|record| record.begin_access(&access))?;
@@ -94,15 +112,20 @@ pub fn run_attempts(
         cost_limit: CostLimit::default(),
         enough: Cancel::default(),
     };
-    let jobs = options.jobs_for(commands);
+    let jobs = options.jobs_for(attempts.iter().map(|one| &one.command));
     let board = Board::new(WorkKind::Attempts, jobs);
     let (cancel, gate) = (Cancel::default(), StartGate::default());
-    let run_one = |(name, command): &(Name, CandidateCommand)| {
+    let queue = WorkQueue::new(attempts);
+    let run_one = |next: NextAttempt| {
+        let NextAttempt { candidate: name, command, is_further_round } = &next;
         let candidate = store.candidate(run, name);
+        if *is_further_round {
+            begin_round(session, candidate, command)?;
+        }
         if let Some(refused) = gate.refuse(session, candidate)? {
             return Ok(refused);
         }
-        board.began(name);
+        board.attempt_began(name);
         let one = OneAttempt { session, candidate, command, terms: &terms };
         let done = one.run().inspect_err(|error| mark_cancelled(candidate, error));
         board.ended(name, ending(&done));
@@ -113,11 +136,16 @@ pub fn run_attempts(
         done
     };
     let results = progress::live(session, run, &names, &board, || {
-        let at_work =
-            AttemptsAtWork { board: &board, gate: &gate, cancel: &cancel, stop: &terms.enough };
+        let at_work = AttemptsAtWork {
+            board: &board,
+            queue: &queue,
+            gate: &gate,
+            cancel: &cancel,
+            stop: &terms.enough,
+        };
         do_beside(beside, at_work, || {
-            checkpoint::beside(session, run, &names, options.checkpoint, || {
-                process::in_parallel(jobs, commands, run_one)
+            checkpoint::beside(session, run, &run.candidates, options.checkpoint, || {
+                queue.work_on(jobs.min(run.candidates.len()), run_one).into_iter().collect()
             })
         })
     });
@@ -125,12 +153,11 @@ pub fn run_attempts(
     let watched = watch.end(session.integrity(), run);
     // While a record still says that its command runs, the next command must find the run
     // interrupted.
-    let done =
-        if results.is_ok() || !names.iter().any(|name| is_running(store.candidate(run, name))) {
-            store.clear_active(&run.run)
-        } else {
-            Ok(())
-        };
+    let done = if results.is_ok() || !store.candidates(run).any(is_running) {
+        store.clear_active(&run.run)
+    } else {
+        Ok(())
+    };
     let results = match results {
         Ok(results) => results,
         Err(error) => {
@@ -204,14 +231,16 @@ pub fn rerun(
     command: CandidateCommand,
     options: &AttemptOptions,
 ) -> Result<AttemptReport> {
-    rerun_all(session, candidate.run, &[(candidate.name.clone(), command)], options, &())
+    let candidate_name = candidate.name.clone();
+    let round = NextAttempt { candidate: candidate_name, command, is_further_round: true };
+    rerun_all(session, candidate.run, vec![round], options, &())
 }
 
 /// Runs other commands in candidates' own worktrees, as [`rerun`] does.
 pub fn rerun_all(
     session: &Session,
     run: &Run,
-    commands: &[(Name, CandidateCommand)],
+    rounds: Vec<NextAttempt>,
     options: &AttemptOptions,
     beside: &dyn Beside,
 ) -> Result<AttemptReport> {
@@ -222,22 +251,28 @@ pub fn rerun_all(
         return Err(reached.into_error(run));
     }
     guard::choose(session)?;
-    commands.iter().try_for_each(|(_, command)| command.require_program())?;
-    let _lock = store.lock_run(&run.run)?;
-    let candidates = || commands.iter().map(|(name, _)| store.candidate(run, name));
-    for candidate in candidates() {
-        candidate.require_worktree()?;
-        session.print_omissions(&session.capture(candidate)?);
-        candidate.logs()?.begin_round(false)?;
-    }
+    rounds.iter().try_for_each(|round| round.command.require_program())?;
+    let _lock = lock_recovered(store, &session.ui, &run.run)?;
     // Before the run is active: an error here changes no state.
-    for (name, command) in commands {
-        let command = command.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        store.record_event(&run.run, &Event::Round { candidate: name.clone(), command })?;
+    for round in &rounds {
+        store.candidate(run, &round.candidate).require_worktree()?;
     }
     store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
-    for candidate in candidates() {
-        candidate.update(|c| (c.state, c.again) = (State::Running, true))?;
-    }
-    run_attempts(session, run, commands, options, beside)
+    run_all(session, run, rounds, options, beside)
+}
+
+/// Captures what a candidate's earlier commands did, keeps their logs, and marks it as running.
+fn begin_round(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    command: &CandidateCommand,
+) -> Result<()> {
+    candidate.require_worktree()?;
+    session.print_omissions(&session.capture(candidate)?);
+    candidate.logs()?.begin_round(false)?;
+    let command = command.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let event = Event::Round { candidate: candidate.name.clone(), command };
+    session.store.record_event(&candidate.run.run, &event)?;
+    candidate.update(|record| (record.state, record.again) = (State::Running, true))?;
+    Ok(())
 }

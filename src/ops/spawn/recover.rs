@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{IoContext, Result};
+use crate::fs::lock::Lock;
 use crate::fs::tree;
 use crate::git::refs;
 use crate::git::repo::Repo;
@@ -13,6 +14,7 @@ use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::store::Store;
 use crate::store::intents::Phase;
+use crate::ui::Ui;
 
 /// Takes back a run that was being made, or marks as cancelled the candidates whose commands ran;
 /// gives a message if anything was done.
@@ -22,6 +24,23 @@ pub fn recover_run(store: &Store, run: &Name) -> Result<Option<String>> {
         return Ok(None);
     }
     let Some(_lock) = store.try_lock_run(run)? else { return Ok(None) };
+    recover_held(store, run)
+}
+
+/// Takes a run's lock. Recovers the run if that is still to be done: when this command began, a process of
+/// the killed one may have held the lock for a moment longer.
+pub fn lock_recovered(store: &Store, ui: &Ui, run: &Name) -> Result<Lock> {
+    let lock = store.lock_run(run)?;
+    if store.is_active(run)
+        && let Some(message) = recover_held(store, run)?
+    {
+        ui.warn(message);
+    }
+    Ok(lock)
+}
+
+/// Recovers a run whose lock the caller holds.
+fn recover_held(store: &Store, run: &Name) -> Result<Option<String>> {
     // Read under the lock: the holder may have ended in between.
     let Some(active) = store.active(run) else {
         if store.is_active(run) && store.run(run)?.is_some() {

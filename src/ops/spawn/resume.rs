@@ -61,7 +61,7 @@ pub fn to_start(
 /// Each candidate gets a fresh worktree, because a half-finished attempt is a state that no
 /// undisturbed run starts from. Its old worktree is captured first, and stays an iteration. A later
 /// round is not started again: the candidate becomes what it was before.
-/// `beside` is done while they run.
+/// `beside` is done while they run. The caller holds the run's lock.
 pub fn resume(
     session: &Session,
     run: &Run,
@@ -72,7 +72,6 @@ pub fn resume(
     let store = &session.store;
     trust::require_trust(session.integrity(), Some(run))?;
     limits::require_depth(session)?;
-    let _lock = store.lock_run(&run.run)?;
     let mut pending = Vec::new();
     for (name, command) in commands {
         let candidate = store.candidate(run, name);

@@ -72,6 +72,21 @@ impl OracleRunner<'_> {
         Scheduler::new(entries, schedule(round)).fill_in(recall)
     }
 
+    /// Puts the logs of an entry's outcome among its own: an equal tree of another candidate may have them.
+    pub fn bring_logs(&self, entry: &Entry) -> Result<()> {
+        let bring = |work: &Work| {
+            let known = work.tree.and_then(|tree| self.ledger.recall(&tree, Warmth::Warm));
+            let Some(known) = known else { return Ok(None) };
+            if let Some(directory) = known.logs.directory_now() {
+                self.report_to(&work.of)?.logs.copy_from(&directory)?;
+            }
+            Ok(Some(known.results))
+        };
+        let mut entry = confirm::without_results(entry);
+        let alone = std::slice::from_mut(&mut entry);
+        Scheduler::new(alone, schedule(self.round())).fill_in(bring)
+    }
+
     /// Judges the entries of a step. `entries` have the results that are known.
     pub fn take_step(
         &self,
