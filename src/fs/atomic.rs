@@ -46,6 +46,14 @@ pub fn write_all(directory: &Path, files: &[(&OsStr, &[u8])]) -> Result<()> {
     File::open(directory).and_then(|f| f.sync_all()).context(|| failed(first))
 }
 
+/// Writes a file that nobody needs after a power cut: as [`write`] does, without waiting for the disk.
+pub fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut file = NamedTempFile::with_prefix_in(PREFIX, directory)?;
+    file.write_all(bytes)?;
+    file.persist(path).map(drop).map_err(|e| e.error)
+}
+
 /// Replaces a file of the user's with other bytes, as [`write`] does. The new file has the mode of the
 /// old one and, where that can be, its owner.
 pub fn replace(path: &Path, bytes: &[u8], old: &Metadata) -> io::Result<()> {

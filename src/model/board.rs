@@ -2,8 +2,45 @@
 //! the time that is left.
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use crate::model::name::Name;
+
+/// `board.json`: how the candidates of a run stand, for processes that watch the one that works on it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SharedBoard {
+    /// The process that works on the run: once it has ended, the rest says nothing.
+    pub process: u32,
+    /// The candidates.
+    pub rows: Vec<SharedRow>,
+    /// How many of them have ended.
+    pub summary: String,
+    /// What the verdict waits for beside those at work.
+    pub missing: String,
+}
+
+/// One candidate, as long as no command of it runs: the running one tells by its mark what it does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SharedRow {
+    /// The candidate.
+    pub candidate: Name,
+    /// How it stands.
+    pub standing: Standing,
+    /// True if it would win now.
+    pub leads: bool,
+    /// What is done with it, or how it ended.
+    pub doing: String,
+    /// The time that it took.
+    pub elapsed: Option<Duration>,
+    /// Lines added and deleted.
+    pub size: Option<(u64, u64)>,
+}
+
 /// How a candidate stands at this moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// One of its commands runs.
     Running,
@@ -50,6 +87,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// What is done with it, or how it ended.
+    pub fn in_words(&self) -> String {
+        if self.leads { format!("{}, leads", self.doing) } else { self.doing.clone() }
+    }
+
     /// The character in front of it: the star of the one that would win.
     pub fn mark(&self) -> char {
         if self.leads { '*' } else { self.standing.mark() }

@@ -200,6 +200,9 @@ paths! { RunDir:
     /// The file that says which work on the run is under way.
     active: ACTIVE;
 
+    /// How the candidates stand, as the process that works on the run shows it.
+    board: "board.json";
+
     /// The size of the run's records and objects, as last measured.
     disk: DISK;
 

@@ -1,5 +1,8 @@
 //! The progress of a run's candidates, for the changing rows on a terminal and for `status`.
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,14 +10,15 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::error::Result;
-use crate::model::board::{Row, Standing, remaining};
+use crate::fs::{atomic, regular};
+use crate::model::board::{Row, SharedBoard, SharedRow, Standing, remaining};
 use crate::model::candidate::State;
 use crate::model::layout::{AGENT, LogDir};
 use crate::model::name::{BASE, Name};
 use crate::model::run::Run;
 use crate::ops::session::Session;
-use crate::process::interrupt;
 use crate::process::progress::Running;
+use crate::process::{self, interrupt};
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::logs::LogDirectory;
@@ -37,6 +41,9 @@ pub fn running(candidate: CandidateRef<'_>) -> Option<Running> {
 fn running_in(address: &str, place: LogDir) -> Option<Running> {
     LogDirectory::both(address, place).iter().find_map(LogDirectory::running)
 }
+
+/// What a row says before anything of its candidate has begun.
+const WAITING: &str = "waiting";
 
 /// The kind of work of a run's candidates in one part of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +77,8 @@ pub struct Board {
     jobs: usize,
     began: Instant,
     state: Mutex<BoardState>,
+    /// The file that other processes read, and the candidates on it.
+    shared: OnceLock<(PathBuf, Vec<Name>)>,
 }
 
 #[derive(Default)]
@@ -89,10 +98,35 @@ struct BoardState {
     missing: String,
 }
 
+impl BoardState {
+    fn shared_row(&self, name: &Name) -> SharedRow {
+        let ended = self.ended.get(name);
+        let standing = match ended {
+            Some(ended) => ended.standing,
+            None if self.at_work.contains_key(name) => Standing::Running,
+            None => Standing::Waiting,
+        };
+        SharedRow {
+            candidate: name.clone(),
+            standing,
+            leads: self.leader.as_ref() == Some(name),
+            doing: ended.map_or(WAITING, |ended| &ended.words).to_owned(),
+            elapsed: ended.and_then(|ended| ended.elapsed),
+            size: self.sizes.get(name).copied(),
+        }
+    }
+}
+
 impl Board {
     /// An empty board for a part in which so many candidates are worked on at once.
     pub fn new(kind: WorkKind, jobs: usize) -> Board {
-        Board { kind, jobs, began: Instant::now(), state: Mutex::default() }
+        Board {
+            kind,
+            jobs,
+            began: Instant::now(),
+            state: Mutex::default(),
+            shared: OnceLock::new(),
+        }
     }
 
     /// Says that work on a candidate begins.
@@ -101,6 +135,7 @@ impl Board {
         state.at_work.insert(name.clone(), Instant::now());
         state.ended.remove(name);
         state.seen.remove(name);
+        self.share(&state);
     }
 
     /// Says that work on a candidate begins, and what it is while no log tells.
@@ -122,6 +157,7 @@ impl Board {
         state.at_work.remove(name);
         state.over.insert(name.clone());
         state.ended.insert(name.clone(), ending);
+        self.share(&state);
     }
 
     /// Says how long one tree is expected to take, as the base did.
@@ -133,6 +169,26 @@ impl Board {
     pub fn stands(&self, leader: Option<Name>, missing: String) {
         let mut state = self.state.lock();
         (state.leader, state.missing) = (leader, missing);
+        self.share(&state);
+    }
+
+    /// Writes for other processes how these candidates stand, now and whenever it changes.
+    fn share_in(&self, path: PathBuf, names: &[Name]) {
+        let _ = self.shared.set((path, names.to_vec()));
+        self.share(&self.state.lock());
+    }
+
+    /// Writes for other processes how the candidates stand. It is no error that this fails: they see what
+    /// runs by its marks.
+    fn share(&self, state: &BoardState) {
+        let Some((path, names)) = self.shared.get() else { return };
+        let board = SharedBoard {
+            process: std::process::id(),
+            rows: names.iter().map(|name| state.shared_row(name)).collect(),
+            summary: self.done(state, names),
+            missing: state.missing.clone(),
+        };
+        let _ = serde_json::to_vec(&board).map(|bytes| atomic::write_unsynced(path, &bytes));
     }
 
     /// Says how many lines a candidate has added and deleted, if that is known.
@@ -171,7 +227,7 @@ impl Board {
             return Row { size: of_end.or(size), ..row(*standing, words, *elapsed) };
         }
         let Some(since) = state.at_work.get(candidate.name) else {
-            return row(Standing::Waiting, "waiting", None);
+            return row(Standing::Waiting, WAITING, None);
         };
         match running(candidate) {
             Some(running) => {
@@ -189,17 +245,23 @@ impl Board {
         }
     }
 
-    fn summary(&self, state: &BoardState, names: &[Name]) -> String {
+    /// How many have ended, in words.
+    fn done(&self, state: &BoardState, names: &[Name]) -> String {
         let what = match self.kind {
             WorkKind::Setup => "setup",
             WorkKind::Attempts => "attempts",
             WorkKind::Judging => "judging",
         };
-        let all = names.len();
         let done = names.iter().filter(|name| state.over.contains(*name)).count();
+        format!("{what}: {done} of {} done", names.len())
+    }
+
+    fn summary(&self, state: &BoardState, names: &[Name]) -> String {
         let elapsed = whole_seconds(self.began.elapsed());
-        let mut words = format!("{what}: {done} of {all} done, {elapsed}");
+        let mut words = format!("{}, {elapsed}", self.done(state, names));
         if let Some(each) = state.each {
+            let all = names.len();
+            let done = names.iter().filter(|name| state.over.contains(*name)).count();
             let running: Vec<Duration> = state.at_work.values().map(Instant::elapsed).collect();
             let waiting = all.saturating_sub(done + running.len());
             let left = remaining(each, self.jobs, &running, waiting);
@@ -225,7 +287,16 @@ impl Board {
     }
 }
 
-/// Does `work` for some candidates of a run. On a terminal, a row for each of them shows its progress.
+impl Drop for Board {
+    fn drop(&mut self) {
+        if let Some((path, _)) = self.shared.get() {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Does `work` for some candidates of a run. On a terminal, a row for each of them shows its progress; so
+/// does `status` in another process.
 pub fn live<T>(
     session: &Session,
     run: &Run,
@@ -233,6 +304,7 @@ pub fn live<T>(
     board: &Board,
     work: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
+    board.share_in(session.store.run_dir(&run.run).board(), names);
     if !session.ui.begin_live() {
         return work();
     }
@@ -270,15 +342,39 @@ pub fn live<T>(
     result
 }
 
-/// A row for each command of a run that runs, in any process: hooks and the base first, then the
-/// candidates in order.
-pub fn at_work(store: &Store, run: &Run) -> Vec<Row> {
+/// What other processes do for a run.
+pub struct Elsewhere {
+    /// A row for each command that runs, hooks and the base first, and for each other candidate that they
+    /// work on.
+    pub rows: Vec<Row>,
+    /// How many have ended; empty if no process works on them.
+    pub summary: String,
+    /// What the verdict waits for beside those at work.
+    pub missing: String,
+}
+
+/// What other processes do for a run at this moment.
+pub fn elsewhere(store: &Store, run: &Run) -> Elsewhere {
     let places = store.log_directories(&run.run).into_iter();
     let mut rows: Vec<Row> = places
         .filter_map(|place| Some(row_at_work(place.address.clone(), place.running()?)))
         .collect();
+    let text = regular::read_text(&store.run_dir(&run.run).board());
+    let board = text.ok().and_then(|text| serde_json::from_str::<SharedBoard>(&text).ok());
+    let board = board.filter(|board| process::is_alive(board.process)).unwrap_or_default();
+    for SharedRow { candidate, standing, leads, doing, elapsed, size } in board.rows {
+        let address = store.candidate(run, &candidate).address();
+        match rows.iter_mut().find(|row| row.address == address) {
+            Some(row) => (row.leads, row.size) = (leads, size),
+            // Its next command is about to run, or its last one has just ended.
+            None if standing == Standing::Running => {}
+            None => {
+                rows.push(Row { address, standing, leads, doing, elapsed, size, last_line: None });
+            }
+        }
+    }
     rows.sort_by_key(|row| store.candidates(run).position(|c| c.address() == row.address));
-    rows
+    Elsewhere { rows, summary: board.summary, missing: board.missing }
 }
 
 fn row_at_work(address: String, running: Running) -> Row {

@@ -17,7 +17,7 @@ use crate::config::keys;
 use crate::error::{Result, exit};
 use crate::integrity::baseline;
 use crate::model::address::Address;
-use crate::model::board::Row;
+use crate::model::board::Standing;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::run::{Parent, Run};
@@ -25,7 +25,7 @@ use crate::model::usage::UsageSum;
 use crate::model::verdict::Verdict;
 use crate::ops::corrected;
 use crate::ops::history::{self, DiskUse};
-use crate::ops::progress;
+use crate::ops::progress::{self, Elsewhere};
 use crate::ops::session::ReadSession;
 use crate::oracle::user_cache::UserCache;
 use crate::store::candidate::CandidateRef;
@@ -224,10 +224,13 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         let mut busy = false;
         let mut news = String::new();
         for (run, only) in &runs {
-            let at_work = rows_at_work(session, run, only.as_ref());
-            busy |= !at_work.is_empty();
+            let Elsewhere { rows, missing, .. } = at_work(session, run, only.as_ref());
+            busy |= rows.iter().any(|row| row.standing == Standing::Running);
             let mut now: Vec<(String, String)> =
-                at_work.into_iter().map(|row| (row.address, row.doing)).collect();
+                rows.iter().map(|row| (row.address.clone(), row.in_words())).collect();
+            if !missing.is_empty() {
+                now.push((run.run.to_string(), missing));
+            }
             for candidate in session.store.candidates(run) {
                 let (address, record) = (candidate.address(), candidate.record()?);
                 if only.as_ref().is_some_and(|only| only != candidate.name) {
@@ -361,20 +364,24 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
     }
     // The progress lines that `run` shows, for a run that was started in another process.
     if is_at_work {
-        let lines = texts(&rows_at_work(session, run, only.as_ref()), ui.out);
+        let Elsewhere { rows, summary, missing } = at_work(session, run, only.as_ref());
+        let mut lines = texts(&rows, ui.out);
+        let last = [summary, missing].map(|words| table::printable(&words));
+        let last: Vec<String> = last.into_iter().filter(|words| !words.is_empty()).collect();
+        lines.extend(Some(last.join("; ")).filter(|last| !last.is_empty()));
         text.extend(lines.iter().map(|line| format!("{line}\n")));
     }
     Ok(text)
 }
 
-/// A row for each command of a run that runs; of one candidate if it is named.
-fn rows_at_work(session: &ReadSession, run: &Run, only: Option<&Name>) -> Vec<Row> {
-    let mut rows = progress::at_work(&session.store, run);
+/// What other processes do for a run; for one candidate if it is named.
+fn at_work(session: &ReadSession, run: &Run, only: Option<&Name>) -> Elsewhere {
+    let mut found = progress::elsewhere(&session.store, run);
     if let Some(name) = only {
         let address = session.store.candidate(run, name).address();
-        rows.retain(|row| row.address == address);
+        found.rows.retain(|row| row.address == address);
     }
-    rows
+    found
 }
 
 /// The state of a candidate; of one whose worktree is gone what is known of its last capture, too.
