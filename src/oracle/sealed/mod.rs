@@ -400,7 +400,7 @@ impl<'a> SealedCheckouts<'a> {
     /// The time that the base's commands, or those of the ancestor from whose outputs they began, took
     /// without outputs, in seconds.
     pub fn cold_seconds(&self) -> Option<f64> {
-        self.lock().as_ref()?.layer.cold_seconds()
+        self.base_layer.lock().as_ref()?.layer.cold_seconds()
     }
 
     /// True if the base's own commands left the outputs and failed: the base is not judged over them.
