@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
 use crate::error::{IoContext, Result};
 use crate::fs::atomic;
@@ -39,7 +40,7 @@ pub struct Intent {
     /// The branch that lands: the one that HEAD is on, or a fresh one.
     pub branch: RefName,
     /// The commit or tree that the files are to become. An existing branch is at that commit then.
-    #[serde(alias = "tree")]
+    #[serde(alias = "tree", alias = "new")]
     pub to: Oid,
     /// True if what lands passed.
     pub verified: bool,
@@ -90,53 +91,16 @@ impl Intent {
     }
 }
 
-/// The file of an intent, as this and older versions wrote it.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum IntentFile {
-    Intent(Intent),
-    OldMove(OldMove),
-}
-
-/// The move of an existing branch, as older versions wrote it to `landings/CHECKOUT.move.toml` and to
-/// `landings/candidates/RUN/CAND.toml`.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct OldMove {
-    run: Name,
-    candidate: Name,
-    iteration: u32,
-    landing: Landing,
-    target: RefName,
-    old: Oid,
-    new: Oid,
-    files: Oid,
-    verified: bool,
-    killed_after: Option<SystemTime>,
-    holder: Option<Holder>,
-}
-
-impl From<IntentFile> for Intent {
-    fn from(file: IntentFile) -> Intent {
-        let old = match file {
-            IntentFile::Intent(intent) => return intent,
-            IntentFile::OldMove(old) => old,
-        };
-        Intent {
-            run: old.run,
-            candidate: old.candidate,
-            iteration: old.iteration,
-            from: Position { branch: Some(old.target.clone()), commit: old.old },
-            branch: old.target,
-            to: old.new,
-            files: Some(old.files),
-            verified: old.verified,
-            commit: false,
-            undoing: old.landing == Landing::Undone,
-            killed_after: old.killed_after,
-            holder: old.holder,
-        }
+/// Gives the file of an intent as older versions wrote it for an existing branch the form of today.
+fn renamed(mut file: Table) -> Table {
+    if let (Some(target), Some(old)) = (file.remove("target"), file.remove("old")) {
+        let undoing = file.get("landing") == Some(&Value::from("undone"));
+        let from = [("branch".to_owned(), target.clone()), ("commit".to_owned(), old)];
+        file.insert("from".to_owned(), Value::Table(from.into_iter().collect()));
+        file.insert("branch".to_owned(), target);
+        file.insert("undoing".to_owned(), Value::from(undoing));
     }
+    file
 }
 
 /// A candidate in whose worktree its own branch moves.
@@ -206,7 +170,7 @@ impl Store {
     /// Reads one of [`Store::landing_files`], with the time when it was written; `None` if it is
     /// damaged.
     pub fn landing_intent(&self, file: &Path) -> Option<(Intent, SystemTime)> {
-        Some((read_toml::<IntentFile>(file)?.into(), written(file)))
+        Some((renamed(read_toml(file)?).try_into().ok()?, written(file)))
     }
 
     /// Writes a run's record to its file only, and that the run is being made, before its worktrees
@@ -256,7 +220,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Intent {
-        toml::from_str::<IntentFile>(text).expect("an intent").into()
+        renamed(toml::from_str(text).expect("TOML")).try_into().expect("an intent")
     }
 
     #[test]

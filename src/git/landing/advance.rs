@@ -288,7 +288,8 @@ pub fn roll_back(repo: &Repo, advance: &Advance<'_>) -> Result<Rollback> {
     let paths: BTreeSet<&TreePath> = changes.iter().map(|change| &change.path).collect();
     if !paths.is_empty() {
         let list = TreePath::nul_terminated(paths);
-        if !PartialCheckout::inspect(repo, git, files, to)?.edited.is_empty() {
+        let is_edited = !PartialCheckout::inspect(repo, git, files, to)?.edited.is_empty();
+        if is_edited || staged != *to {
             found.kept = Some(keep_versions(repo, from, &list, keep)?);
         }
         restore(repo, git, files, &staged)?;

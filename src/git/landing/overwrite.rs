@@ -80,45 +80,41 @@ impl PartialCheckout {
     /// Compares every path that differs between two trees with the files. `git` is in that
     /// checkout.
     pub fn inspect(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<PartialCheckout> {
-        inspect(repo, git, from, to)
-    }
-}
-
-fn inspect(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<PartialCheckout> {
-    let root = git
-        .root()
-        .ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))?;
-    let landing = diff::changes(repo, from, from, to)?;
-    let before = differing_files(git, from)?;
-    let after = differing_files(git, to)?;
-    let mut edited = Vec::new();
-    let mut begun = false;
-    for change in &landing {
-        let path = change.path.on_disk(root);
-        let as_before = match change.status {
-            // A directory there is one of before that it was to replace.
-            ChangeStatus::Added => {
-                !path.parent().is_some_and(|directory| tree::is_real_directory(root, directory))
-                    || fs::symlink_metadata(&path).map_or(true, |meta| meta.is_dir())
-            }
-            _ => !before.contains(&change.path),
-        };
-        if as_before {
-            continue;
-        }
-        let as_landed = change.status != ChangeStatus::Deleted && !after.contains(&change.path);
-        if let (false, Ok(found)) = (as_landed, regular::read(&path)) {
-            let name = [to.as_str().as_bytes(), b":", &change.path].concat();
-            let whole =
-                git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?;
-            if whole.code != 0 || !whole.stdout.starts_with(&found) {
-                edited.push(change.path.clone());
+        let root = git
+            .root()
+            .ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))?;
+        let landing = diff::changes(repo, from, from, to)?;
+        let before = differing_files(git, from)?;
+        let after = differing_files(git, to)?;
+        let mut edited = Vec::new();
+        let mut begun = false;
+        for change in &landing {
+            let path = change.path.on_disk(root);
+            let as_before = match change.status {
+                // A directory there is one of before that it was to replace.
+                ChangeStatus::Added => {
+                    !path.parent().is_some_and(|directory| tree::is_real_directory(root, directory))
+                        || fs::symlink_metadata(&path).map_or(true, |meta| meta.is_dir())
+                }
+                _ => !before.contains(&change.path),
+            };
+            if as_before {
                 continue;
             }
+            let as_landed = change.status != ChangeStatus::Deleted && !after.contains(&change.path);
+            if let (false, Ok(found)) = (as_landed, regular::read(&path)) {
+                let name = [to.as_str().as_bytes(), b":", &change.path].concat();
+                let whole =
+                    git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?;
+                if whole.code != 0 || !whole.stdout.starts_with(&found) {
+                    edited.push(change.path.clone());
+                    continue;
+                }
+            }
+            begun = true;
         }
-        begun = true;
+        Ok(PartialCheckout { edited, begun })
     }
-    Ok(PartialCheckout { edited, begun })
 }
 
 /// The files of a checkout that are not as a tree has them, among the paths of the tree.

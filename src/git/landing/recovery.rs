@@ -26,10 +26,8 @@ pub enum Interrupted {
     Unmerged,
     /// The landing was half done, and has been taken back.
     TakenBack,
-    /// The landing is being undone, and somebody has worked on its branch since: it stays.
-    BranchStays,
-    /// The landing was half done, and a person has committed on its branch since: all stays as it
-    /// is. This is the branch's commit.
+    /// The landing was half done, and a person has worked on its branch since: all stays as it is. This
+    /// is the branch's commit.
     InUse(Oid),
     /// The landing is half done, and this file was edited since: taking it back would lose the edits.
     Edited(TreePath),
@@ -37,7 +35,7 @@ pub enum Interrupted {
 
 /// Finds out how far an advance came that was killed after `since`, and finishes it or takes it back.
 /// Changes nothing that a person has edited or committed since. `undoing` is true if it was killed in
-/// its [`roll_back`].
+/// its [`roll_back`], which is finished then.
 pub fn recover(
     repo: &Repo,
     advance: &Advance<'_>,
@@ -45,46 +43,61 @@ pub fn recover(
     undoing: bool,
 ) -> Result<Interrupted> {
     let Advance { git, from, branch, to, .. } = *advance;
-    let tip = repo.read_ref(branch)?;
-    if advance.is_fresh() {
-        return match advance.is_on_branch() {
-            true => recover_on_fresh_branch(repo, advance, since),
-            false => recover_elsewhere(repo, advance, since, undoing),
-        };
+    let is_here = advance.is_on_branch();
+    if advance.is_fresh() && is_here {
+        return recover_on_fresh_branch(repo, advance, since, undoing);
     }
+    let tip = repo.read_ref(branch)?;
     match tip {
+        Some(_) if advance.is_fresh() => {}
         Some(tip) if repo.is_ancestor(to, &tip)? => {
-            if tip == *to && advance.is_on_branch() {
+            if tip == *to && is_here {
                 finish(git, to, since)?;
             }
-            Ok(Interrupted::Complete(Some(*to)))
+            return Ok(Interrupted::Complete(Some(*to)));
         }
-        Some(tip) if tip != from.commit && advance.is_on_branch() => {
+        Some(tip) if tip != from.commit && is_here => {
             release(git, since);
-            Ok(Interrupted::InUse(tip))
+            return Ok(Interrupted::InUse(tip));
         }
-        _ => take_back(repo, advance, since),
+        _ => {}
     }
+    // The way back moves HEAD after the files.
+    let found = if undoing { Interrupted::NotBegun } else { take_back(repo, advance, since)? };
+    let Some(tip) = tip.filter(|_| advance.is_fresh()) else { return Ok(found) };
+    if matches!(found, Interrupted::Edited(_)) {
+        return Ok(found);
+    }
+    // HEAD never went to the fresh branch, or is back: the branch goes unless somebody uses it.
+    let is_unused = tip == from.commit || {
+        let commit = repo.commit(&tip)?;
+        undoing && commit.tree == *to && commit.parents == [from.commit]
+    };
+    if is_unused && worktree::holder_of(repo, branch, None)?.is_none() {
+        repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
+    } else if undoing {
+        return Ok(Interrupted::InUse(tip));
+    }
+    Ok(found)
 }
 
 /// Puts the files back if HEAD is where it was and anything was written.
 fn take_back(repo: &Repo, advance: &Advance<'_>, since: SystemTime) -> Result<Interrupted> {
     let Advance { git, from, files, to, .. } = *advance;
-    let is_locked = written_since(&lock_file(git), since);
+    let mut found = Interrupted::NotBegun;
     // Elsewhere, the files are those of a person who went there.
     if from.is_head(repo, git)? {
         let PartialCheckout { edited, begun } = PartialCheckout::inspect(repo, git, files, to)?;
-        if is_locked || begun {
+        if begun || written_since(&lock_file(git), since) {
             if let Some(path) = edited.into_iter().next() {
                 return Ok(Interrupted::Edited(path));
             }
             restore(repo, git, files, to)?;
-            release(git, since);
-            return Ok(Interrupted::TakenBack);
+            found = Interrupted::TakenBack;
         }
     }
     release(git, since);
-    Ok(Interrupted::NotBegun)
+    Ok(found)
 }
 
 /// Completes an advance whose branch has moved already.
@@ -134,28 +147,35 @@ fn recover_on_fresh_branch(
     repo: &Repo,
     advance: &Advance<'_>,
     since: SystemTime,
+    undoing: bool,
 ) -> Result<Interrupted> {
-    let Advance { git, branch, files, to, commit, .. } = *advance;
+    let Advance { git, from, branch, files, to, commit, .. } = *advance;
     settle_index(git, to, since)?;
     // Leaving conflicts for a person was the last step.
     if is_unmerged(git)? {
         return Ok(Interrupted::Unmerged);
     }
-    let first = first_commit(repo, advance)?;
-    let made = first.as_ref().map(|first| first.oid);
-    let is_ours = first.as_ref().is_none_or(|first| first.is_ours);
-    let holds_tree = first.as_ref().is_none_or(|first| first.holds_tree);
-    if let (Some(first), Some(tip)) = (made, repo.read_ref(branch)?)
-        && (first != tip || !is_ours)
-    {
-        let is_whole = commit && is_ours && holds_tree;
-        return Ok(if is_whole { Interrupted::Complete(made) } else { Interrupted::InUse(tip) });
-    }
-    let staged = git.call("write-tree").oid().is_ok_and(|tree| tree == *to);
-    git.call("update-index").args(["-q", "--refresh"]).output()?;
-    let unmodified = git.call("diff-files").arg("--quiet").output()?.code == 0;
-    if staged && unmodified && made.is_some() == commit && holds_tree {
-        return Ok(Interrupted::Complete(made));
+    let range = format!("{}..{branch}", from.commit);
+    let list = git.call("rev-list").args(["--first-parent", "--reverse", &range, "--"]).output()?;
+    let list = String::from_utf8_lossy(&list.stdout);
+    let commits: Vec<Oid> = list.lines().filter_map(Oid::parse).collect();
+    if let [first, ..] = commits.as_slice() {
+        let made = repo.commit(first)?;
+        let holds_tree = made.tree == *to;
+        let is_ours =
+            commit && (Trailer::Run.find(&made.message).is_some() || (undoing && holds_tree));
+        if is_ours && holds_tree && !undoing {
+            return Ok(Interrupted::Complete(Some(*first)));
+        }
+        if let (false, Some(tip)) = (is_ours && commits.len() == 1, commits.last()) {
+            return Ok(Interrupted::InUse(*tip));
+        }
+    } else if !commit && !undoing {
+        let staged = git.call("write-tree").oid().is_ok_and(|tree| tree == *to);
+        git.call("update-index").args(["-q", "--refresh"]).output()?;
+        if staged && git.call("diff-files").arg("--quiet").output()?.code == 0 {
+            return Ok(Interrupted::Complete(None));
+        }
     }
     let partial = PartialCheckout::inspect(repo, git, files, to)?;
     if let Some(path) = partial.edited.into_iter().next() {
@@ -163,54 +183,6 @@ fn recover_on_fresh_branch(
     }
     roll_back(repo, advance)?;
     Ok(Interrupted::TakenBack)
-}
-
-/// The first commit on a fresh branch.
-struct FirstCommit {
-    oid: Oid,
-    /// True if its message is that of a landing.
-    is_ours: bool,
-    /// True if it holds the tree that was to land.
-    holds_tree: bool,
-}
-
-/// The first commit that a fresh branch has beyond its start; none if there is no such commit.
-fn first_commit(repo: &Repo, advance: &Advance<'_>) -> Result<Option<FirstCommit>> {
-    let Advance { git, from, branch, to, .. } = *advance;
-    let range = format!("{}..{branch}", from.commit);
-    let list = git.call("rev-list").args(["--first-parent", "--reverse", &range, "--"]).output()?;
-    let text = String::from_utf8_lossy(&list.stdout).into_owned();
-    let Some(oid) = text.lines().next().and_then(Oid::parse) else { return Ok(None) };
-    let found = repo.commit(&oid)?;
-    let is_ours = Trailer::Run.find(&found.message).is_some();
-    Ok(Some(FirstCommit { oid, is_ours, holds_tree: found.tree == *to }))
-}
-
-/// Recovers while HEAD is not on the fresh branch: it never moved, or is back. The branch goes unless
-/// somebody uses it.
-fn recover_elsewhere(
-    repo: &Repo,
-    advance: &Advance<'_>,
-    since: SystemTime,
-    undoing: bool,
-) -> Result<Interrupted> {
-    let Advance { from, branch, to, .. } = *advance;
-    // An undo moves HEAD after the files.
-    let found = if undoing { Interrupted::NotBegun } else { take_back(repo, advance, since)? };
-    let (Some(tip), false) = (repo.read_ref(branch)?, matches!(found, Interrupted::Edited(_)))
-    else {
-        return Ok(found);
-    };
-    let is_unused = tip == from.commit || {
-        let commit = repo.commit(&tip)?;
-        undoing && commit.tree == *to && commit.parents == [from.commit]
-    };
-    if is_unused && worktree::holder_of(repo, branch, None)?.is_none() {
-        repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
-    } else if undoing {
-        return Ok(Interrupted::BranchStays);
-    }
-    Ok(found)
 }
 
 /// Removes the locks that a `git commit` left if it was killed on the fresh branch: `error` is its.

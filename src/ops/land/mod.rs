@@ -17,6 +17,5 @@ pub mod target;
 pub mod undo;
 mod undo_branch;
 mod undo_merge;
-pub mod undone;
 mod unverified;
 mod write_times;

@@ -78,7 +78,7 @@ fn recover(
         Interrupted::NotBegun | Interrupted::TakenBack if is_deletion => {
             record(store, &intent, None, MoveDetails::default())?;
         }
-        Interrupted::Complete(commit) if !is_deletion => {
+        Interrupted::Complete(commit) => {
             record(store, &intent, commit, MoveDetails::default())?;
         }
         Interrupted::Unmerged => record_conflicts(store, &intent)?,
@@ -96,9 +96,8 @@ fn message(found: &Interrupted, intent: &Intent, is_deletion: bool) -> Option<St
         Interrupted::NotBegun | Interrupted::TakenBack if is_deletion => {
             format!("the interrupted undo of '{branch}' is finished")
         }
-        Interrupted::Complete(_) if is_deletion => return None,
         Interrupted::NotBegun => return None,
-        Interrupted::BranchStays => {
+        Interrupted::InUse(_) if is_deletion => {
             format!(
                 "the undo of '{branch}' was interrupted, and the branch is in use since: it stays"
             )

@@ -9,21 +9,34 @@ use crate::model::refname::RefName;
 use crate::model::trailer::Trailer;
 use crate::ops::land::by_hand::unresolved;
 use crate::ops::land::undo_branch::delete_branch;
-use crate::ops::land::undo_merge::revert;
-use crate::ops::land::undone::UndoneLanding;
+use crate::ops::land::undo_merge::{Reverted, revert};
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::store::select::Selection;
+
+/// A landing that has been undone.
+pub struct UndoneLanding {
+    /// The candidate that had landed.
+    pub candidate: Candidate,
+    /// The branch.
+    pub branch: RefName,
+    /// The commit that reverts the merge; none if the branch was deleted.
+    pub commit: Option<Oid>,
+    /// The addresses of what landed on the branch afterwards, newest first.
+    pub later: Vec<String>,
+}
 
 /// Undoes the selected landing, one at a time.
 pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
     let _landing = session.store.lock_landing()?;
     interrupt::listen();
     let candidate = landed(session, selection)?;
-    match candidate.landing {
-        Landing::Merged => revert(session, &selection.run, candidate),
-        _ => delete_branch(session, &selection.run, candidate),
+    if candidate.landing == Landing::Merged {
+        let Reverted { branch, commit, later } = revert(session, &selection.run, &candidate)?;
+        return Ok(UndoneLanding { candidate, branch, commit: Some(commit), later });
     }
+    let branch = delete_branch(session, &selection.run, &candidate)?;
+    Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
 }
 
 /// The landing that `--undo` takes among a run's candidates.

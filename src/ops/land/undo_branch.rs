@@ -12,7 +12,6 @@ use crate::ops::land::by_hand::keep_resolution;
 use crate::ops::land::change::carried_along;
 use crate::ops::land::guards::refuse_overwrite;
 use crate::ops::land::record::{record, record_event};
-use crate::ops::land::undone::UndoneLanding;
 use crate::ops::session::Session;
 use crate::store::Store;
 use crate::store::events::{Event, MoveDetails};
@@ -22,11 +21,11 @@ use crate::store::intents::Intent;
 pub(super) fn delete_branch(
     session: &Session,
     run: &Run,
-    candidate: Candidate,
-) -> Result<UndoneLanding> {
+    candidate: &Candidate,
+) -> Result<RefName> {
     let Session { repo, store, .. } = session;
     let address = candidate.address();
-    let intent = store.landed(&candidate);
+    let intent = store.landed(candidate);
     let recorded = match &intent {
         Some(intent) => Some(intent.branch.clone()),
         None => candidate.landing_branch.clone(),
@@ -38,8 +37,8 @@ pub(super) fn delete_branch(
             refuse_unknown_branch(session, &address, commit)?;
         }
         session.ui.note(format!("the branch '{short}' is gone already"));
-        record_deletion(store, &candidate, &branch)?;
-        return Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() });
+        record_deletion(store, candidate, &branch)?;
+        return Ok(branch);
     };
     let landed_at = candidate.landing_commit.or(intent.as_ref().map(|intent| intent.from.commit));
     if landed_at.is_none() {
@@ -63,7 +62,7 @@ pub(super) fn delete_branch(
     match intent {
         Some(intent) if here => {
             go_back(session, intent, &address)?;
-            return Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() });
+            return Ok(branch);
         }
         None if here => {
             return Err(Error::no(format!(
@@ -78,8 +77,8 @@ pub(super) fn delete_branch(
             }
         }
     }
-    record_deletion(store, &candidate, &branch)?;
-    Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
+    record_deletion(store, candidate, &branch)?;
+    Ok(branch)
 }
 
 fn record_deletion(store: &Store, landed: &Candidate, branch: &RefName) -> Result<()> {

@@ -14,13 +14,22 @@ use crate::ops::land::commit::make_commit;
 use crate::ops::land::execute::{LandedAs, execute};
 use crate::ops::land::merge::{committed_state, refuse_overwrite_in};
 use crate::ops::land::target::ResolvedTarget;
-use crate::ops::land::undone::UndoneLanding;
 use crate::ops::session::Session;
 use crate::store::events::MoveDetails;
 use crate::store::intents::Intent;
 
+/// A merge that has been reverted.
+pub(super) struct Reverted {
+    /// The branch.
+    pub branch: RefName,
+    /// The commit that reverts it.
+    pub commit: Oid,
+    /// The addresses of what landed on the branch afterwards, newest first.
+    pub later: Vec<String>,
+}
+
 /// Reverts the merge, as `git revert -m 1` does, but in memory: conflicts leave nothing half done.
-pub(super) fn revert(session: &Session, run: &Run, candidate: Candidate) -> Result<UndoneLanding> {
+pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Result<Reverted> {
     let _kept = KeptCommits::new(session, run);
     let repo = &session.repo;
     let address = candidate.address();
@@ -67,7 +76,7 @@ pub(super) fn revert(session: &Session, run: &Run, candidate: Candidate) -> Resu
             .hint(format!("look at `git log {}..{}`", merge.short(), branch.short())));
     }
     refuse_overwrite_in(session, &target, &tree, "move them away and undo again")?;
-    let (commit, iteration) = commit_revert(session, run, &candidate, &target, &merge, &tree)?;
+    let (commit, iteration) = commit_revert(session, run, candidate, &target, &merge, &tree)?;
     let intent = Intent {
         run: candidate.run.clone(),
         candidate: candidate.candidate.clone(),
@@ -86,7 +95,7 @@ pub(super) fn revert(session: &Session, run: &Run, candidate: Candidate) -> Resu
     let details =
         MoveDetails { merge: Some(merge), later: Some(later.clone()), ..MoveDetails::default() };
     execute(session, &target, &intent, &LandedAs::At { commit, why: &why, details: &details })?;
-    Ok(UndoneLanding { candidate, branch, commit: Some(commit), later })
+    Ok(Reverted { branch, commit, later })
 }
 
 /// Makes the commit that reverts `merge` to the tree of `before`; gives the commit and the
