@@ -251,3 +251,17 @@ fn undo_finds_a_named_branch_without_records() {
         .refuses(1, "on which branch 1/c1 landed, and 'mine' holds it");
     assert_eq!(landing(&world, "1"), "landed");
 }
+
+#[test]
+fn one_of_several_landings_is_undone_by_its_name() {
+    let world = World::new();
+    world.judged("true", &["echo 1 > one", "echo 2 > two"]);
+    world.frites(["apply", "--no-switch", "-m", "x", "1/c1"]).expect(0);
+    world.frites(["apply", "--no-switch", "-m", "x", "1/c2", "--branch", "other"]).expect(0);
+    let several = "several candidates of run 1 landed: 1/c1, 1/c2";
+    let answer = world.frites(["apply", "--undo"]).refuses(2, several);
+    assert!(answer.stderr.contains("`git frites apply --undo 1/c1`"), "{}", answer.stderr);
+    world.frites(["apply", "--undo", "1/c1"]).expect(0);
+    assert_eq!(world.frites(["apply", "--undo"]).expect(0).out(), "other\n");
+    world.assert_clean();
+}

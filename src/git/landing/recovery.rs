@@ -64,8 +64,8 @@ pub fn recover(
     }
     // The way back moves HEAD after the files.
     let found = if undoing { Interrupted::NotBegun } else { take_back(repo, advance, since)? };
-    let Some(tip) = tip.filter(|_| advance.is_fresh()) else { return Ok(found) };
-    if matches!(found, Interrupted::Edited(_)) {
+    let Some(tip) = tip else { return Ok(found) };
+    if !advance.is_fresh() || matches!(found, Interrupted::Edited(_)) {
         return Ok(found);
     }
     // HEAD never went to the fresh branch, or is back: the branch goes unless somebody uses it.

@@ -14,7 +14,7 @@ use crate::model::trailer::Trailer;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::execute::{LandedAs, execute};
-use crate::ops::land::guards::{refuse_candidates_worktree, refuse_overwrite};
+use crate::ops::land::guards::refuse_candidates_worktree;
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
@@ -86,12 +86,12 @@ pub fn land(
     }
     let message = plan.commit_message(session, options)?;
     if !fresh.no_switch {
-        refuse_overwrite_in_checkout(session, &from, &plan.tree)?;
+        head.refuse_overwrite(session, &plan.tree, MAKE_ROOM)?;
     }
     if fresh.commit {
         trust::warn_before_commit(session.integrity());
     }
-    let intent = intent(&plan, &branch, &from, fresh.commit);
+    let intent = Intent { commit: fresh.commit, ..intent(session, &plan, &head, &branch, &from) };
     let commit = match (fresh.no_switch, fresh.commit) {
         (true, _) => publish(session, &plan, &intent, &message)?,
         (false, true) => execute(session, &head, &intent, &LandedAs::Committed(&message))?,
@@ -100,25 +100,23 @@ pub fn land(
     Ok(LandedBranch { plan, branch, from: from.commit, commit, conflicts: None })
 }
 
-fn refuse_overwrite_in_checkout(session: &Session, from: &Position, tree: &Oid) -> Result<()> {
-    let hint = "move them away, or make the commit without your checkout: `--no-switch -m MSG`";
-    refuse_overwrite(session, session.repo.need_work_tree()?, &from.commit, tree, hint)
-}
+/// The hint for files in the checkout that a landing would overwrite.
+const MAKE_ROOM: &str =
+    "move them away, or make the commit without your checkout: `--no-switch -m MSG`";
 
-fn intent(plan: &Plan, branch: &RefName, from: &Position, commit: bool) -> Intent {
+fn intent(
+    session: &Session,
+    plan: &Plan,
+    head: &ResolvedTarget,
+    branch: &RefName,
+    from: &Position,
+) -> Intent {
+    let candidate = session.store.candidate(&plan.run, &plan.candidate);
     Intent {
-        run: plan.run.run.clone(),
-        candidate: plan.candidate.clone(),
-        iteration: plan.capture.iteration,
         branch: branch.clone(),
-        to: plan.tree,
         verified: plan.verified,
-        commit,
-        undoing: false,
-        killed_after: None,
-        files: None,
         from: from.clone(),
-        holder: None,
+        ..head.intent(candidate, plan.capture.iteration, plan.tree)
     }
 }
 
@@ -225,11 +223,12 @@ fn land_conflicts(
     let conflicts = conflicts_with_names(session, &plan, base)?;
     plan.tree = conflicts.tree;
     plan.distrust("the conflicts are not resolved");
-    refuse_overwrite_in_checkout(session, from, &plan.tree)?;
+    let head = ResolvedTarget::head(session, from.commit);
+    head.refuse_overwrite(session, &plan.tree, MAKE_ROOM)?;
     let mut message = plan.commit_message(session, options)?;
     // A person resolves the conflicts, which gives another tree.
     message.trailers.retain(|line| Trailer::Tree.value(line).is_none());
-    let intent = intent(&plan, &branch, from, false);
+    let intent = intent(session, &plan, &head, &branch, from);
     let (run, candidate) = (&plan.run.run, &plan.candidate);
     let left = LeftConflicts {
         iteration: plan.capture.iteration,
@@ -237,7 +236,6 @@ fn land_conflicts(
         from: from.commit,
     };
     store.note_conflicts(run, candidate, &left)?;
-    let head = ResolvedTarget::head(session, from.commit);
     let landed = LandedAs::InConflict(&conflicts, &message);
     if let Err(error) = execute(session, &head, &intent, &landed) {
         // The first error is the one to report; conflicts that are not there are forgotten anyway.

@@ -10,7 +10,6 @@ use crate::model::trailer::Trailer;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::execute::{LandedAs, execute};
-use crate::ops::land::guards::refuse_overwrite;
 use crate::ops::land::newest_wins::choices_as_json;
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
@@ -83,7 +82,7 @@ fn merge_plan(
     if let Some(conflicts) = plan.merge_into(session, target, &base, options)? {
         return Err(plan.conflict_error(target, &base, &conflicts));
     }
-    refuse_overwrite_in(session, target, &plan.tree, "move them away and merge again")?;
+    target.refuse_overwrite(session, &plan.tree, "move them away and merge again")?;
     trust::warn_before_commit(session.integrity());
     let message = plan.commit_message(session, options)?;
     let own = merged_message(plan, options, &message);
@@ -101,20 +100,9 @@ fn merge_plan(
         message: &merge_message(plan, options, target, message),
     };
     let commit = make_commit(session, &plan.run, &request)?;
-    let intent = Intent {
-        run: plan.run.run.clone(),
-        candidate: plan.candidate.clone(),
-        iteration: plan.capture.iteration,
-        branch: target.branch.clone(),
-        to: commit,
-        verified: plan.verified,
-        commit: false,
-        undoing: false,
-        killed_after: None,
-        files: Some(*target.state()),
-        from: target.position(),
-        holder: target.holder(),
-    };
+    let candidate = session.store.candidate(&plan.run, &plan.candidate);
+    let intent = target.intent(candidate, plan.capture.iteration, commit);
+    let intent = Intent { verified: plan.verified, ..intent };
     let why = format!("merge {}: Merge made by git-frites.", plan.address());
     let details = MoveDetails {
         choices: Some(choices_as_json(&plan.choices)),
@@ -128,18 +116,6 @@ fn merge_plan(
         let _ = commit::run_hook(&session.repo.checkout(), "post-merge", &["0"])?;
     }
     Ok((commit, landed))
-}
-
-/// Refuses to overwrite untracked files in the target's checkout.
-pub fn refuse_overwrite_in(
-    session: &Session,
-    target: &ResolvedTarget,
-    tree: &Oid,
-    hint: &str,
-) -> Result<()> {
-    let Some(checkout) = &target.checkout else { return Ok(()) };
-    let root = checkout.git.root().unwrap_or(session.repo.common_dir());
-    refuse_overwrite(session, root, &checkout.state, tree, hint)
 }
 
 /// The message of the commit that is merged: its own tree is the judged one. A subject that the user

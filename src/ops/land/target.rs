@@ -12,11 +12,11 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::{Parent, Run};
-use crate::ops::land::guards::refuse_candidates_worktree;
+use crate::ops::land::guards::{refuse_candidates_worktree, refuse_overwrite};
 use crate::ops::land::recover::git_of;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
-use crate::store::intents::Holder;
+use crate::store::intents::{Holder, Intent};
 use crate::store::select::{Matching, Selection};
 
 /// The target of a merge, as it was asked for.
@@ -267,20 +267,39 @@ impl ResolvedTarget {
         self.checkout.as_ref().map_or(&self.tip, |checkout| &checkout.state)
     }
 
-    /// The place of a checkout's HEAD at the target.
-    pub fn position(&self) -> Position {
-        Position { branch: Some(self.branch.clone()), commit: self.tip }
-    }
-
     /// True if the target is the user's checkout.
     pub fn is_user_checkout(&self) -> bool {
         self.checkout.is_some() && self.candidate.is_none()
     }
 
-    /// The candidate in whose worktree the target is, as intents name it.
-    pub fn holder(&self) -> Option<Holder> {
-        self.checkout.as_ref()?;
-        let (run, name) = self.candidate.as_ref()?;
-        Some(Holder { run: run.run.clone(), candidate: name.clone() })
+    /// Refuses to overwrite untracked files in the target's checkout. `hint` says what to do about them.
+    pub fn refuse_overwrite(&self, session: &Session, tree: &Oid, hint: &str) -> Result<()> {
+        let Some(checkout) = &self.checkout else { return Ok(()) };
+        let root = checkout.git.root().unwrap_or(session.repo.common_dir());
+        refuse_overwrite(session, root, &checkout.state, tree, hint)
+    }
+
+    /// The intent of moving the target to `to` for an unverified capture of a candidate.
+    pub fn intent(&self, candidate: CandidateRef<'_>, iteration: u32, to: Oid) -> Intent {
+        let holder = match (&self.candidate, &self.checkout) {
+            (Some((run, name)), Some(_)) => {
+                Some(Holder { run: run.run.clone(), candidate: name.clone() })
+            }
+            _ => None,
+        };
+        Intent {
+            run: candidate.run.run.clone(),
+            candidate: candidate.name.clone(),
+            iteration,
+            branch: self.branch.clone(),
+            to,
+            verified: false,
+            commit: false,
+            undoing: false,
+            killed_after: None,
+            files: Some(*self.state()),
+            from: Position { branch: Some(self.branch.clone()), commit: self.tip },
+            holder,
+        }
     }
 }

@@ -39,32 +39,6 @@ pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
     Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
 }
 
-/// The landing that `--undo` takes among a run's candidates.
-#[derive(Debug, PartialEq, Eq)]
-enum UndoChoice {
-    /// The landing of the candidate with this index.
-    Only(usize),
-    /// No landing is in effect now; a merge before the last landing may.
-    Earlier,
-    /// Several landings are in effect: those of the candidates with these indexes.
-    Several(Vec<usize>),
-}
-
-/// Chooses by the state of each candidate's last landing.
-fn choose(landings: &[Landing]) -> UndoChoice {
-    let mut standing = Vec::new();
-    for (index, landing) in landings.iter().enumerate() {
-        if matches!(landing, Landing::Landed | Landing::Merged) {
-            standing.push(index);
-        }
-    }
-    match standing.as_slice() {
-        [] => UndoChoice::Earlier,
-        [one] => UndoChoice::Only(*one),
-        _ => UndoChoice::Several(standing),
-    }
-}
-
 /// The named candidate, or the only one of the run that landed.
 fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
     let Selection { run, candidate: named, iteration } = selection;
@@ -77,42 +51,40 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
     for name in names {
         candidates.push(session.store.candidate(run, name).record()?);
     }
-    let landings: Vec<Landing> = candidates.iter().map(|candidate| candidate.landing).collect();
-    match choose(&landings) {
-        UndoChoice::Only(index) => Ok(candidates.swap_remove(index)),
-        UndoChoice::Several(indexes) => {
-            let names: Vec<String> = indexes.iter().map(|at| candidates[*at].address()).collect();
-            Err(Error::usage(format!(
+    let mut standing: Vec<&Candidate> = candidates.iter().collect();
+    standing.retain(|candidate| matches!(candidate.landing, Landing::Landed | Landing::Merged));
+    match standing.as_slice() {
+        [] => {}
+        [one] => return Ok((*one).clone()),
+        [first, ..] => {
+            let names: Vec<String> = standing.iter().map(|candidate| candidate.address()).collect();
+            return Err(Error::usage(format!(
                 "several candidates of run {} landed: {}",
                 run.run,
                 names.join(", ")
             ))
-            .hint(format!("name one: `git frites apply --undo {}`", names[0])))
-        }
-        UndoChoice::Earlier => {
-            for undone in candidates.iter().filter(|c| c.landing == Landing::Undone) {
-                if let Some(merged) = earlier_merge(session, undone)? {
-                    return Ok(merged);
-                }
-            }
-            let what = match named {
-                Some(name) => format!("{}/{name}", run.run),
-                None => format!("run {}", run.run),
-            };
-            for name in names {
-                if let Some(left) = session.store.left_conflicts(&run.run, name)? {
-                    return Err(unresolved(run, name, &left.branch));
-                }
-            }
-            let why = if landings.contains(&Landing::Undone) {
-                "was undone already"
-            } else {
-                "has not landed"
-            };
-            Err(Error::no(format!("{what} {why}"))
-                .hint(format!("`git frites status {}` shows what landed", run.run)))
+            .hint(format!("name one: `git frites apply --undo {}`", first.address())));
         }
     }
+    // A merge before the last landing may be in effect.
+    let mut why = "has not landed";
+    for undone in candidates.iter().filter(|c| c.landing == Landing::Undone) {
+        if let Some(merged) = earlier_merge(session, undone)? {
+            return Ok(merged);
+        }
+        why = "was undone already";
+    }
+    for name in names {
+        if let Some(left) = session.store.left_conflicts(&run.run, name)? {
+            return Err(unresolved(run, name, &left.branch));
+        }
+    }
+    let what = match named {
+        Some(name) => format!("{}/{name}", run.run),
+        None => format!("run {}", run.run),
+    };
+    Err(Error::no(format!("{what} {why}"))
+        .hint(format!("`git frites status {}` shows what landed", run.run)))
 }
 
 /// A merge of a candidate, or the revert of one, in a branch's log.
@@ -193,16 +165,6 @@ fn logged_merges(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn undo_takes_the_only_landing_that_stands() {
-        use Landing::{Landed, Merged, Undone};
-        assert_eq!(choose(&[]), UndoChoice::Earlier);
-        assert_eq!(choose(&[Undone, Undone]), UndoChoice::Earlier);
-        assert_eq!(choose(&[Undone, Landed]), UndoChoice::Only(1));
-        assert_eq!(choose(&[Merged, Undone]), UndoChoice::Only(0));
-        assert_eq!(choose(&[Merged, Undone, Landed]), UndoChoice::Several(vec![0, 2]));
-    }
 
     #[test]
     fn each_revert_takes_back_the_newest_merge_before_it() {

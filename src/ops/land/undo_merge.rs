@@ -12,7 +12,7 @@ use crate::model::trailer::Trailer;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::execute::{LandedAs, execute};
-use crate::ops::land::merge::{committed_state, refuse_overwrite_in};
+use crate::ops::land::merge::committed_state;
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 use crate::store::events::MoveDetails;
@@ -31,7 +31,7 @@ pub(super) struct Reverted {
 /// Reverts the merge, as `git revert -m 1` does, but in memory: conflicts leave nothing half done.
 pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Result<Reverted> {
     let _kept = KeptCommits::new(session, run);
-    let repo = &session.repo;
+    let Session { repo, store, .. } = session;
     let address = candidate.address();
     let lost = || {
         Error::no(format!("no record says which commit merged {address}")).hint(
@@ -75,22 +75,10 @@ pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Res
         return Err(Error::no(format!("'{name}' holds nothing of {address} any more"))
             .hint(format!("look at `git log {}..{}`", merge.short(), branch.short())));
     }
-    refuse_overwrite_in(session, &target, &tree, "move them away and undo again")?;
+    target.refuse_overwrite(session, &tree, "move them away and undo again")?;
     let (commit, iteration) = commit_revert(session, run, candidate, &target, &merge, &tree)?;
-    let intent = Intent {
-        run: candidate.run.clone(),
-        candidate: candidate.candidate.clone(),
-        iteration,
-        branch: branch.clone(),
-        to: commit,
-        verified: false,
-        commit: false,
-        undoing: true,
-        killed_after: None,
-        files: Some(*target.state()),
-        from: target.position(),
-        holder: target.holder(),
-    };
+    let landed = store.candidate(run, &candidate.candidate);
+    let intent = Intent { undoing: true, ..target.intent(landed, iteration, commit) };
     let why = format!("revert: {address}");
     let details =
         MoveDetails { merge: Some(merge), later: Some(later.clone()), ..MoveDetails::default() };
