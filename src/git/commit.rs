@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::git::cli::{Git, OURS};
 use crate::git::index::write_without_files;
+use crate::git::ref_locks::heal_packed_refs_lock;
 use crate::git::repo::Repo;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
@@ -118,7 +119,12 @@ pub fn commit_in(
             return Ok(None);
         }
     }
-    if !commit(&git, request.message)? {
+    let made = commit(&git, request.message);
+    if made.as_ref().is_err_and(|error| error.cause == Cause::Interrupted) {
+        // git releases this lock last, and after it has moved HEAD.
+        heal_packed_refs_lock(&worktree.admin, "HEAD");
+    }
+    if !made? {
         return Ok(None);
     }
     git.call("rev-parse").args(["--verify", "HEAD^{commit}"]).oid().map(Some)

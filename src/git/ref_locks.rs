@@ -141,12 +141,12 @@ impl Repo {
 }
 
 /// Removes the lock of `packed-refs` that a git left when it was killed in the worktree with this administrative entry:
-/// `git commit` takes it after that of `AUTO_MERGE`. To be called when nobody works in the worktree any more.
-pub(super) fn heal_packed_refs_lock(admin: &Path) {
+/// `git commit` takes it after it has written the file `earlier` there. To be called when nobody works in the worktree
+/// any more.
+pub(super) fn heal_packed_refs_lock(admin: &Path, earlier: &str) {
     let Some(common_dir) = admin.ancestors().nth(2) else { return };
     let packed = common_dir.join("packed-refs.lock");
-    // No other lock: an attempt's `git add` that was killed says nothing about a lock of the user's git.
-    let first = fs::symlink_metadata(admin.join("AUTO_MERGE.lock"));
+    let first = fs::symlink_metadata(admin.join(earlier));
     let first = first.and_then(|meta| meta.modified());
     if first.is_ok_and(|made| is_made_soon_after(&packed, made)) {
         remove_when_old(&packed, ABANDONED);

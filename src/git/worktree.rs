@@ -128,7 +128,8 @@ impl Worktree {
     pub fn set_aside(&self, root: &Path) -> Result<Bin> {
         let Worktree { path, admin, .. } = self;
         let there = require_ours(root, path, true)?;
-        heal_packed_refs_lock(admin);
+        // No other lock: an attempt's `git add` that was killed says nothing about a lock of the user's git.
+        heal_packed_refs_lock(admin, "AUTO_MERGE.lock");
         let bin = Bin::new(root)?;
         if there {
             fs::rename(path, bin.worktree())

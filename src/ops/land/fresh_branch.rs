@@ -2,8 +2,8 @@
 //! checkout.
 use crate::error::{Error, Result};
 use crate::git::commit::{CommitMessage, CommitRequest};
-use crate::git::landing::position::{Position, position, require_clean};
-use crate::git::merge::{self, Conflicts, MergeResult};
+use crate::git::landing::position::{position, require_clean};
+use crate::git::merge::Conflicts;
 use crate::git::{refs, worktree};
 use crate::integrity::trust;
 use crate::model::candidate::Landing;
@@ -78,46 +78,40 @@ pub fn land(
     let from = position(repo)?;
     let head = ResolvedTarget::head(session, from.commit);
     let base = plan.merge_base(session, &head, plan.run.root())?;
-    if let Some(conflicts) = plan.merge_into(session, &head, &base, options)? {
+    let conflicts = plan.merge_into(session, &head, &base, options)?;
+    if let Some(conflicts) = &conflicts {
         if !fresh.conflicts {
-            return Err(plan.conflict_error(&head, &base, &conflicts));
+            return Err(plan.conflict_error(&head, &base, conflicts));
         }
-        return land_conflicts(session, plan, branch, &from, &base, options);
+        plan.tree = conflicts.tree;
+        plan.distrust("the conflicts are not resolved");
     }
     let message = plan.commit_message(session, options)?;
     if !fresh.no_switch {
-        head.refuse_overwrite(session, &plan.tree, MAKE_ROOM)?;
+        let hint = "move them away, or make the commit without your checkout: `--no-switch -m MSG`";
+        head.refuse_overwrite(session, &plan.tree, hint)?;
     }
     if fresh.commit {
         trust::warn_before_commit(session.integrity());
     }
-    let intent = Intent { commit: fresh.commit, ..intent(session, &plan, &head, &branch, &from) };
-    let commit = match (fresh.no_switch, fresh.commit) {
-        (true, _) => publish(session, &plan, &intent, &message)?,
-        (false, true) => execute(session, &head, &intent, &LandedAs::Committed(&message))?,
-        (false, false) => execute(session, &head, &intent, &LandedAs::Staged)?,
-    };
-    Ok(LandedBranch { plan, branch, from: from.commit, commit, conflicts: None })
-}
-
-/// The hint for files in the checkout that a landing would overwrite.
-const MAKE_ROOM: &str =
-    "move them away, or make the commit without your checkout: `--no-switch -m MSG`";
-
-fn intent(
-    session: &Session,
-    plan: &Plan,
-    head: &ResolvedTarget,
-    branch: &RefName,
-    from: &Position,
-) -> Intent {
     let candidate = session.store.candidate(&plan.run, &plan.candidate);
-    Intent {
+    let intent = Intent {
         branch: branch.clone(),
         verified: plan.verified,
+        commit: fresh.commit,
         from: from.clone(),
         ..head.intent(candidate, plan.capture.iteration, plan.tree)
-    }
+    };
+    let commit = match (&conflicts, fresh.no_switch, fresh.commit) {
+        (Some(conflicts), ..) => {
+            leave_conflicts(session, &head, &intent, conflicts, message)?;
+            None
+        }
+        (None, true, _) => publish(session, &plan, &intent, &message)?,
+        (None, false, true) => execute(session, &head, &intent, &LandedAs::Committed(&message))?,
+        (None, false, false) => execute(session, &head, &intent, &LandedAs::Staged)?,
+    };
+    Ok(LandedBranch { plan, branch, from: from.commit, commit, conflicts })
 }
 
 /// The branch to make. Fails if the name is not valid, or taken.
@@ -211,53 +205,23 @@ fn publish(
 
 /// Goes to the fresh branch with the conflicts in files and index, as `git merge --no-commit`
 /// leaves them.
-fn land_conflicts(
+fn leave_conflicts(
     session: &Session,
-    mut plan: Plan,
-    branch: RefName,
-    from: &Position,
-    base: &Oid,
-    options: &LandOptions,
-) -> Result<LandedBranch> {
+    head: &ResolvedTarget,
+    intent: &Intent,
+    conflicts: &Conflicts,
+    mut message: CommitMessage,
+) -> Result<()> {
     let store = &session.store;
-    let conflicts = conflicts_with_names(session, &plan, base)?;
-    plan.tree = conflicts.tree;
-    plan.distrust("the conflicts are not resolved");
-    let head = ResolvedTarget::head(session, from.commit);
-    head.refuse_overwrite(session, &plan.tree, MAKE_ROOM)?;
-    let mut message = plan.commit_message(session, options)?;
     // A person resolves the conflicts, which gives another tree.
     message.trailers.retain(|line| Trailer::Tree.value(line).is_none());
-    let intent = intent(session, &plan, &head, &branch, from);
-    let (run, candidate) = (&plan.run.run, &plan.candidate);
-    let left = LeftConflicts {
-        iteration: plan.capture.iteration,
-        branch: branch.clone(),
-        from: from.commit,
-    };
+    let Intent { run, candidate, iteration, branch, from, .. } = intent;
+    let left = LeftConflicts { iteration: *iteration, branch: branch.clone(), from: from.commit };
     store.note_conflicts(run, candidate, &left)?;
-    let landed = LandedAs::InConflict(&conflicts, &message);
-    if let Err(error) = execute(session, &head, &intent, &landed) {
+    if let Err(error) = execute(session, head, intent, &LandedAs::InConflict(conflicts, &message)) {
         // The first error is the one to report; conflicts that are not there are forgotten anyway.
         let _ = store.forget_conflicts(run, candidate);
         return Err(error);
     }
-    let conflicts = Some(conflicts);
-    Ok(LandedBranch { plan, branch, from: from.commit, commit: None, conflicts })
-}
-
-/// The conflicts of merging a capture with HEAD, with markers that name both sides. The newest
-/// capture is named by its ref.
-fn conflicts_with_names(session: &Session, plan: &Plan, base: &Oid) -> Result<Conflicts> {
-    let repo = &session.repo;
-    let capture = &plan.judged.commit;
-    let full = refs::capture(&plan.run.run, &plan.candidate);
-    let named = repo.read_ref(&full)?.is_some_and(|tip| tip == *capture);
-    let theirs = if named { full.trim_start_matches("refs/") } else { capture.as_str() };
-    match merge::merge(&repo.checkout(), base, "HEAD", theirs)? {
-        MergeResult::Conflicts(conflicts) => Ok(conflicts),
-        MergeResult::Clean(_) => {
-            Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"))
-        }
-    }
+    Ok(())
 }

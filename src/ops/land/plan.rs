@@ -6,6 +6,7 @@ use crate::config::value::Tie;
 use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage};
 use crate::git::merge::{self, Conflicts, MergeResult};
+use crate::git::refs;
 use crate::integrity::trust;
 use crate::model::candidate::Capture;
 use crate::model::name::Name;
@@ -182,9 +183,9 @@ impl Plan {
         options: &LandOptions,
     ) -> Result<Option<Conflicts>> {
         let repo = &session.repo;
-        let (ours, theirs) = (target.state(), self.judged.commit);
+        let ours = target.state();
         if ours != base {
-            match merge::merge(&repo.git(), base, ours.as_str(), theirs.as_str())? {
+            match self.merge(session, target, base)? {
                 MergeResult::Clean(tree) => self.tree = tree,
                 MergeResult::Conflicts(conflicts) => {
                     let Some(tie) = options.newest_file_wins else { return Ok(Some(conflicts)) };
@@ -213,6 +214,20 @@ impl Plan {
         }
         self.judge_again(session, target, options)?;
         Ok(None)
+    }
+
+    /// Merges the judged state with the target. Conflict markers name HEAD, and the newest capture by its ref:
+    /// a person may be left with them.
+    fn merge(&self, session: &Session, target: &ResolvedTarget, base: &Oid) -> Result<MergeResult> {
+        let repo = &session.repo;
+        let capture = &self.judged.commit;
+        if !target.is_head() {
+            return merge::merge(&repo.git(), base, target.state().as_str(), capture.as_str());
+        }
+        let full = refs::capture(&self.run.run, &self.candidate);
+        let is_newest = repo.read_ref(&full)?.as_ref() == Some(capture);
+        let theirs = if is_newest { full.trim_start_matches("refs/") } else { capture.as_str() };
+        merge::merge(&repo.checkout(), base, "HEAD", theirs)
     }
 
     /// The error that conflicts keep the change from landing.

@@ -150,12 +150,7 @@ impl ResolvedTarget {
                 .hint("switch to a branch, or name one with `--into BRANCH`")
         })?;
         require_clean(repo)?;
-        let checkout = TargetCheckout {
-            git: repo.checkout(),
-            index: repo.git_dir().join("index"),
-            state: tip,
-        };
-        Ok(ResolvedTarget::new(branch, tip, Some(checkout)))
+        Ok(ResolvedTarget { branch, ..ResolvedTarget::head(session, tip) })
     }
 
     /// A branch: the current one, or one that is checked out nowhere.
@@ -265,6 +260,11 @@ impl ResolvedTarget {
     /// The commit that holds the target's files.
     pub fn state(&self) -> &Oid {
         self.checkout.as_ref().map_or(&self.tip, |checkout| &checkout.state)
+    }
+
+    /// True if the target is HEAD, where a fresh branch begins.
+    pub fn is_head(&self) -> bool {
+        self.branch.as_str() == "HEAD"
     }
 
     /// True if the target is the user's checkout.
