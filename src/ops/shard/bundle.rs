@@ -8,7 +8,7 @@ use crate::model::part::Part;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::session::Session;
-use crate::ops::shard::exchange::{Exchange, Side};
+use crate::ops::shard::exchange::{Exchange, ExchangeSide};
 
 /// Writes the outcomes of these parts to a bundle, without what everybody has who has the run.
 /// Parts without an outcome here are left out; without any, nothing is written.
@@ -37,5 +37,5 @@ pub fn take_bundle(session: &Session, run: &Run, file: &Path) -> Result<()> {
     let exchange = Exchange::new(session, &place.to_string_lossy(), &run.run);
     exchange.fetch_outcomes()?;
     let (_lock, run) = session.store.lock_and_read(&run.run)?;
-    exchange.take_outcomes(session.store.terms(&run.run)?.as_ref(), Side::Here)
+    exchange.take_outcomes(session.store.terms(&run.run)?.as_ref(), ExchangeSide::Here)
 }

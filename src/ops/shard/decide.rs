@@ -8,7 +8,7 @@ use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::judge::JudgeOptions;
 use crate::ops::judge::replay::replay_locked;
 use crate::ops::session::Session;
-use crate::ops::shard::exchange::{Exchange, Side};
+use crate::ops::shard::exchange::{Exchange, ExchangeSide};
 use crate::ops::shard::parts::pending;
 
 /// The first and the longest pause between two looks.
@@ -96,7 +96,7 @@ fn take_all(
     if lacks_capture(session, run, terms.as_ref(), is_first_look)? {
         exchange.fetch_whole_run(run)?;
     }
-    exchange.take_outcomes(terms.as_ref(), Side::There)?;
+    exchange.take_outcomes(terms.as_ref(), ExchangeSide::There)?;
     terms.map_or(Ok(Vec::new()), |terms| pending(session, &run.run, &terms, None))
 }
 

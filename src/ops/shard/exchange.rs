@@ -23,7 +23,7 @@ pub(super) const PAUSES_MS: [u64; 8] = [5, 20, 50, 100, 200, 500, 1000, 2000];
 
 /// A side of the exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum ExchangeSide {
     /// This repository.
     Here,
     /// The other one.
@@ -32,7 +32,7 @@ pub enum Side {
 
 /// The one of two outcomes of a part that stays.
 struct Stays {
-    side: Side,
+    side: ExchangeSide,
     /// True if the other one answers the same question and says something else.
     disagrees: bool,
 }
@@ -153,7 +153,7 @@ impl<'a> Exchange<'a> {
     /// Takes over the outcomes that are there. One that answers the question here gives way to none that
     /// does not. Of two that answer it and disagree, that of the `first` side stays: what a remote has is what
     /// everybody sees, and a bundle has no order. The other one is kept as a parent, and named.
-    pub fn take_outcomes(&self, terms: Option<&SharedTerms>, first: Side) -> Result<()> {
+    pub fn take_outcomes(&self, terms: Option<&SharedTerms>, first: ExchangeSide) -> Result<()> {
         let Exchange { session, run, .. } = self;
         let (repo, store) = (&session.repo, &session.store);
         for (name, theirs) in self.remote.fetched_under(&refs::results(run))? {
@@ -169,15 +169,21 @@ impl<'a> Exchange<'a> {
             let own = store.outcome_at(run, &name)?;
             let follows = repo.is_ancestor(&ours, &theirs)?;
             let stays = match (&own, &found) {
-                _ if session.is_mirror() => Stays { side: Side::There, disagrees: false },
+                _ if session.is_mirror() => Stays { side: ExchangeSide::There, disagrees: false },
                 (Some(own), Some(found)) => self.which_stays(&part, [own, found], terms, first)?,
-                _ if follows && first == Side::There => Stays { side: first, disagrees: false },
+                _ if follows && first == ExchangeSide::There => {
+                    Stays { side: first, disagrees: false }
+                }
                 _ => continue,
             };
             let commit = match stays.side {
-                Side::There if follows || session.is_mirror() => theirs,
-                Side::There => store.joined_commit(run, [&theirs, &ours], stays.disagrees)?,
-                Side::Here => store.joined_commit(run, [&ours, &theirs], stays.disagrees)?,
+                ExchangeSide::There if follows || session.is_mirror() => theirs,
+                ExchangeSide::There => {
+                    store.joined_commit(run, [&theirs, &ours], stays.disagrees)?
+                }
+                ExchangeSide::Here => {
+                    store.joined_commit(run, [&ours, &theirs], stays.disagrees)?
+                }
             };
             repo.update_ref(&name, Some(&commit), Some(&ours), "fetched")?;
         }
@@ -190,7 +196,7 @@ impl<'a> Exchange<'a> {
         part: &Part,
         [own, found]: [&PartOutcome; 2],
         terms: Option<&SharedTerms>,
-        first: Side,
+        first: ExchangeSide,
     ) -> Result<Stays> {
         let Exchange { session, run, .. } = self;
         let difference = found.terms.first_difference(&own.terms);
@@ -206,14 +212,14 @@ impl<'a> Exchange<'a> {
         };
         if own_answers && found_answers && !own.agrees_with(found) {
             match first {
-                Side::Here => self.name_disagreement(own, found),
-                Side::There => self.name_disagreement(found, own),
+                ExchangeSide::Here => self.name_disagreement(own, found),
+                ExchangeSide::There => self.name_disagreement(found, own),
             }
             return Ok(Stays { side: first, disagrees: true });
         }
         if !own_answers || found_answers {
             let is_newer = own.round > found.round && !found_answers;
-            let side = if is_newer { Side::Here } else { Side::There };
+            let side = if is_newer { ExchangeSide::Here } else { ExchangeSide::There };
             return Ok(Stays { side, disagrees: false });
         }
         let why = difference.map_or_else(
@@ -224,7 +230,7 @@ impl<'a> Exchange<'a> {
             "{run}/{part}: the outcome from '{}' does not take the place of the one here: {why}",
             self.place()
         ));
-        Ok(Stays { side: Side::Here, disagrees: false })
+        Ok(Stays { side: ExchangeSide::Here, disagrees: false })
     }
 
     /// Pushes an outcome to its own ref, and stores it here. Whoever was first stays: if another
