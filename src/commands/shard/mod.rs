@@ -12,6 +12,7 @@ use crate::ui::Ui;
 
 /// The commands of `git frites shard`.
 #[derive(Debug, clap::Subcommand)]
+#[command(defer = true)]
 pub enum ShardCommand {
     /// Settle how a run is judged in parts; with --attempts, make a run whose attempts other
     /// machines make
