@@ -1,10 +1,10 @@
 //! Hooks: the user's own commands at certain moments. tests/tools/hooks.rs has the manual's recipes.
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::common::{World, answer, poll, write};
+use crate::common::{World, answer, kill, poll, write};
 
 const NAMES: [&str; 4] = ["candidate-ended", "verdict", "landed", "before-clean"];
 
@@ -123,7 +123,7 @@ fn hook_has_a_time_limit_and_leaves_nothing_behind() {
         answer.stderr
     );
     let id = fs::read_to_string(id).unwrap();
-    assert_ne!(world.run(&world.repo, "kill", ["-0", id.trim()]).code, 0, "{id} is ended");
+    assert!(!kill(["-0", id.trim()]), "{id} is ended");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn worktree_stays_if_its_hook_is_interrupted() {
     let mut clean = world.command(&world.repo, "git-frites", ["clean", "--discard", "1"]);
     let child = clean.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     poll(|| begun.exists());
-    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    assert!(kill([child.id().to_string()]));
     let ended = answer(&child.wait_with_output().unwrap()).expect(143);
     let words = "hooks.before-clean refuses that 1/c1 is removed: interrupted";
     assert!(ended.stderr.contains(words) || ended.out().contains(words), "{ended:?}");

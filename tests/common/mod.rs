@@ -611,6 +611,14 @@ pub fn poll(mut ready: impl FnMut() -> bool) {
     until("it is ready", || ready().then_some(()));
 }
 
+/// Sends a signal by the shell's own `kill`: a machine with Rust and git alone may lack the program.
+/// True if all processes are there.
+pub fn kill<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> bool {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "kill \"$@\"", "sh"]).args(words).stderr(Stdio::null());
+    shell.status().unwrap().success()
+}
+
 /// A finished program's answer.
 pub fn answer(output: &std::process::Output) -> Answer {
     use std::os::unix::process::ExitStatusExt;

@@ -2,7 +2,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 
-use crate::common::{World, answer, poll};
+use crate::common::{World, answer, kill, poll};
 
 /// A judged candidate that changes `src/lib.txt`. Once [`start`] has run, git makes the file `started` in
 /// the home directory when it writes that version, and waits for the file `go` there.
@@ -24,10 +24,6 @@ fn start(world: &World, arguments: &[&str]) -> Child {
     let child = command.process_group(0).stderr(Stdio::piped()).spawn().unwrap();
     poll(|| world.home().join("started").exists());
     child
-}
-
-fn kill(world: &World, what: &[&str]) {
-    world.run(&world.repo, "kill", what).expect(0);
 }
 
 #[test]
@@ -78,7 +74,7 @@ fn ctrl_c_takes_the_landing_back_at_once() {
     let world = slow_landing();
     for arguments in [&["1", "-m", "x"][..], &["1", "--merge"]] {
         let child = start(&world, arguments);
-        kill(&world, &["-INT", "--", &format!("-{}", child.id())]);
+        assert!(kill(["-INT", &format!("-{}", child.id())]));
         let answer = answer(&child.wait_with_output().unwrap()).expect(130);
         // Of git and its filter, either may end first.
         let told = ["ended by signal 2", "failed 130"].iter().any(|t| answer.stderr.contains(t));

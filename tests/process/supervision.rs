@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::processes::{living, marked};
-use crate::common::{Answer, LONG, World, answer, poll};
+use crate::common::{Answer, LONG, World, answer, kill, poll};
 
 /// Starts `git-frites` itself, so that its process id is known.
 fn start(world: &World, args: &[&str]) -> Child {
@@ -15,7 +15,7 @@ fn start(world: &World, args: &[&str]) -> Child {
 }
 
 fn signal(name: &str, pid: u32) {
-    assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+    assert!(kill([name, &pid.to_string()]));
 }
 
 /// True if a process ignores the signal with this number, so that one which is sent to it has no effect.
@@ -567,7 +567,7 @@ fn signal_to_all_processes_at_once_ends_everything_in_order() {
     let mut all = living(&mark);
     all.sort_by_key(|(pid, line)| (*pid == child.id(), !line.starts_with("sleep")));
     let pids = all.iter().map(|(pid, _)| pid.to_string());
-    let _ = Command::new("kill").arg("-TERM").args(pids).stderr(Stdio::null()).status();
+    kill(["-TERM".to_owned()].into_iter().chain(pids));
     answer(&child.wait_with_output().unwrap()).expect(143);
     assert_eq!(living(&mark), []);
     for i in 0..2 {

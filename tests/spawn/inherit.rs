@@ -1,9 +1,9 @@
 //! Runs from candidates (`--from`), further rounds (`retry`), tasks, ports, and how deep runs may go.
 use std::fs;
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::common::{World, answer, poll};
+use crate::common::{World, answer, kill, poll};
 
 #[test]
 fn child_starts_from_its_parents_files_and_shows_only_its_own_change() {
@@ -187,9 +187,7 @@ fn interrupted_again_keeps_earlier_iterations() {
     let child =
         world.command(&world.repo, "git-frites", again).stderr(Stdio::piped()).spawn().unwrap();
     poll(|| fs::read_to_string(world.worktree("1/c1/two")).is_ok_and(|text| text == "two\n"));
-    assert!(
-        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success()
-    );
+    assert!(kill(["-INT", &child.id().to_string()]));
     let ended = answer(&child.wait_with_output().unwrap()).expect(130);
     let hint = "hint: the work so far is kept; continue with another `git frites retry 1/c1 -- …`";
     assert!(ended.stderr.contains(hint), "{}", ended.stderr);

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::common::{Answer, World, answer, in_the_open_world, poll};
+use crate::common::{Answer, World, answer, in_the_open_world, kill, poll};
 
 /// The test of these runs: each word of `wanted` has to be in `work`. It prints as pytest does.
 const TEST: &str = "bad=0; for word in $(cat wanted); do grep -q $word work || { bad=$((bad+1)); echo \"FAILED t.py::$word - missing\"; }; done; \
@@ -354,8 +354,7 @@ fn interrupted_round(signal: &str) -> World {
     let mut command = world.command(&world.repo, "git-frites", words);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     poll(|| world.worktree("1/c1/other").exists());
-    let killed = world.run(&world.repo, "kill", [signal, &child.id().to_string()]);
-    killed.expect(0);
+    assert!(kill([signal, &child.id().to_string()]));
     let ended = child.wait_with_output().unwrap();
     if signal != "-KILL" {
         let hint = "hint: continue with `git frites run --resume 1`";

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use crate::common::processes::{living, marked};
-use crate::common::{World, answer, make_executable, poll, write};
+use crate::common::{World, answer, kill, make_executable, poll, write};
 
 /// `c1` breaks the test, `c2` and `c3` pass it, `c2` with fewer lines.
 const ATTEMPT: &str = "case $FRITES_CANDIDATE in
@@ -201,9 +201,7 @@ impl Gated {
 }
 
 fn signal(name: &str, child: &Child) {
-    let done =
-        std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
-    assert!(done.success());
+    assert!(kill([name, &child.id().to_string()]));
 }
 
 #[test]

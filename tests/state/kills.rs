@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::common::processes::kill_git;
-use crate::common::{World, poll};
+use crate::common::{World, kill, poll};
 
 /// The number of kills per command. FRITES_TEST_ROUNDS=200 gives the scoreboard's number.
 fn rounds() -> u32 {
@@ -29,7 +29,7 @@ fn kill_after(world: &World, args: &[&str], delay: Duration) -> bool {
         }
         std::thread::yield_now();
     }
-    let killed = world.run(&world.repo, "kill", ["-KILL", "--", &format!("-{group}")]).code == 0;
+    let killed = kill(["-KILL", &format!("-{group}")]);
     child.wait().unwrap();
     // The group dies on its own time; a lock is free when its holder is gone.
     while living(child.id()) {

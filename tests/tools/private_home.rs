@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::common::{World, make_executable, poll};
+use crate::common::{World, kill, make_executable, poll};
 use crate::tool::{NAMESPACES, ORDINARY_USER, PYTHON, trials};
 use crate::traces::frites_as_ordinary_user;
 
@@ -177,7 +177,7 @@ fn ended_in_its_attempt(world: &World, words: &[&str], begun: &Path, signal: &st
     let mut child = quiet.spawn().unwrap();
     poll(|| begun.exists());
     let id = child.id().to_string();
-    world.run(&world.repo, "kill", [signal, &id]).expect(0);
+    assert!(kill([signal, &id]));
     child.wait().unwrap();
 }
 

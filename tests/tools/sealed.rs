@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::common::sealed::{sealed, stale_project};
-use crate::common::{World, poll};
+use crate::common::{World, kill, poll};
 use crate::tool::{
     MAKE, NAMESPACES, SECCOMP, UNREADABLE_DIRECTORY, WITHOUT_LANDLOCK, trials, without_namespaces,
 };
@@ -269,7 +269,7 @@ fn an_interrupted_judge_leaves_nothing_of_the_tree_that_it_prepared() {
     let judge = ["judge", "--test", test];
     let mut child = world.command(&world.repo, "git-frites", judge).spawn().unwrap();
     poll(|| shared_lines(&world, "began").len() == 1 && prepared(&world) == 2);
-    world.run(&world.repo, "kill", ["-INT", &child.id().to_string()]).expect(0);
+    assert!(kill(["-INT", &child.id().to_string()]));
     child.wait().unwrap();
     assert_eq!(shared_lines(&world, "began"), ["1"], "one command at a time");
     assert_eq!(prepared(&world), 0);
