@@ -99,10 +99,6 @@ pub struct CrossResult {
     /// The source files that hold tests of its own, which cannot be moved to others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inseparable: Vec<String>,
-    /// Its test files that another candidate changes so that both cannot be merged: there, this
-    /// candidate's file was taken.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conflicts: Vec<String>,
 }
 
 /// The results of a candidate's tests on the base.

@@ -147,11 +147,7 @@ pub fn lines(of: &Entry, entries: &[Entry]) -> Vec<String> {
     };
     let inner = cross.inseparable.iter();
     let inner = inner.map(|path| format!("{author} adds tests in {path}, which cannot be moved"));
-    let taken = cross.conflicts.iter();
-    let taken = taken.map(|path| {
-        format!("{author}'s {path} replaced that of candidates with which it could not be merged")
-    });
-    inner.chain(taken).chain(cross.tests.iter().map(line)).collect()
+    inner.chain(cross.tests.iter().map(line)).collect()
 }
 
 /// Remarks on a candidate for a table: the tests of others that it fails, and its own that count for

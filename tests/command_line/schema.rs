@@ -594,7 +594,7 @@ fn judged_across(checker: &mut Checker) {
     ]);
     let words = ["judge", "--cross", "--json", "--test", test];
     let verdict = checker.answer("judge", 0, world.frites(words));
-    assert_eq!(verdict["candidates"][0]["cross"]["conflicts"], json!(["tests/a.t"]), "{verdict:#}");
+    assert_eq!(verdict["candidates"][0]["cross"]["inseparable"], json!(["m.rs"]), "{verdict:#}");
     let apart =
         checker.answer("diff", 0, world.frites(["diff", "--json", "--tests", "1/c1", "c2"]));
     let test = json!({ "name": "tests/b.t", "author": "c1", "passes": "c1", "fails": "c2" });

@@ -289,3 +289,39 @@ fn candidates_with_one_tree_have_the_same_tests() {
     assert_eq!(of("1/c1"), of("1/c2").replace("c2", "c1"));
     world.assert_clean();
 }
+
+/// The wrong and smallest candidate brings test files that change what other tests say.
+#[test]
+fn test_files_of_a_candidate_neither_raise_its_score_nor_lower_that_of_others() {
+    let all_others = "for t in tests/*.t; do test $t = $0 || echo";
+    let is_mine = "grep -q 3 value.rs";
+    let right = |n: usize| {
+        format!("printf '2\n\n\n\n{n}' > value.rs; echo '! grep -q 3 value.rs' > tests/z{n}.t")
+    };
+    let attacks: [(String, &str); 5] = [
+        // On it every test passes, with a new test or with one of the base.
+        (format!("{all_others} true > $t; done"), "tests/a.t"),
+        (format!("{is_mine} || exit 0; {all_others} true > $t; done"), "tests/a.t"),
+        (format!("{is_mine} || exit 0; {all_others} true > $t; done"), "tests/old.t"),
+        // On the others every test fails, or those of one author.
+        (format!("{is_mine} || {{ {all_others} false > $t; done; }}"), "tests/a.t"),
+        (
+            "grep -q [345] value.rs || ! test -e tests/z4.t || echo false > tests/z4.t".into(),
+            "tests/a.t",
+        ),
+    ];
+    for (attack, file) in attacks {
+        let world = project();
+        let wrong = format!("echo 3 > value.rs; echo '{attack}' > {file}");
+        world.attempts(&[&wrong, &right(4), &right(5), &right(6)]);
+        let verdict = world.frites(["judge", "--rank", "cross", "--json"]).expect(0).json();
+        let score = |name: &str| named(&verdict, name)["cross"]["score"].clone();
+        assert_eq!(
+            ["c1", "c2", "c3", "c4"].map(score),
+            [json!(0.0), json!(1.0), json!(1.0), json!(1.0)],
+            "{attack}: {verdict:#}"
+        );
+        assert_eq!(verdict["recommended"], "c2", "{attack}");
+        world.assert_clean();
+    }
+}

@@ -7,7 +7,7 @@ use crate::ecosystems::languages::language_of;
 use crate::ecosystems::put_back::{PutBack, begins_project, put_back};
 use crate::ecosystems::touched::TouchedPath;
 use crate::error::Result;
-use crate::git::protect::{self, Restore};
+use crate::git::protect::{self, Restore, RestoredTree};
 use crate::git::repo::Repo;
 use crate::model::base_tests::{BaseTests, BaseTestsResult, TreeBeside};
 use crate::model::oid::Oid;
@@ -34,19 +34,8 @@ pub fn plan(
     let others: Vec<&TreePath> = paths_with(&choices, |choice| *choice == PutBack::Other);
     // One may hide that another is broken, and what is put back may hide that the rest is.
     let doubtful = paths_with(&choices, |choice| choice.decides() || *choice == PutBack::Other);
-    let restore = |keeps: &dyn Fn(&TreePath, &PutBack) -> bool| {
-        protect::put_back(repo, base, tree, |change| {
-            let path = TreePath::new(change.path);
-            match choices.get(&path) {
-                Some(choice) if keeps(&path, choice) => Restore::Keep,
-                Some(PutBack::Part(text) | PutBack::InnerTests(text)) => {
-                    Restore::Text(text.clone().into_bytes())
-                }
-                Some(PutBack::Inseparable(_) | PutBack::Keep) | None => Restore::Keep,
-                Some(_) => Restore::Base,
-            }
-        })
-    };
+    let restore =
+        |keeps: &dyn Fn(&TreePath, &PutBack) -> bool| restore(repo, base, tree, &choices, keeps);
     let restored = restore(&|_, _| false)?;
     let problem = why_not(&choices, &doubtful);
     if problem.is_none() && restored.tree == *tree {
@@ -76,6 +65,35 @@ pub fn plan(
         problem,
         results: Results::default(),
     }))
+}
+
+/// A tree with the tests, and what decides which commands run, as in the base. Files of other kinds stay:
+/// they may be data.
+pub fn without_tests(repo: &Repo, base: &Oid, tree: &Oid, terms: &Terms) -> Result<Oid> {
+    let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
+    let choices = choose(&changed_files(repo, base, tree)?, &project, BaseTests::Always)?;
+    Ok(restore(repo, base, tree, &choices, &|_, choice| *choice == PutBack::Other)?.tree)
+}
+
+/// Does with each changed path what is chosen for it, except of those that it `keeps`.
+fn restore(
+    repo: &Repo,
+    base: &Oid,
+    tree: &Oid,
+    choices: &BTreeMap<TreePath, PutBack>,
+    keeps: &dyn Fn(&TreePath, &PutBack) -> bool,
+) -> Result<RestoredTree> {
+    protect::put_back(repo, base, tree, |change| {
+        let path = TreePath::new(change.path);
+        match choices.get(&path) {
+            Some(choice) if keeps(&path, choice) => Restore::Keep,
+            Some(PutBack::Part(text) | PutBack::InnerTests(text)) => {
+                Restore::Text(text.clone().into_bytes())
+            }
+            Some(PutBack::Inseparable(_) | PutBack::Keep) | None => Restore::Keep,
+            Some(_) => Restore::Base,
+        }
+    })
 }
 
 /// The paths with such a choice.

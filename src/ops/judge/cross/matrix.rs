@@ -1,9 +1,10 @@
 //! The matrix of tests and candidates, from as few judged trees as may be.
 //!
-//! First every candidate is judged with the test files of all authors that can stand together. Where the
-//! results of that do not tell of an author's tests, because another one's files end the stage, the
-//! candidate is judged with this author's files alone. Nothing here uses git or processes, so that unit tests
-//! can give it worlds of their own.
+//! First every candidate is judged with the test files of all other authors that can stand together: never
+//! with its own, which could let any test pass. Files of one author can make the tests of another one fail,
+//! too, or end the stage. So what these results tell of an author's tests counts if all pass; otherwise the
+//! candidate is judged with this author's files alone. Nothing here uses git or processes, so that unit
+//! tests can give it worlds of their own.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -32,12 +33,12 @@ pub struct Author {
     pub adds: Vec<String>,
     /// The name of all its tests together, if they are not reported by name.
     pub together: Option<String>,
-    /// True if its runner names those that fail.
-    pub has_report: bool,
     /// True if it changes test files of the base.
     pub edits: bool,
     /// True if it is judged apart from the others.
     pub is_apart: bool,
+    /// The results of its own tree, which passed.
+    pub own: Results,
 }
 
 /// A test with its end on the base and on each candidate.
@@ -54,19 +55,20 @@ pub struct TestRow {
 impl Author {
     fn cells(&self, names: &[String], results: &Results) -> Vec<Cell> {
         match &self.together {
-            Some(_) => vec![Cell::of_exit(results, self.has_report)],
+            Some(_) => vec![Cell::of_exit(results, self.own.report().is_some())],
             None => names.iter().map(|name| Cell::of(results, name)).collect(),
         }
     }
 
-    /// True if results with the files of several authors tell of all these tests of one.
-    fn is_told(&self, names: &[String], results: &Results) -> bool {
-        match &self.together {
-            Some(_) => results.passed(),
-            None => {
-                let ran = results.report().is_some_and(|report| !report.passing.is_empty());
-                ran && names.iter().all(|name| Cell::of(results, name) != Cell::Unknown)
-            }
+    /// True if results with the files of several authors tell of all these tests of one. On a candidate only
+    /// passes do: another author's files may have made them fail. The base's decide nothing.
+    fn is_told(&self, of: CrossSubject, names: &[String], results: &Results) -> bool {
+        let ran = results.report().is_some_and(|report| !report.passing.is_empty());
+        let cells = self.cells(names, results);
+        match of {
+            None if self.edits => false,
+            None if self.together.is_none() => ran && !cells.contains(&Cell::Unknown),
+            _ => (ran || results.passed()) && cells.iter().all(|cell| *cell == Cell::Pass),
         }
     }
 }
@@ -83,7 +85,10 @@ pub fn fill(
     let together: Vec<usize> = (0..authors.len()).filter(|at| !authors[*at].is_apart).collect();
     let mut union = BTreeMap::new();
     if together.len() > 1 {
-        let tree = |of: &CrossSubject| CrossTree { of: *of, authors: together.clone() };
+        let tree = |of: &CrossSubject| {
+            let others = together.iter().filter(|at| *of != Some(authors[**at].candidate));
+            CrossTree { of: *of, authors: others.copied().collect() }
+        };
         let results = judge(&subjects.iter().map(tree).collect::<Vec<_>>())?;
         union.extend(subjects.iter().copied().zip(results));
     }
@@ -91,13 +96,7 @@ pub fn fill(
     let mut all = Vec::new();
     for (at, author) in authors.iter().enumerate() {
         let known = if together.contains(&at) { &union } else { &apart };
-        let rows = rows(at, author, &subjects, known, base, &mut judge)?;
-        // The files of another author disturb its tests, which pass without them.
-        let disturbed = rows.iter().any(|row| row.cells[author.candidate] != Cell::Pass);
-        all.push(match disturbed && !known.is_empty() {
-            true => self::rows(at, author, &subjects, &apart, base, &mut judge)?,
-            false => rows,
-        });
+        all.push(rows(at, author, &subjects, known, base, &mut judge)?);
     }
     Ok(all)
 }
@@ -113,7 +112,10 @@ fn rows(
 ) -> Result<Vec<TestRow>> {
     let mut names = author.adds.clone();
     let told = |of: &CrossSubject, names: &[String]| {
-        known.get(of).filter(|results| author.is_told(names, results)).cloned()
+        if *of == Some(author.candidate) {
+            return Some(author.own.clone());
+        }
+        known.get(of).filter(|results| author.is_told(*of, names, results)).cloned()
     };
     let alone = |of: CrossSubject| CrossTree { of, authors: vec![at] };
     let on_base = match told(&None, &names) {

@@ -5,8 +5,7 @@ mod proof;
 
 pub use proof::{has_tests, proof_of};
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::put_back::decides_by_being_there;
@@ -21,6 +20,7 @@ use crate::model::outcome::Results;
 use crate::model::terms::Terms;
 use crate::model::test_report::TestReport;
 use crate::model::verdict::{Baseline, Entry};
+use crate::ops::judge::base_tests;
 use crate::ops::judge::cross::matrix::{Author, CrossTree, TestRow};
 use crate::ops::judge::cross::overlay::{TestFiles, lay_over};
 use crate::ops::judge::schedule::Work;
@@ -51,14 +51,16 @@ struct Crossing<'a, J> {
     judge: &'a J,
     /// The candidates that passed, those with one tree once.
     candidates: Vec<CrossCandidate>,
-    /// The files that could not be merged, each with the place of its author.
-    conflicts: RefCell<BTreeSet<(usize, String)>>,
 }
 
 /// A candidate whose tests are judged on the others.
 struct CrossCandidate {
     name: Name,
+    /// The tree that was judged.
     tree: Oid,
+    /// The tree with the tests, and what decides which commands run, as in the base: by its own files a
+    /// candidate could pass any test.
+    source: Oid,
     tests: TestFiles,
 }
 
@@ -79,13 +81,13 @@ pub fn weigh(
             candidates.push(CrossCandidate {
                 name: entry.candidate.clone(),
                 tree: *tree,
+                source: base_tests::without_tests(repo, base, tree, terms)?,
                 tests: TestFiles::of(repo, base, capture)?,
             });
         }
     }
     let base_tree = repo.commit(base)?.tree;
-    let crossing =
-        Crossing { repo, base, base_tree, judge, candidates, conflicts: RefCell::default() };
+    let crossing = Crossing { repo, base, base_tree, judge, candidates };
     let rows = crossing.rows(terms, baseline)?;
     crossing.set_results(rows, entries);
     Ok(())
@@ -122,8 +124,9 @@ impl<J: CrossJudge> Crossing<'_, J> {
     /// A candidate with test files as an author: with the tests that it passes and the base does not
     /// have. With `twice` it has to pass them once more.
     fn author(&self, at: usize, twice: bool, base: &TestReport) -> Result<Author> {
-        let own = self.laid_over(&CrossTree { of: Some(at), authors: vec![0] }, &[at])?;
-        // Only the names of its tests are taken from here: their ends are found anew, cold.
+        let candidate = &self.candidates[at];
+        let name = &candidate.name;
+        let own = Work::of_cross(Some(name), name.as_str(), candidate.tree);
         let results = match self.judge.known(&own) {
             Some(known) => known,
             None => self.judge.judge(std::slice::from_ref(&own))?.remove(0),
@@ -136,14 +139,14 @@ impl<J: CrossJudge> Crossing<'_, J> {
         }
         adds.truncate(MOST_TESTS);
         let names_passing = report.is_some_and(|report| !report.passing.is_empty());
-        let tests = &self.candidates[at].tests;
+        let tests = &candidate.tests;
         Ok(Author {
             candidate: at,
             adds,
             together: (!names_passing).then(|| tests.in_words()),
-            has_report: report.is_some(),
             edits: tests.has_edited(),
             is_apart: false,
+            own: results,
         })
     }
 
@@ -175,19 +178,13 @@ impl<J: CrossJudge> Crossing<'_, J> {
             tree.authors.iter().map(|author| &self.candidates[whose[*author]]).collect();
         let files: Vec<&Change> = authors.iter().flat_map(|author| &author.tests.files).collect();
         let of = tree.of.map(|at| &self.candidates[at]);
-        let own = of.map_or(&self.base_tree, |candidate| &candidate.tree);
+        let own = of.map_or(&self.base_tree, |candidate| &candidate.source);
         let name = match authors.as_slice() {
             [one] => one.name.as_str(),
             _ => EVERYBODY,
         };
-        let laid = lay_over(self.repo, self.base, own, &files)?;
-        for author in tree.authors.iter().map(|author| whose[*author]) {
-            let files = &self.candidates[author].tests.files;
-            let taken = laid.conflicts.iter().filter(|path| files.iter().any(|f| f.path == **path));
-            let taken = taken.map(|path| (author, path.lossy()));
-            self.conflicts.borrow_mut().extend(taken);
-        }
-        Ok(Work::of_cross(of.map(|candidate| &candidate.name), name, laid.tree))
+        let laid = lay_over(self.repo, own, &files)?;
+        Ok(Work::of_cross(of.map(|candidate| &candidate.name), name, laid))
     }
 
     /// Sets the results of each candidate, and of those with its tree.
@@ -196,8 +193,7 @@ impl<J: CrossJudge> Crossing<'_, J> {
             let all = self.candidates.iter().zip(cells);
             all.filter(|(_, cell)| **cell == wanted).map(|(of, _)| of.name.clone()).collect()
         };
-        let conflicts = self.conflicts.borrow();
-        for ((at, candidate), rows) in self.candidates.iter().enumerate().zip(rows) {
+        for (candidate, rows) in self.candidates.iter().zip(rows) {
             let is_this = |entry: &&mut Entry| entry.candidate == candidate.name;
             let Some(entry) = entries.iter_mut().find(is_this) else { continue };
             entry.proof = Proof::of(rows.iter().map(|row| (row.name.as_str(), row.base)));
@@ -207,12 +203,10 @@ impl<J: CrossJudge> Crossing<'_, J> {
                 base: row.base,
                 name: row.name,
             };
-            let of_this = conflicts.iter().filter(|(author, _)| *author == at);
             entry.cross = Some(CrossResult {
                 score: None,
                 tests: rows.into_iter().map(test).collect(),
                 inseparable: candidate.tests.inseparable.clone(),
-                conflicts: of_this.map(|(_, path)| path.clone()).collect(),
             });
         }
         set_scores(entries);

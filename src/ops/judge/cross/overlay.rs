@@ -1,15 +1,12 @@
 //! Trees with the test files of some candidates laid over them.
 use crate::ecosystems::touched::{adds_inner_tests, is_test_path};
 use crate::error::Result;
-use crate::git::commit::neutral_commit;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::index::{IndexEdits, ScratchIndex};
-use crate::git::merge::{self, MergeResult};
 use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::count::some_of;
 use crate::model::oid::Oid;
-use crate::model::path::TreePath;
 use crate::ops::judge::changed_file::changed_file;
 
 /// The test files that a capture adds or changes.
@@ -62,34 +59,8 @@ impl TestFiles {
     }
 }
 
-/// A tree with test files laid over it.
-pub struct LaidOver {
-    /// The tree.
-    pub tree: Oid,
-    /// The paths that could not be merged: they are as in the files.
-    pub conflicts: Vec<TreePath>,
-}
-
-/// Lays these files over a tree, which has its own changes from the commit `base`. A path that both
-/// change is merged.
-pub fn lay_over(repo: &Repo, base: &Oid, tree: &Oid, files: &[&Change]) -> Result<LaidOver> {
-    let on_base = with_files(repo, &repo.commit(base)?.tree, files)?;
-    if *tree == repo.commit(base)?.tree {
-        return Ok(LaidOver { tree: on_base, conflicts: Vec::new() });
-    }
-    let [ours, theirs] = [neutral_commit(repo, tree, base)?, neutral_commit(repo, &on_base, base)?];
-    let merged = merge::merge(&repo.git(), base, ours.as_str(), theirs.as_str())?;
-    let conflicts = match merged {
-        MergeResult::Clean(tree) => return Ok(LaidOver { tree, conflicts: Vec::new() }),
-        MergeResult::Conflicts(conflicts) => conflicts,
-    };
-    let is_conflict = |file: &&&Change| conflicts.stages.contains_key(&file.path);
-    let taken: Vec<&Change> = files.iter().filter(is_conflict).copied().collect();
-    let tree = with_files(repo, &conflicts.tree, &taken)?;
-    Ok(LaidOver { tree, conflicts: taken.iter().map(|file| file.path.clone()).collect() })
-}
-
-fn with_files(repo: &Repo, tree: &Oid, files: &[&Change]) -> Result<Oid> {
+/// Lays these files over a tree.
+pub fn lay_over(repo: &Repo, tree: &Oid, files: &[&Change]) -> Result<Oid> {
     let mut edits = IndexEdits::default();
     for file in files {
         edits.set(file.mode, file.new, &file.path);

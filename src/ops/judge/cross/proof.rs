@@ -31,8 +31,8 @@ pub fn proof_of(
         return Ok(None);
     }
     let files: Vec<&Change> = tests.files.iter().collect();
-    let laid = lay_over(repo, base, &repo.commit(base)?.tree, &files)?;
-    let there = judge(Work::of_cross(None, entry.candidate.as_str(), laid.tree))?;
+    let laid = lay_over(repo, &repo.commit(base)?.tree, &files)?;
+    let there = judge(Work::of_cross(None, entry.candidate.as_str(), laid))?;
     let nothing = TestReport::default();
     let before = baseline.results.report().unwrap_or(&nothing);
     let own = entry.results.report();

@@ -19,10 +19,19 @@ fn author(candidate: usize, tests: usize, names: bool) -> Author {
         candidate,
         adds: (0..tests).filter(|_| names).map(|n| format!("{candidate}:{n}")).collect(),
         together: (!names).then(|| format!("{candidate}.sh")),
-        has_report: names,
         edits: false,
         is_apart: false,
+        own: passing(&[&format!("{candidate}:0"), "old"], names),
     }
+}
+
+/// Results of a stage that passed, with these tests if it is reported by name.
+fn passing(tests: &[&str], names: bool) -> Results {
+    let mut report = TestReport::default();
+    report.passing.extend(tests.iter().map(|test| (*test).to_owned()));
+    report.settle();
+    let result = StageResult::new(Stage::Test, 0.0, Outcome::Passed);
+    vec![StageResult { tests: names.then_some(report), ..result }].into()
 }
 
 impl TestWorld {
@@ -48,12 +57,24 @@ impl TestWorld {
         vec![StageResult { tests, ..StageResult::new(Stage::Test, 0.0, outcome) }].into()
     }
 
+    /// The results of a candidate with its own tests.
+    fn own(&self, at: usize) -> Results {
+        self.judge(&CrossTree { of: Some(at), authors: vec![at] })
+    }
+
+    /// The number of failures that another author's files could have caused.
+    fn doubtful(&self) -> usize {
+        let fails = |ends: &&Option<Vec<bool>>| ends.iter().flatten().any(|passed| !passed);
+        self.on.iter().flatten().filter(fails).count()
+    }
+
     /// The rows of all authors, and the number of trees that were judged.
     fn rows(&self, is_apart: bool) -> (Vec<Vec<TestRow>>, usize) {
         let count = self.on.len();
         let tests = |at: usize| self.on[at][at].as_ref().map_or(0, Vec::len);
-        let authors: Vec<Author> =
-            (0..count).map(|at| Author { is_apart, ..author(at, tests(at), self.names) }).collect();
+        let authors: Vec<Author> = (0..count)
+            .map(|at| Author { is_apart, own: self.own(at), ..author(at, tests(at), self.names) })
+            .collect();
         let base = TestReport { passing: vec!["old".into()], ..TestReport::default() };
         let mut trees = 0;
         let rows = fill(count, &authors, &base, |wanted| {
@@ -90,10 +111,10 @@ proptest! {
     }
 
     #[test]
-    fn union_without_a_file_that_ends_the_stage_takes_one_tree_each(world in worlds()) {
+    fn union_without_a_file_that_ends_the_stage_takes_one_tree_each_and_one_for_each_failure(world in worlds()) {
         let all = world.on.iter().chain([&world.base]);
         if world.names && all.flatten().all(Option::is_some) {
-            prop_assert_eq!(world.rows(false).1, world.on.len() + 1);
+            prop_assert_eq!(world.rows(false).1, world.on.len() + 1 + world.doubtful());
         }
     }
 }
@@ -106,26 +127,28 @@ fn only_what_a_stage_does_not_tell_is_judged_in_pairs() {
         vec![vec![fine(), None, fine()], vec![fine(); 3], vec![Some(vec![false]), fine(), fine()]];
     let world = TestWorld { on, base: vec![None, None, None], names: true };
     let (rows, trees) = world.rows(false);
-    // Four together; each author on the base, and each on the first.
-    assert_eq!(trees, 4 + 3 + 3);
+    // Four together; each author on the base; the others on the first; the failure on the third.
+    assert_eq!(trees, 4 + 3 + 2 + 1);
     assert_eq!(rows[0][0].cells, [Cell::Pass, Cell::Pass, Cell::Fail]);
     assert_eq!(rows[1][0].cells, [Cell::Unknown, Cell::Pass, Cell::Pass]);
     assert!(rows.iter().flatten().all(|row| row.base == Cell::Unknown));
 }
 
 #[test]
-fn author_whose_tests_another_disturbs_is_judged_apart() {
+fn author_cannot_make_the_tests_of_others_fail() {
     let world = TestWorld {
-        on: vec![vec![Some(vec![true]); 2]; 2],
-        base: vec![Some(vec![false]); 2],
+        on: vec![vec![Some(vec![true]); 3]; 3],
+        base: vec![Some(vec![false]); 3],
         names: true,
     };
-    let authors = [author(0, 1, true), author(1, 1, true)];
+    let authors = [author(0, 1, true), author(1, 1, true), author(2, 1, true)];
     let base = TestReport { passing: vec!["old".into()], ..TestReport::default() };
-    let rows = fill(2, &authors, &base, |wanted| {
+    let rows = fill(3, &authors, &base, |wanted| {
         let disturbed = |tree: &CrossTree| {
             let mut results = world.judge(tree);
-            if let (Some(report), 2) = (results[0].tests.as_mut(), tree.authors.len()) {
+            // The third lets the test of the first fail wherever it runs with it.
+            if tree.authors.contains(&0) && tree.authors.contains(&2) {
+                let report = results[0].tests.as_mut().expect("a report");
                 report.passing.retain(|name| name != "0:0");
                 report.failing = vec!["0:0".into()];
             }
@@ -134,8 +157,8 @@ fn author_whose_tests_another_disturbs_is_judged_apart() {
         Ok(wanted.iter().map(disturbed).collect())
     });
     let rows = rows.expect("no judge fails");
-    assert_eq!((rows[0][0].base, &rows[0][0].cells), (Cell::Fail, &vec![Cell::Pass; 2]));
-    assert_eq!(rows[1][0].cells, [Cell::Pass; 2]);
+    assert_eq!((rows[0][0].base, &rows[0][0].cells), (Cell::Fail, &vec![Cell::Pass; 3]));
+    assert_eq!(rows[1][0].cells, [Cell::Pass; 3]);
 }
 
 #[test]
