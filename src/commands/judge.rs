@@ -12,7 +12,7 @@ use crate::model::partial::PartOutcome;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::hooks;
-use crate::ops::judge::{self, unseeded};
+use crate::ops::judge::{self, RepeatedJudging, unseeded};
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::store::select::Matching;
@@ -52,7 +52,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         let verdict = judge::replay(session, &run, &options)?;
         return show_verdict(session, &verdict, &args.show, None);
     }
-    let mut verdict = judge::judge(session, &run, &options, on_oracle)?;
+    let mut verdict = RepeatedJudging::new(session, options.clone()).judge(&run, on_oracle)?;
     // One document has all of it.
     if args.show.json {
         tell_proof(session, &options, &mut verdict);

@@ -300,7 +300,7 @@ fn conclude(
             judging.forget(run)?;
         }
         judging
-            .judge(run)
+            .judge(run, |_| Ok(()))
             .map_err(|e| if interrupted().is_err() { e.hint(resume_hint(run)) } else { e })
     };
     let first = judge(run, report.affects_outcomes)?;

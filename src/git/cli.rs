@@ -91,6 +91,22 @@ pub(super) const PAUSES: [Duration; 6] = [
     Duration::from_millis(50),
 ];
 
+/// Does `work`, and for as long as its answer is one that `may_change`, once more after each pause.
+pub(super) fn repeat<T>(
+    pauses: impl IntoIterator<Item = Duration>,
+    may_change: impl Fn(&Result<T>) -> bool,
+    work: impl Fn() -> Result<T>,
+) -> Result<T> {
+    for pause in pauses {
+        let answer = work();
+        if !may_change(&answer) {
+            return answer;
+        }
+        std::thread::sleep(pause);
+    }
+    work()
+}
+
 /// The place that git calls work on: a git directory, perhaps a work tree and an index, all
 /// absolute.
 #[derive(Clone, Debug)]
@@ -256,14 +272,9 @@ impl Call {
     pub fn output(self) -> Result<Output> {
         // A `worktree add` that failed leaves its branch behind: its caller knows what to do.
         let is_repeatable = self.args.first().is_none_or(|first| first != "worktree");
-        for pause in PAUSES.into_iter().filter(|_| is_repeatable) {
-            let output = self.clone().output_once()?;
-            if output.code == 0 || !may_be_moving(&output) {
-                return Ok(output);
-            }
-            std::thread::sleep(pause);
-        }
-        self.output_once()
+        let may_change =
+            |output: &Output| is_repeatable && output.code != 0 && may_be_moving(output);
+        repeat(PAUSES, |done| done.as_ref().is_ok_and(may_change), || self.clone().output_once())
     }
 
     fn output_once(mut self) -> Result<Output> {

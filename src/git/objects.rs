@@ -15,7 +15,7 @@ use tempfile::TempPath;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::disk;
-use crate::git::cli::{OURS, PAUSES};
+use crate::git::cli::{OURS, PAUSES, repeat};
 use crate::git::clock;
 use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, from_oid, to_oid};
@@ -224,19 +224,16 @@ impl Repo {
     /// Tries again if it fails: a `git prune` removes temporary files, and empty directories of
     /// objects.
     pub fn store_all<T>(&self, add: impl Fn(&mut NewObjects) -> Result<T>) -> Result<T> {
-        let once = || -> Result<T> {
-            let mut objects = self.new_objects();
-            let added = add(&mut objects)?;
-            objects.keep()?;
-            Ok(added)
-        };
-        for pause in PAUSES {
-            match once() {
-                Err(error) if error.cause == Cause::NotFound => std::thread::sleep(pause),
-                done => return done,
-            }
-        }
-        once()
+        repeat(
+            PAUSES,
+            |done| matches!(done, Err(e) if e.cause == Cause::NotFound),
+            || {
+                let mut objects = self.new_objects();
+                let added = add(&mut objects)?;
+                objects.keep()?;
+                Ok(added)
+            },
+        )
     }
 
     /// Stores a commit by git-frites of a tree with these files. No ref reaches it yet.

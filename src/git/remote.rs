@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Cause, Error, Result};
-use crate::git::cli::{Git, PAUSES};
+use crate::git::cli::{Git, PAUSES, repeat};
 use crate::git::refs::FETCHED;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
@@ -83,17 +83,11 @@ impl<'r> Remote<'r> {
             .map(|name| format!("+{name}:{}", self.fetched(&RefName::new(name.as_str()))));
         let call = self.git().call("fetch").args(options).args(["--end-of-options", &self.place]);
         let call = call.args(specs);
-        let mut pauses = PAUSES.into_iter();
-        loop {
-            match call.clone().run() {
-                Err(error) if is_contention(&error) => match pauses.next() {
-                    // Another process in this repository fetches the same.
-                    Some(pause) => std::thread::sleep(pause * 4),
-                    None => return Err(self.unreachable(error)),
-                },
-                done => return done.map_err(|error| self.unreachable(error)),
-            }
-        }
+        // Another process in this repository may fetch the same.
+        let pauses = PAUSES.map(|pause| pause * 4);
+        let done =
+            repeat(pauses, |done| done.as_ref().is_err_and(is_contention), || call.clone().run());
+        done.map_err(|error| self.unreachable(error))
     }
 
     /// Moves refs there: all of them, or none. Gives the reason if it refused.

@@ -14,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
-use crate::git::cli::{EXACT, Git, PAUSES};
+use crate::git::cli::{EXACT, Git, PAUSES, repeat};
 use crate::git::loose::LooseObjects;
 use crate::git::overrides::Overrides;
 use crate::git::program;
@@ -544,13 +544,7 @@ impl Repo {
     /// Reads objects, and reads them again if that failed: another git may be moving them into a
     /// pack, or from one pack into another.
     fn read_again<T>(&self, read: impl Fn(&gix::Repository) -> Result<T>) -> Result<T> {
-        for pause in PAUSES {
-            if let Ok(found) = read(&self.gix()) {
-                return Ok(found);
-            }
-            std::thread::sleep(pause);
-        }
-        read(&self.gix())
+        repeat(PAUSES, Result::is_err, || read(&self.gix()))
     }
 
     /// The file `packed-refs` as it was last read.

@@ -72,9 +72,9 @@ impl Memory {
         *self.0.lock() = Remembered::default();
     }
 
-    /// The times that runs with a whole share of the processor took.
-    pub fn costs(&self) -> RunCosts {
-        self.0.lock().costs.get(&ProcessorShare::Whole).copied().unwrap_or_default()
+    /// The times that runs with this share of the processor took.
+    pub fn costs(&self, share: ProcessorShare) -> RunCosts {
+        self.0.lock().costs.get(&share).copied().unwrap_or_default()
     }
 
     /// Marks all outcomes as those of an earlier judging.
@@ -119,17 +119,14 @@ impl<'m> Ledger<'m> {
         found.serves(warmth).then(|| found.clone())
     }
 
-    /// The outcome of a tree on any shelf. Logs from the cache are put into `logs`.
-    pub fn find(
+    /// The outcome of a tree that is not in memory, from the cache. Its logs are put into `logs`.
+    pub fn find_cached(
         &self,
         repo: &Repo,
         judged: &JudgedTree,
         logs: &JudgingLogs,
         warmth: Warmth,
     ) -> Result<Option<TreeOutcome>> {
-        if let Some(found) = self.recall(&judged.tree, warmth) {
-            return Ok(Some(found));
-        }
         let Some(cache) = &self.cache else { return Ok(None) };
         let Some(results) = cache.find(repo, judged, logs, warmth == Warmth::Warm)? else {
             return Ok(None);
@@ -205,7 +202,7 @@ impl<'m> Ledger<'m> {
 
     /// The times that are noted for this share of the processor.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
-        self.memory.0.lock().costs.get(&share).copied().unwrap_or_default()
+        self.memory.costs(share)
     }
 
     /// The base's layers that an earlier judging of this process has left.

@@ -35,29 +35,35 @@ pub struct OracleOptions {
     pub commands: CommandSettings,
 }
 
+/// The place in which a tree's commands run.
+pub struct JudgedPlace<'p> {
+    /// The checkout, as the commands see it.
+    pub dir: &'p Path,
+    /// The directory in which files appear that the commands write to the checkout.
+    pub written: &'p Path,
+    /// The confinement of a stage's command; `None` if it can do what git-frites can.
+    pub confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
+    /// The commands that download what the tree needs and the place lacks, before all others.
+    pub downloads: Vec<OracleCommand>,
+    /// True if a failure after one of these failed is not the tree's.
+    pub needs_downloads: bool,
+    /// Gives the tracked files that are not as they were checked out.
+    pub changed: &'p dyn Fn() -> Result<Vec<TreePath>>,
+}
+
 /// The surroundings of the commands on one tree.
 pub struct ExecContext<'a> {
-    /// The checkout, as the commands see it.
-    pub dir: &'a Path,
-    /// The directory in which files appear that the commands write to the checkout.
-    pub written: &'a Path,
-    /// The confinement of a stage's command; `None` if it can do what git-frites can.
-    pub confinement: &'a dyn Fn(Stage) -> Option<Confinement>,
+    /// The place.
+    pub place: &'a JudgedPlace<'a>,
     /// The directory that gets `STAGE.log`, and `STAGE.try-N.log` of attempts before the one that
     /// counts.
     pub logs: &'a Path,
-    /// The commands that download dependencies of the tree, before all others.
-    pub downloads: &'a [OracleCommand],
-    /// True if a failure after one of these failed is not the tree's.
-    pub needs_downloads: bool,
     /// The variables that the commands see.
     pub policy: &'a Policy,
     /// Ends the commands early.
     pub cancel: &'a Cancel,
     /// The share of the processor that each of them gets.
     pub share: ProcessorShare,
-    /// Gives the tracked files that are not as they were checked out.
-    pub changed: &'a dyn Fn() -> Result<Vec<TreePath>>,
     /// Called with each command's result as it ends.
     pub on_end: &'a dyn Fn(&StageResult),
 }
@@ -86,12 +92,12 @@ pub fn run(
     context: &ExecContext<'_>,
 ) -> Result<OracleEnd> {
     let mut lacks_downloads = false;
-    for command in context.downloads {
+    for command in &context.place.downloads {
         let Some(result) = run_with_retries(command, options, context)? else {
             return Ok(OracleEnd::Cancelled);
         };
         if !result.outcome.passed() {
-            lacks_downloads = context.needs_downloads;
+            lacks_downloads = context.place.needs_downloads;
             (context.on_end)(&StageResult { obstacle: Some(Obstacle::Download), ..result });
         }
     }
@@ -105,7 +111,7 @@ pub fn run(
         let Some(mut result) = run_with_retries(command, options, context)? else {
             return Ok(OracleEnd::Cancelled);
         };
-        let now = (context.changed)()?;
+        let now = (context.place.changed)()?;
         let new = now.iter().filter(|path| !changed.contains(path));
         result.changed = new.map(|path| String::from_utf8_lossy(path).into_owned()).collect();
         changed = now;
@@ -128,9 +134,10 @@ fn run_with_retries(
     let stage = command.stage;
     let argv = command.command.argv();
     let log = context.logs.join(log_name(stage.as_str()));
-    let ExecContext { dir, policy, written, share, .. } = *context;
+    let ExecContext { policy, share, place, .. } = *context;
+    let JudgedPlace { dir, written, .. } = *place;
     let limits = Limits { hard: Some(options.timeout), idle: None, share };
-    let confinement = (context.confinement)(stage);
+    let confinement = (place.confinement)(stage);
     let reports = match stage {
         Stage::Test => Some(TestReports::of(
             &command.command,

@@ -117,8 +117,8 @@ impl Store {
         let text = to_toml(outcome)?;
         let mut files = vec![(OUTCOME.to_owned(), StoredContent::Bytes(text.as_bytes()))];
         files.extend(logs.iter().map(|(log, bytes)| (log.clone(), StoredContent::Bytes(bytes))));
-        let (judged, previous) = (judged.as_slice(), previous.as_slice());
-        let parents = Parents { base: &outcome.base, judged, previous };
+        let previous = previous.as_slice();
+        let parents = Parents { base: &outcome.base, judged: judged.as_slice(), previous };
         commit_of(self.repo(), &outcome.run, &files, &parents)
     }
 

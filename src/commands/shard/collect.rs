@@ -16,7 +16,7 @@ use crate::model::run::Run;
 use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::judge::{self, JudgeOptions};
 use crate::ops::session::Session;
-use crate::ops::shard::{self, Decided, Exchange};
+use crate::ops::shard::{self, Exchange};
 
 // `git frites shard collect`
 #[derive(Debug, clap::Args)]
@@ -79,7 +79,7 @@ fn decide(
     exchange: &Exchange<'_>,
     wait: Option<Duration>,
 ) -> Result<Verdict> {
-    let Decided { verdict, missing } = shard::decide(session, run, options, exchange, wait)?;
+    let (verdict, missing) = shard::decide(session, run, options, exchange, wait)?;
     let missing: Vec<String> = missing.iter().map(|part| format!("{}/{part}", run.run)).collect();
     if !missing.is_empty() {
         let what = if verdict.decision.decision == DecisionKind::Undecided {

@@ -5,9 +5,7 @@ use crate::error::Result;
 use crate::git::refs;
 use crate::model::machine::Machine;
 use crate::model::name::Name;
-use crate::model::part::Part;
 use crate::model::partial::PartOutcome;
-use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 
@@ -34,17 +32,6 @@ pub fn tell(session: &Session, run: &Run, used: &[PartOutcome]) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// Names the outcomes of a run that nobody can read; `at` gives the ref to look at.
-pub fn name_unreadable(session: &Session, run: &Run, at: impl Fn(RefName) -> RefName) {
-    let candidates = run.candidates.iter().cloned().map(Part::Candidate);
-    for part in candidates.chain([Part::Base]) {
-        let name = at(refs::result_of(&run.run, &part));
-        if let Some(why) = session.store.why_unreadable(&run.run, &name) {
-            session.ui.warn(format!("{}/{part}: its outcome is not used: {why}", run.run));
-        }
-    }
 }
 
 /// Two outcomes of one part that disagree, in words.

@@ -54,9 +54,8 @@ pub fn to_confirm(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
 
 /// The entries, of which those with claims count as not run yet.
 pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
-    let without =
-        |entry: &Entry| if entry.is_claim() { without_results(entry) } else { entry.clone() };
-    entries.iter().map(without).collect()
+    let kept = entries.iter().map(|e| if e.is_claim() { without_results(e) } else { e.clone() });
+    kept.collect()
 }
 
 /// The entry as if it was not run yet.
@@ -139,9 +138,8 @@ fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
 /// run at all gets its results, too: it had not mattered before a claim was refuted.
 fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
     for confirmed in confirmed.into_iter().filter(|entry| !entry.results.is_empty()) {
-        let is_open = |e: &&mut Entry| e.is_claim() || e.not_run();
-        let same = |e: &&mut Entry| e.index == confirmed.index;
-        let Some(entry) = entries.iter_mut().filter(is_open).find(same) else { continue };
+        let mut open = entries.iter_mut().filter(|e| e.is_claim() || e.not_run());
+        let Some(entry) = open.find(|e| e.index == confirmed.index) else { continue };
         let cause = causes.get(&confirmed.index).filter(|_| entry.is_claim());
         let stale = cause.and_then(|cause| contradiction(entry, &confirmed, *cause));
         // A pass that is no claim was found by this judging itself: the cache would give it again.

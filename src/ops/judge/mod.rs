@@ -13,6 +13,7 @@ pub mod modules;
 mod next_step;
 mod options;
 mod overruled;
+pub(super) mod part_shelf;
 pub(super) mod partial;
 pub mod plan;
 mod prove;
@@ -44,7 +45,6 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Stage, StageResult};
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
-use crate::model::terms::Doubts;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
@@ -52,8 +52,9 @@ use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::oracle::ledger::Memory;
+use crate::process::processor_share::ProcessorShare;
 
-/// Judges one run several times, each tree once.
+/// Judges one run, perhaps several times, and each tree once.
 pub struct RepeatedJudging<'a> {
     session: &'a Session,
     options: JudgeOptions,
@@ -76,9 +77,80 @@ impl<'a> RepeatedJudging<'a> {
         EagerJudge::new(self.session, &self.options, &self.memory, run, starting)
     }
 
-    /// Judges the run as it is now.
-    pub fn judge(&self, run: &Run) -> Result<Verdict> {
-        judge_knowing(self.session, run, &self.options, &self.memory, |_| Ok(()))
+    /// Captures a run's candidates, runs the oracle on each distinct tree whose outcome is not known,
+    /// decides, and records the verdict. `on_oracle` is called with the commands before they run.
+    pub fn judge(
+        &self,
+        run: &Run,
+        on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
+    ) -> Result<Verdict> {
+        let RepeatedJudging { session, options, .. } = self;
+        let _span = tracing::info_span!("judge", run = %run.run).entered();
+        let (_lock, run) = &session.store.lock_and_read(&run.run)?;
+        listed::require_captures(session, run)?;
+        let _kept = KeptCommits::new(session, run);
+        let oracle = options.oracle(session, run.root())?;
+        on_oracle(&oracle)?;
+        let terms = options.terms_to_run(session, &oracle)?;
+        let mut entries = entries::of_run(session, run, &terms)?;
+        let mut verdict = Verdict {
+            version: FORMAT,
+            run: run.run.clone(),
+            base: run.base,
+            judged: jiff::Timestamp::now(),
+            round: session.store.next_round(run)?,
+            decision: decide(&entries, None, Rules::of(&terms)),
+            no_synthesis: None,
+            terms,
+            effort: Default::default(),
+            costs: None,
+            baseline: None,
+            candidates: Vec::new(),
+        };
+        if !verdict.terms.oracle.is_empty() && entries.iter().any(Entry::usable) {
+            self.run_oracle(run, &mut verdict, &mut entries)?;
+            require_working_commands(&verdict, &entries)?;
+        }
+        let base = verdict.baseline.as_ref().and_then(|base| base.results.report());
+        for entry in &mut entries {
+            entry.results.forget_passing_tests(base);
+        }
+        verdict.decision = decide(&entries, verdict.baseline.as_ref(), Rules::of(&verdict.terms));
+        verdict.candidates = entries;
+        record::save(session, run, &verdict)?;
+        session.store.forget_parts(run)?;
+        Ok(verdict)
+    }
+
+    /// Runs a verdict's oracle on the entries, and on the base, as far as their outcomes are not known,
+    /// and fills the results in.
+    fn run_oracle(&self, run: &Run, verdict: &mut Verdict, entries: &mut [Entry]) -> Result<()> {
+        let RepeatedJudging { session, options, memory } = self;
+        memory.begin_judging();
+        let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, memory)?;
+        verdict.terms = runner.terms().clone();
+        runner.warn_of_seeds();
+        // Whoever is not judged has no score.
+        let stop = if options.until_pass && !verdict.terms.settings.cross {
+            StopWhen::Decided(Rules::of(&verdict.terms))
+        } else {
+            StopWhen::AllRan
+        };
+        let wants_base = !options.in_place;
+        let ((effort, baseline), doubts) =
+            runner.watched(|runner| runner.run_all(entries, options.jobs, stop, wants_base))?;
+        let costs = memory.costs(ProcessorShare::Whole);
+        verdict.costs = costs.warm.zip(costs.cold).map(|_| costs);
+        if doubts.tainted {
+            memory.forget_all();
+        }
+        if !options.in_place {
+            entries::name_twins(entries);
+        }
+        verdict.effort = effort;
+        verdict.baseline = baseline;
+        verdict.terms.settings.doubts = doubts;
+        Ok(())
     }
 
     /// Forgets all outcomes, also those that later processes would find: something has changed that
@@ -88,99 +160,6 @@ impl<'a> RepeatedJudging<'a> {
         let terms = self.options.terms_to_run(self.session, &oracle)?;
         OracleRunner::new(self.session, run, terms, &self.options, &self.memory)?.forget_all()
     }
-}
-
-/// Captures a run's candidates, runs the oracle on each distinct tree, decides, and records the
-/// verdict. `on_oracle` is called with the commands before they run.
-pub fn judge(
-    session: &Session,
-    run: &Run,
-    options: &JudgeOptions,
-    on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
-) -> Result<Verdict> {
-    judge_knowing(session, run, options, &Memory::default(), on_oracle)
-}
-
-/// Does the same, without running again what is in `memory`.
-fn judge_knowing(
-    session: &Session,
-    run: &Run,
-    options: &JudgeOptions,
-    memory: &Memory,
-    on_oracle: impl Fn(&ResolvedOracle) -> Result<()>,
-) -> Result<Verdict> {
-    let _span = tracing::info_span!("judge", run = %run.run).entered();
-    let (_lock, run) = &session.store.lock_and_read(&run.run)?;
-    listed::require_captures(session, run)?;
-    let _kept = KeptCommits::new(session, run);
-    let oracle = options.oracle(session, run.root())?;
-    on_oracle(&oracle)?;
-    let terms = options.terms_to_run(session, &oracle)?;
-    let mut entries = entries::of_run(session, run, &terms)?;
-    let mut verdict = Verdict {
-        version: FORMAT,
-        run: run.run.clone(),
-        base: run.base,
-        judged: jiff::Timestamp::now(),
-        round: session.store.next_round(run)?,
-        decision: decide(&entries, None, Rules::of(&terms)),
-        no_synthesis: None,
-        terms,
-        effort: Default::default(),
-        costs: None,
-        baseline: None,
-        candidates: Vec::new(),
-    };
-    if !verdict.terms.oracle.is_empty() && entries.iter().any(Entry::usable) {
-        run_oracle(session, run, options, memory, &mut verdict, &mut entries)?;
-        require_working_commands(&verdict, &entries)?;
-    }
-    let base = verdict.baseline.as_ref().and_then(|base| base.results.report());
-    for entry in &mut entries {
-        entry.results.forget_passing_tests(base);
-    }
-    verdict.decision = decide(&entries, verdict.baseline.as_ref(), Rules::of(&verdict.terms));
-    verdict.candidates = entries;
-    record::save(session, run, &verdict)?;
-    session.store.forget_parts(run)?;
-    Ok(verdict)
-}
-
-/// Runs a verdict's oracle on the entries, and on the base, as far as their outcomes are not in
-/// `memory`, and fills the results in.
-fn run_oracle(
-    session: &Session,
-    run: &Run,
-    options: &JudgeOptions,
-    memory: &Memory,
-    verdict: &mut Verdict,
-    entries: &mut [Entry],
-) -> Result<()> {
-    memory.begin_judging();
-    let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, memory)?;
-    verdict.terms = runner.terms().clone();
-    let (leads_back, attempts_write) = (runner.warn_of_seeds(), runner.attempts_write());
-    // Whoever is not judged has no score.
-    let stop = if options.until_pass && !verdict.terms.settings.cross {
-        StopWhen::Decided(Rules::of(&verdict.terms))
-    } else {
-        StopWhen::AllRan
-    };
-    let wants_base = !options.in_place;
-    let ((effort, baseline), tainted) =
-        runner.watched(|runner| runner.run_all(entries, options.jobs, stop, wants_base))?;
-    let costs = memory.costs();
-    verdict.costs = costs.warm.zip(costs.cold).map(|_| costs);
-    if tainted {
-        memory.forget_all();
-    }
-    if !options.in_place {
-        entries::name_twins(entries);
-    }
-    verdict.effort = effort;
-    verdict.baseline = baseline;
-    verdict.terms.settings.doubts = Doubts { tainted, leads_back, attempts_write };
-    Ok(())
 }
 
 /// Refuses to decide by a command that started nowhere: neither on the base nor on any candidate.

@@ -11,8 +11,7 @@ use crate::model::name::Name;
 use crate::model::outcome::{Results, StageResult};
 use crate::model::partial::PartOutcome;
 use crate::model::run::Run;
-use crate::model::terms::{Doubts, Terms};
-use crate::model::verdict::Entry;
+use crate::model::terms::Terms;
 use crate::ops::capture::Captured;
 use crate::ops::judge::entries;
 use crate::ops::judge::listed::require_captures;
@@ -28,11 +27,15 @@ use crate::store::events::Event;
 use crate::store::outcomes::NewOutcome;
 use crate::store::select::check_candidate;
 
-/// What outcomes are found by: the commands, the settings and the round that they belong to.
-pub struct Grounds {
+/// Judges parts of one run, and stores nothing.
+pub struct PartJudge<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// The run.
+    pub run: &'a Run,
     /// The terms, with the world of this machine.
     pub terms: Terms,
-    /// The round of judging.
+    /// The round of judging that the outcomes belong to.
     pub round: u32,
     /// The options of this process.
     pub options: JudgeOptions,
@@ -55,7 +58,9 @@ pub fn judge_some(
     require_captures(session, run)?;
     let oracle = options.oracle(session, run.root())?;
     on_oracle(&oracle)?;
-    let grounds = Grounds {
+    let judge = PartJudge {
+        session,
+        run,
         terms: options.terms_to_run(session, &oracle)?,
         round: store.verdict(&run.run)?.map_or(0, |verdict| verdict.round),
         options: options.clone(),
@@ -68,7 +73,7 @@ pub fn judge_some(
     }
     let _kept = KeptCommits::new(session, run);
     let mut parts = Vec::new();
-    for new in judge_captured(session, run, &captured, &grounds)? {
+    for new in judge.judge_captured(&captured)? {
         store.save_outcome(&new)?;
         record_event(session, run, &new.outcome)?;
         parts.push(new.outcome);
@@ -76,70 +81,86 @@ pub fn judge_some(
     Ok(parts)
 }
 
-/// Judges captured candidates, and stores nothing.
-pub fn judge_captured(
-    session: &Session,
-    run: &Run,
-    captured: &[Captured],
-    grounds: &Grounds,
-) -> Result<Vec<NewOutcome>> {
-    let Grounds { terms, options, .. } = grounds;
-    let mut entries = entries::from_captured(session, run, terms, captured)?;
-    let mut judging = judging(session, run, grounds)?;
-    if !terms.oracle.is_empty() {
-        judged_by(session, run, grounds, &mut judging, |runner| {
-            runner.run_all(&mut entries, options.jobs, StopWhen::AllRan, false)
-        })?;
-        entries::name_twins(&mut entries);
+impl PartJudge<'_> {
+    /// Judges captured candidates.
+    pub fn judge_captured(&self, captured: &[Captured]) -> Result<Vec<NewOutcome>> {
+        let PartJudge { session, run, terms, options, .. } = self;
+        let mut entries = entries::from_captured(session, run, terms, captured)?;
+        let outcome = match terms.oracle.as_slice() {
+            [] => self.outcome_of(terms)?,
+            _ => {
+                let (_, outcome) = self.judged_by(|runner| {
+                    runner.run_all(&mut entries, options.jobs, StopWhen::AllRan, false)
+                })?;
+                entries::name_twins(&mut entries);
+                outcome
+            }
+        };
+        let mut found = Vec::new();
+        for mut entry in entries {
+            // The commands ran only for the first of several candidates with one tree.
+            let judged = entry.same_as.as_ref().unwrap_or(&entry.candidate);
+            let directory = session.store.candidate_dir(&run.run, judged);
+            let logs = last_of_logs(directory.path(), &entry.results);
+            entry.results.forget_passing_tests(None);
+            // Only a verdict over all candidates can compare them, or tell which of them have the same
+            // tree.
+            entry.agreement = None;
+            entry.same_as = None;
+            let tree = entry.judged().map(|tree| neutral_commit(&session.repo, tree, &run.base));
+            let judged = tree.transpose()?;
+            let outcome = PartOutcome { candidate: Some(entry), ..outcome.clone() };
+            found.push(NewOutcome { outcome, judged, logs });
+        }
+        Ok(found)
     }
-    let outcome = |mut entry: Entry| {
-        // The commands ran only for the first of several candidates with one tree.
-        let judged = entry.same_as.as_ref().unwrap_or(&entry.candidate);
-        let directory = session.store.candidate_dir(&run.run, judged);
-        let logs = last_of_logs(directory.path(), &entry.results);
-        entry.results.forget_passing_tests(None);
-        // Only a verdict over all candidates can compare them, or tell which of them have the same
-        // tree.
-        entry.agreement = None;
-        entry.same_as = None;
-        let tree = entry.judged().map(|tree| neutral_commit(&session.repo, tree, &run.base));
-        let judged = tree.transpose()?;
-        let outcome = PartOutcome { candidate: Some(entry), ..judging.clone() };
-        Ok(NewOutcome { outcome, judged, logs })
-    };
-    entries.into_iter().map(outcome).collect()
-}
 
-/// Judges the base of a run, and stores nothing.
-pub fn judge_base(session: &Session, run: &Run, grounds: &Grounds) -> Result<NewOutcome> {
-    let mut outcome = judging(session, run, grounds)?;
-    let judged = judged_by(session, run, grounds, &mut outcome, |runner| {
-        runner.judge_base(&Cancel::default())
-    })?;
-    outcome.on_base = judged.unwrap_or_default();
-    let directory = session.store.base_logs(&run.run).judging(None).directory();
-    let logs = last_of_logs(&directory, &outcome.on_base);
-    Ok(NewOutcome { outcome, judged: None, logs })
-}
+    /// Judges the base.
+    pub fn judge_base(&self) -> Result<NewOutcome> {
+        let (judged, outcome) = self.judged_by(|runner| runner.judge_base(&Cancel::default()))?;
+        let outcome = PartOutcome { on_base: judged.unwrap_or_default(), ..outcome };
+        let directory = self.session.store.base_logs(&self.run.run).judging(None).directory();
+        let logs = last_of_logs(&directory, &outcome.on_base);
+        Ok(NewOutcome { outcome, judged: None, logs })
+    }
 
-/// Does `work` with a runner, and completes the judging with what only the runner knows.
-fn judged_by<T>(
-    session: &Session,
-    run: &Run,
-    grounds: &Grounds,
-    judging: &mut PartOutcome,
-    work: impl FnOnce(&OracleRunner<'_>) -> Result<T>,
-) -> Result<T> {
-    let Grounds { terms, options, .. } = grounds;
-    // Whoever decides over stored outcomes cannot confirm claims.
-    let options = &JudgeOptions { cold: true, ..options.clone() };
-    let memory = Memory::default();
-    let runner = OracleRunner::new(session, run, terms.clone(), options, &memory)?;
-    judging.terms = runner.terms().clone();
-    let (leads_back, attempts_write) = (runner.warn_of_seeds(), runner.attempts_write());
-    let (done, tainted) = runner.watched(work)?;
-    judging.terms.settings.doubts = Doubts { tainted, leads_back, attempts_write };
-    Ok(done)
+    /// Does `work` with a runner; gives an outcome with all but the results, too.
+    fn judged_by<T>(
+        &self,
+        work: impl FnOnce(&OracleRunner<'_>) -> Result<T>,
+    ) -> Result<(T, PartOutcome)> {
+        let PartJudge { session, run, terms, options, .. } = self;
+        // Whoever decides over stored outcomes cannot confirm claims.
+        let options = &JudgeOptions { cold: true, ..options.clone() };
+        let memory = Memory::default();
+        let runner = OracleRunner::new(session, run, terms.clone(), options, &memory)?;
+        let mut outcome = self.outcome_of(runner.terms())?;
+        runner.warn_of_seeds();
+        let (done, doubts) = runner.watched(work)?;
+        outcome.terms.settings.doubts = doubts;
+        Ok((done, outcome))
+    }
+
+    /// The outcome of a judging on these terms that begins now on this machine, without results.
+    fn outcome_of(&self, terms: &Terms) -> Result<PartOutcome> {
+        let git = self.session.repo.git().call("version").line()?.to_string_lossy().into_owned();
+        Ok(PartOutcome {
+            version: FORMAT,
+            run: self.run.run.clone(),
+            base: self.run.base,
+            judged: jiff::Timestamp::now(),
+            round: self.round,
+            machine: Some(Machine {
+                host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+                platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+                git: git.strip_prefix("git version ").unwrap_or(&git).to_owned(),
+                git_frites: env!("CARGO_PKG_VERSION").to_owned(),
+            }),
+            terms: terms.clone(),
+            candidate: None,
+            on_base: Results::default(),
+        })
+    }
 }
 
 /// Adds an outcome to the event log.
@@ -151,31 +172,6 @@ pub fn record_event(session: &Session, run: &Run, outcome: &PartOutcome) -> Resu
         skipped: candidate.skipped(),
     };
     session.store.record_event(&run.run, &event)
-}
-
-/// The outcome of a judging that begins now on this machine.
-fn judging(session: &Session, run: &Run, grounds: &Grounds) -> Result<PartOutcome> {
-    Ok(PartOutcome {
-        version: FORMAT,
-        run: run.run.clone(),
-        base: run.base,
-        judged: jiff::Timestamp::now(),
-        round: grounds.round,
-        machine: Some(machine(session)?),
-        terms: grounds.terms.clone(),
-        candidate: None,
-        on_base: Results::default(),
-    })
-}
-
-fn machine(session: &Session) -> Result<Machine> {
-    let git = session.repo.git().call("version").line()?.to_string_lossy().into_owned();
-    Ok(Machine {
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-        git: git.strip_prefix("git version ").unwrap_or(&git).to_owned(),
-        git_frites: env!("CARGO_PKG_VERSION").to_owned(),
-    })
 }
 
 /// The number of bytes at the end of each log that a partial verdict keeps: where a command failed

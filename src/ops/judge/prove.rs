@@ -35,10 +35,10 @@ pub fn prove(
     ));
     let memory = Memory::default();
     let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, &memory)?;
-    let (proof, tainted) = runner.watched(|runner| {
+    let (proof, doubts) = runner.watched(|runner| {
         proof_of(&session.repo, &run.base, &entry, &base, |work| runner.judge_with_tests(&work))
     })?;
-    let Some(proof) = proof.filter(|_| !tainted) else { return Ok(None) };
+    let (Some(proof), false) = (proof, doubts.tainted) else { return Ok(None) };
     let sentence = format!("{} {}", entry.candidate, proof.in_words());
     for own in verdict.candidates.iter_mut().filter(|own| own.candidate == entry.candidate) {
         own.proof = Some(proof.clone());

@@ -17,9 +17,10 @@ use crate::model::terms::Terms;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::overruled::overrule;
+use crate::ops::judge::part_shelf::PartShelf;
 use crate::ops::judge::partial::end_of_log;
 use crate::ops::judge::record::save;
-use crate::ops::judge::terms::{OwnTerms, answers};
+use crate::ops::judge::terms::OwnTerms;
 use crate::ops::judge::{conditions, confirm, entries, listed};
 use crate::ops::session::Session;
 
@@ -37,7 +38,8 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
     let store = &session.store;
     trust::require_own_record(session.integrity(), run)?;
     listed::require_captures(session, run)?;
-    conditions::name_unreadable(session, run, |name| name);
+    let shelf = PartShelf { store, run: &run.run, remote: None };
+    shelf.name_unreadable(&session.ui, &run.candidates);
     let opened = store.terms(&run.run)?;
     let is_opened_after =
         |verdict: &Verdict| opened.as_ref().is_some_and(|terms| terms.round > verdict.round);
@@ -66,8 +68,7 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
         return Err(nothing(format!("no stored outcome of run {} can be used", run.run)));
     }
     if let Some(opened) = &opened {
-        let base = store.outcome(&run.run, &Part::Base)?;
-        if let Some(base) = base.filter(|base| answers(base, opened, &Part::Base)) {
+        if let Some(base) = shelf.find(&Part::Base, opened)? {
             let results = base.on_base.clone();
             verdict.baseline.insert(Baseline { results, inherited: false }).settle();
             used.push(base);
@@ -93,8 +94,10 @@ fn add_parts(
     let mut used = Vec::new();
     for (name, part) in parts {
         let Some(entry) = present.iter().find(|e| e.candidate == *name) else { continue };
-        let found = match part.candidate.as_ref().filter(|_| part.run == run.run) {
-            Some(found) if found.candidate == *name && part.base == run.base => {
+        let found = match &part.candidate {
+            Some(found)
+                if found.candidate == *name && part.run == run.run && part.base == run.base =>
+            {
                 why_not_used(&part, found, entry, verdict.round, opened).map_or(Ok(found), Err)
             }
             _ => Err(format!(

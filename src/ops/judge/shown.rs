@@ -1,6 +1,6 @@
 //! The words of the live rows about a candidate that was judged.
 use crate::model::board::Standing;
-use crate::model::outcome::{Outcome, Results, StageResult};
+use crate::model::outcome::{Outcome, Results};
 use crate::model::verdict::Entry;
 use crate::ops::progress::Ending;
 use crate::ui::comparison;
@@ -17,7 +17,6 @@ pub fn ending(entry: &Entry) -> Ending {
     let nothing = Results::default();
     let (results, second) = (&entry.results, entry.base_tests.as_ref());
     let base_tests = second.map_or(&nothing, |second| &second.results);
-    let is_flaky = |r: &StageResult| matches!(r.outcome, Outcome::Flaky { .. });
     let (standing, words) = match results.stopped_at().map(comparison::stop) {
         Some((words, Tone::Caution)) => (Standing::Caution, words),
         Some((words, _)) => (Standing::Bad, words),
@@ -27,7 +26,9 @@ pub fn ending(entry: &Entry) -> Ending {
         None if !base_tests.is_empty() && !base_tests.passed() => {
             (Standing::Caution, "passed only its own tests".to_owned())
         }
-        None if results.iter().any(is_flaky) => (Standing::Caution, "flaky".to_owned()),
+        None if results.iter().any(|r| matches!(r.outcome, Outcome::Flaky { .. })) => {
+            (Standing::Caution, "flaky".to_owned())
+        }
         None => (Standing::Good, "passed".to_owned()),
     };
     let elapsed = results.time() + base_tests.time();
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
     use crate::model::base_tests::BaseTestsResult;
     use crate::model::candidate::State;
-    use crate::model::outcome::Stage;
+    use crate::model::outcome::{Stage, StageResult};
 
     fn shown(results: &[Outcome], base_tests: &[Outcome]) -> (Standing, String, u64) {
         let all = |outcomes: &[Outcome]| {

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::git::refs;
 use crate::model::name::Name;
 use crate::model::oracle::as_options;
-use crate::model::part::{Part, SharedTerms};
+use crate::model::part::SharedTerms;
 use crate::model::partial::PartOutcome;
 use crate::model::run::Run;
 use crate::model::terms::Terms;
@@ -134,17 +134,4 @@ impl OwnTerms {
 fn was_recorded_here(session: &Session, run: &Run) -> bool {
     let for_anyone = caller(&session.store.dir().runs()).is_some();
     session.repo.reflog_claims_us(&refs::record(&run.run), for_anyone).unwrap_or(false)
-}
-
-/// True if an outcome is one of this round, on these terms, of the tree that they name.
-pub fn answers(outcome: &PartOutcome, opened: &SharedTerms, part: &Part) -> bool {
-    let is_same_tree = outcome.candidate.as_ref().is_none_or(|entry| {
-        opened.tree_of(&entry.candidate).map(|tree| &tree.tree) == entry.tree.as_ref()
-    });
-    outcome.round == opened.round
-        && outcome.run == opened.run
-        && outcome.base == opened.base
-        && outcome.part() == *part
-        && is_same_tree
-        && outcome.terms.first_difference(&opened.terms()).is_none()
 }

@@ -1,7 +1,7 @@
 //! Deciding over a run whose outcomes lie in another repository, perhaps when all of them are there.
 use std::time::{Duration, Instant};
 
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Result};
 use crate::model::part::{Part, SharedTerms};
 use crate::model::run::Run;
 use crate::model::verdict::{DecisionKind, Verdict};
@@ -9,21 +9,14 @@ use crate::ops::judge::JudgeOptions;
 use crate::ops::judge::replay::replay_locked;
 use crate::ops::session::Session;
 use crate::ops::shard::exchange::{Exchange, ExchangeSide};
-use crate::ops::shard::parts::pending;
+use crate::ops::shard::parts::shelf;
 
 /// The first and the longest pause between two looks.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A decision, and the parts whose outcome was not there.
-pub struct Decided {
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The parts without an outcome.
-    pub missing: Vec<Part>,
-}
-
-/// Takes the outcomes that are there, and decides by the terms that `shard open` wrote.
+/// Takes the outcomes that are there, and decides by the terms that `shard open` wrote; gives the parts
+/// without an outcome, too.
 ///
 /// With `wait`, looks again and again for so long, until each part has its outcome; with
 /// `options.until_pass`, until no missing outcome could change the recommendation.
@@ -33,7 +26,7 @@ pub fn decide(
     options: &JudgeOptions,
     exchange: &Exchange<'_>,
     wait: Option<Duration>,
-) -> Result<Decided> {
+) -> Result<(Verdict, Vec<Part>)> {
     let end = Instant::now() + wait.unwrap_or_default();
     let mut pause = FIRST_PAUSE;
     let mut last_missing = None;
@@ -42,7 +35,7 @@ pub fn decide(
             Ok(Some(decided)) => return Ok(decided),
             Ok(None) => {}
             // Another process decides at this moment.
-            Err(error) if is_busy(&error) && Instant::now() < end => {}
+            Err(error) if matches!(error.cause, Cause::RunBusy(_)) && Instant::now() < end => {}
             Err(error) => return Err(error),
         }
         std::thread::sleep(pause.min(end.saturating_duration_since(Instant::now())));
@@ -56,10 +49,6 @@ pub fn decide(
     }
 }
 
-fn is_busy(error: &Error) -> bool {
-    matches!(error.cause, Cause::RunBusy(_))
-}
-
 /// Takes what was fetched, and decides if it is time; none if it is to be waited for more.
 fn look(
     session: &Session,
@@ -68,7 +57,7 @@ fn look(
     exchange: &Exchange<'_>,
     last_missing: &mut Option<Vec<Part>>,
     end: Instant,
-) -> Result<Option<Decided>> {
+) -> Result<Option<(Verdict, Vec<Part>)>> {
     let missing = take_all(session, run, exchange, last_missing.is_none())?;
     let is_last = missing.is_empty() || Instant::now() >= end;
     let is_news = last_missing.as_ref() != Some(&missing);
@@ -76,7 +65,7 @@ fn look(
         let (_lock, run) = &session.store.lock_and_read(&run.run)?;
         let verdict = replay_locked(session, run, options)?;
         if is_last || verdict.decision.decision != DecisionKind::Undecided {
-            return Ok(Some(Decided { verdict, missing }));
+            return Ok(Some((verdict, missing)));
         }
     }
     *last_missing = Some(missing);
@@ -97,7 +86,7 @@ fn take_all(
         exchange.fetch_whole_run(run)?;
     }
     exchange.take_outcomes(terms.as_ref(), ExchangeSide::There)?;
-    terms.map_or(Ok(Vec::new()), |terms| pending(session, &run.run, &terms, None))
+    terms.map_or(Ok(Vec::new()), |terms| shelf(session, run, None).pending(&terms))
 }
 
 /// True if a ref here does not hold the capture that the terms name; with `any`, also if a

@@ -14,7 +14,7 @@ use crate::model::partial::PartOutcome;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::judge::conditions::disagreement;
-use crate::ops::judge::terms::answers;
+use crate::ops::judge::part_shelf::{PartShelf, answers};
 use crate::ops::session::Session;
 use crate::store::outcomes::NewOutcome;
 
@@ -245,8 +245,7 @@ impl<'a> Exchange<'a> {
         let mut pauses = PAUSES_MS.map(Duration::from_millis).into_iter();
         loop {
             let theirs = repo.read_ref(&fetched)?;
-            let first = store.outcome_at(run, &fetched)?;
-            let first = first.filter(|first| answers(first, terms, &part));
+            let first = PartShelf { store, run, remote: Some(remote) }.find(&part, terms)?;
             if first.as_ref().is_some_and(|first| first.agrees_with(&new.outcome)) {
                 return self.take(&name);
             }

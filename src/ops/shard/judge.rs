@@ -8,13 +8,13 @@ use crate::model::part::{Part, SharedTerms, TreeToJudge};
 use crate::model::partial::PartOutcome;
 use crate::model::run::Run;
 use crate::ops::judge::JudgeOptions;
-use crate::ops::judge::partial::{Grounds, judge_base, judge_captured, record_event};
+use crate::ops::judge::partial::{PartJudge, record_event};
 use crate::ops::judge::worlds;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::ops::shard::bundle::write_bundle;
 use crate::ops::shard::exchange::Exchange;
-use crate::ops::shard::parts::{PartState, states};
+use crate::ops::shard::parts::shelf;
 use crate::ops::shard::startable::Startable;
 use crate::oracle::programs;
 use crate::store::outcomes::NewOutcome;
@@ -50,59 +50,45 @@ pub fn judge_parts(
             require_part(terms, name)?;
         }
     }
-    for PartState { part, outcome } in states(session, &run.run, terms, sink.remote)? {
-        match outcome {
-            _ if !parts.contains(&part) => {}
+    let shelf = shelf(session, run, sink.remote);
+    for part in terms.parts().filter(|part| parts.contains(part)) {
+        match shelf.find(&part, terms)? {
             Some(outcome) => on_part(&part, &outcome, true)?,
             None => waiting.push(part),
         }
     }
+    let Sink { remote, bundle } = sink;
     if !waiting.is_empty() {
-        judge_waiting(session, run, terms, &waiting, jobs, sink, on_part)?;
-    }
-    sink.bundle.map_or(Ok(()), |file| write_bundle(session, run, parts, file))
-}
-
-/// Judges parts that have no outcome yet.
-fn judge_waiting(
-    session: &Session,
-    run: &Run,
-    terms: &SharedTerms,
-    waiting: &[Part],
-    jobs: usize,
-    Sink { remote, bundle }: Sink<'_, '_>,
-    mut on_part: impl FnMut(&Part, &PartOutcome, bool) -> Result<()>,
-) -> Result<()> {
-    let grounds = grounds(session, run, terms, jobs)?;
-    if let Some(exchange) = remote {
-        let candidates = waiting.iter().filter_map(|part| match part {
-            Part::Candidate(name) => Some(name.clone()),
-            Part::Base => None,
-        });
-        exchange.fetch_captures(&candidates.collect::<Vec<_>>())?;
-    }
-    let _kept = KeptCommits::new(session, run);
-    let mut startable = Startable::default();
-    let candidates: Vec<Part> = terms.parts().filter(|part| *part != Part::Base).collect();
-    let judge_other = |part: &Part| {
-        if let (Some(exchange), Part::Candidate(name)) = (remote, part) {
-            exchange.fetch_captures(std::slice::from_ref(name))?;
-        }
-        judge_chunk(session, run, terms, std::slice::from_ref(part), &grounds)
-    };
-    for chunk in waiting.chunks(jobs.max(1)) {
-        let found = judge_chunk(session, run, terms, chunk, &grounds)?;
-        startable.require(&found, &candidates, judge_other)?;
-        for new in found {
-            match remote.filter(|_| bundle.is_none()) {
-                Some(exchange) => exchange.share(terms, &new)?,
-                None => session.store.save_outcome(&new)?,
+        let judge = part_judge(session, run, terms, jobs)?;
+        let fetch = |parts: &[Part]| {
+            let names = parts.iter().filter_map(|part| match part {
+                Part::Candidate(name) => Some(name.clone()),
+                Part::Base => None,
+            });
+            remote.map_or(Ok(()), |remote| remote.fetch_captures(&names.collect::<Vec<_>>()))
+        };
+        fetch(&waiting)?;
+        let _kept = KeptCommits::new(session, run);
+        let mut startable = Startable::default();
+        let candidates: Vec<Part> = terms.parts().filter(|part| *part != Part::Base).collect();
+        let judge_other = |part: &Part| {
+            fetch(std::slice::from_ref(part))?;
+            judge_chunk(&judge, terms, std::slice::from_ref(part))
+        };
+        for chunk in waiting.chunks(jobs.max(1)) {
+            let found = judge_chunk(&judge, terms, chunk)?;
+            startable.require(&found, &candidates, judge_other)?;
+            for new in found {
+                match remote.filter(|_| bundle.is_none()) {
+                    Some(exchange) => exchange.share(terms, &new)?,
+                    None => session.store.save_outcome(&new)?,
+                }
+                record_event(session, run, &new.outcome)?;
+                on_part(&new.outcome.part(), &new.outcome, false)?;
             }
-            record_event(session, run, &new.outcome)?;
-            on_part(&new.outcome.part(), &new.outcome, false)?;
         }
     }
-    Ok(())
+    bundle.map_or(Ok(()), |file| write_bundle(session, run, parts, file))
 }
 
 fn require_part(terms: &SharedTerms, name: &Name) -> Result<()> {
@@ -119,12 +105,11 @@ fn require_part(terms: &SharedTerms, name: &Name) -> Result<()> {
 }
 
 fn judge_chunk(
-    session: &Session,
-    run: &Run,
+    judge: &PartJudge<'_>,
     terms: &SharedTerms,
     parts: &[Part],
-    grounds: &Grounds,
 ) -> Result<Vec<NewOutcome>> {
+    let PartJudge { session, run, .. } = judge;
     let mut captured = Vec::new();
     for part in parts {
         let Part::Candidate(name) = part else { continue };
@@ -140,17 +125,22 @@ fn judge_chunk(
     }
     let mut outcomes = Vec::new();
     if !captured.is_empty() {
-        outcomes = judge_captured(session, run, &captured, grounds)?;
+        outcomes = judge.judge_captured(&captured)?;
     }
     if parts.contains(&Part::Base) {
-        outcomes.push(judge_base(session, run, grounds)?);
+        outcomes.push(judge.judge_base()?);
     }
     Ok(outcomes)
 }
 
-/// The grounds that the terms give, with the world of this machine. Fails if this machine lacks a
-/// seed or a program: that is no candidate's fault.
-fn grounds(session: &Session, run: &Run, terms: &SharedTerms, jobs: usize) -> Result<Grounds> {
+/// The judge on these terms, with the world of this machine. Fails if this machine lacks a seed or a
+/// program: that is no candidate's fault.
+fn part_judge<'a>(
+    session: &'a Session,
+    run: &'a Run,
+    terms: &SharedTerms,
+    jobs: usize,
+) -> Result<PartJudge<'a>> {
     let SharedTerms { oracle, settings, seeds, .. } = terms;
     programs::require_programs(oracle)?;
     worlds::require(session, settings.commands.world)?;
@@ -171,7 +161,9 @@ fn grounds(session: &Session, run: &Run, terms: &SharedTerms, jobs: usize) -> Re
         ))
         .hint("put the same untracked files into a clone on this machine, and judge there with `--remote NAME`"));
     }
-    Ok(Grounds {
+    Ok(PartJudge {
+        session,
+        run,
         terms: terms.terms(),
         round: terms.round,
         options: JudgeOptions {

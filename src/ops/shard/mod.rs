@@ -12,10 +12,10 @@ mod run_attempt;
 mod startable;
 
 pub use bundle::take_bundle;
-pub use decide::{Decided, decide};
+pub use decide::decide;
 pub use exchange::Exchange;
 pub use judge::{Sink, judge_parts};
 pub use open::open;
 pub use open_attempts::open_attempts;
-pub use parts::{current_terms, name_unreadable, pending};
+pub use parts::{current_terms, shelf};
 pub use run_attempt::run_attempt;

@@ -23,7 +23,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::StageResult;
 use crate::model::run::Run;
-use crate::model::terms::{JudgeSettings, LEADS_BACK_HINT, Terms};
+use crate::model::terms::{Doubts, JudgeSettings, LEADS_BACK_HINT, Terms};
 use crate::model::world::WorldKind;
 use crate::ops::attempt_times::when_attempts_ran;
 use crate::ops::disk_space;
@@ -129,8 +129,8 @@ impl<'a> OracleRunner<'a> {
         Ok(runner)
     }
 
-    /// Names the seeds that lead back to a checkout of the repository; gives them for the record.
-    pub fn warn_of_seeds(&self) -> Vec<String> {
+    /// Names the seeds that lead back to a checkout of the repository.
+    pub fn warn_of_seeds(&self) {
         let Session { ui, .. } = self.session;
         for line in self.leads.warnings("the judged ones") {
             ui.warn(line);
@@ -138,12 +138,6 @@ impl<'a> OracleRunner<'a> {
         if self.leads.first_in_words().is_some() {
             ui.hint(LEADS_BACK_HINT);
         }
-        self.leads.paths()
-    }
-
-    /// The paths that the run's attempts could write to and that the commands can read.
-    pub fn attempts_write(&self) -> Vec<String> {
-        self.attempts_write.clone()
     }
 
     fn with_ledger(
@@ -201,14 +195,17 @@ impl<'a> OracleRunner<'a> {
     /// Does `work`, then reports what the commands changed outside their checkouts, also if the
     /// work failed.
     ///
-    /// Gives the work's value, and true if such a change tainted the outcomes: then they cannot be
-    /// compared. The work's own error comes first; an error of the watch beside it is only a
-    /// warning.
-    pub fn watched<T>(self, work: impl FnOnce(&Self) -> Result<T>) -> Result<(T, bool)> {
+    /// Gives the work's value, and the reasons why its outcomes say less than they seem to. The work's own
+    /// error comes first; an error of the watch beside it is only a warning.
+    pub fn watched<T>(self, work: impl FnOnce(&Self) -> Result<T>) -> Result<(T, Doubts)> {
         let result = work(&self);
         let session = self.session;
+        let leads_back = self.leads.paths();
+        let attempts_write = self.attempts_write.clone();
         let tainted = self.end();
-        watch::with_work(result, tainted, |error| session.ui.warn(&error.message))
+        let (done, tainted) =
+            watch::with_work(result, tainted, |error| session.ui.warn(&error.message))?;
+        Ok((done, Doubts { tainted, leads_back, attempts_write }))
     }
 
     /// Ends the tamper watch and takes outcomes that may be wrong off the shelves. True if

@@ -15,38 +15,22 @@ use crate::model::path::TreePath;
 use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::log_end;
-use crate::oracle::restricted::PrivateDirectories;
-use crate::oracle::run::{self as oracle_run, ExecContext, OracleEnd};
+use crate::oracle::run::{self as oracle_run, ExecContext, JudgedPlace, OracleEnd};
 use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
 use crate::process::world_spec::Confinement;
 use crate::ui::comparison;
 
-/// The place in which a tree's commands run.
-struct JudgedPlace<'p> {
-    /// The checkout, as the commands see it.
+/// A place in which all commands but those of the setup find their dependencies themselves.
+fn place<'p>(
     dir: &'p Path,
-    /// The directory in which files appear that the commands write to the checkout.
     written: &'p Path,
-    /// The confinement of each stage's command.
     confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
-    /// The commands that download what the tree needs and the place lacks.
-    downloads: Vec<OracleCommand>,
-    /// True if a failure after one of these failed is not the tree's.
-    needs_downloads: bool,
-}
-
-impl<'p> JudgedPlace<'p> {
-    /// A place in which all commands but those of the setup find their dependencies themselves.
-    fn new(
-        dir: &'p Path,
-        written: &'p Path,
-        confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
-    ) -> JudgedPlace<'p> {
-        let (downloads, needs_downloads) = (Vec::new(), false);
-        JudgedPlace { dir, written, confinement, downloads, needs_downloads }
-    }
+    changed: &'p dyn Fn() -> Result<Vec<TreePath>>,
+) -> JudgedPlace<'p> {
+    let downloads = Vec::new();
+    JudgedPlace { dir, written, confinement, downloads, needs_downloads: false, changed }
 }
 
 impl OracleRunner<'_> {
@@ -60,8 +44,7 @@ impl OracleRunner<'_> {
         if !dir.is_dir() {
             return Ok(self.not_started(report, "its worktree is gone"));
         }
-        let place = JudgedPlace::new(&dir, &dir, &|_| None);
-        self.execute(&place, report, cancel, &|| Ok(Vec::new()))
+        self.execute(&place(&dir, &dir, &|_| None, &|| Ok(Vec::new())), report, cancel)
     }
 
     /// Runs the oracle on one commit in a clean checkout.
@@ -88,13 +71,13 @@ impl OracleRunner<'_> {
             return Ok(self.not_started(report, reason));
         }
         let dir = checkout.path();
-        let own = self.directories(dir)?;
+        // Directories of their own for commands that Landlock confines.
+        let own = self.restrictions.as_ref().map(|all| all.directories(dir)).transpose()?;
         let confinement = |_| {
             let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
             Some(Confinement::Landlock(restrictions.of(dir, own)))
         };
-        let place = JudgedPlace::new(dir, dir, &confinement);
-        self.execute(&place, report, cancel, &|| checkout.changed())
+        self.execute(&place(dir, dir, &confinement, &|| checkout.changed()), report, cancel)
     }
 
     pub(super) fn seal(
@@ -122,13 +105,13 @@ impl OracleRunner<'_> {
         let written = checkout.written();
         let confinement = |stage| Some(Confinement::Sealed(checkout.world(stage)));
         let is_base = *commit == self.run.base;
+        let changed = || checkout.changed(&self.session.repo);
         let place = JudgedPlace {
             downloads: self.missing_downloads(checkout, commit)?,
             needs_downloads: !is_base,
-            ..JudgedPlace::new(checkout.dir(), &written, &confinement)
+            ..place(checkout.dir(), &written, &confinement, &changed)
         };
-        let repo = &self.session.repo;
-        let mut end = self.execute(&place, report, cancel, &|| checkout.changed(repo))?;
+        let mut end = self.execute(&place, report, cancel)?;
         if let OracleEnd::Finished(results) = &mut end {
             if self.weighs_warm {
                 self.ledger.note_cost(self.share(), checkout.has_outputs, results);
@@ -215,18 +198,15 @@ impl OracleRunner<'_> {
     pub(super) fn finish_on_commit(&self, commit: &Oid, report: &ReportTo) -> Result<Results> {
         match self.run_on_commit(commit, report, &Cancel::default(), Warmth::Cold)? {
             OracleEnd::Finished(results) => Ok(results),
-            OracleEnd::Cancelled => Err(ended_too_early(report)),
+            OracleEnd::Cancelled => {
+                Err(Error::internal(format!("{}: judging ended too early", report.name)))
+            }
         }
     }
 
     pub(super) fn not_started(&self, report: &ReportTo, reason: &str) -> OracleEnd {
         self.session.ui.warn(format!("{}: {reason}", report.name));
         OracleEnd::Finished(oracle_run::not_started(&self.terms.oracle, reason))
-    }
-
-    /// Directories of their own for commands that Landlock confines; `None` if others run.
-    fn directories(&self, checkout: &Path) -> Result<Option<PrivateDirectories>> {
-        self.restrictions.as_ref().map(|all| all.directories(checkout)).transpose()
     }
 
     /// True if no further command runs after this one.
@@ -240,7 +220,6 @@ impl OracleRunner<'_> {
         place: &JudgedPlace<'_>,
         report: &ReportTo,
         cancel: &Cancel,
-        changed: &dyn Fn() -> Result<Vec<TreePath>>,
     ) -> Result<OracleEnd> {
         report.logs.begin()?;
         let logs = &report.logs.directory();
@@ -265,27 +244,10 @@ impl OracleRunner<'_> {
                 }
             }
         };
-        let JudgedPlace { dir, written, confinement, downloads, needs_downloads } = place;
-        let context = ExecContext {
-            dir,
-            written,
-            confinement,
-            logs,
-            downloads,
-            needs_downloads: *needs_downloads,
-            policy,
-            cancel,
-            share: self.share(),
-            changed,
-            on_end,
-        };
+        let context = ExecContext { place, logs, policy, cancel, share: self.share(), on_end };
         oracle_run::run(&self.terms.oracle, &self.options, &context).map_err(|e| match e.cause {
             Cause::EndUnknown => e.context(&report.name),
             _ => e,
         })
     }
-}
-
-fn ended_too_early(report: &ReportTo) -> Error {
-    Error::internal(format!("{}: judging ended too early", report.name))
 }

@@ -134,8 +134,9 @@ impl OracleRunner<'_> {
         let base = self.ledger.recall(&self.base_tree()?, Warmth::Warm);
         board.expect(base.map(|base| base.results.time()).unwrap_or_default());
         progress::live(self.session, self.run, &waiting, &board, || {
-            let judge = TreeJudge::new(self, workers, warmth, &board, &waiting);
-            scheduler.run(workers, &judge.with_base_first(base_is_first));
+            let mut judge = TreeJudge::new(self, workers, warmth, &board, &waiting);
+            judge.base.is_first |= base_is_first;
+            scheduler.run(workers, &judge);
             Ok(())
         })?;
         let saved = scheduler.finish(self.terms.oracle.len())?;

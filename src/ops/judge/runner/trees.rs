@@ -33,7 +33,7 @@ pub(super) struct TreeJudge<'r, 'a> {
     alone: bool,
     /// The share of the base's outputs to judge candidates over.
     warmth: Warmth,
-    base: BaseTerms,
+    pub(super) base: BaseTerms,
     /// The place that is told how each candidate stands.
     board: &'r Board,
     /// The candidates that it shows.
@@ -60,12 +60,6 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
     ) -> TreeJudge<'r, 'a> {
         let base = runner.base_terms(workers == 1);
         TreeJudge { runner, alone: workers == 1, warmth, base, board, shown }
-    }
-
-    /// Lets the base be judged before all candidates.
-    pub(super) fn with_base_first(mut self, is_first: bool) -> TreeJudge<'r, 'a> {
-        self.base.is_first |= is_first;
-        self
     }
 
     fn warmth_of(&self, work: &Work) -> Result<Warmth> {
@@ -207,37 +201,27 @@ impl OracleRunner<'_> {
 
     pub(super) fn report_to(&self, of: &Subject) -> Result<ReportTo> {
         let run = &self.run.run;
-        let (name, iteration, second) = match of {
-            Subject::Candidate { name, iteration, second } => (name, iteration, second),
-            Subject::Base => {
-                let logs = self.session.store.base_logs(run).judging(None);
-                return Ok(ReportTo {
-                    name: format!("{run}/@base"),
-                    logs,
-                    failure_is_a_finding: false,
-                });
+        let store = &self.session.store;
+        let (name, logs) = match of {
+            Subject::Candidate { name, iteration, second } => {
+                let candidate = store.candidate(self.run, name);
+                let name = candidate.address();
+                let logs = candidate.logs()?.judging(*iteration);
+                match second {
+                    false => (name, logs),
+                    true => (format!("{name} with the base's tests"), logs.with_base_tests()),
+                }
             }
+            Subject::Base => (format!("{run}/@base"), store.base_logs(run).judging(None)),
             Subject::Cross { of, author } => {
-                let logs = self.session.store.cross_logs(run, of.as_ref(), author).judging(None);
+                let logs = store.cross_logs(run, of.as_ref(), author).judging(None);
                 let whose = if author == EVERYBODY { "all" } else { author };
                 let of = of.as_ref().map_or(BASE, Name::as_str);
-                return Ok(ReportTo {
-                    name: format!("{run}/{of} with the tests of {whose}"),
-                    logs,
-                    failure_is_a_finding: true,
-                });
+                (format!("{run}/{of} with the tests of {whose}"), logs)
             }
         };
-        let candidate = self.session.store.candidate(self.run, name);
-        let (name, logs) = (candidate.address(), candidate.logs()?.judging(*iteration));
-        Ok(match second {
-            false => ReportTo { name, logs, failure_is_a_finding: false },
-            true => ReportTo {
-                name: format!("{name} with the base's tests"),
-                logs: logs.with_base_tests(),
-                failure_is_a_finding: false,
-            },
-        })
+        let failure_is_a_finding = matches!(of, Subject::Cross { .. });
+        Ok(ReportTo { name, logs, failure_is_a_finding })
     }
 
     /// The tree to judge, with a commit of it on the run's base, which is kept until judging ends.
@@ -274,28 +258,26 @@ impl OracleRunner<'_> {
         };
         let is_base = work.of == Subject::Base;
         let report = self.report_to(&work.of)?;
-        let known = self.ledger.recall(&tree, if is_base { Warmth::Warm } else { warmth });
-        let Some(known) = known else {
-            if !self.ledger.cache().is_some_and(Cache::gives_outcomes) {
-                return Ok(None);
+        if let Some(known) = self.ledger.recall(&tree, if is_base { Warmth::Warm } else { warmth })
+        {
+            if known.is_remembered && matches!(work.of, Subject::Candidate { second: false, .. }) {
+                self.tamper.found_before(1);
             }
-            let repo = &self.session.repo;
-            let Some(found) = self.ledger.find(repo, &self.judged(work)?, &report.logs, warmth)?
-            else {
-                return Ok(None);
-            };
-            self.note_all(&report, &found.results);
-            if !is_base {
-                let saved_cached = found.results.commands_run();
-                self.ledger.count(Effort { saved_cached, ..Effort::default() });
-            }
-            return Ok(Some(found.results));
-        };
-        if known.is_remembered && matches!(work.of, Subject::Candidate { second: false, .. }) {
-            self.tamper.found_before(1);
+            self.take(&known, &report)?;
+            return Ok(Some(known.results));
         }
-        self.take(&known, &report)?;
-        Ok(Some(known.results))
+        if !self.ledger.cache().is_some_and(Cache::gives_outcomes) {
+            return Ok(None);
+        }
+        let judged = self.judged(work)?;
+        let found = self.ledger.find_cached(&self.session.repo, &judged, &report.logs, warmth)?;
+        let Some(TreeOutcome { results, .. }) = found else { return Ok(None) };
+        self.note_all(&report, &results);
+        if !is_base {
+            let saved_cached = results.commands_run();
+            self.ledger.count(Effort { saved_cached, ..Effort::default() });
+        }
+        Ok(Some(results))
     }
 
     /// Takes over the outcome of a tree that this process knows.

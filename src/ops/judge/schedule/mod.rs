@@ -271,8 +271,8 @@ impl<'e> Scheduler<'e> {
                     cancel.cancel();
                 }
             }
-            let is_free = |work: &Work| !shared.running.contains_key(&work.place);
-            if let Some(work) = wanted.into_iter().find(is_free) {
+            let running = &shared.running;
+            if let Some(work) = wanted.into_iter().find(|w| !running.contains_key(&w.place)) {
                 let cancel = Arc::new(Cancel::default());
                 shared.running.insert(work.place.clone(), cancel.clone());
                 return Some(RunningWork { scheduler: self, work, cancel });

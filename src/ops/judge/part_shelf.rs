@@ -1,0 +1,67 @@
+//! The shelves with outcomes that machines have stored: the run's refs in this repository, and those of
+//! another one, as they were last fetched. They serve the decision by stored outcomes alone: no judging
+//! here looks at them.
+use crate::error::Result;
+use crate::git::refs;
+use crate::git::remote::Remote;
+use crate::model::name::Name;
+use crate::model::part::{Part, SharedTerms};
+use crate::model::partial::PartOutcome;
+use crate::store::Store;
+use crate::ui::Ui;
+
+/// The stored outcomes of a run's parts.
+pub struct PartShelf<'s> {
+    /// The store of this repository.
+    pub store: &'s Store,
+    /// The run.
+    pub run: &'s Name,
+    /// The other repository whose refs are meant; none for this one.
+    pub remote: Option<&'s Remote<'s>>,
+}
+
+impl PartShelf<'_> {
+    /// The outcome of a part, if it is one of this round, on these terms, of the tree that they name.
+    pub fn find(&self, part: &Part, terms: &SharedTerms) -> Result<Option<PartOutcome>> {
+        let own = refs::result_of(self.run, part);
+        let name = self.remote.map_or(own.clone(), |remote| remote.fetched(&own));
+        let found = self.store.outcome_at(self.run, &name)?;
+        Ok(found.filter(|found| answers(found, terms, part)))
+    }
+
+    /// The parts without such an outcome.
+    pub fn pending(&self, terms: &SharedTerms) -> Result<Vec<Part>> {
+        let mut pending = Vec::new();
+        for part in terms.parts() {
+            if self.find(&part, terms)?.is_none() {
+                pending.push(part);
+            }
+        }
+        Ok(pending)
+    }
+
+    /// Names the outcomes of these candidates, and of the base, that nobody can read.
+    pub fn name_unreadable(&self, ui: &Ui, candidates: &[Name]) {
+        let run = self.run;
+        for part in candidates.iter().cloned().map(Part::Candidate).chain([Part::Base]) {
+            let own = refs::result_of(run, &part);
+            let name = self.remote.map_or(own.clone(), |remote| remote.fetched(&own));
+            if let Some(why) = self.store.why_unreadable(run, &name) {
+                ui.warn(format!("{run}/{part}: its outcome is not used: {why}"));
+            }
+        }
+    }
+}
+
+/// True if an outcome is one of this round, on these terms, of the tree that they name.
+pub fn answers(outcome: &PartOutcome, opened: &SharedTerms, part: &Part) -> bool {
+    let is_same_tree = outcome.candidate.as_ref().is_none_or(|entry| {
+        opened.tree_of(&entry.candidate).map(|tree| &tree.tree) == entry.tree.as_ref()
+    });
+    outcome.round == opened.round
+        && outcome.run == opened.run
+        && outcome.base == opened.base
+        && outcome.part() == *part
+        && is_same_tree
+        && outcome.terms.first_difference(&opened.terms()).is_none()
+}
