@@ -111,6 +111,13 @@ pub struct TreeToJudge {
     pub same: Vec<Name>,
 }
 
+impl TreeToJudge {
+    /// True if it is the tree of this candidate.
+    pub fn is_judged_for(&self, candidate: &Name) -> bool {
+        self.candidate == *candidate || self.same.contains(candidate)
+    }
+}
+
 impl SharedTerms {
     /// The parts to judge: the candidates, and the base at last, because nothing is decided by it.
     pub fn parts(&self) -> impl Iterator<Item = Part> {

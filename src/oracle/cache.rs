@@ -202,8 +202,7 @@ impl Cache {
 
     /// The name of the layers of a tree under these conditions.
     pub fn layer_name(&self, repo: &Repo, judged: &JudgedTree) -> Result<LayerName> {
-        let (tree, submodules) = (None, self.submodules(repo, judged)?);
-        let conditions = self.key_of(tree, submodules).digest;
+        let conditions = self.key_of(None, self.submodules(repo, judged)?).digest;
         Ok(LayerName { conditions, tree: judged.tree })
     }
 
@@ -213,8 +212,7 @@ impl Cache {
     }
 
     fn key(&self, repo: &Repo, judged: &JudgedTree) -> Result<CacheKey> {
-        let (tree, submodules) = (Some(judged.tree), self.submodules(repo, judged)?);
-        Ok(self.key_of(tree, submodules))
+        Ok(self.key_of(Some(judged.tree), self.submodules(repo, judged)?))
     }
 
     fn key_of(&self, tree: Option<Oid>, submodules: Vec<(String, Oid)>) -> CacheKey {

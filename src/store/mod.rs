@@ -255,16 +255,12 @@ impl Store {
     /// The runs that have a directory; true for each on which work is under way, or was killed.
     pub fn run_activities(&self) -> Result<Vec<(Name, bool)>> {
         let Some((directory, names)) = self.list_runs()? else { return Ok(Vec::new()) };
-        let is_active = |name: &Name| {
-            let file = active_of(name);
+        let with_activity = names.into_iter().map(|name| {
+            let file = active_of(&name);
             let stat = directory.fd().and_then(|fd| rustix::fs::statat(fd, file, AtFlags::empty()));
-            stat.is_ok()
-        };
-        let with_activity = |name| {
-            let is_active = is_active(&name);
-            (name, is_active)
-        };
-        Ok(names.into_iter().map(with_activity).collect())
+            (name, stat.is_ok())
+        });
+        Ok(with_activity.collect())
     }
 
     /// The open directory of all runs, with the names in it; `None` if there is no such directory.

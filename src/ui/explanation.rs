@@ -144,8 +144,8 @@ fn other_rules(verdict: &Verdict) -> Vec<String> {
         }
         let other = decide(candidates, baseline.as_ref(), rules).recommended;
         lines.extend(other.map(|name| match decision.recommended == Some(name.clone()) {
-            true => format!("--rank {} would recommend {name}, too", rank),
-            false => format!("--rank {} would recommend {name}", rank),
+            true => format!("--rank {rank} would recommend {name}, too"),
+            false => format!("--rank {rank} would recommend {name}"),
         }));
     }
     lines

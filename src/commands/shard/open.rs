@@ -12,7 +12,6 @@ use crate::complete;
 use crate::config::keys;
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
-use crate::model::name::Name;
 use crate::model::part::SharedTerms;
 use crate::model::rank::Rank;
 use crate::model::run::Run;
@@ -97,13 +96,11 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
 /// Says which candidates are no part of what is opened, and why: an attempt that is made elsewhere
 /// may not have ended yet.
 fn note_unjudged(session: &Session, run: &Run, terms: &SharedTerms) -> Result<()> {
-    let is_judged = |name: &Name| {
-        terms.trees.iter().any(|tree| tree.candidate == *name || tree.same.contains(name))
-    };
     let mut left_out = Vec::new();
-    for candidate in session.store.candidates(run).filter(|candidate| !is_judged(candidate.name)) {
-        let record = candidate.record()?;
-        left_out.push(format!("{candidate} ({})", record.state_in_words()));
+    for candidate in session.store.candidates(run) {
+        if terms.trees.iter().all(|tree| !tree.is_judged_for(candidate.name)) {
+            left_out.push(format!("{candidate} ({})", candidate.record()?.state_in_words()));
+        }
     }
     if !left_out.is_empty() {
         session.ui.note(format!("not to be judged: {}", left_out.join(", ")));

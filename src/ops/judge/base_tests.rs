@@ -106,9 +106,8 @@ fn paths_with(
 
 /// Every combination of these paths, without the empty one.
 fn combinations<'p>(paths: &[&'p TreePath]) -> impl Iterator<Item = Vec<&'p TreePath>> {
-    let of =
-        |bits: usize| (0..paths.len()).filter(move |at| bits >> at & 1 == 1).map(|at| paths[at]);
-    (1..1_usize << paths.len()).map(move |bits| of(bits).collect())
+    (1..1_usize << paths.len())
+        .map(|bits| (0..paths.len()).filter(|at| bits >> at & 1 == 1).map(|at| paths[at]).collect())
 }
 
 /// The reason why the changes cannot be put back, or not in each combination; `None` if they can.

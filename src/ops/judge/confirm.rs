@@ -112,10 +112,9 @@ pub fn must_confirm_base(
     entries: &[Entry],
 ) -> bool {
     let passed = results.passed();
-    let is_doubtful = || entries.iter().any(|e| e.stale.is_some() && e.passed());
-    let is_refused = || !passed && (said || is_doubtful());
+    let is_doubtful = said || entries.iter().any(|e| e.stale.is_some() && e.passed());
     let is_inherited = inherited && !(passed && entries.iter().any(Entry::passed));
-    results.is_claim() && (is_inherited || is_refused())
+    results.is_claim() && (is_inherited || !passed && is_doubtful)
 }
 
 /// The causes of the entries' claims, by spawn index.

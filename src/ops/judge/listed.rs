@@ -1,7 +1,6 @@
 //! The captures that the records of a run list: without one of them a candidate would seem to have
 //! changed nothing, and another one would win.
 use crate::error::{Error, Result};
-use crate::model::part::SharedTerms;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
@@ -10,12 +9,9 @@ use crate::store::candidate::CandidateRef;
 /// outcome list. A worktree is captured anew.
 pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
     let store = &session.store;
-    let lost = |candidate: CandidateRef<'_>| {
-        Ok(candidate.latest()?.is_none() && !candidate.worktree().is_dir())
-    };
     let mut missing: Vec<CandidateRef<'_>> = Vec::new();
     for candidate in store.candidates(run) {
-        if lost(candidate)? {
+        if candidate.latest()?.is_none() && !candidate.worktree().is_dir() {
             missing.push(candidate);
         }
     }
@@ -30,11 +26,9 @@ pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
         let judged = verdict.as_ref().and_then(|verdict| verdict.entry(name));
         let mut alone = parts.iter().filter_map(|(_, part)| part.candidate.as_ref());
         let found = alone.find(|entry| entry.candidate == *name);
-        let is_part = |terms: &SharedTerms| {
-            terms.trees.iter().any(|tree| tree.candidate == *name || tree.same.contains(name))
-        };
+        let mut trees = terms.iter().flat_map(|terms| &terms.trees);
         judged.into_iter().chain(found).any(|entry| entry.iteration.is_some())
-            || terms.as_ref().is_some_and(is_part)
+            || trees.any(|tree| tree.is_judged_for(name))
     });
     let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
     let what = match names.as_slice() {

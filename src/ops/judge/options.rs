@@ -72,6 +72,11 @@ impl JudgeOptions {
         !self.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Auto
     }
 
+    /// Changes the settings that these options name.
+    pub fn change(&self, commands: &mut CommandSettings) {
+        commands.retries = self.retries.unwrap_or(commands.retries);
+    }
+
     /// The time limit of each command.
     pub fn timeout(&self, session: &Session) -> Duration {
         self.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT))
@@ -96,7 +101,7 @@ impl JudgeOptions {
             }
         }
         let rank = self.rank.unwrap_or_else(|| config.get(keys::ORACLE_RANK));
-        let settings = JudgeSettings {
+        let mut settings = JudgeSettings {
             rank,
             cross: (self.cross || rank == Rank::Cross) && !self.in_place,
             ceiling: Some(config.get(keys::SYNTHESIS_CEILING)),
@@ -111,7 +116,7 @@ impl JudgeOptions {
             source: if self.in_place { Vec::new() } else { config.get(keys::ORACLE_SOURCE) },
             commands: CommandSettings {
                 world: WorldKind::default(),
-                retries: self.retries.unwrap_or_else(|| config.get(keys::ORACLE_RETRIES)),
+                retries: config.get(keys::ORACLE_RETRIES),
                 refuse_flaky: config.get(keys::ORACLE_FLAKY) == Flaky::Fail,
                 trust_exit: config.get(keys::ORACLE_TRUST_EXIT),
                 junit: config.get(keys::ORACLE_JUNIT),
@@ -121,6 +126,7 @@ impl JudgeOptions {
             doubts: Doubts::default(),
             tests_nothing: oracle.tests_nothing(),
         };
+        self.change(&mut settings.commands);
         Terms { seeds: None, settings, oracle: oracle.commands.clone() }
     }
 }

@@ -1,5 +1,5 @@
-//! Partial verdicts: the outcomes of candidates that were judged by themselves, in several
-//! processes or on several machines.
+//! The judging of parts: of candidates by themselves, or of the base, in several processes or on
+//! several machines.
 use std::path::Path;
 
 use crate::error::Result;
@@ -174,7 +174,7 @@ pub fn record_event(session: &Session, run: &Run, outcome: &PartOutcome) -> Resu
     session.store.record_event(&run.run, &event)
 }
 
-/// The number of bytes at the end of each log that a partial verdict keeps: where a command failed
+/// The number of bytes at the end of each log that a stored outcome keeps: where a command failed
 /// is usually said there.
 const KEPT_OF_LOG: usize = 64 << 10;
 
@@ -188,7 +188,7 @@ fn last_of_logs(directory: &Path, results: &Results) -> Vec<(String, Vec<u8>)> {
     logs.collect()
 }
 
-/// The part of a log that a partial verdict keeps.
+/// The part of a log that a stored outcome keeps.
 pub fn end_of_log(bytes: &[u8]) -> &[u8] {
     &bytes[bytes.len().saturating_sub(KEPT_OF_LOG)..]
 }

@@ -41,9 +41,9 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
     let shelf = PartShelf { store, run: &run.run, remote: None };
     shelf.name_unreadable(&session.ui, &run.candidates);
     let opened = store.terms(&run.run)?;
-    let is_opened_after =
-        |verdict: &Verdict| opened.as_ref().is_some_and(|terms| terms.round > verdict.round);
-    let stored = store.verdict(&run.run)?.filter(|verdict| !is_opened_after(verdict));
+    // A verdict from before it was opened again does not count.
+    let first_round = opened.as_ref().map_or(0, |terms| terms.round);
+    let stored = store.verdict(&run.run)?.filter(|verdict| verdict.round >= first_round);
     let parts = store.parts(run)?;
     let is_judged = stored.is_some() || opened.is_some();
     let nothing = |what: String| {
@@ -134,9 +134,10 @@ fn share_equal_trees(entries: &mut [Entry]) {
     let judged: Vec<Entry> =
         entries.iter().filter(|e| e.usable() && !e.not_run()).cloned().collect();
     for entry in entries.iter_mut().filter(|e| e.not_run()) {
-        let is_twin =
-            |e: &&Entry| e.judged() == entry.judged() && second_judging(e) == second_judging(entry);
-        let Some(twin) = judged.iter().find(is_twin) else { continue };
+        let mut twins = judged.iter().filter(|e| e.judged() == entry.judged());
+        let Some(twin) = twins.find(|e| second_judging(e) == second_judging(entry)) else {
+            continue;
+        };
         entry.results.clone_from(&twin.results);
         entry.base_tests.clone_from(&twin.base_tests);
     }
@@ -239,7 +240,7 @@ fn without_results(
     }
 }
 
-/// An entry without results for each candidate that has a partial verdict, or that is not in the
+/// An entry without results for each candidate that has a stored outcome, or that is not in the
 /// whole one: as it is now, with its size and flags as this side finds them.
 fn present_entries(
     session: &Session,

@@ -46,8 +46,7 @@ impl OwnTerms {
         let mut terms = options.terms(session, &resolved);
         if let Some(own) = own {
             let configured = std::mem::replace(&mut terms.settings, own.settings.clone());
-            let commands = &mut terms.settings.commands;
-            commands.retries = options.retries.unwrap_or(commands.retries);
+            options.change(&mut terms.settings.commands);
             if !options.protect.is_empty() {
                 terms.settings.protect = configured.protect;
             }
@@ -75,8 +74,7 @@ impl OwnTerms {
             let base = run.as_ref().map_or(&opened.base, Run::root);
             named.oracle = oracle::resolve(repo, config, &options.flags, base)?.commands;
         }
-        let commands = &mut named.settings.commands;
-        commands.retries = options.retries.unwrap_or(commands.retries);
+        options.change(&mut named.settings.commands);
         let differs = terms.without_setup().first_difference(&named.without_setup());
         let mut more = options.protect.iter().filter(|path| !terms.settings.protect.contains(path));
         let differs =

@@ -2,19 +2,18 @@
 //! A later judging of this process finds what was found here in the ledger.
 use std::sync::atomic::Ordering;
 
-use crate::error::{Error, Result};
-use crate::model::outcome::Results;
+use crate::error::Result;
 use crate::model::verdict::{Baseline, Entry};
 use crate::ops::judge::confirm;
 use crate::ops::judge::next_step::NextStep;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::run_all::baseline;
 use crate::ops::judge::runner::trees::TreeJudge;
-use crate::ops::judge::schedule::{Judge, Round, Schedule, Scheduler, StopWhen, Work};
+use crate::ops::judge::schedule::{Round, Schedule, Scheduler, StopWhen, Work};
 use crate::ops::kept_commits::{self, KeptCommits};
 use crate::ops::progress::Board;
 use crate::oracle::cache::{Cache, JudgedTree};
-use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
+use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
 
@@ -102,8 +101,9 @@ impl OracleRunner<'_> {
         self.has_third.store(*share == ProcessorShare::Third, Ordering::Relaxed);
         let round = if *warmth == Warmth::Cold { Round::Confirming } else { self.round() };
         let scheduler = Scheduler::new(&mut judged, schedule(round));
-        let judge = TreeJudge::new(self, names.len(), *warmth, board, &names);
-        scheduler.run(names.len(), &Cancellable { judge, cancel });
+        let mut judge = TreeJudge::new(self, names.len(), *warmth, board, &names);
+        judge.ended_by = Some(cancel);
+        scheduler.run(names.len(), &judge);
         self.has_third.store(false, Ordering::Relaxed);
         scheduler.finish(0)?;
         for (claim, judged) in before.iter().zip(&judged) {
@@ -128,29 +128,4 @@ impl OracleRunner<'_> {
 
 fn schedule(round: Round) -> Schedule {
     Schedule { stop: StopWhen::AllRan, round, in_place: false, base: None }
-}
-
-/// A judge whose commands are all ended by one order.
-struct Cancellable<'c, J> {
-    judge: J,
-    cancel: &'c Cancel,
-}
-
-impl<J: Judge<Prepared = Option<SealedCheckout>>> Judge for Cancellable<'_, J> {
-    type Prepared = J::Prepared;
-
-    fn prepare(&self, work: &Work) -> Result<Self::Prepared> {
-        self.judge.prepare(work)
-    }
-
-    fn judge(&self, work: &Work, prepared: J::Prepared, _: &Cancel) -> Result<Option<Results>> {
-        match self.judge.judge(work, prepared, self.cancel)? {
-            None => Err(Error::no("judging was ended, because nobody waits for it any more")),
-            found => Ok(found),
-        }
-    }
-
-    fn completed(&self, entry: &Entry) {
-        self.judge.completed(entry);
-    }
 }

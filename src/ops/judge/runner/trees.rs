@@ -38,6 +38,8 @@ pub(super) struct TreeJudge<'r, 'a> {
     board: &'r Board,
     /// The candidates that it shows.
     shown: &'r [Name],
+    /// The order by which all commands end, if nobody waits for them any more.
+    pub(super) ended_by: Option<&'r Cancel>,
 }
 
 /// How the base is judged.
@@ -59,7 +61,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         shown: &'r [Name],
     ) -> TreeJudge<'r, 'a> {
         let base = runner.base_terms(workers == 1);
-        TreeJudge { runner, alone: workers == 1, warmth, base, board, shown }
+        TreeJudge { runner, alone: workers == 1, warmth, base, board, shown, ended_by: None }
     }
 
     fn warmth_of(&self, work: &Work) -> Result<Warmth> {
@@ -108,9 +110,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
             ..TreeOutcome::new(results, report.logs.clone())
         });
         // Where time was short, a failure says nothing.
-        let is_claim =
-            |o: &TreeOutcome| runner.share() == ProcessorShare::Third && !o.results.is_clean_pass();
-        if outcome.as_ref().is_some_and(is_claim) {
+        let is_short = runner.share() == ProcessorShare::Third;
+        if is_short && outcome.as_ref().is_some_and(|o| !o.results.is_clean_pass()) {
             return Ok(outcome.map(|outcome| outcome.results));
         }
         let keep = || {
@@ -164,13 +165,16 @@ impl Judge for TreeJudge<'_, '_> {
             (_, Some(name)) => self.board.began_with(name, "tests of others"),
             _ => {}
         }
-        let judged = self.results(work, prepared, cancel)?;
+        let judged = self.results(work, prepared, self.ended_by.unwrap_or(cancel))?;
         match (&work.of, &judged) {
             (Subject::Base, Some(results)) => self.board.expect(results.time()),
             (Subject::Candidate { name, .. }, None) => {
                 self.board.ended(name, shown::not_needed());
             }
             _ => {}
+        }
+        if judged.is_none() && self.ended_by.is_some() {
+            return Err(Error::no("judging was ended, because nobody waits for it any more"));
         }
         Ok(judged)
     }

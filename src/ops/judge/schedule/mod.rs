@@ -201,9 +201,9 @@ impl<'e> Scheduler<'e> {
     /// The candidates that will be judged, in spawn order: of those with one tree, the first.
     pub fn waiting(&self) -> Vec<Name> {
         let shared = self.shared.lock();
-        let is_first = |entry: &&Entry| shared.groups.get(&entry.index) == Some(&entry.index);
+        let waiting = shared.entries.iter().filter(|entry| entry.not_run());
         let mut waiting: Vec<&Entry> =
-            shared.entries.iter().filter(|e| e.not_run()).filter(is_first).collect();
+            waiting.filter(|e| shared.groups.get(&e.index) == Some(&e.index)).collect();
         waiting.sort_by_key(|entry| entry.index);
         waiting.into_iter().map(|entry| entry.candidate.clone()).collect()
     }
