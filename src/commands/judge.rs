@@ -8,7 +8,7 @@ use crate::commands::{
     require_jobs_within_limit, tell_proof,
 };
 use crate::error::{Error, Result, exit};
-use crate::model::partial::PartOutcome;
+use crate::model::part::PartOutcome;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::hooks;

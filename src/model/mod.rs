@@ -25,7 +25,6 @@ pub mod oid;
 pub mod oracle;
 pub mod outcome;
 pub mod part;
-pub mod partial;
 pub mod path;
 pub mod plain;
 pub mod protected_text;

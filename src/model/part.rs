@@ -1,15 +1,18 @@
-//! The parts of a run that can be judged by themselves, its base and its candidates, and the terms on
-//! which they are judged, on whatever machines.
+//! The parts of a run that can be judged by themselves, its base and its candidates: the terms on which
+//! they are judged, on whatever machines, and their outcomes.
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::base_tests::BaseTestsResult;
+use crate::model::machine::Machine;
 use crate::model::name::{BASE, InvalidName, Name};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
+use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::terms::{JudgeSettings, Terms};
+use crate::model::verdict::Entry;
 
 /// One part of a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -131,11 +134,6 @@ impl SharedTerms {
         self.trees.iter().find(|tree| tree.candidate == *candidate)
     }
 
-    /// The time limit of each command.
-    pub fn timeout(&self) -> Duration {
-        Duration::from_millis(self.timeout_ms)
-    }
-
     /// The terms of the judging.
     pub fn terms(&self) -> Terms {
         let seeds = Some(self.seeds.digest.clone());
@@ -147,6 +145,123 @@ impl SharedTerms {
         (self.base, self.timeout_ms) == (other.base, other.timeout_ms)
             && self.seeds == other.seeds
             && self.terms().first_difference(&other.terms()).is_none()
+    }
+}
+
+/// `outcome.toml`: the outcome of one part, with the time, place and terms of its judging.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PartOutcome {
+    /// The record's format.
+    pub version: u32,
+    /// The run.
+    pub run: Name,
+    /// The run's base.
+    pub base: Oid,
+    /// The time of the judging.
+    pub judged: jiff::Timestamp,
+    /// The round of judging; see [`crate::model::verdict::Verdict::round`].
+    #[serde(default)]
+    pub round: u32,
+    /// The machine that judged; none in old records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// The terms of the judging.
+    #[serde(flatten)]
+    pub terms: Terms,
+    /// The candidate that was judged; `None` if it was the base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<Entry>,
+    /// The results of the commands on the base, in order.
+    #[serde(default, rename = "results", skip_serializing_if = "Results::is_empty")]
+    pub on_base: Results,
+}
+
+impl PartOutcome {
+    /// The part.
+    pub fn part(&self) -> Part {
+        self.candidate.as_ref().map_or(Part::Base, |entry| Part::Candidate(entry.candidate.clone()))
+    }
+
+    /// The results of the commands, in order, without those of a second judging.
+    pub fn results(&self) -> &Results {
+        self.candidate.as_ref().map_or(&self.on_base, |entry| &entry.results)
+    }
+
+    /// The results of the commands, in order, then those of a second judging.
+    pub fn all_results(&self) -> impl Iterator<Item = &StageResult> {
+        let second = self.second().into_iter().flat_map(|second| &second.results);
+        self.results().iter().chain(second)
+    }
+
+    /// The second judging of a candidate.
+    fn second(&self) -> Option<&BaseTestsResult> {
+        self.candidate.as_ref()?.base_tests.as_ref()
+    }
+
+    /// The end in a few words: `passed`, or the command that did not pass.
+    pub fn words(&self) -> String {
+        if let Some(problem) = self.candidate.as_ref().and_then(|entry| entry.problem.clone()) {
+            return problem;
+        }
+        match self.results().stopped_at() {
+            Some(failed) => format!("{}: {}", failed.stage, failed.outcome),
+            None if self.results().is_empty() => "nothing was run".into(),
+            None if self.second().is_some_and(|second| !second.passed()) => {
+                "passed with its own tests only".into()
+            }
+            None => "passed".into(),
+        }
+    }
+
+    /// True if both say the same of each command: not in every detail, but in what is decided by.
+    pub fn agrees_with(&self, other: &PartOutcome) -> bool {
+        self.ends() == other.ends()
+    }
+
+    /// This outcome and a later one that disagrees, in words.
+    pub fn disagreement(&self, later: &PartOutcome) -> String {
+        let found = |outcome: &PartOutcome| {
+            let host = outcome.machine.as_ref().map_or("?", |machine| &machine.host);
+            format!("{} ({host})", outcome.words())
+        };
+        format!(
+            "{}/{}: it was judged twice, and the outcomes disagree: first {}, then {}; the first one stays",
+            self.run,
+            self.part(),
+            found(self),
+            found(later)
+        )
+    }
+
+    fn ends(&self) -> Vec<(Stage, End)> {
+        self.all_results().map(|result| (result.stage, End::of(&result.outcome))).collect()
+    }
+}
+
+/// The part of a command's end that decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Passed,
+    Flaky,
+    Failed,
+    ReportedFailures,
+    MissingTests,
+    CannotTell,
+    Skipped,
+}
+
+impl End {
+    fn of(outcome: &Outcome) -> End {
+        match outcome {
+            Outcome::Passed => End::Passed,
+            Outcome::Flaky { .. } => End::Flaky,
+            Outcome::ReportedFailures { .. } => End::ReportedFailures,
+            Outcome::MissingTests { .. } => End::MissingTests,
+            Outcome::CannotTell => End::CannotTell,
+            Outcome::Skipped => End::Skipped,
+            _ => End::Failed,
+        }
     }
 }
 

@@ -1,12 +1,15 @@
 //! The shelves with outcomes that machines have stored: the run's refs in this repository, and those of
 //! another one, as they were last fetched. They serve the decision by stored outcomes alone: no judging
 //! here looks at them.
+use std::collections::BTreeMap;
+
 use crate::error::Result;
 use crate::git::refs;
 use crate::git::remote::Remote;
+use crate::model::machine::Machine;
 use crate::model::name::Name;
-use crate::model::part::{Part, SharedTerms};
-use crate::model::partial::PartOutcome;
+use crate::model::part::{Part, PartOutcome, SharedTerms};
+use crate::model::refname::RefName;
 use crate::store::Store;
 use crate::ui::Ui;
 
@@ -23,10 +26,13 @@ pub struct PartShelf<'s> {
 impl PartShelf<'_> {
     /// The outcome of a part, if it is one of this round, on these terms, of the tree that they name.
     pub fn find(&self, part: &Part, terms: &SharedTerms) -> Result<Option<PartOutcome>> {
-        let own = refs::result_of(self.run, part);
-        let name = self.remote.map_or(own.clone(), |remote| remote.fetched(&own));
-        let found = self.store.outcome_at(self.run, &name)?;
+        let found = self.store.outcome_at(self.run, &self.ref_of(part))?;
         Ok(found.filter(|found| answers(found, terms, part)))
+    }
+
+    fn ref_of(&self, part: &Part) -> RefName {
+        let own = refs::result_of(self.run, part);
+        self.remote.map_or(own.clone(), |remote| remote.fetched(&own))
     }
 
     /// The parts without such an outcome.
@@ -44,12 +50,33 @@ impl PartShelf<'_> {
     pub fn name_unreadable(&self, ui: &Ui, candidates: &[Name]) {
         let run = self.run;
         for part in candidates.iter().cloned().map(Part::Candidate).chain([Part::Base]) {
-            let own = refs::result_of(run, &part);
-            let name = self.remote.map_or(own.clone(), |remote| remote.fetched(&own));
-            if let Some(why) = self.store.why_unreadable(run, &name) {
+            if let Some(why) = self.store.why_unreadable(run, &self.ref_of(&part)) {
                 ui.warn(format!("{run}/{part}: its outcome is not used: {why}"));
             }
         }
+    }
+
+    /// Says which of these outcomes disagree with another that came later, and whether the machines that
+    /// found them differ in anything but their names.
+    pub fn tell_machines(&self, ui: &Ui, used: &[PartOutcome]) -> Result<()> {
+        let run = self.run;
+        let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for first in used {
+            let part = first.part();
+            if let Some(Machine { host, platform, git, git_frites }) = &first.machine {
+                let kind = format!("{platform}, git {git}, git-frites {git_frites}");
+                kinds.entry(kind).or_default().push(format!("{part} ({host})"));
+            }
+            for later in self.store.disagreeing(&refs::result_of(run, &part))? {
+                ui.warn(first.disagreement(&later));
+            }
+        }
+        if kinds.len() > 1 {
+            let kinds = kinds.iter().map(|(kind, parts)| format!("{kind}: {}", parts.join(", ")));
+            let kinds = kinds.collect::<Vec<_>>().join("; ");
+            ui.warn(format!("the machines that judged run {run} differ: {kinds}"));
+        }
+        Ok(())
     }
 }
 

@@ -7,8 +7,7 @@ use crate::model::FORMAT;
 use crate::model::decision::{decide, with_commands};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::part::{Part, SharedTerms};
-use crate::model::partial::PartOutcome;
+use crate::model::part::{Part, PartOutcome, SharedTerms};
 use crate::model::rank::Rank;
 use crate::model::ranking::Rules;
 use crate::model::rationale::and;
@@ -17,11 +16,11 @@ use crate::model::terms::Terms;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::overruled::overrule;
+use crate::ops::judge::part_judge::end_of_log;
 use crate::ops::judge::part_shelf::PartShelf;
-use crate::ops::judge::partial::end_of_log;
 use crate::ops::judge::record::save;
 use crate::ops::judge::terms::OwnTerms;
-use crate::ops::judge::{conditions, confirm, entries, listed};
+use crate::ops::judge::{confirm, entries, listed};
 use crate::ops::session::Session;
 
 /// Decides again from the stored outcomes, without running anything. The terms are those of
@@ -74,7 +73,7 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
             used.push(base);
         }
         share_equal_trees(&mut verdict.candidates);
-        conditions::tell(session, run, &used)?;
+        shelf.tell_machines(&session.ui, &used)?;
     }
     decide_and_save(session, run, options, stored.as_ref(), verdict)
 }

@@ -9,11 +9,9 @@ use crate::git::reflog;
 use crate::git::refs;
 use crate::git::remote::{From, Remote, RemoteMove, may_succeed_later};
 use crate::model::name::Name;
-use crate::model::part::{Part, SharedTerms};
-use crate::model::partial::PartOutcome;
+use crate::model::part::{Part, PartOutcome, SharedTerms};
 use crate::model::refname::RefName;
 use crate::model::run::Run;
-use crate::ops::judge::conditions::disagreement;
 use crate::ops::judge::part_shelf::{PartShelf, answers};
 use crate::ops::session::Session;
 use crate::store::outcomes::NewOutcome;
@@ -211,10 +209,10 @@ impl<'a> Exchange<'a> {
             }
         };
         if own_answers && found_answers && !own.agrees_with(found) {
-            match first {
-                ExchangeSide::Here => self.name_disagreement(own, found),
-                ExchangeSide::There => self.name_disagreement(found, own),
-            }
+            session.ui.warn(match first {
+                ExchangeSide::Here => own.disagreement(found),
+                ExchangeSide::There => found.disagreement(own),
+            });
             return Ok(Stays { side: first, disagrees: true });
         }
         if !own_answers || found_answers {
@@ -261,7 +259,7 @@ impl<'a> Exchange<'a> {
             let one = RemoteMove { name: &name, new: &commit, from: From::Value(theirs.as_ref()) };
             let Some(reason) = remote.push(&[one])? else {
                 if let Some(first) = &first {
-                    self.name_disagreement(first, &new.outcome);
+                    session.ui.warn(first.disagreement(&new.outcome));
                 }
                 return Ok(());
             };
@@ -277,9 +275,5 @@ impl<'a> Exchange<'a> {
             }
             self.fetch()?;
         }
-    }
-
-    fn name_disagreement(&self, first: &PartOutcome, second: &PartOutcome) {
-        self.session.ui.warn(disagreement(&self.run, first, second));
     }
 }

@@ -1,14 +1,14 @@
 //! Judging some parts of an opened run on its terms, wherever that is.
 use std::path::Path;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::model::candidate::Capture;
 use crate::model::name::Name;
-use crate::model::part::{Part, SharedTerms, TreeToJudge};
-use crate::model::partial::PartOutcome;
+use crate::model::part::{Part, PartOutcome, SharedTerms, TreeToJudge};
 use crate::model::run::Run;
 use crate::ops::judge::JudgeOptions;
-use crate::ops::judge::partial::{PartJudge, record_event};
+use crate::ops::judge::part_judge::{PartJudge, record_event};
 use crate::ops::judge::worlds;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
@@ -168,7 +168,7 @@ fn part_judge<'a>(
         round: terms.round,
         options: JudgeOptions {
             jobs,
-            timeout: Some(terms.timeout()),
+            timeout: Some(Duration::from_millis(terms.timeout_ms)),
             // What an earlier round found is another answer.
             no_cache: true,
             seeds: Some((seeds.copy.clone(), seeds.link.clone())),

@@ -2,8 +2,7 @@
 //! machine may have what is missing.
 use crate::error::Result;
 use crate::model::outcome::StageResult;
-use crate::model::part::Part;
-use crate::model::partial::PartOutcome;
+use crate::model::part::{Part, PartOutcome};
 use crate::model::verdict::{Baseline, Entry};
 use crate::ops::judge::why_not_working;
 use crate::store::outcomes::NewOutcome;

@@ -9,7 +9,7 @@ use crate::model::FORMAT;
 use crate::model::machine::Machine;
 use crate::model::name::Name;
 use crate::model::outcome::{Results, StageResult};
-use crate::model::partial::PartOutcome;
+use crate::model::part::PartOutcome;
 use crate::model::run::Run;
 use crate::model::terms::Terms;
 use crate::ops::capture::Captured;
