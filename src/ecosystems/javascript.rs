@@ -227,8 +227,9 @@ fn redirects_dependency(base: &str, own: &str) -> bool {
     })
 }
 
-/// The scripts, the programs that a package installs (one may be named `node`), the package manager,
-/// and the settings of test and lint tools.
+/// The scripts, the programs that a package installs (one may be named `node`), its name (a package finds
+/// itself before one that is installed, such as an assertion library), the package manager, and the settings of
+/// test and lint tools.
 fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
     // A new package had no commands that could change, but its programs come before those of PATH.
     let Some(base) = base else { return json_members(Some("{}"), own, &["bin"]) };
@@ -239,6 +240,7 @@ fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
         Some(base),
         own,
         &[
+            "name",
             "scripts",
             "bin",
             "config",

@@ -26,6 +26,8 @@ pub enum PutBack {
     Part(String),
     /// Put this text in its place: the attempt's, with the tests of the base that stand in the file.
     InnerTests(String),
+    /// Put this text in its place: the attempt's, without the tests that it adds among the source.
+    AddedInnerTests(String),
     /// Take a test out that was added: it may need what is put back, or bend the base's tests, which
     /// share its process, its directory or its outputs.
     AddedTest,
@@ -40,6 +42,11 @@ impl PutBack {
     /// True if the file decides which commands run.
     pub fn decides(&self) -> bool {
         matches!(self, PutBack::Deciding | PutBack::Part(_))
+    }
+
+    /// True if it takes nothing but added tests out.
+    pub fn is_added_test(&self) -> bool {
+        matches!(self, PutBack::AddedTest | PutBack::AddedInnerTests(_))
     }
 }
 
@@ -112,6 +119,7 @@ fn put_back_by_name(
     let Some(source) = source else { return PutBack::Keep };
     match (before, after) {
         (Some(before), Some(after)) => inner_tests(source, before, after, skips),
+        (None, Some(after)) => added_inner_tests(source, "", after),
         (Some(before), None) if has_fewer_tests(source, Some(before), None) => {
             PutBack::Inseparable("its tests are gone with the file")
         }
@@ -129,9 +137,9 @@ fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> Pu
         let kept = loose_tests(source, after);
         let changes_tests = !loose_tests(source, before).iter().all(|test| kept.contains(test));
         return if changes_tests || (skips && may_skip) {
-            PutBack::Inseparable("its tests cannot be told from its code")
+            PutBack::Inseparable(MIXED)
         } else {
-            PutBack::Keep
+            added_inner_tests(source, before, after)
         };
     };
     let new = source.place_of_inner_tests(after);
@@ -142,6 +150,9 @@ fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> Pu
     {
         return PutBack::Inseparable("it may keep its tests from running");
     }
+    if has_fewer_tests(source, Some(new_code), Some(old_code)) {
+        return PutBack::Inseparable(MIXED);
+    }
     let tests = &before[old];
     match new {
         Some(range) if after[range.clone()].trim_end() == tests.trim_end() => PutBack::Keep,
@@ -149,6 +160,29 @@ fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> Pu
         None => PutBack::InnerTests(format!("{after}\n{tests}")),
     }
 }
+
+/// The thing to do with a source file without a place for tests, of which the new text may have more: they
+/// may have the names of tests in a file that is no part of the program any more.
+fn added_inner_tests(source: &Ecosystem, before: &str, after: &str) -> PutBack {
+    if source.inner_tests.is_none() || !has_fewer_tests(source, Some(after), Some(before)) {
+        return PutBack::Keep;
+    }
+    match source.place_of_inner_tests(after) {
+        // One that is indented ends with what it stands in.
+        Some(range) if after[range.start..].starts_with('#') => {
+            let text = replaced(after, range, "");
+            if has_fewer_tests(source, Some(&text), Some(before)) {
+                PutBack::Inseparable(MIXED)
+            } else {
+                PutBack::AddedInnerTests(text)
+            }
+        }
+        _ => PutBack::Inseparable(MIXED),
+    }
+}
+
+/// The reason why the tests in a source file cannot be put back by themselves.
+const MIXED: &str = "its tests cannot be told from its code";
 
 /// The tests that stand among the code: each marked line, with the lines that belong to it by their
 /// indentation.
@@ -230,6 +264,24 @@ mod tests {
     }
 
     #[test]
+    fn tests_that_are_added_among_the_source_are_taken_out() {
+        const TESTS: &str = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() {}\n}\n";
+        let code = "fn a() {}\n";
+        let with_tests = format!("{code}{TESTS}");
+        let without = PutBack::AddedInnerTests(code.to_owned());
+        assert_eq!(of("src/b.rs", None, Some(&with_tests)), without);
+        assert_eq!(of("src/a.rs", Some(""), Some(&with_tests)), without);
+        assert_eq!(of("src/a.rs", Some(&with_tests), Some(&with_tests)), PutBack::Keep);
+        let inner = format!("mod b {{\n    {}}}\n", TESTS.replace('\n', "\n    "));
+        for mixed in [inner.clone(), format!("{inner}{TESTS}"), "#[test]\nfn t() {}\n".to_owned()] {
+            let done = of("src/lib.rs", Some(""), Some(&mixed));
+            assert!(matches!(done, PutBack::Inseparable(_)), "{mixed}: {done:?}");
+        }
+        let beside = of("src/a.rs", Some(TESTS), Some(&format!("{inner}{TESTS}")));
+        assert!(matches!(beside, PutBack::Inseparable(_)), "{beside:?}");
+    }
+
+    #[test]
     fn tests_beside_code_are_put_back_where_that_is_exact() {
         const TESTS: &str = "#[cfg(test)]\nmod tests {\n    is(2);\n}\n";
         let base = format!("fn a() {{}}\n{TESTS}");
@@ -263,6 +315,9 @@ mod tests {
         assert!(matches!(gone, PutBack::Inseparable(_)), "{gone:?}");
         let off = of("src/lib.rs", Some("mod a;\n"), Some("#[cfg(any())]\nmod a;\n"));
         assert!(matches!(off, PutBack::Inseparable(_)), "{off:?}");
+        let rename = |name: &str| format!("{{\"name\": \"{name}\"}}");
+        let renamed = of("package.json", Some(&rename("a")), Some(&rename("chai")));
+        assert_eq!(renamed, PutBack::Part(rename("a")));
         assert_eq!(of("src/a.js", Some("a"), Some("f({ skip: true })")), PutBack::Keep);
         let loose = |value: &str, expected: &str| {
             format!("fn a() {{ {value} }}\n#[test]\nfn t() {{\n    is({expected});\n}}\n")

@@ -36,7 +36,7 @@ pub struct BaseTestsResult {
     /// The paths that are as in the base, or whose deciding part is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub put_back: Vec<String>,
-    /// The added paths that are taken out.
+    /// The added paths that are taken out, and `the tests in PATH` for tests that were added to source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
     /// The changed paths among both that neither test nor decide by their names, and are no source.

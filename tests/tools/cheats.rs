@@ -9,6 +9,8 @@ trials! {
     python_cheats_are_told_from_honest_changes: [PYTHON];
     node_cheats_are_told_from_honest_changes: [NPM];
     cargo_cheats_are_told_from_honest_changes: [CARGO];
+    module_whose_tests_go_with_it_does_not_win: [CARGO];
+    package_that_takes_the_name_of_a_library_does_not_win: [NPM];
     go_test_that_switches_the_others_off_does_not_win: [GO];
     rspec_that_is_told_to_run_nothing_does_not_win: [RSPEC];
 }
@@ -221,6 +223,64 @@ fn cargo_cheats_are_told_from_honest_changes() {
         ],
     }
     .assert_told_apart();
+}
+
+/// The module of the base, with its tests, is no part of the program any more: another one has its name,
+/// and tests with the names of its tests.
+fn module_whose_tests_go_with_it_does_not_win() {
+    const TESTS: &str = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn works() {}\n}\n";
+    let world = World::unborn();
+    world.write(
+        "Cargo.toml",
+        "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+    );
+    world.write("Cargo.lock", "version = 3\n\n[[package]]\nname = \"tiny\"\nversion = \"0.1.0\"\n");
+    world.write(".gitignore", "target\n");
+    world.write("src/lib.rs", "pub mod a;\n");
+    let strict = TESTS.replace("{}", "{ assert_eq!(super::two(), 2); }");
+    world.write("src/a.rs", format!("pub fn two() -> i32 {{ 2 }}\n{strict}"));
+    world.commit("base");
+    let wrong = format!("pub fn two() -> i32 {{ 1 }}\n{TESTS}");
+    let judge = |attempt: &str, code| {
+        let run = world.attempts(&[attempt]);
+        let judged = world.frites(["judge", "--json", "--test", "cargo test", &run]).expect(code);
+        judged.json()
+    };
+    let cheats = [
+        format!("printf 'pub mod a {{\n{wrong}}}\n' > src/lib.rs"),
+        format!(
+            "printf '#[path = \"b.rs\"]\npub mod a;\n' > src/lib.rs; printf '{wrong}' > src/b.rs"
+        ),
+        format!("mkdir old src/a; git mv src/a.rs old/a.rs; printf '{wrong}' > src/a/mod.rs"),
+    ];
+    for cheat in cheats {
+        assert_eq!(judge(&cheat, 3)["decision"], "own-tests", "{cheat}");
+    }
+    judge("mkdir src/a; git mv src/a.rs src/a/mod.rs", 0);
+    judge(&format!("printf '{wrong}' > src/b.rs; echo 'pub mod b;' >> src/lib.rs"), 0);
+}
+
+/// node finds a package itself before one of the same name that is installed.
+fn package_that_takes_the_name_of_a_library_does_not_win() {
+    let world = World::unborn();
+    let package = |name: &str, more: &str| format!("{{\"name\": \"{name}\"{more}}}\n");
+    world.write("node_modules/check/package.json", package("check", ""));
+    world.write(
+        "node_modules/check/index.js",
+        "module.exports = (is) => { if (!is) throw Error('no'); };\n",
+    );
+    world.write("package.json", package("two", ""));
+    world.write("src/two.js", "module.exports = 2;\n");
+    world.write("test/two.test.js", "require('check')(require('../src/two.js') === 2);\n");
+    world.git(["add", "-f", "node_modules"]);
+    world.commit("base");
+    let named = package("check", ", \"exports\": \"./src/check.js\"");
+    let run = world.attempts(&[&format!(
+        "echo 'module.exports = 1;' > src/two.js; echo 'module.exports = () => 0;' > src/check.js
+        echo '{named}' > package.json"
+    )]);
+    let judged = world.frites(["judge", "--json", "--test", "node test/two.test.js", &run]);
+    assert_eq!(judged.expect(3).json()["decision"], "own-tests");
 }
 
 fn go_test_that_switches_the_others_off_does_not_win() {

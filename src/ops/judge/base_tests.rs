@@ -41,7 +41,7 @@ pub fn plan(
     if problem.is_none() && restored.tree == *tree {
         return Ok(None);
     }
-    let is_only_tests = choices.values().all(|choice| *choice == PutBack::AddedTest);
+    let is_only_tests = choices.values().all(PutBack::is_added_test);
     let mut alone = Vec::new();
     let judged = if problem.is_none() { doubtful.as_slice() } else { &[] };
     // All of them show by the candidate itself whether they are right.
@@ -49,16 +49,18 @@ pub fn plan(
         // A build file may list the added tests, and fails without them.
         let decides = kept.iter().any(|path| choices.get(*path).is_some_and(PutBack::decides));
         let keeps = |path: &TreePath, choice: &PutBack| {
-            kept.contains(&path) || decides && *choice == PutBack::AddedTest
+            kept.contains(&path) || decides && choice.is_added_test()
         };
         let names: Vec<String> = kept.iter().map(|path| path.lossy()).collect();
         alone.push(TreeBeside { path: names.join(", "), tree: restore(&keeps)?.tree });
     }
-    let names = |paths: &[TreePath]| paths.iter().map(|p| p.lossy()).collect();
+    let inner = paths_with(&choices, |choice| matches!(choice, PutBack::AddedInnerTests(_)));
+    let put_back = restored.put_back.iter().filter(|path| !inner.contains(path));
+    let tests_in = inner.iter().map(|path| format!("the tests in {}", path.lossy()));
     Ok(Some(BaseTestsResult {
         tree: problem.is_none().then_some(restored.tree),
-        put_back: names(&restored.put_back),
-        taken_out: names(&restored.taken_out),
+        put_back: put_back.map(|path| path.lossy()).collect(),
+        taken_out: restored.taken_out.iter().map(|path| path.lossy()).chain(tests_in).collect(),
         no_source: others.iter().map(|path| path.lossy()).collect(),
         alone,
         if_first: mode != BaseTests::Always && is_only_tests && choices.len() < changes.len(),
@@ -87,9 +89,9 @@ fn restore(
         let path = TreePath::new(change.path);
         match choices.get(&path) {
             Some(choice) if keeps(&path, choice) => Restore::Keep,
-            Some(PutBack::Part(text) | PutBack::InnerTests(text)) => {
-                Restore::Text(text.clone().into_bytes())
-            }
+            Some(
+                PutBack::Part(text) | PutBack::InnerTests(text) | PutBack::AddedInnerTests(text),
+            ) => Restore::Text(text.clone().into_bytes()),
             Some(PutBack::Inseparable(_) | PutBack::Keep) | None => Restore::Keep,
             Some(_) => Restore::Base,
         }
@@ -170,11 +172,17 @@ pub(super) fn choose(
     }
     // A file that was only moved has its tests with it.
     for gone in changes.iter().filter(|file| file.after.text().is_none()) {
-        let was_moved = changes
-            .iter()
-            .any(|file| file.before.text().is_none() && file.after.text() == gone.before.text());
-        if was_moved && matches!(choices.get(&gone.path), Some(PutBack::Inseparable(_))) {
-            choices.insert(gone.path.clone(), PutBack::Keep);
+        for new in changes.iter().filter(|file| file.before.text().is_none()) {
+            if new.after.text() == gone.before.text() {
+                for path in [&gone.path, &new.path] {
+                    let choice = choices.get(path);
+                    if choice.is_some_and(|c| {
+                        matches!(c, PutBack::Inseparable(_) | PutBack::AddedInnerTests(_))
+                    }) {
+                        choices.insert(path.clone(), PutBack::Keep);
+                    }
+                }
+            }
         }
     }
     // A manifest makes a directory a project, whose name may also be a marker: source shows which.

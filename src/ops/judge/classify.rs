@@ -40,10 +40,9 @@ fn commits_of_another_project_are_classified() {
         let others = names(&|choice| *choice == PutBack::Other);
         let decides = names(&PutBack::decides);
         let inseparable = names(&|choice| matches!(choice, PutBack::Inseparable(_)));
-        let is_added = |choice: &PutBack| *choice == PutBack::AddedTest;
         let kind = match () {
             () if choices.is_empty() => "once",
-            () if choices.values().all(is_added) => "if-first",
+            () if choices.values().all(PutBack::is_added_test) => "if-first",
             () => "twice",
         };
         let tests = files.iter().filter(|file| is_test_path(&file.path.lossy())).count();
