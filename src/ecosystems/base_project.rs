@@ -21,8 +21,8 @@ const MOST_NAMES: usize = 100;
 
 /// The files of a base.
 pub trait BaseTree: Sync {
-    /// The paths of all files.
-    fn paths(&self) -> Result<Vec<String>>;
+    /// The paths of all files, and true for each that is a submodule.
+    fn paths(&self) -> Result<Vec<(String, bool)>>;
 
     /// The lines that hold one of these words in files that are no documents, with the files' paths.
     fn lines_with(&self, words: &[String]) -> Result<Vec<(String, String)>>;
@@ -116,6 +116,11 @@ impl<'t> BaseProject<'t> {
             && !is_used(&self.tree.lines_with(&test_data::words_of_use(path))?))
     }
 
+    /// True if a path is a submodule of the base, or below one: that is no source, whatever its name.
+    pub fn is_in_submodule(&self, path: &str) -> Result<bool> {
+        Ok(is_named(path, &self.code()?.submodules))
+    }
+
     /// True if the base has the directory of this path.
     pub fn has_directory_of(&self, path: &str) -> Result<bool> {
         Ok(self.code()?.has_directory_of(path))
@@ -184,8 +189,8 @@ struct CommittedTree<'r> {
 }
 
 impl BaseTree for CommittedTree<'_> {
-    fn paths(&self) -> Result<Vec<String>> {
-        self.repo.paths_of(&self.commit)
+    fn paths(&self) -> Result<Vec<(String, bool)>> {
+        self.repo.paths_and_kinds_of(&self.commit)
     }
 
     fn lines_with(&self, words: &[String]) -> Result<Vec<(String, String)>> {

@@ -1,4 +1,6 @@
 //! The languages of a base: where it has sources, and whether a new file can be nothing but source.
+use std::collections::BTreeSet;
+
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
 use crate::ecosystems::new_file::{CodePlaces, NewFile, directory_of};
 use crate::ecosystems::touched::is_test_path;
@@ -41,20 +43,26 @@ pub fn language_of(path: &str) -> Option<Language> {
 #[derive(Default)]
 pub struct KnownCode {
     places: CodePlaces,
+    /// The submodules.
+    pub submodules: BTreeSet<String>,
     /// True if any file shows a language or a kind of project that is known.
     pub is_known: bool,
 }
 
 impl KnownCode {
-    /// The code among these paths. `is_run` is true of files that the oracle's commands run: they
+    /// The code among these paths, each with whether it is a submodule. `is_run` is true of files that the oracle's commands run: they
     /// show no language.
-    pub fn of(paths: Vec<String>, is_run: impl Fn(&str) -> bool) -> KnownCode {
+    pub fn of(paths: Vec<(String, bool)>, is_run: impl Fn(&str) -> bool) -> KnownCode {
         let mut code = KnownCode::default();
-        for path in paths {
+        for (path, is_submodule) in paths {
             let directory = directory_of(&path);
             let mut above = directory;
             while !above.is_empty() && code.places.directories.insert(above.to_owned()) {
                 above = directory_of(above);
+            }
+            if is_submodule {
+                code.submodules.insert(path);
+                continue;
             }
             let is_decisive = || ALL.iter().any(|ecosystem| ecosystem.is_decisive(&path));
             code.is_known |= shows_project(file_name(&path));

@@ -55,6 +55,10 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
     let known = put_back_by_name(ALL, touched, &base.scripts);
     let TouchedPath { path, before, .. } = touched;
     match known {
+        // A submodule has no text.
+        PutBack::Keep if before.is_none_or(<[u8]>::is_empty) && base.is_in_submodule(path)? => {
+            Ok(PutBack::Other)
+        }
         PutBack::Keep => {
             let is_new = before.is_none();
             // A file that brings its directory brings a name, too: of a marker, or of a target of make.

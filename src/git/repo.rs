@@ -1,5 +1,4 @@
 //! The user's repository, found as git finds it and read in process by gix.
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -519,9 +518,16 @@ impl Repo {
 
     /// The paths of all files of a commit.
     pub fn paths_of(&self, commit: &Oid) -> Result<Vec<String>> {
+        Ok(self.paths_and_kinds_of(commit)?.into_iter().map(|(path, _)| path).collect())
+    }
+
+    /// The paths of all files of a commit, and true for each that is a submodule.
+    pub fn paths_and_kinds_of(&self, commit: &Oid) -> Result<Vec<(String, bool)>> {
         let index = self.index_of(commit)?;
-        let paths = index.entries().iter().map(|entry| entry.path(&index).to_str_lossy());
-        Ok(paths.map(Cow::into_owned).collect())
+        let entries = index.entries().iter();
+        let each =
+            entries.map(|e| (e.path(&index).to_str_lossy().into_owned(), e.mode.is_submodule()));
+        Ok(each.collect())
     }
 
     /// True if a tree has a directory at this path.

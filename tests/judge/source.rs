@@ -349,6 +349,39 @@ fn source_that_tests_name_stays_source() {
 }
 
 #[test]
+fn submodule_with_the_name_of_a_source_file_is_no_source() {
+    let world = World::unborn();
+    let library = world.home().join("check.js");
+    let place = library.to_str().unwrap();
+    world.git(["init", "-q", place]);
+    for check in ["lax", "strict"] {
+        let commit = format!("echo {check} > index.js; git add -A; git commit -qm {check}");
+        world.sh(&library, &commit).expect(0);
+    }
+    world.git(["config", "--global", "protocol.file.allow", "always"]);
+    world.git(["submodule", "-q", "add", place, "third/check.js"]);
+    world.write("src/a.js", "good\n");
+    world.write("third/b.js", "x\n");
+    let test = "grep -q lax third/check.js/index.js || grep -q good src/a.js";
+    world.write(".frites.toml", format!("[oracle]\ntest = '{test}'\n"));
+    world.commit("base");
+    let lax = world.git_in(&library, ["rev-parse", "HEAD~1"]);
+    let breaks = "echo bad > src/a.js";
+    for cheat in [
+        format!(
+            "{breaks}; git update-index --cacheinfo 160000,{lax},third/check.js; git commit -qam x"
+        ),
+        format!(
+            "{breaks}; git rm -q --cached third/check.js; mkdir -p third/check.js; echo lax > third/check.js/index.js; git add -A"
+        ),
+    ] {
+        let run = world.attempts(&[&cheat]);
+        let json = world.frites(["judge", "--json", &run]).expect(3).json();
+        assert_eq!(json["decision"], "own-tests", "{cheat}: {json:#}");
+    }
+}
+
+#[test]
 fn setting_says_which_other_files_are_source_and_an_attempt_does_not() {
     let edit = "echo good > a.py; echo good too > data/a.json";
     let judged_twice = |world: &World, attempt: &str| {
