@@ -6,6 +6,7 @@
 //! tests it wrote.
 use std::collections::BTreeSet;
 
+use crate::model::count::{count, some_of};
 use crate::model::cross::{Cell, CrossTest};
 use crate::model::name::Name;
 use crate::model::verdict::{Entry, Verdict};
@@ -124,30 +125,53 @@ pub fn lines(of: &Entry, entries: &[Entry]) -> Vec<String> {
     let author = &of.candidate;
     let Some(cross) = &of.cross else { return Vec::new() };
     let names = |names: &[Name]| names.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
-    let line = |test: &CrossTest| {
-        let base = match test.base {
-            Cell::Fail => "a proof: it fails on the base",
-            Cell::Unknown => "a weak proof: it does not run on the base",
-            Cell::Pass => "a pin: it passes on the base",
+    let line = |(test, of_these): (&CrossTest, Vec<String>)| {
+        let (base, bases) = match test.base {
+            Cell::Fail => ("a proof: it fails", "proofs: they fail"),
+            Cell::Unknown => ("a weak proof: it does not run", "weak proofs: they do not run"),
+            Cell::Pass => ("a pin: it passes", "pins: they pass"),
         };
-        let mut text = format!("{author}'s test {} is {base}", test.name);
+        let mut text = match of_these.as_slice() {
+            [one] => format!("{author}'s test {one} is {base} on the base"),
+            all => format!(
+                "{author}'s {} {} are {bases} on the base",
+                count(all.len(), "test"),
+                some_of(all)
+            ),
+        };
+        let [passes, fails, it] = match of_these.len() {
+            1 => ["passes on", "fails on", "it"],
+            _ => ["pass on", "fail on", "them"],
+        };
         let unknown = judged.iter().filter(|name| test.cell(name) == Cell::Unknown);
         let unknown: Vec<Name> = unknown.map(|name| (*name).clone()).collect();
-        let ends =
-            [("passes on", &test.passes), ("fails on", &test.fails), ("not run on", &unknown)];
+        let ends = [(passes, &test.passes), (fails, &test.fails), ("not run on", &unknown)];
         for (word, list) in ends.into_iter().filter(|(_, list)| !list.is_empty()) {
             text.push_str(&format!("; {word} {}", names(list)));
         }
         if !test.passes.contains(author) {
-            text.push_str("; not counted: its author fails it");
+            text.push_str(&format!("; not counted: its author fails {it}"));
         } else if test.is_lonely(author) {
-            text.push_str("; not counted: only its author passes it");
+            text.push_str(&format!("; not counted: only its author passes {it}"));
         }
         text
     };
     let inner = cross.inseparable.iter();
     let inner = inner.map(|path| format!("{author} adds tests in {path}, which cannot be moved"));
-    inner.chain(cross.tests.iter().map(line)).collect()
+    inner.chain(with_equal_ends(&cross.tests).into_iter().map(line)).collect()
+}
+
+/// Tests that ended in the same way everywhere, each time the first of them with the names of all.
+fn with_equal_ends(tests: &[CrossTest]) -> Vec<(&CrossTest, Vec<String>)> {
+    let mut groups: Vec<(&CrossTest, Vec<String>)> = Vec::new();
+    for test in tests {
+        let ends = |test: &CrossTest| CrossTest { name: String::new(), ..test.clone() };
+        match groups.iter_mut().find(|(first, _)| ends(first) == ends(test)) {
+            Some((_, names)) => names.push(test.name.clone()),
+            None => groups.push((test, vec![test.name.clone()])),
+        }
+    }
+    groups
 }
 
 /// Remarks on a candidate for a table: the tests of others that it fails, and its own that count for
@@ -163,16 +187,21 @@ pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
             .filter(|test| test.fails.contains(judged_as(of, entries)))
             .filter(|test| test.counts(&author.candidate) || !shows_lonely)
             .collect();
-        if let [first, rest @ ..] = failed.as_slice() {
-            let more =
-                if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-            words.push(format!("fails {}'s test {}{more}", author.candidate, first.name));
-        }
+        let failed = first_of(&failed);
+        words.extend(failed.map(|tests| format!("fails {}'s test {tests}", author.candidate)));
     }
     let own = of.cross.iter().flat_map(|cross| &cross.tests);
-    let lonely = own.filter(|test| shows_lonely && test.is_lonely(&of.candidate));
-    words.extend(lonely.map(|test| format!("only its author passes {}", test.name)));
+    let lonely: Vec<&CrossTest> =
+        own.filter(|test| shows_lonely && test.is_lonely(&of.candidate)).collect();
+    words.extend(first_of(&lonely).map(|tests| format!("only its author passes {tests}")));
     words
+}
+
+/// The name of the first of some tests, and how many more there are.
+fn first_of(tests: &[&CrossTest]) -> Option<String> {
+    let (first, rest) = tests.split_first()?;
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    Some(format!("{}{more}", first.name))
 }
 
 #[cfg(test)]
@@ -237,6 +266,20 @@ mod tests {
         let thirds = candidates(&[(1, &["pp", "pp", "pp"]), (1, &["pp"])]);
         assert_eq!(scores(&thirds), [Some(1.0), Some(1.0)]);
         assert_eq!(winner(&thirds, Rank::Cross), "c1");
+    }
+
+    #[test]
+    fn tests_with_equal_ends_are_one_line() {
+        let many = ["pf.", "pf.", "pf.", "pf.", "pp."];
+        let entries = candidates(&[(1, &many), (1, &[]), (1, &[])]);
+        assert_eq!(
+            lines(&entries[0], &entries),
+            [
+                "c1's 4 tests pf., pf., pf. and 1 more are proofs: they fail on the base; pass on c1; \
+                 fail on c2; not run on c3; not counted: only its author passes them",
+                "c1's test pp. is a proof: it fails on the base; passes on c1, c2; not run on c3",
+            ]
+        );
     }
 
     #[test]

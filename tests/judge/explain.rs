@@ -26,7 +26,7 @@ fn what_decided_comes_first_and_nothing_runs() {
     let out = answer.out();
     let lines: Vec<&str> = out.lines().collect();
     assert!(lines[0].starts_with("judge: 2 of 3 passed; c1 changes the fewest lines"), "{out}");
-    assert_eq!(lines[1], "c1 before c2: 1 changed lines, not 9");
+    assert_eq!(lines[1], "c1 before c2: 1 changed line, not 9");
     for line in [
         &format!("test: `{COUNTED}`, from --test"),
         "c4 changed nothing: it cannot be recommended",
