@@ -94,3 +94,12 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
     Err(Error::fatal(format!("your checkout has uncommitted changes: {}{more}", quoted(first)))
         .hint(format!("commit them or put them aside with {aside}, then apply again")))
 }
+
+/// Refuses a checkout that is not at this place any more, or not clean: judging a merged tree may have taken
+/// long.
+pub fn require_unchanged(repo: &Repo, from: &Position) -> Result<()> {
+    if position(repo)? != *from {
+        return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));
+    }
+    require_clean(repo)
+}

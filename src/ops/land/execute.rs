@@ -5,7 +5,7 @@ use std::fs;
 use crate::error::{Error, IoContext, Result};
 use crate::git::commit::{self, CommitMessage};
 use crate::git::landing::advance::{self, Advance, AdvanceInput, Rollback, Stopped};
-use crate::git::landing::position::{position, require_clean};
+use crate::git::landing::position::require_unchanged;
 use crate::git::landing::recovery::remove_locks_of_commit;
 use crate::git::landing::writer;
 use crate::git::merge::Conflicts;
@@ -62,11 +62,7 @@ pub fn execute(
         return record_landed(session, intent, landed, None);
     };
     if target.candidate.is_none() {
-        // Once more: judging a merged tree may have taken long.
-        if position(repo)? != intent.from {
-            return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));
-        }
-        require_clean(repo)?;
+        require_unchanged(repo, &intent.from)?;
     }
     let git = writer::begin(&checkout.git)?;
     let keep = refs::withdrawn(&intent.run);

@@ -103,10 +103,7 @@ pub fn land(
         ..head.intent(candidate, plan.capture.iteration, plan.tree)
     };
     let commit = match (&conflicts, fresh.no_switch, fresh.commit) {
-        (Some(conflicts), ..) => {
-            leave_conflicts(session, &head, &intent, conflicts, message)?;
-            None
-        }
+        (Some(conflicts), ..) => leave_conflicts(session, &head, &intent, conflicts, message)?,
         (None, true, _) => publish(session, &plan, &intent, &message)?,
         (None, false, true) => execute(session, &head, &intent, &LandedAs::Committed(&message))?,
         (None, false, false) => execute(session, &head, &intent, &LandedAs::Staged)?,
@@ -211,17 +208,17 @@ fn leave_conflicts(
     intent: &Intent,
     conflicts: &Conflicts,
     mut message: CommitMessage,
-) -> Result<()> {
+) -> Result<Option<Oid>> {
     let store = &session.store;
     // A person resolves the conflicts, which gives another tree.
     message.trailers.retain(|line| Trailer::Tree.value(line).is_none());
     let Intent { run, candidate, iteration, branch, from, .. } = intent;
     let left = LeftConflicts { iteration: *iteration, branch: branch.clone(), from: from.commit };
     store.note_conflicts(run, candidate, &left)?;
-    if let Err(error) = execute(session, head, intent, &LandedAs::InConflict(conflicts, &message)) {
+    let done = execute(session, head, intent, &LandedAs::InConflict(conflicts, &message));
+    if done.is_err() {
         // The first error is the one to report; conflicts that are not there are forgotten anyway.
         let _ = store.forget_conflicts(run, candidate);
-        return Err(error);
     }
-    Ok(())
+    done
 }

@@ -60,10 +60,7 @@ pub(super) fn delete_branch(
         session.ui.note(format!("your resolution of the conflicts is kept: {}", tip.short()));
     }
     match intent {
-        Some(intent) if here => {
-            go_back(session, intent, &address)?;
-            return Ok(branch);
-        }
+        Some(intent) if here => return go_back(session, intent, &address),
         None if here => {
             return Err(Error::no(format!(
                 "your checkout is on '{short}', and no record says where it came from"
@@ -149,7 +146,7 @@ fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Resu
 
 /// Goes back to where the checkout was before the landing. Fails if the checkout holds more than
 /// what landed.
-fn go_back(session: &Session, intent: Intent, address: &str) -> Result<()> {
+fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> {
     let Session { repo, store, .. } = session;
     let git = writer::begin(&repo.checkout())?;
     git.call("update-index").args(["-q", "--refresh"]).output()?;
@@ -172,5 +169,6 @@ fn go_back(session: &Session, intent: Intent, address: &str) -> Result<()> {
     let keep = refs::withdrawn(&intent.run);
     roll_back(repo, &intent.advance(&git, &keep))?;
     record(store, &intent, None, MoveDetails::default())?;
-    store.end_landing(&file)
+    store.end_landing(&file)?;
+    Ok(intent.branch)
 }
