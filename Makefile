@@ -65,6 +65,10 @@ test-slurm:
 test-power:
 	FRITES_TEST_ROUNDS=$${FRITES_TEST_ROUNDS:-30} $(CARGO) test --locked --test tools -- power_cut:: --nocapture
 
+# Kills a run at 200 moments, and resumes it; takes about half an hour.
+test-kills:
+	FRITES_TEST_ROUNDS=$${FRITES_TEST_ROUNDS:-200} $(CARGO) test --locked --test tools -- eager::a_run_that_is_killed --nocapture
+
 # Judges 200 times beside git's own housekeeping; takes about half an hour.
 soak:
 	FRITES_TEST_ROUNDS=200 $(CARGO) test --locked --test runner state::housekeeping::
@@ -113,4 +117,4 @@ uninstall:
 man: build
 	"$(TARGET)/debug/git-frites" man --write man
 
-.PHONY: build deb tarball picture test check test-tools test-worlds test-power test-slurm demo bench figures bench-builds soak lint install uninstall man
+.PHONY: build deb tarball picture test check test-tools test-worlds test-power test-kills test-slurm demo bench figures bench-builds soak lint install uninstall man

@@ -163,7 +163,8 @@ fn judge_beside_attempts() {
     for count in [4, 8] {
         for (winner, words) in [("first", "the first wins"), ("last", "the last wins")] {
             let waited = middle_of(|| {
-                let options = format!("run --json -n {count} -j {count} --oracle-jobs 1");
+                let options =
+                    format!("run --json --no-cache -n {count} -j {count} --oracle-jobs 1");
                 let run = bench.frites(&format!("{options} --test ./check -- sh attempt {winner}"));
                 let run: serde_json::Value = serde_json::from_str(&run).expect("a document");
                 let run = run["run"].as_str().expect("a name").to_owned();
