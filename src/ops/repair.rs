@@ -144,9 +144,9 @@ impl<'a> Rounds<'a> {
     ) -> Result<Vec<NextAttempt>> {
         let mut begun = Vec::new();
         for entry in findings.candidates.iter().filter(|entry| can_be_repaired(entry)) {
-            let rounds = state.ended.iter().filter(|round| round.candidate == entry.candidate);
+            let mut rounds = state.ended.iter().filter(|round| round.candidate == entry.candidate);
             let round = rounds.clone().count() as u32 + 1;
-            let goes_on = rounds.last().is_none_or(|last| last.end.goes_on());
+            let goes_on = rounds.next_back().is_none_or(|last| last.end.goes_on());
             let is_open = state.open.iter().any(|open| open.before.candidate == entry.candidate);
             if round > self.most || !goes_on || is_open {
                 continue;

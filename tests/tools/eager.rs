@@ -435,6 +435,5 @@ fn a_run_that_is_killed_at_any_moment_decides_the_same_and_judges_no_pass_twice(
         assert!(again <= 1, "{place}");
         world.assert_clean();
     }
-    println!("killed {killed} times");
-    assert!(killed > kills() / 3, "{killed}");
+    assert!(killed > kills() / 3, "only {killed} of {} runs had begun", kills());
 }
