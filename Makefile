@@ -65,7 +65,7 @@ test-slurm:
 test-power:
 	FRITES_TEST_ROUNDS=$${FRITES_TEST_ROUNDS:-30} $(CARGO) test --locked --test tools -- power_cut:: --nocapture
 
-# Kills a run at 200 moments, and resumes it; takes about half an hour.
+# Kills a run at 200 moments, and resumes it; takes about ten minutes.
 test-kills:
 	FRITES_TEST_ROUNDS=$${FRITES_TEST_ROUNDS:-200} $(CARGO) test --locked --test tools -- eager::a_run_that_is_killed --nocapture
 
