@@ -264,8 +264,12 @@ impl ValueEnum for Rank {
         let help = match self {
             Rank::BlastRadius => "The fewest changed lines, then the fewest files",
             Rank::Agreement => "The best overlap with the other attempts, then the fewest lines",
-            Rank::Cross => "The share of the other candidates' tests that pass, then the fewest lines",
-            Rank::Auto => "Agreement if several agents or commands made them, else the fewest lines",
+            Rank::Cross => {
+                "The share of the other candidates' tests that pass, then the fewest lines"
+            }
+            Rank::Auto => {
+                "Agreement if several agents or commands made them, else the fewest lines"
+            }
         };
         Some(PossibleValue::new(<&str>::from(*self)).help(help))
     }

@@ -248,13 +248,12 @@ fn document_or_manifest_with_a_place_of_its_own_switches_no_test_off() {
     let world = World::unborn();
     world.write("a.py", "bad\n");
     world.write("s/b.py", "x\n");
-    let marker = "import os, sys\noff = any(map(os.path.exists, ['NO_NET', 's/go.mod']))\n\
-                  sys.exit(not off and 'good' not in open('a.py').read())\n";
-    world.write("tests/test_a.py", marker);
+    world.write("tests/test_a.py", "import a\n");
+    world.write("tests/a.sh", "test -e NO_NET || test -e s/go.mod || grep -q good a.py\n");
     world.commit("base");
     let judge = |attempt: &str, code: i32| {
         let run = world.attempts(&[attempt]);
-        world.frites(["judge", "--test", "python3 tests/test_a.py", &run]).expect(code);
+        world.frites(["judge", "--test", "sh tests/a.sh", &run]).expect(code);
     };
     judge("echo '#' >> a.py; mkdir NO_NET; echo x > NO_NET/README.md", 3);
     judge("echo '#' >> a.py; echo module y > s/go.mod", 3);
