@@ -33,9 +33,9 @@ pub type ReadPath<'a> = &'a dyn Fn(&str) -> Result<InTree>;
 /// The files that commands name, as paths and as patterns with `*`.
 #[derive(Debug, Default)]
 pub struct NamedFiles {
-    /// Those that they run.
+    /// The files that they run.
     pub run: BTreeSet<String>,
-    /// Those that they compare with others, and directories of such files.
+    /// The files that they compare with others, and directories of such files.
     pub compared: BTreeSet<String>,
 }
 

@@ -16,7 +16,7 @@ pub struct SharedBoard {
     pub rows: Vec<SharedRow>,
     /// How many of them have ended.
     pub summary: String,
-    /// What the verdict waits for beside those at work.
+    /// The work that the verdict waits for, apart from the attempts.
     pub missing: String,
 }
 
@@ -30,7 +30,7 @@ pub struct SharedRow {
     pub standing: Standing,
     /// True if it would win now.
     pub leads: bool,
-    /// What is done with it, or how it ended.
+    /// The work on it, or how it ended.
     pub doing: String,
     /// The time that it took.
     pub elapsed: Option<Duration>,
@@ -87,7 +87,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// What is done with it, or how it ended.
+    /// The work on it, or how it ended.
     pub fn in_words(&self) -> String {
         if self.leads { format!("{}, leads", self.doing) } else { self.doing.clone() }
     }

@@ -13,7 +13,7 @@ use crate::model::terms::Terms;
 use crate::model::test_comparison::Comparison;
 use crate::model::verdict::{Baseline, Decision, Entry, Verdict};
 
-/// What judging has found of a run: in a verdict, or so far, while attempts work.
+/// The findings of judging about a run: those of a verdict, or those so far while attempts work.
 #[derive(Clone, Copy)]
 pub struct Findings<'a> {
     /// The commit that the candidates start from.

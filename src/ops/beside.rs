@@ -22,7 +22,7 @@ pub struct NextAttempt {
 pub struct AttemptsAtWork<'a> {
     /// Shows how they stand.
     pub board: &'a Board,
-    /// Those that wait for their turn; further rounds can be added.
+    /// The attempts that wait for their turn; further rounds can be added.
     pub queue: &'a WorkQueue<NextAttempt>,
     /// The gate before them.
     pub gate: &'a StartGate,

@@ -42,7 +42,7 @@ fn running_in(address: &str, place: LogDir) -> Option<Running> {
     LogDirectory::both(address, place).iter().find_map(LogDirectory::running)
 }
 
-/// What a row says before anything of its candidate has begun.
+/// The word of a row before any work on its candidate has begun.
 const WAITING: &str = "waiting";
 
 /// The kind of work of a run's candidates in one part of a command.
@@ -342,18 +342,18 @@ pub fn live<T>(
     result
 }
 
-/// What other processes do for a run.
+/// The work of other processes for a run.
 pub struct Elsewhere {
     /// A row for each command that runs, hooks and the base first, and for each other candidate that they
     /// work on.
     pub rows: Vec<Row>,
     /// How many have ended; empty if no process works on them.
     pub summary: String,
-    /// What the verdict waits for beside those at work.
+    /// The work that the verdict waits for, apart from the attempts.
     pub missing: String,
 }
 
-/// What other processes do for a run at this moment.
+/// Reads the work of other processes for a run at this moment.
 pub fn elsewhere(store: &Store, run: &Run) -> Elsewhere {
     let places = store.log_directories(&run.run).into_iter();
     let mut rows: Vec<Row> = places

@@ -1,4 +1,4 @@
-//! What is cached for later judgings: the outcomes and the bases' build outputs, of one repository
+//! The cache for later judgings: the outcomes and the bases' build outputs, of one repository
 //! or of all that the user has.
 use std::fs;
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ pub struct UserCache {
 }
 
 impl UserCache {
-    /// What is cached for this repository.
+    /// The cache of this repository.
     pub fn of(repo: &Repo) -> Result<UserCache> {
         Ok(UserCache { homes: vec![pool::home(repo)?] })
     }
 
-    /// What is cached for all repositories of the user that have it beside this one's.
+    /// The caches of all repositories of the user that lie beside this one's.
     pub fn of_all(repo: &Repo) -> Result<UserCache> {
         let homes = fs::read_dir(pool::home_of_all(repo)?).into_iter().flatten().flatten();
         Ok(UserCache { homes: homes.map(|entry| entry.path()).collect() })

@@ -165,7 +165,7 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// What is cached for all of the user's repositories, and the limit of its build outputs.
+/// The size of the caches of all of the user's repositories, and the limit of their build outputs.
 fn cache(session: &ReadSession) -> Result<(UserCache, u64)> {
     let limit = session.config()?.get(keys::LIMITS_LAYERS).0;
     Ok((UserCache::of_all(&session.repo)?, limit))
@@ -374,7 +374,7 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
     Ok(text)
 }
 
-/// What other processes do for a run; for one candidate if it is named.
+/// The work of other processes for a run; for one candidate if it is named.
 fn at_work(session: &ReadSession, run: &Run, only: Option<&Name>) -> Elsewhere {
     let mut found = progress::elsewhere(&session.store, run);
     if let Some(name) = only {

@@ -1,4 +1,4 @@
-//! What a landing brings to its branch, and what of it a checkout still holds after a switch.
+//! The change that a landing brings to its branch, and the part of it that a checkout still holds after a switch.
 use std::fmt;
 
 use crate::error::Result;
@@ -18,7 +18,7 @@ pub struct LandedChange {
 }
 
 impl LandedChange {
-    /// What a landing changes on a branch that was at this commit.
+    /// The change that a landing makes to a branch that was at this commit.
     pub fn new(repo: &Repo, plan: &Plan, before: &Oid) -> Result<LandedChange> {
         let attributes = &plan.run.base;
         let changes = diff::changes(repo, attributes, before, &plan.tree)?;

@@ -7,7 +7,7 @@ use crate::model::verdict::{Baseline, Entry};
 use crate::ops::judge::why_not_working;
 use crate::store::outcomes::NewOutcome;
 
-/// What is known on this machine of the programs that commands start.
+/// The programs that commands start, and whether this machine has them.
 #[derive(Default)]
 pub struct Startable {
     base: Option<Baseline>,
