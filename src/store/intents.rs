@@ -187,10 +187,12 @@ impl Store {
         write_toml(&self.run_dir(run).active(), active)
     }
 
-    /// Removes the file of [`Store::set_active`]. An attempt may have removed it, or its whole
-    /// directory.
+    /// Removes the file of [`Store::set_active`], and what a killed process has left for `status`. An
+    /// attempt may have removed it, or its whole directory.
     pub fn clear_active(&self, run: &Name) -> Result<()> {
-        remove(&self.run_dir(run).active())
+        let dir = self.run_dir(run);
+        remove(&dir.board())?;
+        remove(&dir.active())
     }
 
     /// True if work on a run is under way, or was killed.

@@ -622,6 +622,33 @@ fn judge_refuses_until_changed_frites_settings_are_accepted() {
     }
 }
 
+/// The tree that lands may be judged again, in the world that the configuration names.
+#[test]
+fn landing_waits_until_changed_frites_settings_are_accepted() {
+    crate::common::in_the_open_world();
+    let world = world();
+    spawn(&world, "1", "echo 1 >>README").expect(0);
+    world.frites(["judge", "-q", "--test", "true", "1"]).expect(0);
+    let head = world.git(["rev-parse", "HEAD"]);
+    spawn(&world, "2", "echo 2 >>README; git config frites.sandbox.mode off").expect(0);
+    for options in
+        [&["apply", "1"][..], &["apply", "--merge", "1"], &["apply", "--allow-unverified", "1/c1"]]
+    {
+        let refused = world
+            .frites(options)
+            .refuses(128, "run 2's commands ran: config 'frites.sandbox.mode'");
+        assert!(
+            refused.stderr.contains("`git frites judge --trust-config 1`"),
+            "{}",
+            refused.stderr
+        );
+    }
+    assert_eq!(world.git(["rev-parse", "HEAD"]), head);
+    assert_eq!(world.git(["branch", "--list", "frites/apply/*"]), "");
+    world.frites(["judge", "-q", "--trust-config", "--test", "true", "1"]).expect(0);
+    world.frites(["apply", "1"]).expect(0);
+}
+
 /// It would run in every new worktree.
 #[test]
 fn spawn_does_not_run_a_planted_setup() {

@@ -78,9 +78,11 @@ pub struct JudgedState {
 
 impl Plan {
     /// Captures the selected candidate and plans its landing. Fails if it did not pass, unless that
-    /// is waived.
+    /// is waived, and while a changed configuration of git-frites is not accepted.
     pub fn new(session: &Session, selection: Selection, options: &LandOptions) -> Result<Plan> {
         let Selection { run, candidate, iteration } = selection;
+        // It says in which world a merged tree is judged, and which commands set it up.
+        trust::require_trust(session.integrity(), Some(&run))?;
         if !options.allow_unverified {
             trust::require_own_record(session.integrity(), &run)?;
         }
