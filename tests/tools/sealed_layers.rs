@@ -148,7 +148,7 @@ fn a_run_leaves_what_its_base_built_for_later_commands() {
 fn what_the_base_built_beside_unguarded_attempts_is_not_kept() {
     let world = stale_project();
     // Until the pass of the base is kept: what is kept later, no attempt can have changed.
-    let wait = "until find ~/.cache -name outcome.toml -newer ~/shared/compiled | grep -q .; \
+    let wait = "until find \"$XDG_CACHE_HOME\" -name outcome.toml -newer ~/shared/compiled | grep -q .; \
                 do sleep 0.02; done";
     for line in ["one", "two"] {
         run_attempt(&world, &format!("echo {line} >> a.src; {wait}"));
