@@ -3,7 +3,8 @@
 //! are kept.
 //!
 //! The shelves are the memory of this process, and the cache directory. A new kind of shelf would be
-//! one more field of [`Ledger`], asked in [`Ledger::find`], [`Ledger::keep`] and [`Ledger::forget`].
+//! one more field of [`Ledger`], used in [`Ledger::find_cached`], [`Ledger::keep`] and
+//! [`Ledger::forget`]; `OracleRunner::find` asks the shelves one after the other.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
