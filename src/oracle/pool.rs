@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::removals::Removals;
-use crate::fs::trash::Bin;
+use crate::fs::trash::{self, Bin};
 use crate::fs::tree;
 use crate::git::cli::{self, Git};
 use crate::git::fan_out;
@@ -227,13 +227,35 @@ impl Drop for CheckoutRoom {
         let (dir, lock) = (std::mem::take(&mut self.dir), self.lock.take());
         let trash = self.trash.take();
         self.removals.start(move || {
+            let is_watched = trash.is_some();
             // This comes first: the search for foreign files in the room knows its name.
             let _ = trash.map(Bin::delete);
-            // This never follows a link. If it fails, the next command sweeps.
-            let _ = tree::delete_tree(&dir);
+            if is_watched && holds_strangers(&dir) {
+                // The watch over the commands has to see them, and removes them. The next command
+                // sweeps the room.
+                let _ = fs::remove_file(dir.join(ROOM_LOCK));
+            } else {
+                // This never follows a link. If it fails, the next command sweeps.
+                let _ = tree::delete_tree(&dir);
+            }
             drop(lock);
         });
     }
+}
+
+/// True if git-frites has made a file or directory of this name in a room. A command may put anything in
+/// the place of its own checkout: it bends nothing else.
+pub(super) fn belongs_in_room(name: &OsStr, is_dir: bool) -> bool {
+    let begins = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
+    begins(CHECKOUT_PREFIX) || if is_dir { begins(trash::PREFIX) } else { name == ROOM_LOCK }
+}
+
+fn holds_strangers(room: &Path) -> bool {
+    let is_stranger = |entry: fs::DirEntry| {
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        !belongs_in_room(&entry.file_name(), is_dir)
+    };
+    fs::read_dir(room).into_iter().flatten().flatten().any(is_stranger)
 }
 
 /// A new, empty directory with a random name that only this user can read.

@@ -11,12 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::fs::trash;
 use crate::fs::tree;
 use crate::git::repo::is_key;
-use crate::oracle::pool::{
-    CHECKOUT_PREFIX, LAYERS, OUTCOMES, ROOM_LOCK, ROOM_PREFIX, WORLDS, rooms,
-};
+use crate::oracle::pool::{LAYERS, OUTCOMES, ROOM_PREFIX, WORLDS, belongs_in_room, rooms};
 use crate::oracle::sealed::surroundings::STAND_IN;
 
 /// Marks of backup programs, and what file systems make of files that are deleted while open. No
@@ -80,13 +77,8 @@ pub fn strangers(home: &Path) -> Vec<PathBuf> {
         is_dir && (ours || name.as_bytes().starts_with(ROOM_PREFIX.as_bytes()))
     };
     collect(home, &belongs, &mut found);
-    let belongs = |name: &OsStr, is_dir: bool| {
-        let begins = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
-        // A command may put anything in the place of its own checkout: it bends nothing else.
-        begins(CHECKOUT_PREFIX) || if is_dir { begins(trash::PREFIX) } else { name == ROOM_LOCK }
-    };
     for room in rooms(home) {
-        collect(&room, &belongs, &mut found);
+        collect(&room, &belongs_in_room, &mut found);
     }
     found.sort();
     found
