@@ -101,7 +101,7 @@ pub struct ApplyArgs {
     #[arg(long)]
     pub json: bool,
     /// Print nothing but the branch
-    #[arg(hide_short_help = true, hide_short_help = true, hide_short_help = true, short, long)]
+    #[arg(hide_short_help = true, short, long)]
     pub quiet: bool,
 }
 

@@ -254,7 +254,7 @@ pub struct AttemptArgs {
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = values::duration)]
     pub auto_checkpoint: Option<Duration>,
     /// Keep the worktree of a candidate even if its command changed nothing
-    #[arg(hide_short_help = true, hide_short_help = true, long)]
+    #[arg(hide_short_help = true, long)]
     pub keep: bool,
 }
 

@@ -1,8 +1,9 @@
 //! The base of attempts, as far as it tells what the files are for that they change.
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use parking_lot::Mutex;
 
 use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
@@ -78,7 +79,7 @@ impl<'t> BaseProject<'t> {
         let language = language_of(path);
         if language.is_some() && !is_new {
             self.look_for_test_data([path].into_iter())?;
-            let known = self.test_data.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = self.test_data.lock();
             return Ok(!is_named(path, &self.compared) && known.get(path) != Some(&true));
         }
         let code = self.code()?;
@@ -89,7 +90,7 @@ impl<'t> BaseProject<'t> {
     /// Finds out which of these files of the base are data of tests: in one look at the base, where each
     /// would take one by itself.
     pub fn look_for_test_data<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<()> {
-        let mut known = self.test_data.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.test_data.lock();
         let paths: Vec<&str> = paths
             .filter(|path| language_of(path).is_some() && !known.contains_key(*path))
             .filter(|path| !is_test_path(path) && !is_hidden_or_installed(path))
@@ -132,7 +133,7 @@ impl<'t> BaseProject<'t> {
             return Ok(false);
         }
         let words = documents::words_for(path);
-        let known = self.used.lock().unwrap_or_else(PoisonError::into_inner).get(&words).copied();
+        let known = self.used.lock().get(&words).copied();
         if let Some(is_used) = known {
             return Ok(!is_used);
         }
@@ -140,7 +141,7 @@ impl<'t> BaseProject<'t> {
         let is_used = lines.iter().any(|(path, line)| {
             documents::is_use(line, &words, is_code(path) || self.scripts.contains(path))
         });
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(words, is_used);
+        self.used.lock().insert(words, is_used);
         Ok(!is_used)
     }
 

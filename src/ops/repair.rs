@@ -1,7 +1,9 @@
 //! Rounds of repair: a candidate that failed gets another round in its own worktree, told why it
 //! failed. What a round made worse is taken back; the captures of every round stay.
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::git::cli::nul_separated;
@@ -204,7 +206,7 @@ impl<'a> Rounds<'a> {
 
 impl RoundGiver for Rounds<'_> {
     fn next(&self, findings: &Findings<'_>) -> Result<NextRounds> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let state = &mut *state;
         let took_back = self.end_rounds(state, findings);
         let mut begun = Vec::new();
@@ -258,9 +260,7 @@ pub fn repair(
             verdict = judge(report.affects_outcomes)?;
         }
     }
-    let state = rounds.state.lock();
-    let RoundsState { mut ended, is_limit_told, .. } =
-        std::mem::take(&mut *state.unwrap_or_else(PoisonError::into_inner));
+    let RoundsState { mut ended, is_limit_told, .. } = std::mem::take(&mut *rounds.state.lock());
     ended.sort_by_key(|RepairRound { round, candidate, .. }| {
         (*round, run.candidates.iter().position(|name| name == candidate))
     });

@@ -1,6 +1,7 @@
 //! Work that is done several parts at a time, and to which further parts can be added while it is done.
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Condvar, Mutex};
 
 /// The parts that wait. The queue ends when none waits, none is worked on and nobody holds it open.
 pub struct WorkQueue<T> {
@@ -37,19 +38,19 @@ impl<T: Send> WorkQueue<T> {
                     while let Some((number, part)) = self.next() {
                         let _busy = QueueHold(self);
                         let result = work(part);
-                        done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+                        done.lock().push((number, result));
                     }
                 });
             }
         });
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut done = done.into_inner();
         done.sort_by_key(|(number, _)| *number);
         done.into_iter().map(|(_, result)| result).collect()
     }
 
-    /// Keeps the queue from ending while a further part is prepared; none if it has ended.
+    /// Keeps the queue from ending while a further part is prepared; `None` if it has ended.
     pub fn hold(&self) -> Option<QueueHold<'_, T>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_over {
             return None;
         }
@@ -58,17 +59,11 @@ impl<T: Send> WorkQueue<T> {
     }
 
     fn next(&self) -> Option<(usize, T)> {
-        let state = self
-            .changed
-            .wait_while(self.lock(), |state| state.waiting.is_empty() && !state.is_over);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
+        self.changed.wait_while(&mut state, |state| state.waiting.is_empty() && !state.is_over);
         let next = state.waiting.pop_front()?;
         state.busy += 1;
         Some(next)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -78,7 +73,7 @@ pub struct QueueHold<'a, T: Send>(&'a WorkQueue<T>);
 impl<T: Send> QueueHold<'_, T> {
     /// Adds a part.
     pub fn add(&self, part: T) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         let number = state.added;
         state.added += 1;
         state.waiting.push_back((number, part));
@@ -88,7 +83,7 @@ impl<T: Send> QueueHold<'_, T> {
 
 impl<T: Send> Drop for QueueHold<'_, T> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         state.busy -= 1;
         state.is_over = state.busy == 0 && state.waiting.is_empty();
         self.0.changed.notify_all();
@@ -132,7 +127,7 @@ mod tests {
             while ran.load(Ordering::SeqCst) == 0 {
                 std::thread::yield_now();
             }
-            let hold = hold.lock().expect("nobody panics").take().expect("the queue is open");
+            let hold = hold.lock().take().expect("the queue is open");
             hold.add(7);
             drop(hold);
             assert_eq!(worker.join().expect("nobody panics"), [(0, 0), (7, 1)]);

@@ -1,6 +1,7 @@
 //! Judging while attempts work: the base first, then each attempt that has ended.
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::config::keys;
 use crate::error::Result;
@@ -238,7 +239,7 @@ impl<'a> EagerJudge<'a> {
         })?;
         let is_changed = next.took_back || !next.begun.is_empty();
         for round in next.begun {
-            let mut ended = self.lock();
+            let mut ended = self.ended.lock();
             ended.names.retain(|name| *name != round.candidate);
             let at_work = ended.at_work + 1;
             ended.set(at_work);
@@ -251,9 +252,8 @@ impl<'a> EagerJudge<'a> {
     /// The attempts that have ended, with the number of changes, once these are others than were seen;
     /// `None` when all have ended.
     fn next(&self, seen: Option<u64>) -> Option<(Vec<Name>, u64)> {
-        let waits = |ended: &mut EndedAttempts| !ended.all && seen == Some(ended.changes);
-        let ended = self.changed.wait_while(self.lock(), waits);
-        let ended = ended.unwrap_or_else(PoisonError::into_inner);
+        let mut ended = self.ended.lock();
+        self.changed.wait_while(&mut ended, |ended| !ended.all && seen == Some(ended.changes));
         (!ended.all).then(|| (ended.names.clone(), ended.changes))
     }
 
@@ -264,10 +264,6 @@ impl<'a> EagerJudge<'a> {
         let entries = entries::from_captured(session, self.run, runner.terms(), &captured)?;
         entries::keep_trees(session, self.run, runner.terms(), &entries)?;
         Ok(entries)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, EndedAttempts> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -291,7 +287,7 @@ impl Beside for EagerJudge<'_> {
     }
 
     fn attempt_ended(&self, name: &Name) {
-        let mut ended = self.lock();
+        let mut ended = self.ended.lock();
         ended.names.push(name.clone());
         let at_work = ended.at_work.saturating_sub(1);
         ended.set(at_work);
@@ -300,7 +296,7 @@ impl Beside for EagerJudge<'_> {
     }
 
     fn all_ended(&self) {
-        self.lock().all = true;
+        self.ended.lock().all = true;
         self.changed.notify_all();
     }
 }

@@ -19,7 +19,7 @@ pub struct PartShelf<'s> {
     pub store: &'s Store,
     /// The run.
     pub run: &'s Name,
-    /// The other repository whose refs are meant; none for this one.
+    /// The other repository whose refs are meant; `None` for this one.
     pub remote: Option<&'s Remote<'s>>,
 }
 

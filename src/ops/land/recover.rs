@@ -127,7 +127,7 @@ fn message(found: &Interrupted, intent: &Intent, is_deletion: bool) -> Option<St
     Some(text)
 }
 
-/// git in the user's checkout, or in a candidate's worktree; none if that worktree is gone.
+/// git in the user's checkout, or in a candidate's worktree; `None` if that worktree is gone.
 pub fn git_of(store: &Store, holder: Option<&Holder>) -> Result<Option<Git>> {
     let Some(holder) = holder else { return Ok(Some(store.repo().checkout())) };
     let Some(run) = store.run(&holder.run)? else { return Ok(None) };

@@ -152,7 +152,7 @@ fn child_of(
     })
 }
 
-/// The attempt that made a commit which no branch, tag or other ref of the user's has; none if there is
+/// The attempt that made a commit which no branch, tag or other ref of the user's has; `None` if there is
 /// such a ref, or if a user has named the commit as a base before.
 fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
     let repo = &session.repo;
