@@ -1,8 +1,11 @@
-//! Tests that the base's report has and that of a candidate lacks, whose command all the same exited
-//! 0: something ended the tests before they were done, or kept them from being found.
+//! Tests that ran on the base and, by the report of a candidate whose command all the same exited 0,
+//! did not run there: something skipped them, ended them early, or kept them from being found.
 //!
-//! Numbers are compared and not names: some names hold a path, a time or a random id, and tests that
-//! were renamed are still there.
+//! A test counts as run whether it passed or failed. So of a base that fails, the tests that the change
+//! is to fix are asked for, too.
+//!
+//! Numbers are compared, because some names hold a path, a time or a random id, and tests that were
+//! renamed are still there. Names tell only of tests that the candidate skips.
 use crate::model::base_tests::BaseTests;
 use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::terms::JudgeSettings;
@@ -38,35 +41,30 @@ pub fn contradict(
     found
 }
 
-/// The tests that a report must have because the base's has them.
-struct Expected {
-    /// The number of tests in the base's report, without doctests.
-    shown: u64,
+/// The tests that must have run because they ran on the base.
+struct Expected<'b> {
+    report: &'b TestReport,
+    /// The number of tests that ran on the base, without doctests.
+    ran: u64,
     /// The number of those that are surely tests of their own.
     at_least: u64,
-    /// True if the base's report is a file.
-    is_file: bool,
 }
 
-impl Expected {
-    /// `None` if the base has no report of any test.
-    fn of(base: &Baseline) -> Option<Expected> {
+impl Expected<'_> {
+    /// `None` if no test ran on the base by its report.
+    fn of(base: &Baseline) -> Option<Expected<'_>> {
         let report = base.results.report()?;
-        let shown = report.total.saturating_sub(report.doctests);
-        let is_file = report.printed_by.is_none();
-        let named = (report.passing.len() + report.failing.len()) as u64 + report.skipped;
-        let at_least = match (base.results.passed(), is_file) {
-            _ if report.problem.is_some() => 0,
+        let ran = report.ran_in_files();
+        let named = (report.passing.len() + report.failing.len()) as u64;
+        let at_least = match report.problem {
+            Some(_) => 0,
             // A test that ran again may be counted twice, but has one name.
-            (true, _) if !report.passing.is_empty() => named.min(report.total),
-            (true, _) => report.total,
-            // What failed may be no test (a hook, a file that could not be loaded).
-            (false, true) => report.passing.len() as u64 + report.skipped,
-            // The output of a test that failed may hold the summary of another runner.
-            (false, false) => 0,
+            None if !report.passing.is_empty() => ran.min(named.saturating_sub(report.doctests)),
+            None => ran,
         };
-        let at_least = at_least.saturating_sub(report.doctests).max(1);
-        (shown > 0).then_some(Expected { shown, at_least, is_file })
+        let no_tests = report.failing.iter().filter(|name| is_no_test(name)).count() as u64;
+        let at_least = at_least.saturating_sub(no_tests).max(1);
+        (ran > 0).then_some(Expected { report, ran, at_least })
     }
 
     /// Lets no pass of the test stand that is meant and lacks tests; gives true if there was one.
@@ -82,17 +80,28 @@ impl Expected {
         found
     }
 
-    /// The outcome of a command that exited 0 and left this report; `None` if that has enough
-    /// tests.
+    /// The outcome of a command that exited 0 and left this report; `None` if by it enough tests ran.
     fn missing(&self, own: Option<&TestReport>) -> Option<Outcome> {
-        let Expected { shown, at_least, is_file } = *self;
-        let own = own.filter(|own| !is_file || own.printed_by.is_none());
+        let Expected { report: base, ran, at_least } = *self;
+        let is_file = |report: &TestReport| report.printed_by.is_none();
+        let own = own.filter(|own| !is_file(base) || is_file(own));
         // A log that was not kept whole shows no number.
-        let is_cut = own.is_some_and(|own| own.printed_by.is_some() && own.problem.is_some());
-        let reported = own.map_or(0, |own| own.total.saturating_sub(own.doctests));
-        (reported < at_least && !is_cut)
-            .then_some(Outcome::MissingTests { reported, expected: shown })
+        let is_cut = own.is_some_and(|own| !is_file(own) && own.problem.is_some());
+        let own_ran = own.map_or(0, TestReport::ran_in_files);
+        let skipped = own.map_or(0, |own| own.skipping_of(base).len() as u64);
+        let missing = at_least.saturating_sub(own_ran).max(skipped);
+        (missing > 0 && !is_cut).then(|| Outcome::MissingTests {
+            reported: own_ran.min(ran.saturating_sub(missing)),
+            expected: ran,
+        })
     }
+}
+
+/// True for a failure that is reported like a test and is none: a hook of mocha, a class of Gradle's, a
+/// package of gotestsum's. Where it does not fail it is not reported.
+fn is_no_test(name: &str) -> bool {
+    let own_name = name.rsplit("::").next().unwrap_or(name);
+    name.contains("\" hook") || ["", "TestMain", "executionError"].contains(&own_name)
 }
 
 #[cfg(test)]
@@ -121,23 +130,29 @@ mod tests {
     }
 
     #[test]
-    fn base_asks_for_the_tests_that_are_surely_there() {
+    fn base_asks_for_the_tests_that_surely_ran() {
         let (file, pytest) = (None, Some("pytest"));
         let ran_again = || report(4, &["a", "b", "c"], file);
         let doctests = |of: TestReport| TestReport { doctests: 1, ..of };
+        let skipped = |of: TestReport| TestReport { skipped: 1, ..of };
         let failed = || Outcome::Failed { code: 1 };
+        let failing = |name: &str, of: TestReport| TestReport { failing: vec![name.into()], ..of };
         let cut = TestReport { problem: Some("cut".into()), ..report(4, &[], pytest) };
         let cases = [
             (Outcome::Passed, report(4, &[], pytest), pytest, Some(4)),
             (Outcome::Passed, report(4, &["a", "b", "c", "d"], file), file, Some(4)),
             (Outcome::Passed, ran_again(), file, Some(3)),
             (Outcome::Passed, doctests(ran_again()), file, Some(2)),
+            (Outcome::Passed, skipped(report(4, &[], pytest)), pytest, Some(3)),
             // The file is missing.
             (Outcome::Passed, ran_again(), pytest, None),
             (Outcome::Passed, cut, pytest, Some(1)),
             (failed(), ran_again(), file, Some(3)),
-            (failed(), report(4, &[], file), file, Some(1)),
-            (failed(), report(4, &["a", "b", "c"], pytest), pytest, Some(1)),
+            (failed(), report(4, &[], file), file, Some(4)),
+            (failed(), failing("d", report(4, &["a", "b", "c"], file)), file, Some(4)),
+            (failed(), failing("s \"after all\" hook for \"d\"", ran_again()), file, Some(3)),
+            (failed(), failing("a/b::TestMain", report(1, &[], file)), file, Some(1)),
+            (failed(), failing("d", report(4, &[], pytest)), pytest, Some(4)),
             (Outcome::Passed, doctests(report(1, &[], pytest)), pytest, None),
         ];
         for (outcome, tests, printed_by, expected) in cases {
@@ -145,6 +160,26 @@ mod tests {
             assert_eq!(needs(&base, printed_by), expected, "{base:?}");
         }
         assert!(Expected::of(&base(Outcome::Passed, report(0, &[], pytest))).is_none());
+    }
+
+    #[test]
+    fn skipped_tests_are_missing_if_they_ran_on_the_base() {
+        let failing = TestReport { failing: vec!["b".into()], ..report(2, &["a"], None) };
+        let base = base(Outcome::Failed { code: 1 }, failing);
+        let expected = Expected::of(&base).expect("tests ran");
+        let skips = |name: &str, passing: &[&str]| {
+            let total = passing.len() as u64 + 1;
+            let skipping = vec![name.to_owned()];
+            TestReport { skipped: 1, skipping, ..report(total, passing, None) }
+        };
+        let missing = |own| expected.missing(Some(&own));
+        assert_eq!(
+            missing(skips("b", &["a"])),
+            Some(Outcome::MissingTests { reported: 1, expected: 2 })
+        );
+        // As many tests ran, but not this one.
+        assert!(missing(skips("b", &["a", "c"])).is_some());
+        assert_eq!(missing(skips("c", &["a", "b"])), None);
     }
 
     #[test]

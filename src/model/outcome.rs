@@ -70,12 +70,12 @@ pub enum Outcome {
         /// The number of tests that failed.
         failed: u64,
     },
-    /// Exit code 0, although the report of the tests has fewer of them than the base's, or there is
-    /// none: nobody knows if the others ran.
+    /// Exit code 0, although by the report of the tests fewer ran than on the base, or there is none:
+    /// nobody knows if the others pass.
     MissingTests {
-        /// The number of tests in the report; 0 without one.
+        /// The number of the base's tests that ran by the report; 0 without one.
         reported: u64,
-        /// The number of tests in the base's.
+        /// The number of tests that ran on the base.
         expected: u64,
     },
     /// Killed at the time limit.
@@ -142,13 +142,13 @@ impl fmt::Display for Outcome {
             }
             Outcome::MissingTests { reported: 0, expected } => write!(
                 f,
-                "exit 0 without a test report; the base's has {}",
+                "exit 0, but no report says that tests ran; {} ran on the base",
                 count(*expected, "test")
             ),
             Outcome::MissingTests { reported, expected } => write!(
                 f,
-                "exit 0, but its report has {} and the base's {expected}",
-                count(*reported, "test")
+                "exit 0, but by its report only {reported} of {} ran that ran on the base",
+                count(*expected, "test")
             ),
             Outcome::TimedOut => write!(f, "timed out"),
             Outcome::Signalled { signal } => write!(f, "signal {signal}"),

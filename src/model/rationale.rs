@@ -40,7 +40,7 @@ impl DecisionInputs<'_> {
                 self.contradicted(winner, "as if a pipe had lost its exit code")
             }
             DecisionKind::MissingTests => {
-                self.contradicted(winner, "as if something had ended the tests early")
+                self.contradicted(winner, "as if something had ended or skipped tests")
             }
             DecisionKind::BrokenBase => self.broken_base(winner),
             DecisionKind::NearMiss => self.near_miss(winner),

@@ -79,8 +79,7 @@ impl MoreSkipped {
     pub fn of(base: &Baseline, entry: &Entry) -> Option<MoreSkipped> {
         let passed = base.results.passed();
         let (base, own) = reports(base, entry)?;
-        let tests: Vec<String> =
-            own.skipping.iter().filter(|name| base.ran(name)).cloned().collect();
+        let tests = own.skipping_of(base);
         let are_named = !own.skipping.is_empty() && !base.passing.is_empty();
         let is_whole = passed || base.total >= own.total;
         let skips_more = match are_named {

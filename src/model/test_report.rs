@@ -22,7 +22,7 @@ pub enum TestEnd {
     Passed,
     /// It failed.
     Failed,
-    /// It was not run.
+    /// It was not run, or failed as a mark, or the code under test, said that it would.
     Skipped,
 }
 
@@ -37,13 +37,13 @@ pub struct TestReport {
     /// The reason why the report is missing or incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The number of skipped tests.
+    /// The number of tests that did not run, or whose failure was declared to be expected.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
     /// The names of the skipped tests, as far as the report tells them, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipping: Vec<String>,
-    /// The number of tests that are written in source: doctests. Who changes the source may drop them.
+    /// The number of doctests that ran: tests in source. Who changes the source may drop them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub doctests: u64,
     /// The names of the tests that failed, sorted.
@@ -117,6 +117,18 @@ impl TestReport {
     /// True if a test of this name ran.
     pub fn ran(&self, name: &String) -> bool {
         [&self.failing, &self.passing].iter().any(|names| names.binary_search(name).is_ok())
+    }
+
+    /// The number of tests that ran and are no doctests.
+    pub fn ran_in_files(&self) -> u64 {
+        self.total.saturating_sub(self.skipped + self.doctests)
+    }
+
+    /// The names of the skipped tests that ran on a base with this report. A name that stands for
+    /// several tests there, of which some were skipped, tells nothing.
+    pub fn skipping_of(&self, base: &TestReport) -> Vec<String> {
+        let is_lost = |name: &&String| base.ran(name) && base.skipping.binary_search(name).is_err();
+        self.skipping.iter().filter(is_lost).cloned().collect()
     }
 
     /// True if it is certain that no test passed: none ran, or each failed or was skipped.

@@ -17,8 +17,8 @@ fn pass_without_the_report_that_the_base_has_is_not_verified() {
     let answer = world.frites(["judge", "--test", TEST]).expect(3);
     assert_eq!(
         sentence(&answer.out()),
-        "missing-tests: c1 is the one usable candidate, and it failed test (exit 0 without a test report; \
-         the base's has 3 tests), as if something had ended the tests early, with 1 line in 1 file; the \
+        "missing-tests: c1 is the one usable candidate, and it failed test (exit 0, but no report says \
+         that tests ran; 3 tests ran on the base), as if something had ended or skipped tests, with 1 line in 1 file; the \
          base passes"
     );
     assert!(answer.out().contains("test reports 0 of 3"), "{}", answer.out());
@@ -42,8 +42,8 @@ fn report_with_fewer_tests_than_the_base_leaves_the_place_to_another_candidate()
     for more in [&[][..], &["-j", "2", "--no-cache"], &["--until-pass"]] {
         let args = [&["judge", "--explain", "--test", TEST], more].concat();
         let answer = world.frites(&args).expect(0);
-        let step = "c2 before c1: it passed, the other failed test (exit 0, but its report has 2 tests \
-                    and the base's 3)";
+        let step = "c2 before c1: it passed, the other failed test (exit 0, but by its report only 2 of \
+                    3 tests ran that ran on the base)";
         assert!(answer.stderr.contains(step), "{more:?}: {}", answer.stderr);
     }
     world.assert_clean();
@@ -91,18 +91,18 @@ fn candidate_that_deletes_tests_is_compared_by_those_of_the_base() {
     assert_eq!(
         sentence(&answer.out()),
         "own-tests: c1 passes only with its own tests or commands, with 2 lines in 2 files: with the \
-         base's tests/test_b.py it failed test (exit 0 without a test report; the base's has 2 tests); check c1: it \
+         base's tests/test_b.py it failed test (exit 0, but no report says that tests ran; 2 tests ran on the base); check c1: it \
          deletes tests in tests/test_b.py"
     );
     world.assert_clean();
 }
 
 #[test]
-fn base_that_fails_asks_for_a_report_and_for_the_tests_that_it_passes() {
+fn base_that_fails_asks_for_all_tests_that_ran_and_for_no_hook() {
     let world = World::new();
     world.write(".gitignore", "r.xml\n");
     world.write(".frites.toml", "[oracle]\njunit = 'r.xml'\ntest = 'sh check.sh'\n");
-    let hook = "<testcase name=\"hook\"><failure/></testcase>";
+    let hook = "<testcase name=\"&quot;after all&quot; hook for a\"><failure/></testcase>";
     let passing = "<testcase name=\"a\"/><testcase name=\"b\"/>";
     let write = |cases: &str| format!("echo '<testsuite>{cases}</testsuite>' > r.xml\n");
     world.write(

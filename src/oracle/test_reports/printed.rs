@@ -104,8 +104,9 @@ fn libtest(lines: &[String]) -> Option<TestReport> {
             is_there = true;
             let tests = number_before(line, &["passed", "failed", "ignored", "measured"]);
             report.total += tests;
-            report.doctests += if in_docs { tests } else { 0 };
-            report.skipped += number_before(line, &["ignored"]);
+            let ignored = number_before(line, &["ignored"]);
+            report.doctests += if in_docs { tests - ignored } else { 0 };
+            report.skipped += ignored;
         } else if let Some(name) =
             line.strip_prefix("test ").and_then(|l| l.strip_suffix(" ... ok"))
         {
@@ -166,17 +167,22 @@ pub(super) fn pytest_counts(line: &str) -> Option<&str> {
 fn pytest(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let mut is_there = false;
+    let mut errors_after = 0;
     for line in lines {
         if let Some(counts) = pytest_counts(line) {
             is_there = true;
             report.total += number_before(counts, &PYTEST);
-            report.skipped += number_before(counts, &["skipped"]);
+            report.skipped += number_before(counts, &["skipped", "xfailed"]);
+        } else if line.trim_matches(['_', ' ']).starts_with("ERROR at teardown of ") {
+            // The test itself is counted besides.
+            errors_after += 1;
         } else if let Some(test) =
             line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))
         {
             report.name_failing(test.split(" - ").next().unwrap_or(test));
         }
     }
+    report.total = report.total.saturating_sub(errors_after);
     is_there.then_some(report)
 }
 
@@ -193,7 +199,8 @@ fn unittest(lines: &[String]) -> Option<TestReport> {
         {
             is_there = true;
             report.total += number;
-            report.skipped += number_after(end, "skipped=");
+            report.skipped +=
+                number_after(end, "skipped=") + number_after(end, "expected failures=");
         } else if let Some(test) = line.strip_prefix("FAIL: ").or(line.strip_prefix("ERROR: "))
             && at > 0
             && lines[at - 1].starts_with("=====")
@@ -315,10 +322,9 @@ fn tap(lines: &[String]) -> Option<TestReport> {
         let name = numbered.trim_start().trim_start_matches("- ");
         let (name, directive) = name.split_once(" # ").unwrap_or((name, ""));
         let directive = directive.to_ascii_uppercase();
-        if directive.starts_with("SKIP") {
+        let is_expected = directive.starts_with("TODO") && end == TestEnd::Failed;
+        if is_expected || directive.starts_with("SKIP") {
             end = TestEnd::Skipped;
-        } else if directive.starts_with("TODO") {
-            end = TestEnd::Passed;
         }
         let parts = Range {
             start: ended.iter().rposition(|(d, ..)| *d <= depth).map_or(0, |at| at + 1),
@@ -347,7 +353,7 @@ fn node(lines: &[String]) -> Option<TestReport> {
     };
     let mut report = TestReport {
         total: count("tests ")?,
-        skipped: count("skipped ").unwrap_or_default(),
+        skipped: count("skipped ").unwrap_or_default() + count("todo ").unwrap_or_default(),
         ..TestReport::default()
     };
     let failing = lines.iter().skip_while(|line| *line != "✖ failing tests:").skip(1);
@@ -547,7 +553,7 @@ mod tests {
     #[test]
     fn the_test_anything_protocol_is_read() {
         let log = "TAP version 13\nok 1 - adds\nnot ok 2 - bad\n  ---\n  name: 'x'\n  ...\nok 3 - later # SKIP\nnot ok 4 - some day # TODO\n# Subtest: suite\n    ok 1 - in\n    not ok 2 - out\n    1..2\nnot ok 5 - suite\n1..5\n# tests 7\n";
-        assert_read(log, (6, 1), &["bad", "suite > out"], "TAP");
+        assert_read(log, (6, 2), &["bad", "suite > out"], "TAP");
         assert_read("1..2\nok 1\nnot ok 2\n", (2, 0), &[""], "TAP");
         assert_eq!(read("ok 1 - I think\nok\n"), None);
     }
