@@ -1,4 +1,6 @@
 //! Deno. Its tests look as [`javascript`](crate::ecosystems::javascript) says.
+use jsonc_parser::{ParseOptions, parse_to_serde_value};
+
 use crate::ecosystems::ecosystem::{Download, Ecosystem};
 use crate::ecosystems::manifest::{PutBackPart, json_members};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
@@ -42,6 +44,25 @@ fn deno(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
+/// Everything but what describes the package and the packages that it needs. A file of the tree may
+/// stand for a package of the tests.
 fn deno_part(base: Option<&str>, own: &str) -> Option<String> {
-    json_members(base, own, &["tasks", "test", "lint", "exclude"])
+    const KEPT: [&str; 6] = ["description", "exports", "imports", "license", "name", "version"];
+    let before = base.and_then(imports).unwrap_or_default();
+    let mut new = imports(own).unwrap_or_default().into_iter();
+    let keeps_imports =
+        new.all(|(name, value)| before.get(&name) == Some(&value) || is_published(&value));
+    let kept = KEPT.into_iter().filter(|key| keeps_imports || *key != "imports");
+    json_members(base, own, &kept.collect::<Vec<_>>())
+}
+
+/// The names that modules import by, with the places that they stand for.
+fn imports(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
+    let json: serde_json::Value = parse_to_serde_value(text, &ParseOptions::default()).ok()?;
+    json["imports"].as_object().cloned()
+}
+
+fn is_published(place: &serde_json::Value) -> bool {
+    let starts = ["jsr:", "npm:", "https:"];
+    place.as_str().is_some_and(|place| starts.iter().any(|start| place.starts_with(start)))
 }

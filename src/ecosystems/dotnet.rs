@@ -67,7 +67,11 @@ fn solution(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 /// Everything but references to packages and projects.
 fn project_part(base: Option<&str>, own: &str) -> Option<String> {
     let is_reference = |line: &&str| {
-        line.contains("Reference ") || ["<ItemGroup>", "</ItemGroup>", ""].contains(&line.trim())
+        let line = line.trim();
+        let starts = ["<PackageReference ", "<ProjectReference ", "<PackageVersion "];
+        let refers = starts.iter().any(|start| line.starts_with(start));
+        refers && line.ends_with("/>") && line.matches('<').count() == 1
+            || ["<ItemGroup>", "</ItemGroup>", ""].contains(&line)
     };
     line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(is_reference))
 }

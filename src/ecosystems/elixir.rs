@@ -48,7 +48,11 @@ fn mix(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// Everything but the dependencies.
+/// Everything but the dependencies that come from the registry: the file is code.
 fn mix_part(base: Option<&str>, own: &str) -> Option<String> {
-    all_but_sections(base, own, "defp deps do", "\n  end")
+    all_but_sections(base, own, ("defp deps do", "\n  end"), |line| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || " {}[]:,\"~<>=._-".contains(c);
+        ["[", "]", "", "end"].contains(&line)
+            || line.starts_with("{:") && line.chars().all(is_plain) && !line.contains("path:")
+    })
 }

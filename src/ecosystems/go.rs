@@ -44,8 +44,17 @@ fn go_module(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     ])
 }
 
-/// The lines that put other code in the place of a module, or choose the compiler.
+/// Everything but the versions of the modules and of the language. Other lines put other code in the place
+/// of a module, choose the compiler, or change what the run time does (`godebug`).
 fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
-    let decides = |line: &&str| line.contains("=>") || line.trim_start().starts_with("toolchain");
-    line_hunks(base, own, |hunk| hunk.removed.iter().chain(hunk.added).any(decides))
+    let names_module = |line: &&str| {
+        let code = line.split("//").next().unwrap_or(line);
+        let words: Vec<&str> = code.split_whitespace().collect();
+        match words[..] {
+            [] | [")"] | ["require", "("] | ["go", _] => true,
+            [_, version] | ["require", _, version] => version.starts_with('v'),
+            _ => false,
+        }
+    };
+    line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(names_module))
 }

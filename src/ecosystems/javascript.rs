@@ -210,8 +210,8 @@ fn is_test_file(stem: &str, extension: &str) -> bool {
 /// True if a package that the base takes from a registry comes from a path now: it may be another
 /// test runner.
 fn redirects_dependency(base: &str, own: &str) -> bool {
-    const SECTIONS: [&str; 5] =
-        ["dependencies", "devDependencies", "optionalDependencies", "overrides", "resolutions"];
+    const SECTIONS: [&str; 4] =
+        ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
     let parse = |text| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
     let (base, own) = (parse(base), parse(own));
     let had = |name: &str| SECTIONS.iter().any(|section| base[*section].get(name).is_some());
@@ -227,30 +227,48 @@ fn redirects_dependency(base: &str, own: &str) -> bool {
     })
 }
 
-/// The scripts, the programs that a package installs (one may be named `node`), its name (a package finds
-/// itself before one that is installed, such as an assertion library), the package manager, and the settings of
-/// test and lint tools.
+/// Everything but what describes the package, its modules and the packages that it needs. So its name is
+/// put back (a package finds itself before one that is installed, such as an assertion library), and
+/// the programs that it installs, of which one may be named `node`.
 fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
-    // A new package had no commands that could change, but its programs come before those of PATH.
-    let Some(base) = base else { return json_members(Some("{}"), own, &["bin"]) };
+    const KEPT: [&str; 26] = [
+        "author",
+        "browser",
+        "browserslist",
+        "bugs",
+        "bundleDependencies",
+        "bundledDependencies",
+        "contributors",
+        "dependencies",
+        "description",
+        "devDependencies",
+        "engines",
+        "exports",
+        "files",
+        "funding",
+        "homepage",
+        "keywords",
+        "license",
+        "main",
+        "module",
+        "optionalDependencies",
+        "peerDependencies",
+        "peerDependenciesMeta",
+        "repository",
+        "types",
+        "typings",
+        "version",
+    ];
+    let Some(base) = base else {
+        // A new package has a name and scripts of its own, but its programs come before those of PATH.
+        return json_members(
+            None,
+            own,
+            &[&KEPT[..], &["name", "private", "scripts", "type"]].concat(),
+        );
+    };
     if redirects_dependency(base, own) {
         return None;
     }
-    json_members(
-        Some(base),
-        own,
-        &[
-            "name",
-            "scripts",
-            "bin",
-            "config",
-            "jest",
-            "mocha",
-            "ava",
-            "vitest",
-            "tap",
-            "eslintConfig",
-            "packageManager",
-        ],
-    )
+    json_members(Some(base), own, &KEPT)
 }

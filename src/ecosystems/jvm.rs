@@ -1,7 +1,7 @@
 //! Java, Kotlin, Groovy and Scala: Maven and Gradle, through their wrapper scripts if there are
 //! any.
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
-use crate::ecosystems::manifest::all_but_sections;
+use crate::ecosystems::manifest::{all_but_sections, is_quoted_list};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -83,10 +83,27 @@ fn gradle(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 
 /// Everything but the dependencies.
 fn maven_part(base: Option<&str>, own: &str) -> Option<String> {
-    all_but_sections(base, own, "<dependencies>", "</dependencies>")
+    let places = ("<dependencies>", "</dependencies>");
+    all_but_sections(base, own, places, |line| !line.contains("systemPath"))
 }
 
-/// Everything but the dependencies.
+/// Everything but the dependencies that are named by themselves: the file is code.
 fn gradle_part(base: Option<&str>, own: &str) -> Option<String> {
-    all_but_sections(base, own, "dependencies {", "\n}")
+    const CONFIGURATIONS: [&str; 8] = [
+        "api",
+        "compile",
+        "compileonly",
+        "implementation",
+        "runtime",
+        "runtimeonly",
+        "annotationprocessor",
+        "testcompile",
+    ];
+    all_but_sections(base, own, ("dependencies {", "\n}"), |line| {
+        let name = line.split([' ', '(']).next().unwrap_or_default();
+        let needs = line[name.len()..].trim().replace("platform(", "(").replace("project(", "(");
+        let name = name.to_ascii_lowercase();
+        ["", "}"].contains(&line)
+            || CONFIGURATIONS.iter().any(|end| name.ends_with(end)) && is_quoted_list(&needs)
+    })
 }

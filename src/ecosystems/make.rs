@@ -166,7 +166,8 @@ fn only_adds_sources(hunk: &LineHunk<'_>) -> bool {
         })
 }
 
-fn ends_with_source(line: &str) -> bool {
+/// True if the last word of a line is a source file.
+pub(super) fn ends_with_source(line: &str) -> bool {
     line.trim_end().trim_end_matches('\\').split_whitespace().last().is_some_and(is_source)
 }
 
@@ -190,7 +191,7 @@ fn logical_lines(lines: &[&str]) -> Vec<String> {
 }
 
 /// True if a line has the words of another one, and sources besides that follow sources.
-fn is_longer_list(old: &str, new: &str, mut follows_source: bool) -> bool {
+pub(super) fn is_longer_list(old: &str, new: &str, mut follows_source: bool) -> bool {
     let mut old = old.split_whitespace().peekable();
     for word in new.split_whitespace() {
         if old.next_if_eq(&word).is_none() && !(follows_source && is_source(word)) {

@@ -1,10 +1,12 @@
-//! The deciding part of a manifest: its scripts, lints and tests. A new dependency is no part of
-//! it: who adds one does not change the tests.
+//! The deciding part of a manifest: everything but the names and versions of packages, and the
+//! description of its own one. Who adds a dependency does not change the tests; a setting, a script or
+//! code may, whatever its name is.
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use gix_imara_diff::sources::lines;
 use gix_imara_diff::{Algorithm, Diff, InternedInput};
-use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
 use toml::Table;
 
@@ -15,15 +17,21 @@ use toml::Table;
 /// itself.
 pub type PutBackPart = fn(base: Option<&str>, own: &str) -> Option<String>;
 
-/// Puts back the members with these keys at the top of a JSON document.
-pub fn json_members(base: Option<&str>, own: &str, keys: &[&str]) -> Option<String> {
-    // A new manifest belongs to a new package, which had no commands that could change.
-    let Some(base) = base else { return Some(own.to_owned()) };
+/// Puts back all members at the top of a JSON document but those with these keys.
+pub fn json_members(base: Option<&str>, own: &str, kept: &[&str]) -> Option<String> {
+    let base = base.unwrap_or("{}");
     let mut text = own.to_owned();
-    for key in keys {
+    let keys = keys(base)?.into_iter().chain(keys(own)?).collect::<BTreeSet<_>>();
+    for key in keys.iter().filter(|key| !kept.contains(&key.as_str())) {
         text = with_member_of(base, &text, key)?;
     }
     Some(text)
+}
+
+/// The keys at the top of a JSON document.
+fn keys(text: &str) -> Option<Vec<String>> {
+    let name = |p: &ObjectProp<'_>| p.name.as_str().to_owned();
+    with_object(text, |object| Some(object.properties.iter().map(name).collect()))
 }
 
 /// `own` with the base's member of this key, or without one if the base has none.
@@ -93,76 +101,90 @@ pub fn replaced(text: &str, at: Range<usize>, by: &str) -> String {
     format!("{}{by}{}", &text[..at.start], &text[at.end..])
 }
 
-/// Puts back the values at these paths of a TOML document. Gives true if any was another.
-pub fn toml_values(base: &Table, own: &mut Table, paths: &[&[&str]]) -> Option<bool> {
-    let mut changed = false;
-    for path in paths {
-        let wanted = toml_value(base, path);
-        if toml_value(own, path) == wanted {
+/// Puts back all of a TOML document but the values at these paths, in which `*` stands for any key.
+pub fn toml_values(base: &Table, own: &Table, kept: &[&[&str]]) -> Table {
+    let mut table = base.clone();
+    for key in base.keys().chain(own.keys()).collect::<BTreeSet<_>>() {
+        let inner: Vec<&[&str]> = kept
+            .iter()
+            .filter_map(|path| path.split_first())
+            .filter(|(first, _)| **first == "*" || *first == key)
+            .map(|(_, rest)| rest)
+            .collect();
+        let value = if inner.iter().any(|path| path.is_empty()) {
+            own.get(key).cloned()
+        } else if let (Some(base), Some(own)) = (inner_table(base, key), inner_table(own, key)) {
+            let inner = toml_values(&base, &own, &inner);
+            (!inner.is_empty()).then_some(inner.into())
+        } else {
             continue;
-        }
-        set_toml_value(own, path, wanted.cloned())?;
-        changed = true;
+        };
+        match value {
+            Some(value) => table.insert(key.clone(), value),
+            None => table.remove(key),
+        };
     }
-    Some(changed)
+    table
 }
 
-/// Puts back the items that the list at this path of a TOML document has lost. Gives true if there
-/// were any.
-pub fn toml_lost_items(base: &Table, own: &mut Table, path: &[&str]) -> Option<bool> {
-    let list = |table: &Table| toml_value(table, path).and_then(|v| v.as_array().cloned());
+/// The table at a key, which is empty if nothing is there; `None` for something else.
+fn inner_table(table: &Table, key: &str) -> Option<Table> {
+    table.get(key).map_or(Some(Table::new()), |value| value.as_table().cloned())
+}
+
+/// `own` if this is what it says, else this.
+pub fn toml_text(own: &str, was: &Table, put_back: &Table) -> Option<String> {
+    if was == put_back { Some(own.to_owned()) } else { toml::to_string(put_back).ok() }
+}
+
+/// Puts back the items that the list at this path of a TOML document has lost. `None` if something that
+/// is no table is in the way.
+pub fn toml_lost_items(base: &Table, own: &mut Table, path: [&str; 2]) -> Option<()> {
+    let list = |table: &Table| table.get(path[0])?.get(path[1])?.as_array().cloned();
     let mut items = list(own).unwrap_or_default();
     let lost: Vec<_> =
         list(base).unwrap_or_default().into_iter().filter(|item| !items.contains(item)).collect();
-    if lost.is_empty() {
-        return Some(false);
-    }
-    items.extend(lost);
-    set_toml_value(own, path, Some(toml::Value::Array(items)))?;
-    Some(true)
-}
-
-fn toml_value<'t>(table: &'t Table, path: &[&str]) -> Option<&'t toml::Value> {
-    let (first, rest) = path.split_first()?;
-    rest.iter().try_fold(table.get(*first)?, |value, key| value.get(key))
-}
-
-/// Sets or removes a value. `None` if something that is no table is in the way.
-fn set_toml_value(table: &mut Table, path: &[&str], value: Option<toml::Value>) -> Option<()> {
-    let (first, rest) = path.split_first()?;
-    if rest.is_empty() {
-        match value {
-            Some(value) => table.insert((*first).to_owned(), value),
-            None => table.remove(*first),
-        };
-        return Some(());
-    }
-    let removes = value.is_none();
-    let inner = table.entry(*first).or_insert_with(|| Table::new().into()).as_table_mut()?;
-    set_toml_value(inner, rest, value)?;
-    if removes && inner.is_empty() {
-        table.remove(*first);
+    if !lost.is_empty() {
+        items.extend(lost);
+        let table = own.entry(path[0]).or_insert_with(|| Table::new().into()).as_table_mut()?;
+        table.insert(path[1].to_owned(), items.into());
     }
     Some(())
 }
 
-/// Puts back everything outside the sections from `start` to the next `end`.
-pub fn all_but_sections(base: Option<&str>, own: &str, start: &str, end: &str) -> Option<String> {
+/// Puts back everything outside the sections from `start` to the next `end`, and sections with a new
+/// line for which `names_package` is false: it may be code.
+pub fn all_but_sections(
+    base: Option<&str>,
+    own: &str,
+    (start, end): (&str, &str),
+    names_package: fn(&str) -> bool,
+) -> Option<String> {
     // A new manifest belongs to a new package.
     let Some(base) = base else { return Some(own.to_owned()) };
     let (wanted, kept) = (sections(base, start, end), sections(own, start, end));
-    if wanted.outside == kept.outside {
-        return Some(own.to_owned());
-    }
     if wanted.inside.len() != kept.inside.len() {
-        return None;
+        return (wanted.outside == kept.outside).then(|| own.to_owned());
     }
     let mut text = String::new();
     for (at, part) in wanted.outside.iter().enumerate() {
         text.push_str(part);
-        text.push_str(kept.inside.get(at).copied().unwrap_or_default());
+        let (Some(old), Some(new)) = (wanted.inside.get(at), kept.inside.get(at)) else { continue };
+        let mut lines = new.lines().filter(|line| !old.lines().any(|other| other == *line));
+        text.push_str(if lines.all(|line| names_package(line.trim())) { new } else { old });
     }
     Some(text)
+}
+
+/// True if nothing but signs stands outside of the quotes of a text, which hold a name or versions.
+pub fn is_quoted_list(text: &str) -> bool {
+    let is_sign = |c: char| " ,()[]".contains(c);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " .,:<>=~!@*+_-/".contains(c);
+    let mut parts = text.split(['"', '\'']).enumerate();
+    text.split(['"', '\'']).count() % 2 == 1
+        && parts.all(|(at, part)| {
+            part.chars().all(|c| if at % 2 == 0 { is_sign(c) } else { is_plain(c) })
+        })
 }
 
 /// A text in pieces: what is before, between and after its sections, and the sections.
@@ -185,27 +207,43 @@ fn sections<'t>(text: &'t str, start: &str, end: &str) -> Sections<'t> {
     found
 }
 
-/// Puts back all sections of an INI file but those for which `keep` is true of the name.
-pub fn ini_sections(base: Option<&str>, own: &str, keep: fn(&str) -> bool) -> Option<String> {
-    let parts = |text: &str, kept: bool| -> Vec<String> {
-        let mut parts: Vec<(bool, String)> = vec![(false, String::new())];
-        for line in text.lines() {
-            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
-                parts.push((keep(name), String::new()));
-            }
-            if let Some((_, part)) = parts.last_mut() {
-                part.push_str(line.trim_end());
-                part.push('\n');
-            }
-        }
-        let wanted = parts.into_iter().filter(|(is, part)| *is == kept && !part.trim().is_empty());
-        wanted.map(|(_, part)| part.trim_end().to_owned() + "\n").collect()
-    };
-    let deciding = parts(base.unwrap_or_default(), false);
-    if deciding == parts(own, false) {
+/// Puts back all entries of an INI file but those for which `keep` is true of the section and the key.
+/// The key of a section's heading is empty.
+pub fn ini_entries(base: Option<&str>, own: &str, keep: fn(&str, &str) -> bool) -> Option<String> {
+    let wanted = ini(base.unwrap_or_default());
+    let own_entries = ini(own);
+    let is_put_back = |(section, key, _): &&IniEntry| !keep(section, key);
+    if wanted.iter().filter(is_put_back).eq(own_entries.iter().filter(is_put_back)) {
         return Some(own.to_owned());
     }
-    Some([deciding, parts(own, true)].concat().join("\n"))
+    let mut found: Vec<&IniEntry> = wanted.iter().filter(is_put_back).collect();
+    for entry in own_entries.iter().filter(|entry| !is_put_back(entry)) {
+        let behind = found.iter().rposition(|(section, ..)| *section == entry.0);
+        found.insert(behind.map_or(found.len(), |at| at + 1), entry);
+    }
+    Some(found.into_iter().map(|(.., text)| text.as_str()).collect())
+}
+
+/// An entry of an INI file: its section, its key, and its lines.
+type IniEntry = (String, String, String);
+
+/// The entries of an INI file. Indented lines go on, and so do blank lines and comments.
+fn ini(text: &str) -> Vec<IniEntry> {
+    let mut entries: Vec<IniEntry> = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let section = entries.last().map(|(section, ..)| section.clone()).unwrap_or_default();
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+            entries.push((name.to_owned(), String::new(), String::new()));
+        } else if !line.starts_with([' ', '\t', '#', ';']) || entries.is_empty() {
+            let key = line.split(['=', ':']).next().unwrap_or_default().trim();
+            entries.push((section, key.to_owned(), String::new()));
+        }
+        if let Some((.., text)) = entries.last_mut() {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+    }
+    entries
 }
 
 /// A place at which two texts differ, in lines with their ends.
@@ -257,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_of_json_are_put_back_and_the_rest_stays_as_it_is() {
+    fn members_of_json_are_put_back_and_those_that_are_named_stay() {
         /// The base, the candidate's text, the result.
         type Case<'a> = (&'a str, &'a str, Option<&'a str>);
         let cases: [Case<'_>; 8] = [
@@ -279,8 +317,20 @@ mod tests {
             (r#"{"s": 1}"#, "{", None),
         ];
         for (base, own, expected) in cases {
-            assert_eq!(json_members(Some(base), own, &["s"]).as_deref(), expected, "{own}");
+            assert_eq!(json_members(Some(base), own, &["a", "b"]).as_deref(), expected, "{own}");
         }
+    }
+
+    #[test]
+    fn values_of_toml_are_put_back_and_those_at_named_paths_stay() {
+        let base = "a = 1\n[s]\nx = 1\n[t.one.d]\nx = 1\n";
+        let own = "a = 2\nb = 2\n[s]\nx = 2\ny = 2\n[t.one]\nc = 2\nd = 2\n[t.two]\nc = 2\nd = 2\n";
+        let expected = "b = 2\n[s]\nx = 1\ny = 2\n[t.one]\nd = 2\n[t.two]\nd = 2\n";
+        let table = |text: &str| text.parse::<Table>().expect("it is TOML");
+        let kept: [&[&str]; 4] = [&["a"], &["b"], &["s", "y"], &["t", "*", "d"]];
+        let put_back = toml_values(&table(base), &table(own), &kept);
+        assert_eq!(put_back, table(&format!("a = 2\n{expected}")));
+        assert_eq!(toml_values(&table("s = 1"), &table("[s]\ny = 1"), &kept), table("s = 1"));
     }
 
     #[test]
@@ -303,17 +353,28 @@ mod tests {
 
     #[test]
     fn sections_stay_and_the_rest_is_put_back() {
-        let put_back = |base, own| all_but_sections(Some(base), own, "<d>", "</d>");
+        let put_back =
+            |base, own| all_but_sections(Some(base), own, ("<d>", "</d>"), |line| line != "code");
         assert_eq!(put_back("a<d>1</d>b", "a<d>2</d>b").as_deref(), Some("a<d>2</d>b"));
         assert_eq!(put_back("a<d>1</d>b", "x<d>2</d>y").as_deref(), Some("a<d>2</d>b"));
+        assert_eq!(put_back("a<d>1</d>b", "a<d>\ncode\n</d>b").as_deref(), Some("a<d>1</d>b"));
         assert_eq!(put_back("ab", "x<d>2</d>y"), None);
-        let ini = |base, own| ini_sections(base, own, |name| name == "metadata");
-        let own = "[metadata]\nversion = 2\n\n[tool:pytest]\naddopts = -k no\n";
-        assert_eq!(ini(None, own).as_deref(), Some("[metadata]\nversion = 2\n"));
-        let base = "[tool:pytest]\nx = 1\n[metadata]\nversion = 1\n";
+        let ini = |base, own| {
+            ini_entries(base, own, |section, key| section == "options" && key == "requires")
+        };
+        let own =
+            "[options]\nrequires =\n  a\n  b\nscripts = x\n\n[tool:pytest]\naddopts = -k no\n";
+        let base = "[tool:pytest]\nx = 1\n[options]\nrequires = a\n";
         assert_eq!(
             ini(Some(base), own).as_deref(),
-            Some("[tool:pytest]\nx = 1\n\n[metadata]\nversion = 2\n")
+            Some("[tool:pytest]\nx = 1\n[options]\nrequires =\n  a\n  b\n")
         );
+        let plain = "[tool:pytest]\nx = 1\n\n[options]\nrequires = b\n";
+        assert_eq!(ini(Some(base), plain).as_deref(), Some(plain));
+        for (text, is) in
+            [("'x', \"~> 1.0\"", true), ("'x', exit", false), ("'x', '#{exit}'", false)]
+        {
+            assert_eq!(is_quoted_list(text), is, "{text}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
+use crate::ecosystems::make::{ends_with_source, is_longer_list};
 use crate::ecosystems::manifest::line_hunks;
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::error::Result;
@@ -44,7 +45,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         header.is_some_and(|name| STANDARD_HEADERS.contains(&name))
     },
     manifest: |name| match name {
-        "CMakeLists.txt" | "BUILD" | "BUILD.bazel" => Some(lines_about_tests),
+        "CMakeLists.txt" | "BUILD" | "BUILD.bazel" => Some(all_but_sources),
         _ => None,
     },
     ..Ecosystem::NOTHING
@@ -198,8 +199,16 @@ fn bazel(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     ])
 }
 
-/// The lines that have `test` in them, in any case.
-fn lines_about_tests(base: Option<&str>, own: &str) -> Option<String> {
-    let is_about_tests = |line: &&str| line.to_ascii_lowercase().contains("test");
-    line_hunks(base, own, |hunk| hunk.removed.iter().chain(hunk.added).any(is_about_tests))
+/// Everything but source files that are added behind others.
+fn all_but_sources(base: Option<&str>, own: &str) -> Option<String> {
+    line_hunks(base, own, |hunk| {
+        let words = |lines: &[&str]| {
+            lines.concat().replace(['"', ','], " ").replace(')', " ) ").replace(']', " ] ")
+        };
+        !is_longer_list(
+            &words(hunk.removed),
+            &words(hunk.added),
+            ends_with_source(&words(&[hunk.before])),
+        )
+    })
 }

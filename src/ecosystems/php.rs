@@ -76,7 +76,24 @@ fn phpunit(package: &serde_json::Value) -> &'static [&'static str] {
     }
 }
 
-/// The scripts, the settings, and the code of tests and of other places.
+/// Everything but what describes the package and the packages that it needs.
 fn composer_part(base: Option<&str>, own: &str) -> Option<String> {
-    json_members(base, own, &["scripts", "config", "extra", "autoload-dev", "repositories"])
+    const KEPT: [&str; 13] = [
+        "authors",
+        "description",
+        "funding",
+        "homepage",
+        "keywords",
+        "license",
+        "name",
+        "readme",
+        "require",
+        "require-dev",
+        "suggest",
+        "support",
+        "version",
+    ];
+    // A new package tells where its source lies.
+    let own_source: &[&str] = if base.is_none() { &["autoload"] } else { &[] };
+    json_members(base, own, &[&KEPT[..], own_source].concat())
 }

@@ -234,7 +234,7 @@ mod tests {
     fn tests_and_deciding_files_are_put_back_and_the_rest_stays() {
         /// The path, its text before and after, the thing to do.
         type Case<'a> = (&'a str, Option<&'a str>, Option<&'a str>, PutBack);
-        let cases: [Case<'_>; 21] = [
+        let cases: [Case<'_>; 22] = [
             ("src/a.py", Some("a"), Some("b"), PutBack::Keep),
             ("src/new.py", None, Some("b"), PutBack::Keep),
             ("src/old.py", Some("a"), None, PutBack::Keep),
@@ -261,9 +261,95 @@ mod tests {
                 Some("[tool.pytest.ini_options]\naddopts = '-k no'"),
                 PutBack::Part(String::new()),
             ),
+            (
+                "pyproject.toml",
+                Some(""),
+                Some("[project.entry-points.pytest11]\na = 'a.plugin'"),
+                PutBack::Part(String::new()),
+            ),
         ];
         for (path, before, after, expected) in cases {
             assert_eq!(of(path, before, after), expected, "{path}: {after:?}");
+        }
+    }
+
+    #[test]
+    fn manifests_keep_the_packages_that_they_need_and_nothing_that_may_change_the_tests() {
+        let part = |path, base: &str, own: &str| of(path, Some(base), Some(own));
+        for (path, base, own) in [
+            ("Cargo.toml", "[package]\nname='a'\n", "[package]\nname='a'\n[dependencies]\nb='1'\n"),
+            ("pyproject.toml", "", "[project]\ndependencies = ['b']\n"),
+            (
+                "setup.cfg",
+                "[metadata]\nname = a\n",
+                "[metadata]\nname = a\n[options]\ninstall_requires = b\n",
+            ),
+            ("package.json", "{}", "{\"dependencies\": {\"b\": \"1\"}}"),
+            ("composer.json", "{}", "{\"require\": {\"b/b\": \"1\"}}"),
+            ("deno.json", "{}", "{\"imports\": {\"b\": \"jsr:@b/b\"}}"),
+            ("go.mod", "module a\n", "module a\n\nrequire (\n\tb.org/b v1.0.0 // indirect\n)\n"),
+            ("Gemfile", "gem 'a'\n", "gem 'a'\ngem \"b\", '~> 1'\n"),
+            ("a.gemspec", "x\n", "x\n  s.add_runtime_dependency(\"b\", \">= 1\")\n"),
+            (
+                "mix.exs",
+                "defp deps do\n    [\n    ]\n  end\n",
+                "defp deps do\n    [\n      {:b, \"~> 1\"}\n    ]\n  end\n",
+            ),
+            (
+                "build.gradle",
+                "dependencies {\n}\n",
+                "dependencies {\n    testImplementation('b:b:1')\n    api project(':b')\n}\n",
+            ),
+            (
+                "pom.xml",
+                "<dependencies>\n</dependencies>",
+                "<dependencies>\n<dependency/>\n</dependencies>",
+            ),
+            ("a.csproj", "<P>\n</P>\n", "<P>\n<PackageReference Include=\"b\" />\n</P>\n"),
+            ("CMakeLists.txt", "add_library(a a.c)\n", "add_library(a a.c\n  b.c)\n"),
+            ("BUILD", "srcs = [\"a.cc\"],\n", "srcs = [\n\"a.cc\",\n\"b.cc\"],\n"),
+        ] {
+            assert_eq!(part(path, base, own), PutBack::Keep, "{path}: {own}");
+        }
+        for (path, base, own) in [
+            ("Cargo.toml", "", "[patch.crates-io]\nb = { path = 'b' }\n"),
+            ("Cargo.toml", "", "[package]\nname = 'pretty_assertions'\n"),
+            ("pyproject.toml", "", "[project.scripts]\npytest = 'a:main'\n"),
+            ("pyproject.toml", "", "[tool.setuptools.package-dir]\npytest = 'src/a'\n"),
+            ("setup.cfg", "[options]\n", "[options]\nscripts = pytest\n"),
+            ("setup.cfg", "", "[options.entry_points]\npytest11 = a = a.plugin\n"),
+            ("package.json", "{}", "{\"overrides\": {\"chai\": \"file:a\"}}"),
+            ("package.json", "{}", "{\"imports\": {\"#chai\": \"./a.js\"}}"),
+            ("composer.json", "{}", "{\"replace\": {\"phpunit/phpunit\": \"*\"}}"),
+            ("composer.json", "{}", "{\"autoload\": {\"psr-4\": {\"PHPUnit\\\\\": \"a\"}}}"),
+            ("deno.json", "{}", "{\"imports\": {\"@std/assert\": \"./a.ts\"}}"),
+            ("go.mod", "module a\n", "module a\n\ngodebug panicnil=1\n"),
+            ("go.mod", "module a\n", "module a\n\nreplace b.org/b => ./b\n"),
+            ("Gemfile", "gem 'a'\n", "gem 'a', exit\n"),
+            ("a.gemspec", "x\n", "x\nexit if \"dependency\"\n"),
+            (
+                "mix.exs",
+                "defp deps do\n    []\n  end\n",
+                "defp deps do\n    System.halt(0)\n  end\n",
+            ),
+            ("build.gradle", "dependencies {\n}\n", "dependencies {\n    apply from: 'a'\n}\n"),
+            (
+                "build.gradle",
+                "dependencies {\n}\n",
+                "dependencies {\n    api test.enabled = false\n}\n",
+            ),
+            (
+                "a.csproj",
+                "<P>\n</P>\n",
+                "<P>\n<Target Name=\"VSTest\" Label=\"Reference \" />\n</P>\n",
+            ),
+            (
+                "CMakeLists.txt",
+                "add_library(a a.c)\n",
+                "add_library(a a.c)\nadd_definitions(-DNDEBUG)\n",
+            ),
+        ] {
+            assert_eq!(part(path, base, own), PutBack::Part(base.to_owned()), "{path}: {own}");
         }
     }
 

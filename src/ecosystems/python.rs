@@ -4,7 +4,7 @@ use toml::Table;
 
 use crate::ecosystems::ci_steps::shell_line;
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
-use crate::ecosystems::manifest::{PutBackPart, ini_sections, line_hunks, toml_values};
+use crate::ecosystems::manifest::{PutBackPart, ini_entries, line_hunks, toml_text, toml_values};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::ecosystems::python_library::MODULES;
 use crate::error::Result;
@@ -385,28 +385,43 @@ fn shadows_library(path: &str) -> bool {
     path.ends_with(".py") && MODULES.binary_search(&module).is_ok()
 }
 
-/// The settings of test and lint tools. A new file may configure them, too.
+/// Everything but what describes the package and the packages that it needs. A new file may configure
+/// tools, too.
 fn pyproject_part(base: Option<&str>, own: &str) -> Option<String> {
-    const TOOLS: [&[&str]; 12] = [
-        &["tool", "pytest"],
-        &["tool", "ruff"],
-        &["tool", "tox"],
-        &["tool", "nox"],
-        &["tool", "coverage"],
-        &["tool", "mypy"],
-        &["tool", "flake8"],
-        &["tool", "pylint"],
-        &["tool", "pyright"],
-        &["tool", "hatch"],
-        &["tool", "poe"],
-        &["tool", "taskipy"],
+    const KEPT: [&[&str]; 29] = [
+        &["build-system", "requires"],
+        &["build-system", "build-backend"],
+        &["dependency-groups"],
+        &["project", "authors"],
+        &["project", "classifiers"],
+        &["project", "dependencies"],
+        &["project", "description"],
+        &["project", "dynamic"],
+        &["project", "keywords"],
+        &["project", "license"],
+        &["project", "license-files"],
+        &["project", "maintainers"],
+        &["project", "name"],
+        &["project", "optional-dependencies"],
+        &["project", "readme"],
+        &["project", "requires-python"],
+        &["project", "urls"],
+        &["project", "version"],
+        &["tool", "pdm", "dev-dependencies"],
+        &["tool", "poetry", "authors"],
+        &["tool", "poetry", "dependencies"],
+        &["tool", "poetry", "description"],
+        &["tool", "poetry", "dev-dependencies"],
+        &["tool", "poetry", "extras"],
+        &["tool", "poetry", "group", "*", "dependencies"],
+        &["tool", "poetry", "name"],
+        &["tool", "poetry", "readme"],
+        &["tool", "poetry", "version"],
+        &["tool", "uv", "dev-dependencies"],
     ];
     let base: Table = base.unwrap_or_default().parse().ok()?;
-    let mut project: Table = own.parse().ok()?;
-    if !toml_values(&base, &mut project, &TOOLS)? {
-        return Some(own.to_owned());
-    }
-    toml::to_string(&project).ok()
+    let project: Table = own.parse().ok()?;
+    toml_text(own, &project, &toml_values(&base, &project, &KEPT))
 }
 
 /// Every line of a list of requirements that does not name a package and its versions.
@@ -419,9 +434,13 @@ fn list_part(base: Option<&str>, own: &str) -> Option<String> {
     line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(names_package))
 }
 
-/// Everything but what describes the package.
+/// Everything but what describes the package and the packages that it needs.
 fn setup_cfg_part(base: Option<&str>, own: &str) -> Option<String> {
-    ini_sections(base, own, |name| {
-        name == "metadata" || name == "options" || name.starts_with("options.")
+    const NEEDED: [&str; 5] =
+        ["", "install_requires", "python_requires", "setup_requires", "tests_require"];
+    ini_entries(base, own, |section, key| match section {
+        "metadata" | "options.extras_require" => true,
+        "options" => NEEDED.contains(&key),
+        _ => false,
     })
 }

@@ -1,6 +1,6 @@
 //! Ruby: RSpec, and minitest or test-unit by Rake; through Bundler if there is a Gemfile.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::{PutBackPart, line_hunks};
+use crate::ecosystems::manifest::{PutBackPart, is_quoted_list, line_hunks};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -88,9 +88,14 @@ fn with_gems(files: &RootFiles<'_>, test: &[&'static str], source: &str) -> Vec<
 fn gems_part(base: Option<&str>, own: &str) -> Option<String> {
     let names_gem = |line: &&str| {
         let line = line.trim();
-        let starts = ["gem \"", "gem '"].iter().any(|start| line.starts_with(start));
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || " .,'\"()<>=~-_/".contains(c);
-        line.is_empty() || (starts || line.contains("dependency")) && line.chars().all(is_plain)
+        // In a gemspec: `s.add_development_dependency "rspec", "~> 3"`.
+        let of_spec = line.split_once(".add_").filter(|(variable, _)| {
+            variable.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        });
+        let added = of_spec.and_then(|(_, rest)| rest.split_once("dependency"));
+        let added = added.filter(|(kind, _)| ["", "development_", "runtime_"].contains(kind));
+        let arguments = line.strip_prefix("gem ").or(added.map(|(_, arguments)| arguments));
+        line.is_empty() || arguments.is_some_and(is_quoted_list)
     };
     line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(names_gem))
 }

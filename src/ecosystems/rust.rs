@@ -4,7 +4,7 @@ use std::ops::Range;
 use toml::Table;
 
 use crate::ecosystems::ecosystem::{Download, Ecosystem, InnerTests};
-use crate::ecosystems::manifest::{PutBackPart, toml_lost_items, toml_values};
+use crate::ecosystems::manifest::{PutBackPart, toml_lost_items, toml_text, toml_values};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -209,38 +209,58 @@ fn length_of_quote(text: &str) -> usize {
     }
 }
 
-/// The parts of a manifest about lints, profiles, tests, the build script and the workspace.
+/// Everything but what describes the package, the packages that it needs, its features and its programs.
 fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
-    const VALUES: [&[&str]; 13] = [
-        &["lints"],
-        &["test"],
-        &["profile"],
-        &["workspace", "lints"],
-        &["workspace", "default-members"],
-        &["workspace", "exclude"],
-        &["package", "autotests"],
-        &["package", "build"],
-        &["package", "metadata", "nextest"],
-        &["lib", "path"],
-        &["lib", "test"],
-        &["lib", "doctest"],
-        &["lib", "harness"],
+    const KEPT: [&[&str]; 31] = [
+        &["bench"],
+        &["bin"],
+        &["build-dependencies"],
+        &["dependencies"],
+        &["dev-dependencies"],
+        &["example"],
+        &["features"],
+        &["package", "authors"],
+        &["package", "categories"],
+        &["package", "description"],
+        &["package", "documentation"],
+        &["package", "edition"],
+        &["package", "exclude"],
+        &["package", "homepage"],
+        &["package", "include"],
+        &["package", "keywords"],
+        &["package", "license"],
+        &["package", "license-file"],
+        &["package", "publish"],
+        &["package", "readme"],
+        &["package", "repository"],
+        &["package", "resolver"],
+        &["package", "rust-version"],
+        &["package", "version"],
+        &["target", "*", "build-dependencies"],
+        &["target", "*", "dependencies"],
+        &["target", "*", "dev-dependencies"],
+        &["workspace", "dependencies"],
+        &["workspace", "members"],
+        &["workspace", "package"],
+        &["workspace", "resolver"],
     ];
     // A member or a default feature more takes no test away.
-    const LISTS: [&[&str]; 2] = [&["workspace", "members"], &["features", "default"]];
+    const LISTS: [[&str; 2]; 2] = [["workspace", "members"], ["features", "default"]];
     // A new manifest belongs to a new package, which had no commands that could change.
     let Some(base) = base else { return Some(own.to_owned()) };
     let base: Table = base.parse().ok()?;
-    let mut manifest: Table = own.parse().ok()?;
-    let mut changed = toml_values(&base, &mut manifest, &VALUES)?;
-    for list in LISTS {
-        changed |= toml_lost_items(&base, &mut manifest, list)?;
-    }
+    let manifest: Table = own.parse().ok()?;
     if redirects_dependency(&base, &manifest) {
         return None;
     }
-    changed |= put_back_binary_tests(&base, &mut manifest);
-    if changed { toml::to_string(&manifest).ok() } else { Some(own.to_owned()) }
+    let mut put_back = toml_values(&base, &manifest, &KEPT);
+    for list in LISTS {
+        toml_lost_items(&base, &mut put_back, list)?;
+    }
+    for kind in ["bench", "bin", "example"] {
+        put_back_tests_of(kind, &base, &mut put_back);
+    }
+    toml_text(own, &manifest, &put_back)
 }
 
 /// True if a package that the base depends on comes from another path now: it may be the one that
@@ -267,26 +287,20 @@ fn dependencies(table: &Table) -> Vec<(&str, &toml::Value)> {
     found
 }
 
-/// Puts back whether each binary is tested. Gives true if that was changed.
-fn put_back_binary_tests(base: &Table, own: &mut Table) -> bool {
-    let binaries = |table: &Table| table.get("bin").and_then(|v| v.as_array().cloned());
-    let old = binaries(base).unwrap_or_default();
-    let mut changed = false;
-    let new = own.get_mut("bin").and_then(toml::Value::as_array_mut).into_iter().flatten();
-    for binary in new.filter_map(toml::Value::as_table_mut) {
-        let before = old.iter().find(|b| b.get("name") == binary.get("name"));
+/// Puts back whether each target of a kind is tested, such as each `[[bin]]`.
+fn put_back_tests_of(kind: &str, base: &Table, own: &mut Table) {
+    let targets = |table: &Table| table.get(kind).and_then(|v| v.as_array().cloned());
+    let old = targets(base).unwrap_or_default();
+    let new = own.get_mut(kind).and_then(toml::Value::as_array_mut).into_iter().flatten();
+    for target in new.filter_map(toml::Value::as_table_mut) {
+        let before = old.iter().find(|b| b.get("name") == target.get("name"));
         for key in ["test", "harness"] {
-            let wanted = before.and_then(|b| b.get(key)).cloned();
-            if binary.get(key) != wanted.as_ref() {
-                changed = true;
-                match wanted {
-                    Some(value) => binary.insert(key.to_owned(), value),
-                    None => binary.remove(key),
-                };
-            }
+            match before.and_then(|b| b.get(key)).cloned() {
+                Some(value) => target.insert(key.to_owned(), value),
+                None => target.remove(key),
+            };
         }
     }
-    changed
 }
 
 #[cfg(test)]
@@ -340,6 +354,8 @@ mod tests {
             ("[package]\nname = 'a'\nautotests = false\n[workspace]\nmembers = ['b']\n", false),
             ("[package]\nname = 'a'\n[workspace]\nmembers = ['b']\n[lib]\ntest = false\n", false),
             ("[package]\nname = 'a'\n[workspace]\nmembers = ['b']\n[profile.test]\nx = 1\n", false),
+            ("[package]\nname = 'a'\n[workspace]\nmembers = ['b']\n[patch.a]\nx = 1\n", false),
+            ("[package]\nname = 'x'\n[workspace]\nmembers = ['b']\n", false),
         ];
         let with = |path: &str| format!("[dev-dependencies]\nx = {{ path = '{path}' }}\n");
         assert!(cargo_part(Some(&with("x")), &with("fake")).is_none(), "another package");
