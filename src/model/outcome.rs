@@ -147,7 +147,7 @@ impl fmt::Display for Outcome {
             ),
             Outcome::MissingTests { reported, expected } => write!(
                 f,
-                "exit 0, but by its report only {reported} of {} ran that ran on the base",
+                "exit 0, but by its report only {reported} of the base's {} ran",
                 count(*expected, "test")
             ),
             Outcome::TimedOut => write!(f, "timed out"),
