@@ -1,7 +1,7 @@
 //! Source that ends, skips or hides the tests of real runners, with exit code 0.
 use crate::common::World;
 use crate::test_reports::project;
-use crate::tool::{CARGO, NODE, PROVE, PYTEST, PYTHON, RSPEC, trials};
+use crate::tool::{CARGO, NODE, PHPUNIT, PROVE, PYTEST, PYTHON, RSPEC, trials};
 
 trials! {
     source_that_ends_pytest_is_not_verified: [PYTEST];
@@ -11,6 +11,7 @@ trials! {
     source_that_skips_the_test_to_fix_is_not_verified_by_unittest: [PYTHON];
     source_that_skips_the_test_to_fix_is_not_verified_by_rspec: [RSPEC];
     source_that_skips_the_test_to_fix_is_not_verified_by_prove: [PROVE];
+    source_that_skips_the_test_to_fix_is_not_verified_by_phpunit: [PHPUNIT];
 }
 
 /// Judges a candidate that ends the tests early, which is not verified, and one with an honest change.
@@ -162,4 +163,24 @@ fn source_that_skips_the_test_to_fix_is_not_verified_by_prove() {
         "sed -i 's/^sub f.*/sub f { $main::TODO = 1; $_[0] < 2 ? $_[0] : 0 }/' lib/Value.pm";
     let fix = "sed -i 's/^sub f.*/sub f { $_[0] }/; 1i # a\\n# b' lib/Value.pm";
     assert_dropped(&world, "prove -lv", &[expected], fix);
+}
+
+fn source_that_skips_the_test_to_fix_is_not_verified_by_phpunit() {
+    let test = "<?php
+require_once __DIR__ . '/../src/value.php';
+final class ValueTest extends PHPUnit\\Framework\\TestCase {
+    public function testOne(): void { $this->assertSame(1, value(1)); }
+    public function testTwo(): void { $this->assertSame(2, value(2)); }
+}
+";
+    let base = "<?php
+function value($n) {
+    return $n < 2 ? $n : 0;
+}
+";
+    let world = project(&[("src/value.php", base), ("tests/ValueTest.php", test)], "off");
+    let skip =
+        "sed -i 's/: 0/: throw new PHPUnit\\\\Framework\\\\SkippedTestError(\"\")/' src/value.php";
+    let fix = "sed -i 's/: 0/: $n/; 1a // a\\n// b' src/value.php";
+    assert_dropped(&world, "phpunit tests", &[skip], fix);
 }

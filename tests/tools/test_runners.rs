@@ -5,13 +5,17 @@ use serde_json::json;
 
 use crate::common::World;
 use crate::test_reports::{below_row, project, tests_of};
-use crate::tool::{GO, GOTESTSUM, GRADLE, JEST, MAVEN, MOCHA, RSPEC, RUNNERS, VITEST, trials};
+use crate::tool::{
+    EXUNIT, GO, GOTESTSUM, GRADLE, JEST, MAVEN, MOCHA, PHPUNIT, RSPEC, RUNNERS, VITEST, trials,
+};
 
 trials! {
     jest_tells_which_tests_fail: [JEST];
     vitest_tells_which_tests_fail: [VITEST];
     mocha_tells_which_tests_fail: [MOCHA];
     rspec_tells_which_tests_fail: [RSPEC];
+    phpunit_tells_which_tests_fail: [PHPUNIT];
+    exunit_tells_which_tests_fail: [EXUNIT];
     go_test_names_the_failing_tests_and_counts_only_if_it_says_more: [GO];
     gotestsum_is_asked_and_says_nothing_of_it: [GOTESTSUM];
     maven_tells_which_tests_fail: [MAVEN];
@@ -153,6 +157,69 @@ end
     };
     let attempts = ["echo 'VALUE = -1' >value.rb", "echo 'VALUE = 7' >value.rb"];
     assert_told(&project(&files, "off"), None, attempts, &told);
+}
+
+fn phpunit_tells_which_tests_fail() {
+    let tests = "<?php
+require_once __DIR__ . '/../src/value.php';
+final class ValueTest extends PHPUnit\\Framework\\TestCase {
+    public function testIsTwo(): void { $this->assertSame(2, VALUE); }
+    public function testIsPositive(): void { $this->assertGreaterThan(0, VALUE); }
+    public function testIsSmall(): void {
+        if (VALUE == 7) $this->markTestSkipped('seven');
+        $this->assertLessThan(100, VALUE);
+    }
+}
+";
+    let source = ("src/value.php", "<?php const VALUE = 1;\n");
+    let told = Told {
+        two: "ValueTest::testIsTwo",
+        positive: "ValueTest::testIsPositive",
+        printed_by: Some("PHPUnit"),
+        names_passing: false,
+    };
+    let attempts = [
+        "echo '<?php const VALUE = -1;' >src/value.php",
+        "echo '<?php const VALUE = 7;' >src/value.php",
+    ];
+    let world = project(&[source, ("tests/ValueTest.php", tests)], "off");
+    assert_told(&world, Some("phpunit tests"), attempts, &told);
+}
+
+fn exunit_tells_which_tests_fail() {
+    let mix = "defmodule Tiny.MixProject do
+  use Mix.Project
+  def project, do: [app: :tiny, version: \"0.1.0\"]
+end
+";
+    let tests = "defmodule ValueTest do
+  use ExUnit.Case
+  test \"is two\", do: assert Value.value() == 2
+  test \"is positive\", do: assert Value.value() > 0
+  if Value.value() == 7 do
+    @tag :skip
+  end
+  test \"is small\", do: assert Value.value() < 100
+end
+";
+    let source = |value: i32| {
+        format!("defmodule Value do\n  def value, do: Process.get(:value, {value})\nend\n")
+    };
+    let files = [
+        ("mix.exs", mix),
+        ("lib/value.ex", &source(1)),
+        ("test/test_helper.exs", "ExUnit.start()\n"),
+        ("test/value_test.exs", tests),
+        (".gitignore", "_build\n"),
+    ];
+    let told = Told {
+        two: "test is two (ValueTest)",
+        positive: "test is positive (ValueTest)",
+        printed_by: Some("ExUnit"),
+        names_passing: false,
+    };
+    let [less, seven] = [-1, 7].map(|value| format!("echo '{}' >lib/value.ex", source(value)));
+    assert_told(&project(&files, "off"), None, [&less, &seven], &told);
 }
 
 const GO_FILES: [(&str, &str); 3] = [

@@ -78,6 +78,7 @@ tools! {
     CASE_SENSITIVE_DISK: ": > a && ! test -e A", "names that differ in case alone are one file on this disk";
     CHROMIUM: "chromium --headless --no-sandbox --disable-gpu --dump-dom about:blank | grep -q html", "Chromium is not installed, or does not start here";
     FILEFRAG: "command -v filefrag", "filefrag is not installed";
+    EXUNIT: "mix --version", "elixir is not installed";
     FAKETIME: "faketime -f -300s git-frites --version", "faketime is not installed";
     FISH: "fish --version", "fish is not installed";
     FRESH_ROOT: concat!("chroot '", fresh_root!(), "' git --version"), "no Debian system is in target/root, or this is not root";
@@ -111,6 +112,7 @@ tools! {
     ORDINARY_USER: "test $(id -u) != 0 || setpriv --reuid 1000 --regid 1000 --clear-groups git-frites --version",
         "root cannot start the program as another user here";
     PARALLEL: "parallel --version | grep -q GNU", "GNU parallel is not installed";
+    PHPUNIT: "phpunit --version", "phpunit is not installed";
     PROVE: "prove --version && perl -MTest::More -e 1", "Perl's prove or Test::More is not installed";
     PYTEST: "pytest --version", "pytest is not installed";
     PYTHON: "python3 --version", "python3 is not installed";

@@ -6,16 +6,17 @@
 //! like that started it.
 use crate::model::plain;
 use crate::oracle::test_reports::printed::{
-    LONGEST_LINE, go, is_rspec_summary, number, number_after, number_before, pytest_counts,
+    LONGEST_LINE, exunit_counts, go, is_rspec_summary, number, number_after, number_before,
+    phpunit_counts, pytest_counts,
 };
 
 /// Reads the end of an output: the number of tests that failed, if a runner's summary says so.
 /// `None` if the output does not end with one of that runner.
 type Reader = fn(&[String]) -> Option<u64>;
 
-const RUNNERS: [Reader; 13] = [
-    libtest, nextest, pytest, unittest, go_test, gotestsum, prove, tap, node, jest, vitest, mocha,
-    rspec,
+const RUNNERS: [Reader; 15] = [
+    libtest, nextest, pytest, unittest, go_test, gotestsum, prove, tap, node, phpunit, jest,
+    vitest, mocha, rspec, exunit,
 ];
 
 /// The number of tests that failed by the summary with which an output ends; 0 if it tells of none.
@@ -206,6 +207,16 @@ fn rspec(lines: &[String]) -> Option<u64> {
     is_rspec_summary(summary).then(|| number_before(summary, &words))
 }
 
+fn phpunit(lines: &[String]) -> Option<u64> {
+    let counts = phpunit_counts(lines.last()?)?;
+    Some(number_after(counts, ", Failures: ") + number_after(counts, ", Errors: "))
+}
+
+fn exunit(lines: &[String]) -> Option<u64> {
+    let summary = &lines[before(lines, |line| line.starts_with("Randomized with seed "))?];
+    exunit_counts(summary).map(|counts| number_before(counts, &["failure", "failures", "invalid"]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,6 +290,14 @@ mod tests {
             (
                 1,
                 "10 examples, 1 failure, 2 pending\n\nFailed examples:\n\nrspec ./spec/a_spec.rb:3 # Foo adds\n\nRandomized with seed 7\n",
+            ),
+            (
+                2,
+                "There was 1 error:\n\n1) VTest::testErr\nException: x\n\nERRORS!\nTests: 5, Assertions: 2, Errors: 1, Failures: 1, Skipped: 1.\n",
+            ),
+            (
+                1,
+                "Finished in 0.02 seconds (0.00s async, 0.02s sync)\n1 doctest, 4 tests, 1 failure, 1 skipped\n\nRandomized with seed 280810\n",
             ),
         ];
         for (failed, log) in ends {

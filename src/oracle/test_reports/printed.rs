@@ -16,7 +16,7 @@ pub(super) const LONGEST_LINE: usize = 4096;
 type Reader = fn(&[String]) -> Option<TestReport>;
 
 /// The runners, each with the name that a report gets.
-const RUNNERS: [(&str, Reader); 12] = [
+const RUNNERS: [(&str, Reader); 14] = [
     ("cargo test", libtest),
     ("nextest", nextest),
     ("pytest", pytest),
@@ -29,6 +29,8 @@ const RUNNERS: [(&str, Reader); 12] = [
     ("mocha", mocha),
     ("rspec", rspec),
     ("minitest", minitest),
+    ("PHPUnit", phpunit),
+    ("ExUnit", exunit),
 ];
 
 /// The results that a log tells; `None` if no known runner printed any.
@@ -457,6 +459,90 @@ fn rspec(lines: &[String]) -> Option<TestReport> {
     report.skipped = number_before(summary, &["pending"]);
     for line in lines.iter().filter_map(|line| line.strip_prefix("rspec ")) {
         report.name_failing(line.split_once(" # ").map_or(line, |(_, name)| name));
+    }
+    Some(report)
+}
+
+/// The counts in PHPUnit's last line: `Tests: 5, Assertions: 2, Failures: 1.`.
+pub(super) fn phpunit_counts(line: &str) -> Option<&str> {
+    line.strip_suffix('.')
+        .filter(|line| line.starts_with("Tests: ") && line.contains(", Assertions: "))
+}
+
+/// PHPUnit. Where nothing is remarkable it prints `OK (1 test, 2 assertions)`.
+fn phpunit(lines: &[String]) -> Option<TestReport> {
+    let mut report = TestReport::default();
+    if let Some(counts) = lines.iter().rev().find_map(|line| phpunit_counts(line)) {
+        report.total = number_after(counts, "Tests: ");
+        report.skipped =
+            number_after(counts, ", Skipped: ") + number_after(counts, ", Incomplete: ");
+    } else {
+        let is_pass = |line: &&String| {
+            line.starts_with("OK (")
+                && [" assertions)", " assertion)"].iter().any(|end| line.ends_with(end))
+        };
+        let summary = lines.iter().rfind(is_pass)?;
+        report.total = number_before(summary, &["test", "tests"]);
+    }
+    let mut are_failures = false;
+    for line in lines {
+        let is_heading = line.starts_with("There was 1 ") || line.starts_with("There were ");
+        are_failures = match line.as_str() {
+            "--" => false,
+            _ if is_heading => [" failure", " error"].iter().any(|kind| line.contains(kind)),
+            _ => are_failures,
+        };
+        if are_failures
+            && let Some((place, name)) = line.split_once(") ")
+            && number(place).is_some()
+        {
+            report.name_failing(name);
+        }
+    }
+    Some(report)
+}
+
+/// The counts in ExUnit's last line: `1 doctest, 4 tests, 1 failure, 1 skipped`.
+pub(super) fn exunit_counts(line: &str) -> Option<&str> {
+    let mut parts = line.split(", ").map(|part| part.split_once(' '));
+    let is_count = |part: Option<(&str, &str)>| {
+        part.is_some_and(|(count, word)| number(count).is_some() && EXUNIT.contains(&word))
+    };
+    let is_summary = line.contains(" test") && line.contains(" failure");
+    (is_summary && parts.all(is_count)).then_some(line)
+}
+
+/// The words of ExUnit's last line.
+const EXUNIT: [&str; 11] = [
+    "doctest",
+    "doctests",
+    "property",
+    "properties",
+    "test",
+    "tests",
+    "failure",
+    "failures",
+    "excluded",
+    "invalid",
+    "skipped",
+];
+
+fn exunit(lines: &[String]) -> Option<TestReport> {
+    let counts = lines.iter().rev().find_map(|line| exunit_counts(line))?;
+    let mut report = TestReport {
+        total: number_before(counts, &EXUNIT[..6]),
+        skipped: number_before(counts, &["skipped", "excluded"]),
+        doctests: number_before(counts, &EXUNIT[..2]),
+        ..TestReport::default()
+    };
+    for line in lines.iter().filter_map(|line| line.strip_prefix("  ")) {
+        // `  1) test two (VTest)`.
+        if let Some((place, name)) = line.split_once(") ")
+            && number(place.trim_start()).is_some()
+            && name.ends_with(')')
+        {
+            report.name_failing(name);
+        }
     }
     Some(report)
 }
