@@ -504,12 +504,10 @@ fn phpunit(lines: &[String]) -> Option<TestReport> {
 
 /// The counts in ExUnit's last line: `1 doctest, 4 tests, 1 failure, 1 skipped`.
 pub(super) fn exunit_counts(line: &str) -> Option<&str> {
-    let mut parts = line.split(", ").map(|part| part.split_once(' '));
-    let is_count = |part: Option<(&str, &str)>| {
-        part.is_some_and(|(count, word)| number(count).is_some() && EXUNIT.contains(&word))
-    };
     let is_summary = line.contains(" test") && line.contains(" failure");
-    (is_summary && parts.all(is_count)).then_some(line)
+    let mut parts = line.split(", ").map(|part| part.split_once(' ').unwrap_or_default());
+    let are_counts = parts.all(|(count, word)| number(count).is_some() && EXUNIT.contains(&word));
+    (is_summary && are_counts).then_some(line)
 }
 
 /// The words of ExUnit's last line.
