@@ -27,7 +27,7 @@ use crate::ui::table;
 /// The variable that the scripts in completions/ set to the name of the shell.
 const VARIABLE: &str = "FRITES_COMPLETE";
 
-/// Answers a completion request of a shell; none if this is an ordinary call. `command` builds the
+/// Answers a completion request of a shell; `None` if this is an ordinary call. `command` builds the
 /// command line.
 pub fn answer(command: fn() -> Command) -> Option<ExitCode> {
     let here = std::env::current_dir().ok();

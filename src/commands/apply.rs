@@ -190,7 +190,7 @@ fn as_json(plan: &Plan, branch: &RefName, commit: Option<&Oid>) -> Value {
     })
 }
 
-/// Runs the hook for a candidate that has landed; the commit is none if the change is only staged.
+/// Runs the hook for a candidate that has landed; the commit is `None` if the change is only staged.
 pub fn tell_landed(session: &Session, plan: &Plan, branch: &RefName, commit: Option<&Oid>) {
     hooks::tell_landed(session, &plan.run.run, &plan.candidate, as_json(plan, branch, commit));
 }

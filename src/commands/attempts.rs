@@ -80,7 +80,7 @@ impl CandidateAnswer<'_> {
     }
 }
 
-/// Runs the commands of new candidates; none if people work there.
+/// Runs the commands of new candidates, if there are any.
 pub fn run_commands(
     session: &Session,
     run: &Run,

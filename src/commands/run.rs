@@ -275,7 +275,7 @@ fn check_judging(
 
 /// Judges the candidates, makes a synthesis if that is possible, and prints the verdict. `judging` knows
 /// what was judged while the attempts worked, and `rounds` which further rounds they had. `merge_into` is the branch that a verified winner is merged
-/// into; none if it is not to be merged.
+/// into; `None` if it is not to be merged.
 fn conclude(
     judging: &RepeatedJudging<'_>,
     args: &RunArgs,

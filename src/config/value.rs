@@ -31,7 +31,7 @@ pub trait Setting: Sized {
     }
 }
 
-/// The strings of an array that is written as in TOML; none for any other text.
+/// The strings of an array that is written as in TOML; `None` for any other text.
 pub fn array_in(text: &str) -> Option<Vec<Value>> {
     let mut table: toml::Table = format!("array = {}", text.trim()).parse().ok()?;
     match (table.remove("array")?, table.is_empty()) {
@@ -336,7 +336,7 @@ impl Setting for StateVariables {
     }
 }
 
-/// An interval; none for `off`.
+/// An interval; `None` for `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval(pub Option<Duration>);
 
@@ -367,7 +367,7 @@ impl Setting for ByteSize {
     }
 }
 
-/// Reads `90s`, `10m` or `1h30m`; none for any other text, and for a duration of zero.
+/// Reads `90s`, `10m` or `1h30m`; `None` for any other text, and for a duration of zero.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let span: jiff::SignedDuration = text.parse().ok()?;
     Duration::try_from(span).ok().filter(|d| !d.is_zero())

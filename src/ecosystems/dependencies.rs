@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::ecosystems::ecosystem::Ecosystem;
 
-/// The dependencies that a changed file has gained; none if it is neither a manifest nor a lock file.
+/// The dependencies that a changed file has gained; empty if it is neither a manifest nor a lock file.
 pub fn gained(
     ecosystems: &[&Ecosystem],
     path: &str,

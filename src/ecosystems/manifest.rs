@@ -70,8 +70,8 @@ fn is_empty_object(text: &str) -> Option<bool> {
     with_object(text, |object| Some(object.properties.is_empty()))
 }
 
-/// The place of the value of a member at the top; none in it if there is no such member. Two
-/// members of one name cannot be told apart.
+/// The place of the value of a member at the top: `Some(None)` if there is no such member, `None` if
+/// there are two, which cannot be told apart.
 fn member(text: &str, key: &str) -> Option<Option<Range<usize>>> {
     use jsonc_parser::common::Ranged;
     with_object(text, |object| {
@@ -259,7 +259,7 @@ pub struct LineHunk<'t> {
 /// The largest product of two texts' lines that are compared: hostile ones would take for ever.
 const MOST_LINES: usize = 4_000_000;
 
-/// Puts back the places for which `decides` is true; none if the texts are too long to compare.
+/// Puts back the places for which `decides` is true; `None` if the texts are too long to compare.
 pub fn line_hunks(
     base: Option<&str>,
     own: &str,

@@ -12,7 +12,7 @@ use crate::model::outcome::Stage;
 pub struct Detector {
     /// How the files show that they are meant.
     pub evidence: Evidence,
-    /// Returns them; none if the files show no such project.
+    /// Returns them; empty if the files show no such project.
     pub find: fn(&RootFiles<'_>) -> Result<Vec<OracleCommand>>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> RootFiles<'a> {
         })
     }
 
-    /// The paths of all files; none if they cannot be read.
+    /// The paths of all files; empty if they cannot be read.
     pub fn paths(&self) -> &[String] {
         self.paths.get_or_init(|| self.repo.paths_of(&self.commit).unwrap_or_default())
     }

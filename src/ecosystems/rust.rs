@@ -190,7 +190,7 @@ fn end_of_string(text: &str) -> Option<usize> {
     None
 }
 
-/// The length of a raw string literal; none in it if it has no end. `None` if there is no such
+/// The length of a raw string literal: `Some(None)` if it has no end, `None` if there is no such
 /// literal.
 fn raw_string(text: &str) -> Option<Option<usize>> {
     let hashes = text[1..].bytes().take_while(|b| *b == b'#').count();

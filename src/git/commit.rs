@@ -87,7 +87,7 @@ fn commit_hooks(repo: &Repo, merging: bool) -> Result<Option<OsString>> {
 /// Makes the commit with `git commit` in a detached worktree at the first parent, without touching
 /// the user's checkout. The files are written only if there is a hook that could read them.
 ///
-/// Gives the commit, or none if git or a hook refused. A hook may have changed its tree.
+/// Gives the commit, or `None` if git or a hook refused. A hook may have changed its tree.
 pub fn commit_in(
     repo: &Repo,
     worktree: &Worktree,

@@ -87,7 +87,7 @@ impl ChangeStatus {
         (ChangeStatus::TypeChanged, 'T'),
     ];
 
-    /// Reads git's letter; none for any other text.
+    /// Reads git's letter; `None` for any other text.
     fn parse(text: &str) -> Option<Self> {
         let letter: char = text.parse().ok()?;
         Self::LETTERS.iter().find(|(_, other)| *other == letter).map(|(status, _)| *status)

@@ -74,7 +74,7 @@ pub(super) fn encode(index: &State) -> Option<Vec<u8>> {
 pub(super) type NewEntry = (Mode, ObjectId);
 
 /// An index file with the entries of `file`, but for these changes: each path has a new entry,
-/// without stat data, or none. It has no extensions. `None` if `file` has another form than that of
+/// without stat data, or no entry. It has no extensions. `None` if `file` has another form than that of
 /// [`encode`].
 pub(super) fn change(file: &[u8], changes: BTreeMap<&[u8], Option<NewEntry>>) -> Option<Vec<u8>> {
     let count = file.strip_prefix(VERSION_2)?.get(..4)?;

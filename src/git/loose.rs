@@ -63,7 +63,7 @@ impl LooseObjects {
         (read == size).then_some(kind)
     }
 
-    /// Reads an object of that kind; none as for [`LooseObjects::read`].
+    /// Reads an object of that kind; `None` as for [`LooseObjects::read`].
     pub fn read_as(&mut self, kind: Kind, id: &ObjectId, content: &mut Vec<u8>) -> Option<()> {
         self.read(id, content).filter(|found| *found == kind).map(drop)
     }

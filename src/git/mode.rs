@@ -29,7 +29,7 @@ impl EntryMode {
         (EntryMode::Submodule, "160000"),
     ];
 
-    /// Reads six octal digits as git prints them; none for any other text.
+    /// Reads six octal digits as git prints them; `None` for any other text.
     pub fn parse(octal: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, text)| *text == octal).map(|(mode, _)| *mode)
     }

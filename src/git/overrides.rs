@@ -97,7 +97,7 @@ impl Overrides {
     }
 
     /// The variables that send a call on `git_dir`, or on a worktree's entry in it, to the other
-    /// directory; none if the call stays where it is.
+    /// directory; empty if the call stays where it is.
     pub(super) fn redirect_environment(&self, git_dir: &Path) -> Vec<(OsString, OsString)> {
         let stand_in = self.stand_in.read();
         let Some(StandIn { common, directory }) = &*stand_in else { return Vec::new() };

@@ -21,7 +21,7 @@ use crate::model::refname::RefName;
 /// The prefix of the refs of all runs.
 pub const OF_RUNS: &str = "refs/frites/";
 
-/// The refs of all runs at one moment, with the objects that they point to; none for a link that
+/// The refs of all runs at one moment, with the objects that they point to; `None` for a link that
 /// leads nowhere.
 pub type RefsOfRuns = BTreeMap<RefName, Option<Oid>>;
 
@@ -153,7 +153,7 @@ impl Repo {
         Some(found.map(|found| to_oid(found.object())))
     }
 
-    /// Reads the refs of all runs in one pass, none for a link, with the locks among their files.
+    /// Reads the refs of all runs in one pass (`None` for a link), and lists the locks among their files.
     pub fn look_at_refs_of_runs(&self) -> Result<(RefsOfRuns, Vec<PathBuf>)> {
         let unreadable = |e: io::Error| Error::io("the refs of runs cannot be read", e);
         let mut found = LooseRefs::default();

@@ -28,7 +28,7 @@ pub fn branch(run: &Name, candidate: &Name) -> RefName {
 /// The beginning of the names of candidates' branches.
 pub const ATTEMPT_BRANCHES: &str = "refs/heads/frites/run/";
 
-/// The run and the candidate of a ref that [`branch`] or [`capture`] names; none for any other ref.
+/// The run and the candidate of a ref that [`branch`] or [`capture`] names; `None` for any other ref.
 pub fn attempt_of(full: &str) -> Option<(Name, Name)> {
     let rest = full.strip_prefix(ATTEMPT_BRANCHES).or_else(|| full.strip_prefix("refs/frites/"))?;
     let (run, candidate) = rest.split_once('/')?;
@@ -89,7 +89,7 @@ pub fn landing_state(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@state/{candidate}"))
 }
 
-/// The run and the candidate of a ref that [`conflicts`] names; none for any other ref.
+/// The run and the candidate of a ref that [`conflicts`] names; `None` for any other ref.
 pub fn conflicts_of(full: &str) -> Option<(Name, Name)> {
     let (run, rest) = full.strip_prefix("refs/frites/")?.split_once('/')?;
     Some((run.parse().ok()?, rest.strip_prefix("@conflicts/")?.parse().ok()?))
@@ -109,7 +109,7 @@ pub fn judging(run: &Name, process: u32) -> RefName {
     RefName::new(format!("{JUDGING}{run}/{process}"))
 }
 
-/// The run of a ref that holds captures, records or outcomes; none for any other ref.
+/// The run of a ref that holds captures, records or outcomes; `None` for any other ref.
 pub fn run_of(full: &str) -> Option<Name> {
     let (run, rest) = full.strip_prefix("refs/frites/")?.split_once('/')?;
     let is_kept = !rest.starts_with('@')
@@ -153,7 +153,7 @@ impl Repo {
         }
     }
 
-    /// Calls `read` until `packed-refs` was not replaced meanwhile; none if that never happened.
+    /// Calls `read` until `packed-refs` was not replaced meanwhile; `None` if that never happened.
     ///
     /// gix reads `packed-refs` before the loose files. A ref that `git pack-refs` moves between
     /// the two is in neither, or has an old value. git writes the packed version first, so that an

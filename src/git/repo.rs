@@ -147,7 +147,7 @@ impl Repo {
         &self.git_dir
     }
 
-    /// The root of the checkout that the command runs in; none in a bare repository.
+    /// The root of the checkout that the command runs in; `None` in a bare repository.
     pub fn work_tree(&self) -> Option<&Path> {
         self.work_tree.as_deref()
     }
@@ -248,7 +248,7 @@ impl Repo {
         self.gix().head_id().ok().map(|id| to_oid(id.detach()))
     }
 
-    /// The branch that HEAD is on; none when detached.
+    /// The branch that HEAD is on; `None` when detached.
     pub fn head_branch(&self) -> Option<RefName> {
         let name = self.gix().head_name().ok()??;
         Some(RefName::new(name.as_bstr().to_str_lossy()))

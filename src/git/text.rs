@@ -90,7 +90,7 @@ impl<'a> TextChange<'a> {
     }
 }
 
-/// A line that git shows as the heading of a hunk below it; none for any other line.
+/// A line that git shows as the heading of a hunk below it; `None` for any other line.
 fn heading_of(line: &[u8]) -> Option<&[u8]> {
     let first = line.first()?;
     if !first.is_ascii_alphabetic() && !b"_$".contains(first) {

@@ -73,8 +73,8 @@ fn loose_commit((repo, _): Reader<'_>, id: &ObjectId) -> Option<(ObjectId, Vec<O
     Some((commit.tree(), commit.parents().collect()))
 }
 
-/// The commit with the fewest steps from this one whose tree is `wanted`, and that tree; none if none
-/// of the `most` nearest has such a tree, or one cannot be read.
+/// The nearest of the `most` nearest commits in the history of this one whose tree is `wanted`, with
+/// that tree; `None` if there is no such commit, or one cannot be read.
 pub fn nearest(
     repo: &Repo,
     commit: &Oid,

@@ -165,7 +165,7 @@ impl Fingerprint {
         Fingerprint(kept.map(|(fact, value)| (fact.clone(), value.clone())).collect())
     }
 
-    /// A fact's digest; none without that fact.
+    /// A fact's digest; `None` without that fact.
     pub fn digest(&self, fact: &Fact) -> Option<&str> {
         self.0.get(fact).map(|v| v.digest.as_str())
     }

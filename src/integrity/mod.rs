@@ -30,7 +30,7 @@ use crate::ui::Ui;
 pub struct IntegrityContext<'a> {
     /// The repository and its state.
     pub store: &'a Store,
-    /// The user's own checkout; none in a bare repository.
+    /// The user's own checkout; `None` in a bare repository.
     pub home: Option<&'a Path>,
     /// The user interface, which reports changes.
     pub ui: &'a Ui,

@@ -126,7 +126,7 @@ fn above_checkouts(world: WorldKind, home: &Path) -> BTreeMap<PathBuf, Option<[i
     }
 }
 
-/// A change above the checkouts. `removed` is none if the thing is not ours to remove.
+/// A change above the checkouts. `removed` is `None` if the thing is not ours to remove.
 fn above(path: &Path, happened: &str, removed: Option<bool>) -> Difference {
     let name = quoted(path_bytes(path));
     let words = format!("'{name}' {happened} above the judge's checkouts{}", result(removed));

@@ -55,7 +55,7 @@ pub struct TamperReport {
 }
 
 /// Begins a watch over a run's commands before they start. `surroundings` are those of the checkouts;
-/// none if the commands are the run's own. Until the watch ends, our captures and checkouts use the
+/// `None` if the commands are the run's own. Until the watch ends, our captures and checkouts use the
 /// configuration of now.
 pub fn begin(
     context: IntegrityContext<'_>,

@@ -46,7 +46,7 @@ pub struct UsagePointers {
 }
 
 impl UsageFormat {
-    /// Reads the name of a format, or `in=POINTER`, `out=POINTER` and `cost=POINTER`; none for
+    /// Reads the name of a format, or `in=POINTER`, `out=POINTER` and `cost=POINTER`; `None` for
     /// anything else.
     pub fn parse(words: &[String]) -> Option<UsageFormat> {
         if let [name] = words

@@ -165,7 +165,7 @@ pub struct Candidate {
     /// start the run's own command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
-    /// The access that the attempt's commands had outside of its worktree; none without a command, and
+    /// The access that the attempt's commands had outside of its worktree; `None` without a command, and
     /// where nobody knows it: in records of earlier versions and of attempts on other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AttemptAccess>,

@@ -80,7 +80,7 @@ pub fn all_tests(entries: &[Entry]) -> impl Iterator<Item = (&Name, &CrossTest)>
     })
 }
 
-/// The tests that one candidate passes and the other fails, each with its author (none for the base's), and
+/// The tests that one candidate passes and the other fails, each with its author (`None` for the base's), and
 /// true if the first of them passes it.
 pub fn that_tell_apart<'v>(
     verdict: &'v Verdict,

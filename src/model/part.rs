@@ -163,7 +163,7 @@ pub struct PartOutcome {
     /// The round of judging; see [`crate::model::verdict::Verdict::round`].
     #[serde(default)]
     pub round: u32,
-    /// The machine that judged; none in old records.
+    /// The machine that judged; `None` in old records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// The terms of the judging.

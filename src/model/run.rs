@@ -119,7 +119,7 @@ pub struct Synthesis {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Addition {
-    /// The tree with which the worktree begins; that of the base if none.
+    /// The tree with which the worktree begins; that of the base if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<Oid>,
     /// The prompt, if it is not the run's: a blob, which the record's tree holds.

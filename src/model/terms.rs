@@ -13,7 +13,7 @@ use crate::model::world::WorldKind;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Terms {
-    /// A digest of the seeds; none in old records, and if nothing ran.
+    /// A digest of the seeds; `None` in old records, and if nothing ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeds: Option<String>,
     /// The settings.

@@ -31,7 +31,7 @@ pub enum TestEnd {
 pub struct TestReport {
     /// The number of tests, with those that were skipped; 0 if the report does not say.
     pub total: u64,
-    /// The test runners whose printed output this is; none for JUnit files.
+    /// The test runners whose printed output this is; `None` for JUnit files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed_by: Option<String>,
     /// The reason why the report is missing or incomplete.

@@ -91,7 +91,7 @@ pub fn body(message: &str) -> Option<&str> {
 }
 
 /// The paragraphs of a message that somebody wrote, without its trailers, without lines that would pass
-/// for ours, and without what a terminal would obey; none if nothing is left.
+/// for ours, and without what a terminal would obey; empty if nothing is left.
 pub fn paragraphs_without_trailers(message: &str) -> Vec<String> {
     let text: Vec<String> = message
         .lines()

@@ -148,7 +148,7 @@ pub struct Entry {
     /// The usage of the candidate's agents; `None` if they have no known report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSum>,
-    /// How the candidate's commands were kept apart from other files; none without a command, and where
+    /// How the candidate's commands were kept apart from other files; `None` without a command, and where
     /// nobody knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separation: Option<Separation>,
@@ -382,7 +382,7 @@ impl fmt::Display for OtherPick {
 pub struct Decision {
     /// The kind of decision.
     pub decision: DecisionKind,
-    /// The winner, the closest, the smallest or the best so far; none only for
+    /// The winner, the closest, the smallest or the best so far; `None` only for
     /// [`DecisionKind::None`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommended: Option<Name>,

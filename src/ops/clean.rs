@@ -68,7 +68,7 @@ struct BegunRemoval<'a> {
 }
 
 /// Removes a candidate's worktree, admin directory and branch, and its own HOME. Gives the bytes freed,
-/// or none if nothing was left.
+/// or `None` if nothing was left.
 ///
 /// Unless `discard` is true, the newest capture must reach the branch's tip.
 pub fn remove(
@@ -231,7 +231,7 @@ fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -
 }
 
 /// Records a removal in the event log, if it is the first of that candidate. Gives the bytes freed,
-/// or none if nothing was left.
+/// or `None` if nothing was left.
 fn record_removal(
     session: &Session,
     removal: &BegunRemoval<'_>,

@@ -65,7 +65,7 @@ pub struct Ending {
     pub words: String,
     /// The time that the commands took.
     pub elapsed: Option<Duration>,
-    /// Lines added and deleted; as last seen if none.
+    /// Lines added and deleted; as last seen if `None`.
     pub size: Option<(u64, u64)>,
 }
 

@@ -93,7 +93,7 @@ fn reported(
     Ok((one, files))
 }
 
-/// The agent, or else the command, that made a candidate; none of one that a person made.
+/// The agent, or else the command, that made a candidate; `None` if a person made it.
 fn made_by(run: &Run, record: &Candidate) -> Option<String> {
     let own = run.agents.get(&record.candidate);
     if let Some(agent) = own.and_then(|own| own.agent.as_ref()) {

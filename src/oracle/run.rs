@@ -28,7 +28,7 @@ use crate::process::{self, End, Job, Limits, first_line, last_lines};
 pub struct OracleOptions {
     /// The time limit of each attempt.
     pub timeout: Duration,
-    /// The settings of the worlds that the commands run in; none of the open one.
+    /// The settings of the worlds that the commands run in; `None` for the open one.
     pub sandbox: Option<SandboxOptions>,
     /// The settings that verdicts record. They are part of the terms.
     #[serde(skip)]

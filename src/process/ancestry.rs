@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use crate::process::proc_file;
 
 /// The logs of the commands whose supervisors are ancestors of this process, the innermost first;
-/// none on systems without `/proc`.
+/// empty on systems without `/proc`.
 pub fn surrounding_logs() -> &'static [PathBuf] {
     static LOGS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     LOGS.get_or_init(read)

@@ -32,7 +32,7 @@ pub(super) struct Process {
     pub start: u64,
 }
 
-/// Every living process, from `/proc`; none on systems without it.
+/// Every living process, from `/proc`; empty on systems without it.
 pub(super) fn processes() -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?)).collect()
@@ -67,7 +67,7 @@ pub(super) fn below(processes: &[Process], ancestor: i32) -> Vec<Pid> {
     found
 }
 
-/// Every living descendant of this process, from `/proc`; none on systems without it.
+/// Every living descendant of this process, from `/proc`; empty on systems without it.
 pub(super) fn descendants() -> Vec<Pid> {
     below(&processes(), rustix::process::getpid().as_raw_nonzero().get())
 }

@@ -58,7 +58,7 @@ pub struct Job<'a> {
     pub env: Vec<(String, OsString)>,
     /// Variables that it must not see, whatever the policy.
     pub hide: &'a [&'a str],
-    /// The file for the command's standard input; /dev/null if none.
+    /// The file for the command's standard input; /dev/null if `None`.
     pub stdin: Option<&'a Path>,
     /// The file for both output streams of the command: the first and the last 4 MiB of them.
     pub log: &'a Path,

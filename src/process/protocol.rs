@@ -42,7 +42,7 @@ pub struct SupervisorArguments<'a> {
     pub log: &'a Path,
     /// The mark of the running command.
     pub mark: &'a Path,
-    /// The command's standard input; nothing if none.
+    /// The command's standard input; nothing if `None`.
     pub stdin: Option<&'a Path>,
     /// The time limit.
     pub hard: Option<Duration>,

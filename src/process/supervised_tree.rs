@@ -277,7 +277,7 @@ impl SupervisedTree {
         true
     }
 
-    /// The time at which the command will have printed nothing for too long; none without such a
+    /// The time at which the command will have printed nothing for too long; `None` without such a
     /// limit.
     fn idle_end(&self) -> Option<Instant> {
         let last = *self.last_output.lock();

@@ -64,7 +64,7 @@ fn limit(text: &OsStr) -> Option<Duration> {
     text.to_str()?.parse().ok().map(Duration::from_millis)
 }
 
-/// Runs the command until it and all its descendants have ended. Gives none if git-frites is gone.
+/// Runs the command until it and all its descendants have ended. Gives `None` if git-frites is gone.
 fn supervise(
     [log, mark]: [&Path; 2],
     stdin: &Path,
@@ -257,7 +257,7 @@ fn reap(command: Option<Pid>, sender: &Sender<TreeEvent>) {
     let _ = sender.send(TreeEvent::NoChildren);
 }
 
-/// The reason why a restricted process did not become the command; none once it did, because that
+/// The reason why a restricted process did not become the command; `None` once it did, because that
 /// closes the pipe.
 fn refusal_of_restriction(status: io::PipeReader) -> Option<NotRun> {
     match read_message(status)? {

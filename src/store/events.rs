@@ -56,7 +56,7 @@ pub enum Event {
     Added {
         /// The candidates.
         candidates: Vec<Name>,
-        /// The tree with which their worktrees began; that of the base if none.
+        /// The tree with which their worktrees began; that of the base if `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<Oid>,
     },

@@ -58,7 +58,7 @@ pub struct Intent {
     pub files: Option<Oid>,
     /// The place of the checkout's HEAD before the landing.
     pub from: Position,
-    /// The candidate whose worktree the files are in; none for the user's checkout.
+    /// The candidate whose worktree the files are in; `None` for the user's checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
 }

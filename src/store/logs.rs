@@ -297,7 +297,7 @@ impl LogPlace {
         self.iterations?.round
     }
 
-    /// Records the iteration that a round ended with; none if nothing was captured.
+    /// Records the iteration that a round ended with; `None` if nothing was captured.
     pub fn end_round(&self, iteration: Option<u32>) -> Result<()> {
         let record = self.iterations.unwrap_or_default();
         let round = Some(iteration.unwrap_or_default());

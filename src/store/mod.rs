@@ -131,7 +131,7 @@ impl Store {
         Ok(is_there.then_some((run, candidate)))
     }
 
-    /// The root of the user's own checkout; none in a bare repository. In a candidate's worktree it
+    /// The root of the user's own checkout; `None` in a bare repository. In a candidate's worktree it
     /// is the main worktree, because an attempt may have edited the candidate's files.
     pub fn users_checkout(&self) -> Result<Option<PathBuf>> {
         let Some(here) = self.repo.work_tree() else { return Ok(None) };

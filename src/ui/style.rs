@@ -64,7 +64,7 @@ pub struct Styles {
     pub strong: Paint,
     /// True if these are colors.
     pub colored: bool,
-    /// The number of columns of the terminal; none elsewhere, and nothing is cut.
+    /// The number of columns of the terminal; `None` elsewhere, and nothing is cut.
     pub width: Option<usize>,
 }
 

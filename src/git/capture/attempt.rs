@@ -303,7 +303,7 @@ fn head_of(repo: &Repo, admin: &Path) -> Option<Oid> {
     }
 }
 
-/// Every id in a reflog file except the null id; none if the file cannot be read.
+/// Every id in a reflog file except the null id; empty if the file cannot be read.
 fn reflog_ids(file: &Path) -> BTreeSet<Oid> {
     let log = regular::read(file).unwrap_or_default();
     let mut ids = BTreeSet::new();

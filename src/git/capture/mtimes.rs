@@ -142,7 +142,7 @@ pub fn last_touched(repo: &Repo, tip: &Oid, path: &TreePath) -> Result<Option<i6
 }
 
 /// The time of the newest commit among those that `heads` reach and `base` does not which gave a
-/// path this blob, or removed it (`blob` is none); `None` if no such commit did.
+/// path this blob, or removed it (`blob` is `None`); `None` if no such commit did.
 pub fn commit_time(
     repo: &Repo,
     heads: &[Oid],

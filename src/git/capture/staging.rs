@@ -48,7 +48,7 @@ struct Content {
     bytes: Vec<u8>,
 }
 
-/// Reads the changed files of a scan into `index`, and stores its tree; none, without effect, if git
+/// Reads the changed files of a scan into `index`, and stores its tree; `None`, and no effect, if git
 /// must do that.
 pub(super) fn stage(
     repo: &Repo,
@@ -100,8 +100,8 @@ fn is_refused(path: &TreePath) -> bool {
     })
 }
 
-/// The content of each changed path, or none of one that is gone; none at all if git must read one
-/// of them.
+/// The content of each changed path, or `None` for one that is gone. `None` for all of them if git
+/// must read one.
 fn read_all(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -140,8 +140,8 @@ fn read_all(
     Some(contents)
 }
 
-/// Reads a file or a link; the inner value is none if there is nothing. `None` if it cannot be
-/// read, or is anything else.
+/// Reads a file or a link: `Some(None)` if there is nothing, `None` if it cannot be read, or is
+/// anything else.
 fn read(worktree: &Path, path: &TreePath) -> Option<Option<Content>> {
     let full = path.on_disk(worktree);
     // Before the content: a file that is written meanwhile has another time than this.

@@ -38,7 +38,7 @@ pub struct Fan<'a> {
     index: &'a gix::index::State,
     /// The conversion of each entry; empty if all are verbatim.
     conversions: Vec<Conversion>,
-    /// The times that files get; the current ones if none.
+    /// The times that files get; the current ones if `None`.
     times: Option<Timestamps>,
     sharing: Sharing,
 }

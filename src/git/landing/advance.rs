@@ -65,7 +65,7 @@ impl Advance<'_> {
 pub struct AdvanceInput<'a> {
     /// An index of the checkout's files as they are now, with their times.
     pub index: &'a Path,
-    /// The refs that move with the files; none if the branch is fresh.
+    /// The refs that move with the files; empty if the branch is fresh.
     pub refs: &'a [Move<'a>],
     /// The reason, for reflogs.
     pub why: &'a str,

@@ -16,7 +16,7 @@ use crate::model::refname::RefName;
 /// The place of a checkout's HEAD, for the way back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// The branch that HEAD is on; none when detached.
+    /// The branch that HEAD is on; `None` when detached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<RefName>,
     /// The commit that HEAD is at.

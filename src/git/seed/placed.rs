@@ -182,7 +182,7 @@ impl PlacedSeeds {
     }
 }
 
-/// Reads the file or the link at a path; none for anything else. A file with the size and the mtime
+/// Reads the file or the link at a path; `None` for anything else. A file with the size and the mtime
 /// of its `original` is not read: it is a copy.
 fn read(path: &Path, original: Option<&Original>) -> io::Result<Option<Seed>> {
     let meta = match fs::symlink_metadata(path) {

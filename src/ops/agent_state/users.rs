@@ -33,7 +33,7 @@ impl UsersState {
         value.is_absolute().then_some(value)
     }
 
-    /// The user's directory; none without HOME.
+    /// The user's directory; `None` without HOME.
     pub fn directory(&self, state: &StateDirectory) -> Option<PathBuf> {
         let of_variable = self.variable(state.variable);
         of_variable.or_else(|| Some(self.variable("HOME")?.join(state.default)))

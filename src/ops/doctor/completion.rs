@@ -51,7 +51,8 @@ pub fn users_shell() -> String {
     shell.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The file below HOME in which a shell looks for a script; none of a shell that is not known.
+/// The file below HOME in which a shell looks for a script; `None` if the shell is not
+/// known.
 pub fn place_in_home(shell: &str) -> Option<PathBuf> {
     let places = SHELLS.iter().find(|places| places.name == shell)?;
     Some(PathBuf::from(env::var_os("HOME")?).join(places.in_home[0]))

@@ -22,13 +22,13 @@ pub struct JudgeOptions {
     pub flags: OracleFlags,
     /// The number of candidates that are judged at the same time; 0 counts as 1.
     pub jobs: usize,
-    /// The time limit of each command; `oracle.timeout` if none.
+    /// The time limit of each command; `oracle.timeout` if `None`.
     pub timeout: Option<Duration>,
-    /// The number of further attempts after a failure; `oracle.retries` if none.
+    /// The number of further attempts after a failure; `oracle.retries` if `None`.
     pub retries: Option<u32>,
     /// Pathspecs to restore to the base's version, besides those of `oracle.protect`.
     pub protect: Vec<String>,
-    /// The ranking of those that passed; `oracle.rank` if none.
+    /// The ranking of those that passed; `oracle.rank` if `None`.
     pub rank: Option<Rank>,
     /// True to judge the tests of each candidate on the others.
     pub cross: bool,
@@ -40,7 +40,7 @@ pub struct JudgeOptions {
     pub no_cache: bool,
     /// True to run nothing over the base's build outputs.
     pub cold: bool,
-    /// The patterns of the seeds, `seed.copy` and `seed.link`; those of the configuration if none.
+    /// The patterns of the seeds, `seed.copy` and `seed.link`; those of the configuration if `None`.
     pub seeds: Option<(Vec<String>, Vec<String>)>,
 }
 

@@ -37,7 +37,7 @@ pub struct OraclePlan {
     pub world: WorldKind,
     /// The commands that would download the base's dependencies, if no setup does.
     pub downloads: Vec<OracleCommand>,
-    /// The trees that are known to pass; none without a command.
+    /// The trees that are known to pass; `None` without a command.
     pub known: Option<KnownPasses>,
 }
 

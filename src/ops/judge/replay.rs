@@ -261,7 +261,7 @@ fn present_entries(
 }
 
 /// The reason why an outcome says nothing about the candidate as it is now, or does not answer the
-/// question of an opened run; none if it can be used.
+/// question of an opened run; `None` if it can be used.
 fn why_not_used(
     part: &PartOutcome,
     theirs: &Entry,
@@ -294,7 +294,8 @@ fn why_not_used(
     Some(format!("it was found on other terms: {difference}"))
 }
 
-/// The trees of a second judging, and why there are none; none if nothing is judged a second time.
+/// The trees of a second judging, and the reason if there are none; `None` if nothing is judged a second
+/// time.
 fn second_judging(entry: &Entry) -> Option<(Vec<Oid>, Option<&str>)> {
     let problem = entry.base_tests.as_ref()?.problem.as_deref();
     Some((entry.second_trees()?, problem))

@@ -94,7 +94,7 @@ pub fn keeps_outcomes(session: &Session, world: WorldKind) -> bool {
     world != WorldKind::Open || session.config.get(keys::SANDBOX_MODE) == SandboxMode::Off
 }
 
-/// The settings of worlds of this kind; none of the open one.
+/// The settings of worlds of this kind; `None` for the open one.
 pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     let config = &session.config;
     let [hide, cut] = surroundings::hidden_and_cut(config.get(keys::SANDBOX_HIDE));

@@ -27,7 +27,7 @@ use crate::store::select::Selection;
 /// Options of a landing on a fresh branch.
 #[derive(Clone, Debug, Default)]
 pub struct FreshBranchOptions {
-    /// The branch's name; `frites/apply/RUN` if none.
+    /// The branch's name; `frites/apply/RUN` if `None`.
     pub branch: Option<String>,
     /// Commit the change, instead of only staging it.
     pub commit: bool,

@@ -30,9 +30,9 @@ pub struct Choice {
     pub target_name: TreePath,
     /// The side that won.
     pub side: Side,
-    /// The time at which the landing change wrote the path, in seconds since 1970; none if unknown.
+    /// The time at which the landing change wrote the path, in seconds since 1970; `None` if unknown.
     pub landing_time: Option<i64>,
-    /// The time at which the target wrote the path, in seconds since 1970; none if unknown.
+    /// The time at which the target wrote the path, in seconds since 1970; `None` if unknown.
     pub target_time: Option<i64>,
 }
 
@@ -101,7 +101,7 @@ pub fn choices_as_json(choices: &[Choice]) -> Value {
 /// The mode and the object of a path in a tree.
 type Entry = (EntryMode, Oid);
 
-/// A path, and the entry that the tree is to have there; none to remove the path.
+/// A path, and the entry that the tree is to have there; `None` to remove the path.
 type PathEdit = (TreePath, Option<Entry>);
 
 /// Resolves every conflict; gives the tree and the choices.
@@ -213,7 +213,7 @@ impl ConflictedFile {
         }
     }
 
-    /// The side that alone has changed or renamed the file; none if both have.
+    /// The side that alone has changed or renamed the file; `None` if both have.
     fn changed_by_one_side(&self) -> Option<Side> {
         let unchanged =
             |side| self.on(side) == self.base.as_ref() && *self.names.on(side) == self.names.base;

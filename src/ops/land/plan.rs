@@ -58,13 +58,13 @@ pub struct Plan {
     pub reason: Option<String>,
     /// The run's verdict.
     pub verdict: Option<Verdict>,
-    /// The world in which what lands was judged; none without a verdict.
+    /// The world in which what lands was judged; `None` without a verdict.
     pub world: Option<WorldKind>,
     /// The tree that the branch will hold; the judged tree until it is merged.
     pub tree: Oid,
     /// The files that `newest-file-wins` chose.
     pub choices: Vec<Choice>,
-    /// The time that `newest-file-wins` took; none if there was nothing to resolve.
+    /// The time that `newest-file-wins` took; `None` if there was nothing to resolve.
     pub resolution: Option<Duration>,
 }
 
@@ -141,7 +141,7 @@ impl Plan {
         self.reason = Some(reason.into());
     }
 
-    /// The strategy that resolved conflicts; none if there was nothing to resolve.
+    /// The strategy that resolved conflicts; `None` if there was nothing to resolve.
     pub fn strategy(&self) -> Option<&'static str> {
         self.resolution.map(|_| "newest-file-wins")
     }

@@ -98,7 +98,7 @@ pub struct ResolvedTarget {
     pub tip: Oid,
     /// True if the branch exists.
     pub exists: bool,
-    /// The candidate whose branch it is, if that was asked for; none for the user's branches.
+    /// The candidate whose branch it is, if that was asked for; `None` for the user's branches.
     pub candidate: Option<(Run, Name)>,
     /// The checkout that is on the branch, if there is one.
     pub checkout: Option<TargetCheckout>,

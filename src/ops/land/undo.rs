@@ -20,7 +20,7 @@ pub struct UndoneLanding {
     pub candidate: Candidate,
     /// The branch.
     pub branch: RefName,
-    /// The commit that reverts the merge; none if the branch was deleted.
+    /// The commit that reverts the merge; `None` if the branch was deleted.
     pub commit: Option<Oid>,
     /// The addresses of what landed on the branch afterwards, newest first.
     pub later: Vec<String>,

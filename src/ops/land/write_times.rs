@@ -37,7 +37,7 @@ impl SideTimes {
         Ok(SideTimes { landing, target })
     }
 
-    /// The time at which a side wrote a path, in seconds since 1970; none if it is unknown.
+    /// The time at which a side wrote a path, in seconds since 1970; `None` if it is unknown.
     pub fn of_path(
         &self,
         session: &Session,

@@ -49,7 +49,7 @@ pub fn decide(
     }
 }
 
-/// Takes what was fetched, and decides if it is time; none if it is to be waited for more.
+/// Takes over what was fetched, and decides if it is time; `None` if more is still to come.
 fn look(
     session: &Session,
     run: &Run,

@@ -39,7 +39,7 @@ pub struct AddRequest {
 }
 
 impl AddRequest {
-    /// The command of each candidate; none where people work. Without a prompt of their own they
+    /// The command of each candidate; empty where people work. Without a prompt of their own they
     /// get the run's.
     pub fn commands(&self, session: &Session, run: &Run) -> Result<Vec<(Name, CandidateCommand)>> {
         let shared = run.prompt.as_ref().map(|blob| session.repo.blob(blob)).transpose()?;

@@ -37,7 +37,7 @@ pub struct AttemptOptions {
     pub jobs: Option<usize>,
     /// The time limits of each command.
     pub limits: Limits,
-    /// The interval at which running candidates are captured; never if none.
+    /// The interval at which running candidates are captured; never if `None`.
     pub checkpoint: Option<Duration>,
     /// True if a candidate whose command changed nothing keeps its worktree.
     pub keep: bool,

@@ -47,7 +47,7 @@ use crate::store::intents::{Active, Phase};
 
 /// The description of a new run. Its candidates' names are valid and distinct.
 pub struct Request {
-    /// The run's name; the next number if none.
+    /// The run's name; the next number if `None`.
     pub name: Option<Name>,
     /// The run's candidates, in spawn order.
     pub candidates: Vec<Name>,
@@ -68,7 +68,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The command of each candidate; none where people work.
+    /// The command of each candidate; empty where people work.
     pub fn commands(&self) -> Vec<(Name, CandidateCommand)> {
         let command = |name: &Name| match self.agents.get(name) {
             Some(agent) => Some(CandidateCommand::assigned(agent, self.prompt.clone())),

@@ -72,7 +72,7 @@ pub struct BaseInUse {
     /// A digest of the stat data of everything in the layers, once the base's commands have ended.
     stamp: OnceLock<String>,
     /// The place at which the layers are kept once this process does not use them any more, with the
-    /// most bytes that all layers there may take; none if they are not to be kept.
+    /// most bytes that all layers there may take; `None` if they are not to be kept.
     keep_at: OnceLock<(KeptLayer, u64)>,
     /// Keeps others from removing the layers.
     guard: LayerGuard,
@@ -107,7 +107,7 @@ pub enum Warmth {
 
 /// A tree at its place in a room.
 struct LaidTree {
-    /// The layers of the checkout's overlay, the topmost first; none if the tree lies in a plain
+    /// The layers of the checkout's overlay, the topmost first; empty if the tree lies in a plain
     /// directory.
     layers: Vec<PathBuf>,
     /// True if outputs of the base are among them.

@@ -29,7 +29,7 @@ struct Room {
     bytes: usize,
 }
 
-/// The section of pairs; none if fewer than two candidates changed anything.
+/// The section of pairs; empty if fewer than two candidates changed anything.
 pub fn all(report: &Report) -> Markup {
     let places: Vec<usize> = report
         .best_first()

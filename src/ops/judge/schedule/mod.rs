@@ -72,7 +72,7 @@ pub enum Subject {
     },
     /// The tree of a candidate, or the base's, with test files laid over it.
     Cross {
-        /// The candidate; none for the base.
+        /// The candidate; `None` for the base.
         of: Option<Name>,
         /// The author of the files, or `@all`.
         author: String,
@@ -98,7 +98,7 @@ enum Place {
     Worktree(u32),
 }
 
-/// The spawn index of the first of all candidates that have the same tree; none for the base.
+/// The spawn index of the first of all candidates that have the same tree; `None` for the base.
 type Group = Option<u32>;
 
 /// Judges one tree.
@@ -258,7 +258,7 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    /// The next tree to judge, when there is one; none when nothing is left to do.
+    /// The next tree to judge, when there is one; `None` when nothing is left to do.
     fn next(&self) -> Option<RunningWork<'_, 'e>> {
         let mut shared = self.shared.lock();
         loop {
