@@ -122,37 +122,6 @@ impl Repo {
         Ok(refs)
     }
 
-    /// Reads a ref at the two places where git looks for it. gix looks at six for one that does not
-    /// exist. `None` if gix must read it: a link, or a damaged one.
-    pub(super) fn read_plain_ref(&self, full: &RefName) -> Option<Option<Oid>> {
-        let of_worktrees = ["refs/worktree/", "refs/bisect/", "refs/rewritten/"];
-        if !full.starts_with("refs/") || of_worktrees.iter().any(|own| full.starts_with(own)) {
-            return None;
-        }
-        match read_start(CWD, self.common_dir().join(full.as_str())) {
-            Ok(text) => oid_of(&text).map(Some),
-            // Looked for afterwards, because git packs a ref before it deletes its file.
-            Err(e) if is_gone(&e) || e.kind() == io::ErrorKind::IsADirectory => {
-                self.read_packed_ref(full)
-            }
-            Err(_) => None,
-        }
-    }
-
-    /// Reads a ref that has no file of its own. `None` if `packed-refs` cannot be read.
-    fn read_packed_ref(&self, full: &RefName) -> Option<Option<Oid>> {
-        let Some(stamp) = self.packed_refs_stamp() else { return Some(None) };
-        let mut last = self.packed_refs();
-        let packed = match last.take().filter(|(of, _)| *of == stamp) {
-            Some((_, packed)) => packed,
-            // gix would keep what it has read while the file's time is the same.
-            None => self.gix().refs.open_packed_buffer().ok()??,
-        };
-        let (_, packed) = last.insert((stamp, packed));
-        let found = packed.try_find(full.as_str()).ok()?;
-        Some(found.map(|found| to_oid(found.object())))
-    }
-
     /// Reads the refs of all runs in one pass (`None` for a link), and lists the locks among their files.
     pub fn look_at_refs_of_runs(&self) -> Result<(RefsOfRuns, Vec<PathBuf>)> {
         let unreadable = |e: io::Error| Error::io("the refs of runs cannot be read", e);
@@ -318,25 +287,39 @@ mod tests {
     #[test]
     fn a_ref_without_a_file_is_the_packed_one_also_after_it_changed() {
         let (_directory, repo, [one, other]) = &repository();
-        let read = |name: &str| repo.read_plain_ref(&RefName::new(name));
+        let find = |name: &str| repo.read_ref(&RefName::new(name));
+        let read = |name: &str| find(name).expect("readable");
         let git = |args: &[&str]| repo.git().call(args[0]).args(&args[1..]).run().expect("done");
-        assert_eq!(read("refs/frites/1/c1"), Some(None), "nothing is packed yet");
+        assert_eq!(read("refs/frites/1/c1"), None, "nothing is packed yet");
         git(&["update-ref", "refs/frites/1/c1", one.as_str()]);
-        git(&["tag", "-a", "-m", "of a commit", "v1", one.as_str()]);
         git(&["pack-refs", "--all"]);
-        assert_eq!(read("refs/frites/1/c1"), Some(Some(*one)));
-        assert_eq!(read("refs/tags/v1"), Some(Some(*one)), "as a tag's commit");
+        assert_eq!(read("refs/frites/1/c1"), Some(*one));
+        git(&["update-ref", "refs/heads/refs/frites/1/c", one.as_str()]);
         for absent in ["refs/frites/1", "refs/frites/1/c", "refs/frites/1/c1/x", "refs/heads"] {
-            assert_eq!(read(absent), Some(None), "{absent}");
+            assert_eq!(read(absent), None, "{absent}");
         }
         git(&["update-ref", "refs/frites/1/c1", other.as_str()]);
-        assert_eq!(read("refs/frites/1/c1"), Some(Some(*other)), "the file of its own is newer");
+        assert_eq!(read("refs/frites/1/c1"), Some(*other), "the file of its own is newer");
+        let packed_refs = repo.common_dir().join("packed-refs");
+        let time = std::fs::metadata(&packed_refs).and_then(|meta| meta.modified()).expect("there");
         git(&["pack-refs", "--all"]);
-        assert_eq!(read("refs/frites/1/c1"), Some(Some(*other)));
+        let file = std::fs::File::options().append(true).open(&packed_refs).expect("there");
+        file.set_modified(time).expect("set");
+        assert_eq!(read("refs/frites/1/c1"), Some(*other), "also within one tick of the clock");
         git(&["update-ref", "-d", "refs/frites/1/c1"]);
-        assert_eq!(read("refs/frites/1/c1"), Some(None));
-        std::fs::write(repo.common_dir().join("packed-refs"), "no refs\n").expect("written");
-        assert_eq!(read("refs/frites/1/c1"), None, "gix says what is wrong");
+        assert_eq!(read("refs/frites/1/c1"), None);
+        std::fs::write(&packed_refs, "no refs\n").expect("written");
+        assert!(find("refs/frites/1/c1").is_err());
+    }
+
+    #[test]
+    fn a_ref_is_read_although_its_object_is_gone() {
+        let (_directory, repo, [one, _]) = &repository();
+        let name = RefName::new("refs/frites/1/c1");
+        repo.update_ref(&name, Some(one), None, "new").expect("made");
+        let object = repo.common_dir().join("objects").join(&one.as_str()[..2]);
+        std::fs::remove_dir_all(object).expect("removed");
+        assert_eq!(repo.read_ref(&name).expect("readable"), Some(*one));
     }
 
     #[test]

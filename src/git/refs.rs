@@ -130,19 +130,16 @@ impl Repo {
         if let Some(known) = self.remembered_ref(full) {
             return Ok(known);
         }
-        if let Some(found) = self.read_plain_ref(full) {
-            return Ok(found);
-        }
         let unreadable = |e: &dyn std::fmt::Display| {
             Error::damaged(format!("the ref {full} cannot be read: {e}"))
         };
         let read = self.read_refs_at_rest(|gix| {
-            match gix.try_find_reference(full.as_str()).map_err(|e| unreadable(&e))? {
-                Some(mut found) => {
-                    Ok(Some(to_oid(found.peel_to_id().map_err(|e| unreadable(&e))?.detach())))
-                }
-                None => Ok(None),
-            }
+            let found = gix.try_find_reference(full.as_str()).map_err(|e| unreadable(&e))?;
+            // gix looks for other refs that the name may be short for, too.
+            let found = found.filter(|found| found.name().as_bstr() == full.as_str());
+            let value =
+                found.map(|mut found| found.follow_to_object().map(|id| to_oid(id.detach())));
+            value.transpose().map_err(|e| unreadable(&e))
         })?;
         match read {
             Some(found) => Ok(found),
@@ -165,8 +162,14 @@ impl Repo {
     ) -> Result<Option<T>> {
         let mut failure = None;
         for pause in PAUSES {
+            let gix = self.gix();
             let before = self.packed_refs_stamp();
-            match read(&self.gix()) {
+            // gix takes a file for the one that it has read while its time is the same.
+            let last = std::mem::replace(&mut *self.packed_refs.lock(), before);
+            if before.is_some() && before != last {
+                let _ = gix.refs.force_refresh_packed_buffer();
+            }
+            match read(&gix) {
                 Ok(found) if before == self.packed_refs_stamp() => return Ok(Some(found)),
                 read => failure = read.err(),
             }
@@ -176,7 +179,7 @@ impl Repo {
     }
 
     /// Inode, time and size of `packed-refs`, which git replaces and never edits.
-    pub(super) fn packed_refs_stamp(&self) -> Option<PackedRefsStamp> {
+    fn packed_refs_stamp(&self) -> Option<PackedRefsStamp> {
         let meta = fs::metadata(self.common_dir().join("packed-refs")).ok()?;
         Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
     }

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use gix::bstr::{BStr, ByteSlice};
 use gix::objs::{CommitRef, CommitRefIter, Kind, TreeRefIter};
 use gix::odb::store::init::Slots;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
@@ -36,8 +36,8 @@ pub struct Repo {
     pub(super) pack_changes: Mutex<PackChanges>,
     /// The refs that this process has moved, in order, with their new values; `None` if deleted.
     pub(super) own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
-    /// The file `packed-refs` as it was last read.
-    packed_refs: Mutex<Option<(PackedRefsStamp, gix::refs::packed::Buffer)>>,
+    /// The file `packed-refs` when refs were last read.
+    pub(super) packed_refs: Mutex<Option<PackedRefsStamp>>,
     /// The refs of runs, while they are answered from memory (`ref_list`).
     pub(super) remembered: Mutex<Option<BTreeMap<RefName, Option<Oid>>>>,
 }
@@ -551,13 +551,6 @@ impl Repo {
     /// pack, or from one pack into another.
     fn read_again<T>(&self, read: impl Fn(&gix::Repository) -> Result<T>) -> Result<T> {
         repeat(PAUSES, Result::is_err, || read(&self.gix()))
-    }
-
-    /// The file `packed-refs` as it was last read.
-    pub(super) fn packed_refs(
-        &self,
-    ) -> MutexGuard<'_, Option<(PackedRefsStamp, gix::refs::packed::Buffer)>> {
-        self.packed_refs.lock()
     }
 
     /// Opens one of our own worktrees, with the configuration that git's calls in it have.
