@@ -48,26 +48,39 @@ pub(super) fn joined(bytes: &[u8], directory: &Path) -> Option<Vec<u8>> {
     let time = FileTime::zero();
     let (state, _) = State::from_bytes(bytes, time, SHA1, one_thread()).ok()?;
     let whole = dissolved(&directory.join("index"), bytes, time, state.link()?).ok()?;
-    encoded(&whole).ok()
+    encoded(&whole, None).ok()
 }
 
-/// An index file with these entries alone.
-fn encoded(index: &State) -> Result<Vec<u8>> {
-    let mut bytes = encoded_entries(index)?;
-    bytes.extend_from_slice(NO_CHECKSUM.as_slice());
+/// An index file with these entries and cached trees alone. In place of its checksum, which costs more than all the rest
+/// and which git does not compare, stands what `index.skipHash` puts there.
+pub(super) fn encoded(index: &State, trees: Option<&Tree>) -> Result<Vec<u8>> {
+    let mut bytes = encoded_without_checksum(index, trees)?;
+    bytes.extend_from_slice(SHA1.null().as_slice());
     Ok(bytes)
 }
 
-/// The bytes in place of a checksum, as with `index.skipHash`.
-const NO_CHECKSUM: gix::ObjectId = SHA1.null();
+/// The same with its checksum, for files that other programs than git may read.
+pub(super) fn encoded_with_checksum(index: &State, trees: Option<&Tree>) -> Result<Vec<u8>> {
+    let mut bytes = encoded_without_checksum(index, trees)?;
+    let mut hasher = gix::hash::hasher(SHA1);
+    hasher.update(&bytes);
+    let checksum = hasher.try_finalize().map_err(|e| unmade(&e))?;
+    bytes.extend_from_slice(checksum.as_slice());
+    Ok(bytes)
+}
 
-/// The beginning of an index file, up to the last entry.
-fn encoded_entries(index: &State) -> Result<Vec<u8>> {
+fn encoded_without_checksum(index: &State, trees: Option<&Tree>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let only_entries = Options { extensions: Extensions::None, skip_hash: true };
-    let written = State::write_to(index, &mut bytes, only_entries);
-    written.map_err(|e| Error::internal(format!("the index cannot be made: {e}")))?;
+    index.write_to(&mut bytes, only_entries).map_err(|e| unmade(&e))?;
+    if let Some(trees) = trees {
+        trees.write_to(&mut bytes).map_err(|e| unmade(&e))?;
+    }
     Ok(bytes)
+}
+
+fn unmade(e: &dyn Display) -> Error {
+    Error::internal(format!("the index cannot be made: {e}"))
 }
 
 const SHA1: gix::hash::Kind = gix::hash::Kind::Sha1;
@@ -102,18 +115,15 @@ pub(super) fn open_index(path: &Path) -> Option<gix::index::File> {
 /// Writes an index of a tree's files of which none is in the work tree, and so git looks for none: that
 /// took most of the time of a commit.
 pub(super) fn write_without_files(repo: &Repo, tree: &Oid, file: &Path) -> Result<()> {
-    let failed = |e: &dyn Display| Error::internal(format!("the index cannot be made: {e}"));
     let gix = repo.gix();
     let id = from_oid(tree)?;
-    let mut index = gix.index_from_tree(&id).map_err(|e| failed(&e))?;
+    let mut index = gix.index_from_tree(&id).map_err(|e| unmade(&e))?;
     for entry in index.entries_mut() {
         entry.flags |= Flags::EXTENDED | Flags::SKIP_WORKTREE;
     }
-    let mut bytes = encoded_entries(&index)?;
-    let cache = cached_tree(&gix, id, b"").map_err(|e| failed(&e))?;
-    cache.write_to(&mut bytes).map_err(|e| failed(&e))?;
-    bytes.extend_from_slice(NO_CHECKSUM.as_slice());
-    fs::write(file, bytes).context(|| format!("could not write '{}'", file.display()))
+    let trees = cached_trees(&gix, tree)?;
+    fs::write(file, encoded(&index, Some(&trees))?)
+        .context(|| format!("could not write '{}'", file.display()))
 }
 
 /// The entry of a path, which is looked for at this position first: mostly two indexes have the same paths.
@@ -127,11 +137,11 @@ pub(super) fn entry_at<'a>(
 }
 
 /// A tree and the trees below it, with the number of files in each.
-pub(super) fn cached_tree(
-    gix: &gix::Repository,
-    id: gix::ObjectId,
-    name: &[u8],
-) -> gix::Result<Tree> {
+pub(super) fn cached_trees(gix: &gix::Repository, tree: &Oid) -> Result<Tree> {
+    cached_tree(gix, from_oid(tree)?, b"").map_err(|e| unmade(&e))
+}
+
+fn cached_tree(gix: &gix::Repository, id: gix::ObjectId, name: &[u8]) -> gix::Result<Tree> {
     let tree = gix.find_tree(id)?;
     let mut children = Vec::new();
     let mut files = 0;
@@ -190,7 +200,7 @@ impl ScratchIndex {
 
     /// Gives it the entries of another index.
     pub fn write(&self, index: &State) -> Result<()> {
-        fs::write(&self.file, encoded(index)?)
+        fs::write(&self.file, encoded(index, None)?)
             .context(|| "could not write a temporary index".into())
     }
 
@@ -273,6 +283,29 @@ pub(super) mod tests {
         assert!(index.link().is_none());
         let modified = fs::metadata(&file).expect("there");
         assert_eq!(index.timestamp(), FileTime::from_last_modification_time(&modified));
+    }
+
+    #[test]
+    fn encoded_index_is_the_one_that_git_wrote() {
+        let place = tempfile::tempdir().expect("a directory");
+        git(place.path(), "init -q");
+        fs::create_dir(place.path().join("sub")).expect("a directory");
+        for name in ["a", "a-b", "1234567", "sub/12345678", "sub/x"] {
+            fs::write(place.path().join(name), name).expect("a file");
+        }
+        git(place.path(), "add -A");
+        git(place.path(), "write-tree");
+        let file = place.path().join(".git/index");
+        let bytes = fs::read(&file).expect("readable");
+        let index = read_index(&file).expect("an index");
+        assert!(index.tree().is_some());
+        assert_eq!(encoded_with_checksum(&index, index.tree()).expect("made"), bytes);
+        let ours = encoded(&index, index.tree()).expect("made");
+        let end = bytes.len() - SHA1.len_in_bytes();
+        assert_eq!((&ours[..end], &ours[end..]), (&bytes[..end], SHA1.null().as_slice()));
+        fs::write(&file, ours).expect("written");
+        git(place.path(), "diff-files --exit-code");
+        git(place.path(), "fsck --strict");
     }
 
     #[test]

@@ -14,7 +14,6 @@ mod gc;
 pub mod held_refs;
 pub mod ignored;
 pub mod index;
-mod index_bytes;
 pub mod landing;
 pub mod layers;
 mod loose;

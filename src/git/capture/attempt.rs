@@ -13,7 +13,6 @@ use crate::git::capture::private_index::{remove_from_index, set_mode};
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::nul_separated;
 use crate::git::index::{IndexEdits, ScratchIndex, entry_at, open_index};
-use crate::git::index_bytes::has_entries_of;
 use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, from_oid};
 use crate::git::trees::{self, TreeDifference};
@@ -52,13 +51,12 @@ impl AttemptGit {
         };
         let head = head_of(repo, &admin);
         let file = admin.join("index");
-        let tells_nothing = repo.trusts_modes()
-            && repo.index_of(source.base).is_ok_and(|base| {
-                let mut modes = base.entries().iter().map(|entry| entry.mode);
-                modes.all(|mode| mode != Mode::COMMIT)
-                    && regular::read(&file).is_ok_and(|own| has_entries_of(&own, &base))
-            });
-        let index = if tells_nothing { None } else { open_index(&file) };
+        let mut index = open_index(&file);
+        if repo.trusts_modes()
+            && let Ok(base) = repo.index_of(source.base)
+        {
+            index = index.filter(|own| !tells_nothing(own, &base));
+        }
         Ok(AttemptGit { admin: Some(admin), head, index })
     }
 
@@ -149,7 +147,9 @@ impl AttemptGit {
             let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
             let fields = String::from_utf8_lossy(&record[..tab]).into_owned();
             let mut fields = fields.split(' ');
-            let (tag, mode, id) = (fields.next(), fields.next(), fields.next());
+            let tag = fields.next();
+            let mode = fields.next();
+            let id = fields.next();
             let mode = mode.and_then(EntryMode::parse);
             let id = id.and_then(|id| ObjectId::from_hex(id.as_bytes()).ok());
             if let (Some("S"), Some(mode), Some(id)) = (tag, mode, id)
@@ -270,6 +270,19 @@ impl AttemptGit {
     }
 }
 
+/// True if an attempt's index has the files of the base's and nothing else: no submodule, and no bit but that of files
+/// which git takes for unchanged.
+fn tells_nothing(own: &gix::index::File, base: &gix::index::File) -> bool {
+    let silent = Flags::PATH_LEN | Flags::ASSUME_VALID;
+    own.entries().len() == base.entries().len()
+        && own.entries().iter().zip(base.entries()).all(|(entry, in_base)| {
+            (entry.mode, entry.id) == (in_base.mode, in_base.id)
+                && entry.mode != Mode::COMMIT
+                && entry.flags.difference(silent).is_empty()
+                && entry.path(own) == in_base.path(base)
+        })
+}
+
 /// The files of an index whose objects are gone.
 fn lost_files(repo: &Repo, index: &gix::index::File) -> BTreeSet<TreePath> {
     let gix = repo.gix();
@@ -313,4 +326,49 @@ fn reflog_ids(file: &Path) -> BTreeSet<Oid> {
     }
     ids.retain(|oid| !oid.is_null());
     ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::index::tests::git;
+
+    #[test]
+    fn only_the_same_entries_tell_nothing() {
+        let place = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(place.path().join("sub")).expect("a directory");
+        for name in ["a", "a-b", "sub/x"] {
+            std::fs::write(place.path().join(name), name).expect("a file");
+        }
+        git(place.path(), "init -q");
+        git(place.path(), "add -A");
+        let read = || open_index(&place.path().join(".git/index")).expect("an index");
+        let base = read();
+        for same in [
+            "write-tree",
+            "update-index --assume-unchanged a",
+            "update-index --index-version 4",
+            "update-index --split-index",
+        ] {
+            git(place.path(), same);
+            assert!(tells_nothing(&read(), &base), "{same}");
+        }
+        for (other, undo) in [
+            ("update-index --chmod=+x a", "update-index --chmod=-x a"),
+            ("rm -q --cached sub/x", "add sub/x"),
+            ("update-index --skip-worktree a", "update-index --no-skip-worktree a"),
+        ] {
+            git(place.path(), other);
+            assert!(!tells_nothing(&read(), &base), "{other}");
+            git(place.path(), undo);
+            assert!(tells_nothing(&read(), &base), "{undo}");
+        }
+        git(place.path(), "rm -q --cached sub/x");
+        git(place.path(), "add -N sub/x");
+        assert!(!tells_nothing(&read(), &base), "intended");
+        git(place.path(), "add sub/x");
+        std::fs::write(place.path().join("a-b"), "b").expect("written");
+        git(place.path(), "add a-b");
+        assert!(!tells_nothing(&read(), &base), "another blob");
+    }
 }

@@ -21,7 +21,7 @@ use crate::error::{IoContext, Result};
 use crate::fs::regular;
 use crate::git::capture::scan::Scan;
 use crate::git::capture::source::CaptureSource;
-use crate::git::index_bytes::encode;
+use crate::git::index::encoded;
 use crate::git::mode::EntryMode;
 use crate::git::objects::NewObjects;
 use crate::git::repo::{Repo, to_oid};
@@ -73,8 +73,7 @@ pub(super) fn stage(
     if let Some(there) = index.tree_mut() {
         *there = tree;
     }
-    // Nobody reads the checksum, which costs more than all the rest of an index.
-    let Some(bytes) = encode(index) else { return Ok(None) };
+    let bytes = encoded(index, index.tree())?;
     let lock = source.index.with_extension("lock");
     regular::create_own(&lock)
         .and_then(|mut file| file.write_all(&bytes))

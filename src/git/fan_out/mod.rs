@@ -8,12 +8,14 @@ mod conversion;
 mod fallback;
 mod place;
 mod sharing;
-mod template;
 mod writer;
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use gix::index::State;
+use gix::index::extension::Tree;
 use rustix::fs::Timestamps;
 
 use crate::error::{Error, IoContext, Result};
@@ -21,9 +23,9 @@ use crate::fs::parallel;
 use crate::git::cli::Git;
 use crate::git::fan_out::conversion::Conversion;
 use crate::git::fan_out::place::Place;
-use crate::git::fan_out::template::IndexTemplate;
-use crate::git::fan_out::writer::Fan;
+use crate::git::fan_out::writer::{Fan, Written};
 use crate::git::file_times::{self, FileTimes};
+use crate::git::index::{cached_trees, encoded_with_checksum};
 use crate::git::repo::Repo;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
@@ -72,9 +74,8 @@ pub fn populate(
     Ok(())
 }
 
-/// Checks all files of a commit out into an empty directory, and writes their index, in the version
-/// that [`crate::git::index_bytes`] reads. Neither a sparse checkout nor the configuration that
-/// commands have changed meanwhile counts.
+/// Checks all files of a commit out into an empty directory, and writes their index. Neither a sparse
+/// checkout nor the configuration that commands have changed meanwhile counts.
 pub fn check_out(
     repo: &Repo,
     commit: &Oid,
@@ -92,8 +93,8 @@ pub fn check_out(
     if is_written(written) {
         return Ok(());
     }
-    let call = git.call("-c").args(["core.sparseCheckout=false", "-c", "index.version=2"]);
-    call.args(["read-tree", "--reset", "-u", commit.as_str()]).run()?;
+    let call = git.call("-c").args(["core.sparseCheckout=false", "read-tree", "--reset", "-u"]);
+    call.arg(commit.as_str()).run()?;
     file_times::set(into, index, stamp.as_ref())
 }
 
@@ -114,7 +115,7 @@ fn is_written(written: Result<Option<String>>) -> bool {
 }
 
 /// True if git's own files for these entries certainly are their blobs, whatever their paths.
-pub fn writes_blobs_as_they_are(repo: &Repo, index: &gix::index::State) -> bool {
+pub fn writes_blobs_as_they_are(repo: &Repo, index: &State) -> bool {
     let gix = repo.gix();
     repo.reads_files_as_they_are()
         && !repo.overrides().has_other_rules()
@@ -126,7 +127,7 @@ pub fn writes_blobs_as_they_are(repo: &Repo, index: &gix::index::State) -> bool 
 struct Plan {
     gix: gix::Repository,
     index: Arc<gix::index::File>,
-    template: IndexTemplate,
+    trees: Tree,
     conversions: Vec<Conversion>,
     stamp: Option<Timestamps>,
 }
@@ -144,25 +145,49 @@ impl Plan {
             return Err(Error::internal(reason));
         }
         let index = repo.index_of(commit)?;
-        let (hash, shared) = (gix.object_hash(), gix.clone().into_sync());
-        let tree = repo.commit(commit)?.tree;
-        let template = IndexTemplate::new(&shared, hash, &index, &tree)?;
+        let trees = cached_trees(&gix, &repo.commit(commit)?.tree)?;
         let conversions = Conversion::all(git, &gix, &index, commit)?;
-        Ok(Plan { gix, index, template, conversions, stamp })
+        Ok(Plan { gix, index, trees, conversions, stamp })
     }
 
     /// Writes the files and the indexes. Gives the reason if something is left to git.
     fn write(self, repo: &Repo, places: &[Place<'_>]) -> Result<Option<String>> {
-        let Plan { gix, index, template, conversions, stamp } = self;
+        let Plan { gix, index, trees, conversions, stamp } = self;
         let fan = Fan::new(repo, gix, &index, conversions, stamp);
         // Each place needs an open directory on every thread.
         let at_once = (OPEN_DIRECTORIES / parallel::threads()).max(1);
         let mut left = None;
         for group in places.chunks(at_once) {
             let written = fan.write(group)?;
-            template.write_indexes(group, &written)?;
+            write_indexes(&index, &trees, group, &written)?;
             left = left.or(written.left);
         }
         Ok(left)
     }
+}
+
+/// Writes the index of each place, with the stat data of the files that were written. With the cached trees, git and a
+/// capture need not write those of directories in which nothing changed.
+fn write_indexes(
+    index: &State,
+    trees: &Tree,
+    places: &[Place<'_>],
+    written: &Written,
+) -> Result<()> {
+    let all: Vec<usize> = (0..places.len()).collect();
+    parallel::map_with(
+        &all,
+        || index.clone(),
+        |index, at| {
+            let entries = index.entries_mut();
+            let stats = written.stats.chunks_exact(places.len());
+            for (entry, stats) in written.entries.iter().zip(stats) {
+                entries[*entry].stat = stats[*at];
+            }
+            let file = &places[*at].index;
+            fs::write(file, encoded_with_checksum(index, Some(trees))?)
+                .context(|| format!("could not write '{}'", file.display()))
+        },
+    )?;
+    Ok(())
 }

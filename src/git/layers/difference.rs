@@ -1,6 +1,6 @@
 //! The layer between a base and another tree: the files that differ, and marks for those that are
 //! gone.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,12 +10,11 @@ use std::path::Path;
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
-use gix::index::entry::Mode;
+use gix::index::entry::{Flags, Mode, Stat};
 use rustix::fs::{CWD, FileType};
 
 use crate::error::{IoContext, Result};
-use crate::git::index::read_index;
-use crate::git::index_bytes::{self, NewEntry};
+use crate::git::index::{encoded_with_checksum, read_index};
 use crate::git::layers::base::BaseLayer;
 use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
@@ -45,14 +44,9 @@ pub fn write(
     if differences.iter().any(bends_others) {
         return Ok(false);
     }
-    let base_index = layer.index();
-    let base_index =
-        fs::read(&base_index).context(|| format!("could not read '{}'", base_index.display()))?;
-    let Some(own) = index_changes(&differences).and_then(|c| index_bytes::change(&base_index, c))
-    else {
-        return Ok(false);
-    };
-    fs::write(index, own).context(|| format!("could not write '{}'", index.display()))?;
+    let own = index_of(&layer.index(), &differences)?;
+    fs::write(index, encoded_with_checksum(&own, None)?)
+        .context(|| format!("could not write '{}'", index.display()))?;
     let failed = || format!("could not write '{}'", into.display());
     fs::create_dir_all(into).context(failed)?;
     // No difference is an attributes file: those of the base hold for this tree, too.
@@ -60,7 +54,7 @@ pub fn write(
         check_out_files(repo, layer, &differences, into, index)?;
     }
     let deleted = differences.iter().filter(|d| d.new.is_none()).map(|d| &d.path);
-    for place in gone(deleted, index, seeds)? {
+    for place in gone(deleted, &own, seeds) {
         mark_as_deleted(into, &place).context(failed)?;
     }
     Ok(true)
@@ -107,24 +101,24 @@ fn check_out_files(
     git.call("checkout-index").args(["-f", "-z", "--stdin"]).arg(option).stdin(list).run()
 }
 
-/// The changes of the base's index: git would read all trees for them, once for each tree that is
-/// judged. `None` if one is no file.
-fn index_changes(differences: &[TreeDifference]) -> Option<BTreeMap<&[u8], Option<NewEntry>>> {
-    let mode = |mode: EntryMode| match mode {
-        EntryMode::File => Some(Mode::FILE),
-        EntryMode::Executable => Some(Mode::FILE_EXECUTABLE),
-        EntryMode::Link => Some(Mode::SYMLINK),
-        EntryMode::Absent | EntryMode::Directory | EntryMode::Submodule => None,
-    };
-    let mut changes = BTreeMap::new();
+/// The base's index with the differences, for which git would read all trees, once for each tree that is judged. An
+/// entry that differs has no stat data.
+fn index_of(base: &Path, differences: &[TreeDifference]) -> Result<gix::index::File> {
+    let mut index = read_index(base)?;
+    let paths: BTreeSet<&[u8]> = differences.iter().map(|d| d.path.as_bytes()).collect();
+    index.remove_entries(|_, path, _| paths.contains(path.as_bytes()));
     for TreeDifference { path, new, .. } in differences {
-        let entry = match *new {
-            Some((of, id)) => Some((mode(of)?, id)),
-            None => None,
+        let Some((mode, id)) = *new else { continue };
+        let mode = match mode {
+            EntryMode::Executable => Mode::FILE_EXECUTABLE,
+            EntryMode::Link => Mode::SYMLINK,
+            _ => Mode::FILE,
         };
-        changes.insert(path.as_bytes(), entry);
+        let path = path.as_bytes().as_bstr();
+        index.dangerously_push_entry(Stat::default(), id, Flags::empty(), mode, path);
     }
-    Some(changes)
+    index.sort_entries();
+    Ok(index)
 }
 
 /// True if a difference at this path changes how others are checked out, or is a tree of its own.
@@ -135,17 +129,12 @@ fn bends_others(difference: &TreeDifference) -> bool {
 }
 
 /// The paths to mark as deleted, for deleted files: where nothing is left of a directory, the
-/// directory, because git removes it, too. `index` is the tree's index file.
+/// directory, because git removes it, too. `index` is that of the tree.
 fn gone<'a>(
     deleted: impl Iterator<Item = &'a TreePath>,
-    index: &Path,
+    index: &gix::index::State,
     seeds: &Seeds,
-) -> Result<BTreeSet<TreePath>> {
-    let mut deleted = deleted.peekable();
-    if deleted.peek().is_none() {
-        return Ok(BTreeSet::new());
-    }
-    let index = read_index(index)?;
+) -> BTreeSet<TreePath> {
     let is_kept = |directory: &TreePath| {
         index.path_is_directory(directory.as_bytes().as_bstr()) || seeds.hold(directory)
     };
@@ -160,7 +149,7 @@ fn gone<'a>(
         let outermost = parents.into_iter().find(|parent| !is_kept(parent));
         marks.insert(outermost.unwrap_or_else(|| path.clone()));
     }
-    Ok(marks)
+    marks
 }
 
 /// Makes a whiteout: a device file with the number 0:0, which needs no privileges.
