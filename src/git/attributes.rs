@@ -1,4 +1,5 @@
 //! git's attributes, as far as git-frites must know them: whether they leave a file alone.
+//! Without that, no comparison could be made in process ([`crate::git::text`] says what this is for).
 use gix::bstr::ByteSlice;
 use gix::index::entry::Mode;
 use gix::worktree::stack::state::attributes::Source;

@@ -1,5 +1,8 @@
 //! Scratch indexes, in which trees are put together without touching anybody's index, and the lines
 //! that set entries of an index.
+//!
+//! The index without files is for the row "apply --judged" of `make bench`, which takes 1.5 times the processor time with
+//! `git read-tree` at 1,000 files, and 3 times at 10,000.
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,8 +72,12 @@ pub(super) fn encoded_with_checksum(index: &State, trees: Option<&Tree>) -> Resu
     Ok(bytes)
 }
 
+/// The most bytes of an entry beside its path.
+const LONGEST_REST: usize = 72;
+
 fn encoded_without_checksum(index: &State, trees: Option<&Tree>) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let lengths = index.entries().iter().map(|entry| LONGEST_REST + entry.path(index).len());
+    let mut bytes = Vec::with_capacity(lengths.sum());
     let only_entries = Options { extensions: Extensions::None, skip_hash: true };
     index.write_to(&mut bytes, only_entries).map_err(|e| unmade(&e))?;
     if let Some(trees) = trees {
@@ -289,7 +296,8 @@ pub(super) mod tests {
     fn encoded_index_is_the_one_that_git_wrote() {
         let place = tempfile::tempdir().expect("a directory");
         git(place.path(), "init -q");
-        fs::create_dir(place.path().join("sub")).expect("a directory");
+        let below = place.path().join("sub");
+        fs::create_dir(below).expect("a directory");
         for name in ["a", "a-b", "1234567", "sub/12345678", "sub/x"] {
             fs::write(place.path().join(name), name).expect("a file");
         }

@@ -1,5 +1,8 @@
 //! Objects that git-frites writes in process. None of them gets its name before all of them are on
 //! the disk: a power cut leaves no object without its content, and no ref to one.
+//!
+//! git would take a process for each kind of object of a record, and gives an object its name before the others are on the
+//! disk.
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -102,11 +105,10 @@ impl NewObjects {
         stored: Option<ObjectId>,
     ) -> Result<ObjectId> {
         // git sorts a directory as if its name ended in a slash.
-        let key = |(mode, _, name): &(EntryMode, ObjectId, Vec<u8>)| {
+        entries.sort_by_cached_key(|(mode, _, name)| {
             let slash: &[u8] = if *mode == EntryMode::Directory { b"/" } else { b"" };
             [name, slash].concat()
-        };
-        entries.sort_by_cached_key(key);
+        });
         let mut bytes = Vec::new();
         for (mode, id, name) in &entries {
             // In a tree the mode of a directory has no leading zero.

@@ -2,6 +2,8 @@
 //!
 //! gix would rewrite `packed-refs` from what it read before it took the lock, and so could lose what
 //! another git packs at that moment. Here nothing but git ever writes that file.
+//!
+//! Deleting in process is for the row "clean of 8" of `make bench`, which takes 1.6 times the processor time without it.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

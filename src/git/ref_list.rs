@@ -1,4 +1,7 @@
 //! Lists of refs, and the memory of a command that only looks at runs.
+//!
+//! Reading all refs of runs in one pass is for the rows `log` and `path` of `make bench`, which take 1.1 times the
+//! processor time with gix; remembering them is for the row `status`, which takes 1.4 times without.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd;
@@ -126,7 +129,8 @@ impl Repo {
     pub fn look_at_refs_of_runs(&self) -> Result<(RefsOfRuns, Vec<PathBuf>)> {
         let unreadable = |e: io::Error| Error::io("the refs of runs cannot be read", e);
         let mut found = LooseRefs::default();
-        let (git_dir, directory) = (self.common_dir(), self.common_dir().join(OF_RUNS));
+        let git_dir = self.common_dir();
+        let directory = self.common_dir().join(OF_RUNS);
         found.read_below(CWD, directory, OF_RUNS, git_dir).map_err(unreadable)?;
         let packed = match regular::read(&self.common_dir().join("packed-refs")) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),

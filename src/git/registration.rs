@@ -3,6 +3,9 @@
 //! git would take a process for each. Here all branches are made in one transaction. Each entry is
 //! written elsewhere and then renamed into place, so that other git processes never see a part of
 //! one.
+//!
+//! This is for these rows of `make bench`, which take so much more with `git worktree add` (processor time, 1,000
+//! files): spawn of 8 1.7 times, spawn of 1 1.3, `apply --judged` 1.25.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

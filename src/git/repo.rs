@@ -1,5 +1,5 @@
 //! The user's repository, found as git finds it and read in process by gix.
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -44,9 +44,6 @@ pub struct Repo {
 
 /// Inode, time and size of a file `packed-refs`.
 pub(super) type PackedRefsStamp = (u64, i64, i64, u64);
-
-/// The most commits that are looked at for an ancestor before git is asked.
-const MOST_NEAR: usize = 64;
 
 /// The times of changes in the directory of packs.
 #[derive(Debug, Default)]
@@ -390,9 +387,6 @@ impl Repo {
 
     /// True if `ancestor` is reachable from `of`; a commit is reachable from itself.
     pub fn is_ancestor(&self, ancestor: &Oid, of: &Oid) -> Result<bool> {
-        if let Some(answer) = self.is_near_ancestor(ancestor, of) {
-            return Ok(answer);
-        }
         let call =
             self.git().call("merge-base").args(["--is-ancestor", ancestor.as_str(), of.as_str()]);
         let output = call.output()?;
@@ -401,28 +395,6 @@ impl Repo {
             1 => Ok(false),
             _ => Err(output.error("merge-base")),
         }
-    }
-
-    /// Answers [`Repo::is_ancestor`] if one look at few commits is enough.
-    fn is_near_ancestor(&self, ancestor: &Oid, of: &Oid) -> Option<bool> {
-        let gix = self.gix();
-        let wanted = from_oid(ancestor).ok()?;
-        let mut waiting = VecDeque::from([from_oid(of).ok()?]);
-        let mut seen = BTreeSet::new();
-        while let Some(id) = waiting.pop_front() {
-            if id == wanted {
-                return Some(true);
-            }
-            if !seen.insert(id) {
-                continue;
-            }
-            if seen.len() > MOST_NEAR {
-                return None;
-            }
-            waiting.extend(gix.find_commit(id).ok()?.parent_ids().map(gix::Id::detach));
-        }
-        // All of the history was seen, unless it is cut off.
-        (!gix.is_shallow().ok()?).then_some(false)
     }
 
     /// The best common ancestor of two commits; `None` if their histories are unrelated.

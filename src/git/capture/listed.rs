@@ -1,6 +1,9 @@
 //! The directories whose names were compared with the index. While a directory has the same change
 //! time, which no program can choose, no name has come or gone there: its files are looked at, but it
 //! is not listed again.
+//!
+//! This is for the rows "capture of 8" and "judge again" of `make bench` with 10,000 files, which take 1.13 and 1.11 times
+//! the processor time if all directories are listed.
 use std::collections::HashMap;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
@@ -119,14 +122,17 @@ impl<'a> KnownNames<'a> {
     /// For a walk that begins now in this worktree.
     pub fn new(root: &OwnedFd, earlier: &'a ListedDirectories) -> KnownNames<'a> {
         let began = SystemTime::now();
-        let of_kernel = file_system::has_times_of_kernel(root.as_fd());
-        let device = DirectoryState::of(root).map(|root| root.device);
-        KnownNames { earlier, began, device: device.filter(|_| of_kernel) }
+        let device = if file_system::has_times_of_kernel(root.as_fd()) {
+            DirectoryState::of(root).map(|root| root.device)
+        } else {
+            None
+        };
+        KnownNames { earlier, began, device }
     }
 
     /// The number of names in a directory, if all of them were in the index.
     pub fn of(&self, directory: &DirectoryState) -> Option<usize> {
-        self.earlier.0.get(directory).copied().filter(|_| self.may_tell(directory))
+        if self.may_tell(directory) { self.earlier.0.get(directory).copied() } else { None }
     }
 
     /// True if the state of a directory, taken before it was listed, tells every later change.
