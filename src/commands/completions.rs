@@ -56,8 +56,8 @@ fn install(ui: &Ui, shell: Option<Shell>) -> Result<()> {
     };
     let shell = Shell::from_str(&name, true).map_err(Error::internal)?;
     if let Some(directory) = file.parent() {
-        let failed = || format!("could not make '{}'", directory.display());
-        std::fs::create_dir_all(directory).context(failed)?;
+        std::fs::create_dir_all(directory)
+            .context(|| format!("could not make '{}'", directory.display()))?;
     }
     atomic::write(&file, &script(shell)?)?;
     ui.answer([file.as_os_str().as_bytes(), b"\n"].concat())?;

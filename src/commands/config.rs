@@ -78,7 +78,8 @@ fn rows(session: &Session) -> Vec<Row> {
         let given: Vec<&String> = set.keys().filter(|name| spec.matches(name)).collect();
         for name in &given {
             let set = &set[*name];
-            let (value, place) = (Some(set.value.clone()), Some(set.place.clone()));
+            let value = Some(set.value.clone());
+            let place = Some(set.place.clone());
             rows.push(Row { key: (*name).clone(), spec, value, place });
         }
         if given.is_empty() && !spec.name.contains('*') {

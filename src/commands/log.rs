@@ -98,12 +98,12 @@ impl TaskEvents<'_> {
     /// True for an event that carries the task, and for one of before it was bound.
     fn holds(&self, event: &Map<String, Value>) -> bool {
         let text = |key: &str| event.get(key).and_then(Value::as_str);
-        let is_bound = |(run, name): &(Run, Option<Name>)| {
-            let of_all = name.is_none() || text("candidate").is_none();
-            text("run") == Some(run.run.as_str())
-                && (of_all || text("candidate") == name.as_ref().map(Name::as_str))
-        };
-        text("task") == Some(self.id) || self.bound.iter().any(is_bound)
+        text("task") == Some(self.id)
+            || self.bound.iter().any(|(run, name)| {
+                let of_all = name.is_none() || text("candidate").is_none();
+                text("run") == Some(run.run.as_str())
+                    && (of_all || text("candidate") == name.as_ref().map(Name::as_str))
+            })
     }
 }
 

@@ -49,7 +49,7 @@ use crate::model::count::count;
 use crate::model::name::Name;
 use crate::model::repair::can_be_repaired;
 use crate::model::run::Run;
-use crate::model::verdict::{DecisionKind, Entry, Verdict};
+use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::corrected;
 use crate::ops::judge::{JudgeOptions, prove};
 use crate::ops::session::Session;
@@ -243,8 +243,10 @@ fn correction_hints(session: &Session, verdict: &Verdict) -> Vec<String> {
         }
     }
     let is_alone = hints.is_empty() && verdict.decision.decision == DecisionKind::None;
-    let failed = |e: &&Entry| matches!(e.state, State::Failed | State::TimedOut);
-    if let Some(entry) = verdict.candidates.iter().find(failed).filter(|_| is_alone) {
+    let mut entries = verdict.candidates.iter();
+    if is_alone
+        && let Some(entry) = entries.find(|e| matches!(e.state, State::Failed | State::TimedOut))
+    {
         let address = format!("{}/{}", run.run, entry.candidate);
         hints.push(format!(
             "correct it in `cd \"$(git frites path {address})\"`; after `git frites capture {address}` the next `git frites judge` judges it"

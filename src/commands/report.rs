@@ -59,7 +59,9 @@ pub fn run(session: &Session, args: &ReportArgs) -> Result<u8> {
         return Err(Error::usage("--open needs a file, and -o - writes to standard output")
             .hint("leave `-o -` out"));
     }
-    preflight::require_writable("-o", args.output.as_deref().filter(|_| !is_stdout))?;
+    if !is_stdout {
+        preflight::require_writable("-o", args.output.as_deref())?;
+    }
     let report = report::read(session, &run)?;
     let text = if args.markdown { page::markdown(&report) } else { page::html(&report) };
     if is_stdout || (args.markdown && args.output.is_none()) {

@@ -369,7 +369,8 @@ fn conclude(
             for choice in &merged.plan.choices {
                 session.ui.note(choice.in_words());
             }
-            let (address, branch) = (merged.plan.address(), merged.branch.short());
+            let address = merged.plan.address();
+            let branch = merged.branch.short();
             session.ui.note(format!("merged {address} into {branch}"));
             session.ui.hint(merge_hint(&merged));
         }

@@ -101,14 +101,16 @@ pub fn is_being_emptied(root: &Path) -> bool {
 /// The trash directories into which nothing will be moved any more.
 fn bins(root: &Path) -> Vec<PathBuf> {
     let listing = fs::read_dir(root).into_iter().flatten().flatten();
-    let is_bin = |entry: &fs::DirEntry| {
-        let is_filled = || CONTENTS.iter().any(|name| entry.path().join(name).exists());
-        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-        entry.file_name().as_bytes().starts_with(PREFIX.as_bytes())
-            && entry.file_type().is_ok_and(|kind| kind.is_dir())
-            && (is_filled() || age().is_some_and(|age| age.as_secs() > 60))
-    };
-    listing.filter(is_bin).map(|entry| entry.path()).collect()
+    listing
+        .filter(|entry| {
+            let is_filled = || CONTENTS.iter().any(|name| entry.path().join(name).exists());
+            let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+            entry.file_name().as_bytes().starts_with(PREFIX.as_bytes())
+                && entry.file_type().is_ok_and(|kind| kind.is_dir())
+                && (is_filled() || age().is_some_and(|age| age.as_secs() > 60))
+        })
+        .map(|entry| entry.path())
+        .collect()
 }
 
 /// Deletes the trash in a directory: the whole work of a process in the background. Gives its exit

@@ -281,7 +281,8 @@ pub(super) mod tests {
         std::os::unix::fs::symlink(dir.path(), root.join("a/link")).expect("a link");
         rustix::fs::mkdirat(CWD, root.join("z"), Mode::RWXU).expect("made");
         nested(&root.join("z"), 20_000);
-        let (mut found, mut files) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
+        let mut files = Vec::new();
         visit(&root, &mut |path, state| {
             if state.is_file() {
                 files.push(path.len());

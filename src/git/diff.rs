@@ -187,7 +187,8 @@ fn compare_in_process(
             Some((_, id)) => repo.any_object(&gix, &id, gix::objs::Kind::Blob),
             None => Some(Vec::new()),
         };
-        let (before, after) = (read(old)?, read(new)?);
+        let before = read(old)?;
+        let after = read(new)?;
         let text = TextChange::new(&before, &after)?;
         let null = from.null();
         let id = |entry: Option<TreeEntry>| entry.map_or(null, |(_, id)| to_oid(id));
@@ -198,8 +199,10 @@ fn compare_in_process(
             _ => ChangeStatus::Modified,
         };
         let lines = Some(text.lines());
-        let (old_mode, new_mode) = (mode(old), mode(new));
-        let (old, new) = (id(old), id(new));
+        let old_mode = mode(old);
+        let new_mode = mode(new);
+        let old = id(old);
+        let new = id(new);
         if with_patch {
             let ids = FileIds { old_mode, new_mode, old, new };
             text::write_patch(&mut patch.bytes, &path, &ids, text);
@@ -341,7 +344,8 @@ fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
     }
     while !rest.is_empty() {
         let mut counts = take_record(&mut rest)?.split(|b| *b == b'\t');
-        let (added, deleted) = (counts.next()?, counts.next()?);
+        let added = counts.next()?;
+        let deleted = counts.next()?;
         let from = take_record(&mut rest)?;
         take_record(&mut rest)?;
         let rename = renames.iter_mut().find(|rename| *rename.from == *from)?;
@@ -387,7 +391,9 @@ fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
     while !rest.is_empty() && !rest.starts_with(end) {
         let record = take_record(rest)?;
         let mut fields = record.splitn(3, |b| *b == b'\t');
-        let (added, deleted, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let added = fields.next()?;
+        let deleted = fields.next()?;
+        let path = fields.next()?;
         at += changes.get(at..)?.iter().position(|c| *c.path == *path)?;
         changes[at].lines = number(added).zip(number(deleted));
     }

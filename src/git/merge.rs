@@ -90,7 +90,8 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
         records.next().and_then(|n| std::str::from_utf8(n).ok()?.parse::<usize>().ok())
     {
         let mut paths: Vec<TreePath> = records.by_ref().take(count).map(TreePath::new).collect();
-        let (kind, message) = (records.next()?, records.next()?);
+        let kind = records.next()?;
+        let message = records.next()?;
         // The message is more precise than the kind, which says `contents` for `add/add`.
         let within = |text: &[u8]| {
             let text = String::from_utf8_lossy(text).into_owned();
@@ -123,14 +124,17 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
 impl Conflicts {
     /// A line for people: each path and its kinds of conflict.
     pub fn in_words(&self) -> String {
-        let one = |group: &ConflictGroup| {
-            let paths: Vec<String> = group.paths.iter().map(TreePath::quoted).collect();
-            match group.kinds.as_slice() {
-                [] => paths.join(", "),
-                kinds => format!("{} ({})", paths.join(", "), kinds.join(", ")),
-            }
-        };
-        self.groups.iter().map(one).collect::<Vec<_>>().join(", ")
+        self.groups
+            .iter()
+            .map(|group| {
+                let paths: Vec<String> = group.paths.iter().map(TreePath::quoted).collect();
+                match group.kinds.as_slice() {
+                    [] => paths.join(", "),
+                    kinds => format!("{} ({})", paths.join(", "), kinds.join(", ")),
+                }
+            })
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// Each conflicted path with its kinds, for documents.

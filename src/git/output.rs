@@ -44,14 +44,13 @@ impl Output {
 /// True if a call failed because it did not find an object, or could not write one: both can be
 /// otherwise a moment later, when a garbage collection by another git has gone on.
 pub(super) fn may_be_moving(output: &Output) -> bool {
-    let is_unwritten = |line: &str| {
-        line.ends_with("No such file or directory")
-            && ["unable to write", "unable to create temporary file", "unable to open"]
-                .iter()
-                .any(|phrase| says(line, phrase))
-    };
     cause_of(output.code, &output.stderr) == Cause::Damaged
-        || output.stderr.lines().any(is_unwritten)
+        || output.stderr.lines().any(|line| {
+            line.ends_with("No such file or directory")
+                && ["unable to write", "unable to create temporary file", "unable to open"]
+                    .iter()
+                    .any(|phrase| says(line, phrase))
+        })
 }
 
 /// A git command that failed, with all that it printed to standard error.

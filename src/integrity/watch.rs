@@ -4,7 +4,7 @@
 //!
 //! Another process of git-frites that works meanwhile looks at the configuration once, at its
 //! start.
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::git::held_refs::{ForeignMove, HeldRefs};
@@ -263,14 +263,13 @@ fn is_our_doing(
     if context.store.try_lock_run(&owner)?.is_none() {
         return Ok(true);
     }
-    let forgotten = |e: &Map<String, Value>| {
+    Ok(events::read(&context.store.dir().events())?.iter().any(|e| {
         e.get("run") == Some(&json!(owner))
             && matches!(
                 serde_json::from_value(Value::Object(e.clone())),
                 Ok(Event::Forgotten { by: None })
             )
-    };
-    Ok(events::read(&context.store.dir().events())?.iter().any(forgotten))
+    }))
 }
 
 fn close(context: IntegrityContext<'_>, dir: BaselineDir) -> Result<()> {

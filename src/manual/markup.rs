@@ -107,8 +107,9 @@ pub fn fill(page: &str) -> String {
 /// The width of a word as mandoc counts it: a character beyond ASCII is an escape like `\[u2026]`
 /// there.
 fn source_width(word: &str) -> usize {
-    let width = |c: char| if c.is_ascii() { 1 } else { format!("\\[u{:04X}]", u32::from(c)).len() };
-    word.chars().map(width).sum()
+    word.chars()
+        .map(|c| if c.is_ascii() { 1 } else { format!("\\[u{:04X}]", u32::from(c)).len() })
+        .sum()
 }
 
 #[cfg(test)]

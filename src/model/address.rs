@@ -63,8 +63,9 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, InvalidAddress> {
         if let Some(id) = text.strip_prefix(TASK) {
-            let escaped = || InvalidAddress::Task(text.escape_debug().to_string());
-            return is_task(id).then(|| Address::Task(id.to_owned())).ok_or_else(escaped);
+            return is_task(id)
+                .then(|| Address::Task(id.to_owned()))
+                .ok_or_else(|| InvalidAddress::Task(text.escape_debug().to_string()));
         }
         let (place, iteration) = match split_iteration(text) {
             Some((place, iteration)) => (place, Some(iteration)),

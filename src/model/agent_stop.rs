@@ -81,11 +81,10 @@ impl StopPatterns {
 
     /// True if a line of the output says only that the agent waits for the network.
     pub fn only_waits(&self, line: &str) -> bool {
-        let waits = |words: &String| {
+        agent_output::readable(line).iter().all(|words| {
             let mut all = self.faults.iter().filter(|(fault, _)| *fault == AgentFault::NoNetwork);
             all.any(|(_, patterns)| any(words, patterns))
-        };
-        agent_output::readable(line).iter().all(waits)
+        })
     }
 }
 
@@ -98,7 +97,8 @@ fn plain(text: &str) -> String {
 }
 
 fn matches(line: &str, pattern: &str) -> bool {
-    let (line, pattern) = (plain(line), plain(pattern));
+    let line = plain(line);
+    let pattern = plain(pattern);
     if pattern.trim().is_empty() {
         return false;
     }

@@ -169,11 +169,14 @@ fn lines_with_rest(text: &str) -> impl Iterator<Item = (&str, usize)> {
 /// How much of each other edit each edit covers.
 pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
     let shared = shared(edits);
-    let row = |(at, edit): (usize, &Edit)| {
-        let cover = |(other, shared): (&Edit, &u64)| edit.cover(other, *shared);
-        edits.iter().zip(&shared[at]).map(cover).collect()
-    };
-    edits.iter().enumerate().map(row).collect()
+    edits
+        .iter()
+        .enumerate()
+        .map(|(at, edit)| {
+            let cover = |(other, shared): (&Edit, &u64)| edit.cover(other, *shared);
+            edits.iter().zip(&shared[at]).map(cover).collect()
+        })
+        .collect()
 }
 
 /// The number of runs that each two edits share. What only one of them touches costs nothing, and runs

@@ -245,8 +245,8 @@ impl Candidate {
 
     /// True if its command was ended, or not started, because enough others had passed.
     pub fn is_stopped(&self) -> bool {
-        let ends_so = |reason: &String| reason.ends_with(ENOUGH_PASSED);
-        self.state == State::Cancelled && self.reason.as_ref().is_some_and(ends_so)
+        self.state == State::Cancelled
+            && self.reason.as_ref().is_some_and(|reason| reason.ends_with(ENOUGH_PASSED))
     }
 
     /// True if its command waits to be started: no process of this repository has begun it.

@@ -127,7 +127,8 @@ pub enum ProofKind {
 impl Proof {
     /// The proof by these tests, each with its result on the base; `None` if there are no tests.
     pub fn of<'t>(tests: impl IntoIterator<Item = (&'t str, Cell)>) -> Option<Proof> {
-        let (mut failing, mut others) = (Vec::new(), Vec::new());
+        let mut failing = Vec::new();
+        let mut others = Vec::new();
         for (name, cell) in tests {
             match cell {
                 Cell::Fail => failing.push(name.to_owned()),
@@ -148,7 +149,8 @@ impl Proof {
         match (self.shows, self.tests.len()) {
             (ProofKind::Change, n) => {
                 let (fail, pass) = if n == 1 { ("fails", "passes") } else { ("fail", "pass") };
-                let (tests, names) = (count(n, "test"), some_of(&self.tests));
+                let tests = count(n, "test");
+                let names = some_of(&self.tests);
                 format!(
                     "proves itself: {tests} of its own {fail} on the base and {pass} here: {names}"
                 )
@@ -176,6 +178,5 @@ impl Proof {
 /// changed them.
 pub fn edited_tests(with_files: &Results, base: &TestReport) -> Vec<String> {
     let failing = with_files.report().map_or(&[] as &[String], |report| &report.failing);
-    let passes = |name: &&String| base.passing.binary_search(name).is_ok();
-    failing.iter().filter(passes).cloned().collect()
+    failing.iter().filter(|name| base.passing.binary_search(name).is_ok()).cloned().collect()
 }

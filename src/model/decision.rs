@@ -199,7 +199,8 @@ pub fn why_before(
 ) -> Option<String> {
     let usable = ranked(entries, rules);
     let place = |name: &Name| usable.iter().position(|entry| entry.candidate == *name);
-    let (first, second) = (place(decision.recommended.as_ref()?)?, place(other)?);
+    let first = place(decision.recommended.as_ref()?)?;
+    let second = place(other)?;
     let counts = MakerCounts::of(entries);
     (first < second).then(|| step(usable[first], usable[second], rules, &counts))
 }
@@ -254,7 +255,8 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
         }
     }
     let scores = rules.score(a).zip(rules.score(b));
-    if let Some((own, others)) = scores.filter(|_| a.passed() || rules.runs_nothing)
+    if let Some((own, others)) = scores
+        && (a.passed() || rules.runs_nothing)
         && agreement::comparable(own) != agreement::comparable(others)
     {
         let [own, others] = agreement::told_apart(own, others);

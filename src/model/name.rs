@@ -68,10 +68,9 @@ impl FromStr for Name {
     type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<Self, InvalidName> {
-        let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         let lower = text.to_ascii_lowercase();
         let ok = (1..=64).contains(&text.len())
-            && text.bytes().all(allowed)
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
             && !text.starts_with(['-', '.'])
             && !text.contains("..")
             && !text.ends_with('.')

@@ -24,10 +24,12 @@ pub fn lines_that_show<'a>(log: &[String], files: impl IntoIterator<Item = &'a s
         }
     }
     let holds = |line: &[char], own: &Vec<char>| line.windows(own.len()).any(|part| part == own);
-    let shows = |line: &Vec<char>| {
-        line.windows(RUN).any(|run| shown.contains(run)) || short.iter().any(|own| holds(line, own))
-    };
-    log.iter().map(shows).collect()
+    log.iter()
+        .map(|line| {
+            line.windows(RUN).any(|run| shown.contains(run))
+                || short.iter().any(|own| holds(line, own))
+        })
+        .collect()
 }
 
 /// A line without what runners change when they show it: spaces, and the marks of quoted quotes.

@@ -237,15 +237,14 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     if certain.is_none() {
         let originals = passing.iter().filter(|e| e.drew_on.is_empty());
         let best = originals.map(|e| at_best(e)).min();
-        let may_win = |e: &&&Entry| match &best {
+        needed.extend(open.iter().filter(|e| match &best {
             // A near-miss lists the end of every candidate.
             None => true,
             Some(best) => {
                 let may_rank = e.drew_on.is_empty() || within_ceiling(e, &may_pass, rules);
                 may_rank && at_best(e) < *best
             }
-        };
-        needed.extend(open.iter().filter(may_win));
+        }));
     }
     let mut seen = BTreeSet::new();
     needed.retain(|e| seen.insert(e.index));

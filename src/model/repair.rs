@@ -172,7 +172,8 @@ fn failure(entry: &Entry) -> Option<(&StageResult, bool)> {
 
 /// How a round ended, by the judgings before and after it.
 pub fn compare(before: &Entry, after: &Entry) -> RepairEnd {
-    let (was, is) = (progress(before), progress(after));
+    let was = progress(before);
+    let is = progress(after);
     match () {
         () if before.tree == after.tree && after.usable() => RepairEnd::Unchanged,
         () if after.passed_base_tests_too() => RepairEnd::Passed,

@@ -68,9 +68,10 @@ impl Shard {
                     number("SLURM_ARRAY_TASK_ID")?.checked_sub(number("SLURM_ARRAY_TASK_MIN")?)?;
                 let step = number("SLURM_ARRAY_TASK_STEP").unwrap_or(1).max(1);
                 // Numbers with gaps do not tell which place each one has.
-                let is_regular = from_first % step == 0;
-                let share = Share::new(from_first / step + 1, number("SLURM_ARRAY_TASK_COUNT")?);
-                share.filter(|_| is_regular)
+                if from_first % step != 0 {
+                    return None;
+                }
+                Share::new(from_first / step + 1, number("SLURM_ARRAY_TASK_COUNT")?)
             }
             Shard::Auto => Share::new(number("CI_NODE_INDEX")?, number("CI_NODE_TOTAL")?),
         }

@@ -99,11 +99,12 @@ pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
     const LEADING: [&str; 11] =
         ["!", "{", "}", "if", "then", "else", "elif", "while", "until", "do", "done"];
     let line = DIRECTORY_OF_SCRIPT.iter().fold(line.to_owned(), |l, from| l.replace(from, "$0"));
-    let without_parentheses = || {
-        let is_readable = !line.contains("$(") && !line.contains('`');
-        is_readable.then(|| tokens(&line.replace(['(', ')'], " ; "))).flatten()
-    };
-    let tokens = tokens(&line).or_else(without_parentheses).unwrap_or_default();
+    let tokens = tokens(&line)
+        .or_else(|| {
+            let is_readable = !line.contains("$(") && !line.contains('`');
+            is_readable.then(|| tokens(&line.replace(['(', ')'], " ; "))).flatten()
+        })
+        .unwrap_or_default();
     let mut found: Vec<SimpleCommand> = vec![SimpleCommand::default()];
     let mut follows_pipe = false;
     for token in tokens {
@@ -209,7 +210,8 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
 /// not end.
 fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Token> {
     let mut text = String::new();
-    let (mut is_expanded, mut is_pattern) = (false, false);
+    let mut is_expanded = false;
+    let mut is_pattern = false;
     while let Some(c) = rest.next_if(|c| !" \t\n;&|()<>".contains(*c)) {
         match c {
             '\\' => text.push(rest.next()?),

@@ -198,7 +198,8 @@ impl JudgeSettings {
 
     /// The first of the settings that differs from `ours`, as a clause about these.
     fn difference(&self, ours: &JudgeSettings) -> Option<String> {
-        let (theirs, mut ours) = (self.comparable(), ours.comparable());
+        let theirs = self.comparable();
+        let mut ours = ours.comparable();
         if self.in_place {
             // In place nothing can be put back.
             ours.protect = Vec::new();

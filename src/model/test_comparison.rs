@@ -101,6 +101,7 @@ impl MoreSkipped {
 
 /// The reports of the base and of a candidate, if they are of the same kind and whole.
 fn reports<'a>(base: &'a Baseline, entry: &'a Entry) -> Option<(&'a TestReport, &'a TestReport)> {
-    let (base, own) = (base.results.report()?, entry.results.report()?);
+    let base = base.results.report()?;
+    let own = entry.results.report()?;
     (base.printed_by == own.printed_by).then_some((base, own))
 }

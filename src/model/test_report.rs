@@ -158,7 +158,8 @@ impl TestReport {
 
     /// The failing tests in words: `2 of 297 tests fail`.
     pub fn failures(&self) -> String {
-        let (failing, total) = (self.failing.len(), self.total);
+        let failing = self.failing.len();
+        let total = self.total;
         let verb = if failing == 1 { "fails" } else { "fail" };
         match total {
             0 => format!("{} {verb}", count(failing, "test")),
@@ -198,7 +199,8 @@ pub fn shortened(name: &str) -> String {
     if letters.len() <= SHOWN {
         return name.to_owned();
     }
-    let (head, tail) = (&letters[..half - 1], &letters[letters.len() - half..]);
+    let head = &letters[..half - 1];
+    let tail = &letters[letters.len() - half..];
     format!("{}…{}", String::from_iter(head), String::from_iter(tail))
 }
 

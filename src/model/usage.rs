@@ -47,15 +47,17 @@ pub struct UsageSum {
 impl UsageSum {
     /// The sum over commands; `None` if there are none.
     pub fn of<'a>(rounds: impl IntoIterator<Item = &'a RoundUsage>) -> Option<UsageSum> {
-        let one = |round: &RoundUsage| {
-            let Usage { tokens_in, tokens_out, cost } = round.usage;
-            UsageSum {
-                known: round.usage,
-                unknown_tokens: u32::from(tokens_in.is_none() || tokens_out.is_none()),
-                unknown_cost: u32::from(cost.is_none()),
-            }
-        };
-        rounds.into_iter().map(one).reduce(UsageSum::and)
+        rounds
+            .into_iter()
+            .map(|round| {
+                let Usage { tokens_in, tokens_out, cost } = round.usage;
+                UsageSum {
+                    known: round.usage,
+                    unknown_tokens: u32::from(tokens_in.is_none() || tokens_out.is_none()),
+                    unknown_cost: u32::from(cost.is_none()),
+                }
+            })
+            .reduce(UsageSum::and)
     }
 
     /// The sum of two sums.

@@ -237,7 +237,10 @@ impl Entry {
 
     /// The command that says of a candidate that passed that it cannot tell with the base's tests.
     pub fn skipped_with_base_tests(&self) -> Option<&StageResult> {
-        let second = self.base_tests.as_ref().filter(|_| self.results.passed())?;
+        if !self.results.passed() {
+            return None;
+        }
+        let second = self.base_tests.as_ref()?;
         second.results.stopped_at().filter(|result| result.outcome == Outcome::CannotTell)
     }
 

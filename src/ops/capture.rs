@@ -188,9 +188,10 @@ impl Session {
     /// it may differ.
     pub fn unchanged(&self, candidate: CandidateRef<'_>) -> Result<Option<Capture>> {
         let _lock = candidate.lock()?;
-        let Some(previous) = candidate.latest()?.filter(|_| own_git(candidate).is_none()) else {
+        if own_git(candidate).is_some() {
             return Ok(None);
-        };
+        }
+        let Some(previous) = candidate.latest()? else { return Ok(None) };
         let unchanged = self.with_source(candidate, Some(&previous), |source, there| {
             Ok(there && capture::is_unchanged(&self.repo, source)?)
         })?;
@@ -428,7 +429,8 @@ impl Session {
             None => Blast::default(),
         };
         let gone = self.store.candidate(run, &candidate.candidate).has_lost_worktree(&candidate);
-        let (fresh, problem) = (false, None);
+        let fresh = false;
+        let problem = None;
         Ok(Captured { candidate, capture, fresh, changes, blast, gone, omissions, problem })
     }
 

@@ -127,8 +127,9 @@ pub fn remove_all(
     captured.iter().flatten().for_each(|captured| session.print_omissions(captured));
     let mut removals: Vec<&mut BegunRemoval<'_>> = begun.iter_mut().flatten().collect();
     delete_branches(session, &mut removals);
-    let is_gone = |r: &&mut BegunRemoval<'_>| r.branch_deleted || r.tip.is_none();
-    let forget = forget && removals.len() == names.len() && removals.iter().all(is_gone);
+    let forget = forget
+        && removals.len() == names.len()
+        && removals.iter().all(|r| r.branch_deleted || r.tip.is_none());
     let at_once = if forget { 1 } else { CAPTURED_AT_ONCE };
     let finished = process::each_in_parallel(at_once, &removals, |removal| {
         delete_home(removal.candidate);
@@ -209,8 +210,10 @@ fn delete_home(candidate: CandidateRef<'_>) {
 /// run, and if that is interrupted, the removal is repeated.
 fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -> Result<bool> {
     let BegunRemoval { candidate, branch, tip, bytes, branch_deleted, .. } = removal;
-    if let Some(tip) = tip.filter(|_| !branch_deleted) {
-        session.repo.update_ref(branch, None, Some(&tip), "clean")?;
+    if let Some(tip) = tip
+        && !branch_deleted
+    {
+        session.repo.update_ref(branch, None, Some(tip), "clean")?;
     }
     let _ = std::fs::remove_dir(candidate.worktree_root().join(candidate.run.run.as_str()));
     let _ = std::fs::remove_file(candidate.directory().index());

@@ -1,6 +1,6 @@
 //! Mirrors: bare repositories in the user's cache, in which the runs of other repositories are
 //! judged. Each is used by one process at a time, and kept: the next one fetches only what is new.
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -144,18 +144,19 @@ impl IdleMirror {
 pub fn idle(unused_for: Duration) -> Vec<IdleMirror> {
     let listed = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
     let files = listed(&all()).flat_map(|directory| listed(&directory.path()));
-    let idle = |file: DirEntry| {
-        let lock_file = file.path();
-        let path = lock_file.with_extension("git");
-        let is_lock = lock_file.extension().is_some_and(|extension| extension == "lock");
-        let age = file.metadata().ok()?.modified().ok()?.elapsed().unwrap_or_default();
-        if !is_lock || age < unused_for || !path.exists() {
-            return None;
-        }
-        let lock = lock::attempt(&lock_file).ok()??;
-        (!holds_attempt(&path).unwrap_or(true)).then_some(IdleMirror { path, _lock: lock })
-    };
-    files.filter_map(idle).collect()
+    files
+        .filter_map(|file| {
+            let lock_file = file.path();
+            let path = lock_file.with_extension("git");
+            let is_lock = lock_file.extension().is_some_and(|extension| extension == "lock");
+            let age = file.metadata().ok()?.modified().ok()?.elapsed().unwrap_or_default();
+            if !is_lock || age < unused_for || !path.exists() {
+                return None;
+            }
+            let lock = lock::attempt(&lock_file).ok()??;
+            (!holds_attempt(&path).unwrap_or(true)).then_some(IdleMirror { path, _lock: lock })
+        })
+        .collect()
 }
 
 /// True if something has been captured in the mirror, or a worktree made.

@@ -381,6 +381,7 @@ fn row_at_work(address: String, running: Running) -> Row {
     let Running { what, elapsed, last_line } = running;
     let doing = if what == AGENT { State::Running.to_string() } else { what };
     let elapsed = Some(elapsed);
-    let (standing, leads) = (Standing::Running, false);
+    let standing = Standing::Running;
+    let leads = false;
     Row { address, standing, leads, doing, elapsed, size: None, last_line }
 }

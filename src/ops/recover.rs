@@ -23,7 +23,8 @@ fn end_survivors(store: &Store, runs: &[(Name, bool)]) -> Result<Vec<String>> {
     for run in runs_at_work(store, runs) {
         for place in store.log_directories(&run) {
             for (what, ended) in survivors::end(place.directory.path()) {
-                let (whose, what) = (&place.address, place.in_words(&what));
+                let whose = &place.address;
+                let what = place.in_words(&what);
                 messages.push(match ended {
                     true => format!("{whose}: its {what} command had outlived git-frites, and is ended"),
                     false => format!(

@@ -154,8 +154,11 @@ impl<'a> Rounds<'a> {
                 continue;
             }
             let candidate = self.session.store.candidate(self.run, &entry.candidate);
+            if !candidate.worktree().is_dir() {
+                continue;
+            }
             let command = CandidateCommand::recorded(&self.session.repo, candidate)?;
-            let Some(command) = command.filter(|_| candidate.worktree().is_dir()) else { continue };
+            let Some(command) = command else { continue };
             let command = with_prompt(self.session, candidate, command, findings, None)?;
             begun.push(NextAttempt {
                 candidate: entry.candidate.clone(),
@@ -427,11 +430,12 @@ fn protected_texts(session: &Session, findings: &Findings<'_>) -> Result<Vec<Str
     let tree = repo.commit(findings.base)?.tree;
     let index = ScratchIndex::from_tree(&repo.git(), &tree)?;
     let paths = index.git().call("ls-files").args(["-z", "--"]).args(protect).bytes()?;
-    let text = |path: &[u8]| {
-        let file = repo.file(&tree, &String::from_utf8_lossy(path))?.unwrap_or_default();
-        Ok(String::from_utf8_lossy(&file[..file.len().min(LARGEST_PROTECTED)]).into_owned())
-    };
-    nul_separated(&paths).map(text).collect()
+    nul_separated(&paths)
+        .map(|path| {
+            let file = repo.file(&tree, &String::from_utf8_lossy(path))?.unwrap_or_default();
+            Ok(String::from_utf8_lossy(&file[..file.len().min(LARGEST_PROTECTED)]).into_owned())
+        })
+        .collect()
 }
 
 /// Puts the files of a worktree back to what they were before a round that made them worse, and the

@@ -85,7 +85,7 @@ fn reported(
     let one = ReportedCandidate {
         made_by: made_by(run, &record),
         iteration,
-        newer: newest.filter(|_| newest != iteration),
+        newer: newest.filter(|newest| Some(*newest) != iteration),
         files: files.iter().map(reported_file).collect(),
         logs: logs(candidate, &record, entry)?,
         record,

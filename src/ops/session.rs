@@ -178,7 +178,8 @@ impl Session {
 
     /// The files of the user's own checkout that a worktree gets beside the files of `base`.
     pub fn seeds(&self, base: &Oid) -> Result<Seeds> {
-        let (copy, link) = (self.config.get(keys::SEED_COPY), self.config.get(keys::SEED_LINK));
+        let copy = self.config.get(keys::SEED_COPY);
+        let link = self.config.get(keys::SEED_LINK);
         self.seeds_by(&copy, &link, base)
     }
 
@@ -191,7 +192,8 @@ impl Session {
 }
 
 fn policy(config: &Config) -> Result<Policy> {
-    let (pass, deny) = (config.get(keys::ENV_PASS), config.get(keys::ENV_DENY));
+    let pass = config.get(keys::ENV_PASS);
+    let deny = config.get(keys::ENV_DENY);
     Policy::new(config.get(keys::ENV_MODE) == EnvMode::Clean, &pass, &deny).map_err(
         |(pattern, e)| {
             Error::fatal(format!("[env]: '{pattern}' is no pattern: {}", e.kind()))

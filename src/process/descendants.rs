@@ -48,7 +48,9 @@ pub(super) fn process(id: i32) -> Option<Process> {
     let state = fields.next()?;
     let mut number = |skip: usize| fields.nth(skip).and_then(|n| n.parse::<u64>().ok());
     // proc_pid_stat(5): the fields 4, 5 and 22.
-    let (parent, group, start) = (number(0)?, number(0)?, number(16)?);
+    let parent = number(0)?;
+    let group = number(0)?;
+    let start = number(16)?;
     let raw = |n: u64| i32::try_from(n).unwrap_or(0);
     let process = Process { id, parent: raw(parent), group: raw(group), start };
     (!matches!(state, "Z" | "X")).then_some(process)
@@ -85,7 +87,8 @@ pub(super) fn supervisors() -> MutexGuard<'static, BTreeSet<i32>> {
 /// children. They are in a group of their own, and are no supervisors.
 pub(super) fn end_strays() {
     let supervisors = supervisors();
-    let (us, group) = (rustix::process::getpid(), rustix::process::getpgrp());
+    let us = rustix::process::getpid();
+    let group = rustix::process::getpgrp();
     let raw = |pid: Pid| pid.as_raw_nonzero().get();
     // A tree may fork while it is being killed.
     for _ in 0..100 {

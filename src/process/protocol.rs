@@ -65,7 +65,8 @@ impl SupervisorArguments<'_> {
             Some(confinement) => confinement.words()?,
             None => ["-".to_owned(), String::new()],
         };
-        let (hard, idle) = (millis(self.hard), millis(self.idle));
+        let hard = millis(self.hard);
+        let idle = millis(self.idle);
         let share = self.share.word().into();
         let words =
             [VERB.into(), self.log.into(), self.mark.into(), stdin.into(), hard, idle, share];

@@ -244,8 +244,11 @@ impl SupervisedTree {
     /// After a signal to a whole job or service, the command may be the first to end: waits a
     /// moment for the same signal here, or for the order that follows from it.
     pub(super) fn look_who_ended_it(&mut self, asked: &AtomicUsize) {
-        let asks = |signal: &i32| [SIGTERM, SIGINT, SIGHUP, SIGQUIT].contains(signal);
-        let signal = self.report.signal.or(self.report.code.map(|code| code - 128)).filter(asks);
+        let signal = self
+            .report
+            .signal
+            .or(self.report.code.map(|code| code - 128))
+            .filter(|signal| [SIGTERM, SIGINT, SIGHUP, SIGQUIT].contains(signal));
         let Some(signal) = signal else { return };
         let until = Instant::now() + PATIENCE_WITH_SIGNALS;
         while !self.report.cancelled && !self.report.timed_out && Instant::now() < until {

@@ -93,7 +93,8 @@ fn supervise(
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
-            let (reason, short_of_resources) = (describe(&e), is_short_of_resources(&e));
+            let reason = describe(&e);
+            let short_of_resources = is_short_of_resources(&e);
             return not_run(NotRun::NotStarted { reason, short_of_resources }, words, &mut capped);
         }
     };
@@ -247,7 +248,8 @@ fn reap(command: Option<Pid>, sender: &Sender<TreeEvent>) {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if Some(pid) == command => {
-                let (code, signal) = (status.exit_status(), status.terminating_signal());
+                let code = status.exit_status();
+                let signal = status.terminating_signal();
                 drop(sender.send(TreeEvent::Exited { code, signal }));
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}

@@ -81,7 +81,8 @@ fn named(text: &str) -> Vec<(Role, i32, u64)> {
                 "command" => Role::Command,
                 _ => return None,
             };
-            let (id, start) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            let id = words.next()?.parse().ok()?;
+            let start = words.next()?.parse().ok()?;
             (words.next() == boot.as_deref() && id > 1).then_some((role, id, start))
         })
         .collect()
@@ -90,11 +91,13 @@ fn named(text: &str) -> Vec<(Role, i32, u64)> {
 /// The named processes that still live. Another process may have got the same id since; it does not
 /// count.
 fn living(named: &[(Role, i32, u64)]) -> Vec<(Role, Process)> {
-    let same = |(role, id, start): &(Role, i32, u64)| {
-        let process = descendants::process(*id).filter(|p| p.start == *start)?;
-        Some((*role, process))
-    };
-    named.iter().filter_map(same).collect()
+    named
+        .iter()
+        .filter_map(|(role, id, start)| {
+            let process = descendants::process(*id).filter(|p| p.start == *start)?;
+            Some((*role, process))
+        })
+        .collect()
 }
 
 /// Ends the named processes with all that is below them; false if that does not succeed.

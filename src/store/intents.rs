@@ -176,7 +176,8 @@ impl Store {
     /// Writes a run's record to its file only, and that the run is being made, before its worktrees
     /// are made. The caller holds the run's lock.
     pub fn save_intent(&self, run: &Run, active: &Active) -> Result<()> {
-        let (active, record) = (to_toml(active)?, to_toml(run)?);
+        let active = to_toml(active)?;
+        let record = to_toml(run)?;
         let files = [(ACTIVE, active.as_str()), (RUN_RECORD, record.as_str())];
         let files = files.map(|(name, text)| (OsStr::new(name), text.as_bytes()));
         atomic::write_all(self.run_dir(&run.run).path(), &files)

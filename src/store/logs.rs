@@ -335,7 +335,8 @@ impl LogPlace {
         let place = (1..).map(numbered).find(is_free).unwrap_or_else(|| numbered(u32::MAX));
         let place = real_directory(&place)?;
         for name in here {
-            let (from, to) = (directory.join(name), place.join(name));
+            let from = directory.join(name);
+            let to = place.join(name);
             match fs::rename(&from, &to) {
                 // Another judging of this candidate has kept it meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !is_there(&from) => {}

@@ -356,7 +356,8 @@ fn more_source(entry: Option<&Entry>) -> Option<String> {
 fn near_miss_that_did_not_start(verdict: &Verdict, name: &Name) -> Option<String> {
     let stopped = verdict.entry(name)?.results.stopped_at()?;
     let why = stopped.outcome.why_not_started()?;
-    let (run, stage) = (&verdict.run, stopped.stage);
+    let run = &verdict.run;
+    let stage = stopped.stage;
     Some(format!(
         "the {stage} command did not start there ({why}): install what it needs, or judge with \
          another: `git frites judge {run} --{stage} CMD`"
@@ -415,7 +416,8 @@ pub fn mark(verdict: &Verdict, name: &Name) -> &'static str {
 /// candidate, in the order of the ranking. What cannot be ranked comes last, in spawn order.
 pub fn rows(verdict: &Verdict) -> Vec<ComparisonRow> {
     let sign = |e: &Entry| mark(verdict, &e.candidate);
-    let (base, verified) = (verdict.baseline.as_ref(), verdict.verified());
+    let base = verdict.baseline.as_ref();
+    let verified = verdict.verified();
     let mut entries: Vec<&Entry> = verdict.candidates.iter().collect();
     entries.sort_by_key(|e| {
         let place = verdict.decision.ranking.iter().position(|name| *name == e.candidate);
@@ -493,8 +495,8 @@ pub fn more_columns(verdict: &Verdict) -> Vec<Column> {
 /// The agreement if it decides, the score by the tests of others, and what agents have told about their
 /// use.
 fn columns<'a>(rank: Rank, entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Column> {
-    let has_score = |entry: &Entry| entry.cross.as_ref().is_some_and(|c| c.score.is_some());
-    let cross = entries.clone().any(has_score);
+    let cross =
+        entries.clone().any(|entry| entry.cross.as_ref().is_some_and(|c| c.score.is_some()));
     let (tokens, cost) = usage_words::columns(entries.filter_map(|entry| entry.usage.as_ref()));
     let all = [
         (rank == Rank::Agreement, Column { heading: "agree", cell: |row| &row.agreement }),

@@ -182,7 +182,8 @@ fn one_line(text: &str) -> String {
 }
 
 fn lines(text: &str) -> String {
-    let is_allowed = |c: &char| !matches!(c, '\u{fffe}' | '\u{ffff}');
-    let shown = text.lines().map(|line| plain::line(line).chars().filter(is_allowed).collect());
+    let shown = text.lines().map(|line| {
+        plain::line(line).chars().filter(|c| !matches!(c, '\u{fffe}' | '\u{ffff}')).collect()
+    });
     shown.collect::<Vec<String>>().join("\n")
 }

@@ -25,7 +25,9 @@ pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     let report = entry.results.report();
     let more_skipped = base.and_then(|base| MoreSkipped::of(base, entry));
     let mut words: Vec<String> = more_skipped.map(|more| more.in_words()).into_iter().collect();
-    if let Some(report) = report.filter(|_| !failing.is_empty()) {
+    if let Some(report) = report
+        && !failing.is_empty()
+    {
         let named = match base.and_then(|base| Comparison::of(base, entry)) {
             Some(comparison) => named_by_kind(&comparison),
             None => failing.iter().map(|name| short(name)).collect(),

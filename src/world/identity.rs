@@ -27,7 +27,8 @@ pub(super) struct IdentityMap {
 impl IdentityMap {
     /// Prepares the map while this process is still in the old namespace.
     pub(super) fn prepare() -> io::Result<IdentityMap> {
-        let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+        let user = geteuid().as_raw();
+        let group = getegid().as_raw();
         if user != 0 {
             return Ok(IdentityMap { helper: None, user, group });
         }

@@ -141,6 +141,7 @@ fn start_and_reap(mut command: Command, status: &File) {
 }
 
 fn tell(how: WaitStatus, status: &File) {
-    let (code, signal) = (how.exit_status(), how.terminating_signal());
+    let code = how.exit_status();
+    let signal = how.terminating_signal();
     WorldMessage::Exited { code, signal }.send(status);
 }

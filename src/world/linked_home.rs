@@ -165,7 +165,8 @@ impl OwnDirectories<'_> {
     /// so many levels, directories are directories here, too.
     fn link(&self, from: &Path, to: &Path, levels: usize) -> io::Result<()> {
         for entry in fs::read_dir(from).into_iter().flatten().flatten() {
-            let (source, at) = (entry.path(), to.join(entry.file_name()));
+            let source = entry.path();
+            let at = to.join(entry.file_name());
             if self.all.contains_key(&at) || source.extension().is_some_and(|end| end == LOCK) {
                 continue;
             }

@@ -129,7 +129,8 @@ fn make(mount: &Mount, sources: &Sources, done: &[&Path]) -> Result<(), Refusal>
         Mount::Overlay { lower, upper, work, .. } => {
             make_mount_point(at, true, done).step("making mount points")?;
             let options = overlay_options(lower.iter().map(|path| sources.lower_name(path)));
-            let (upper, work) = (sources.name(upper), sources.name(work));
+            let upper = sources.name(upper);
+            let work = sources.name(work);
             forget_volatile(Path::new(&work)).step("mounting an overlay")?;
             // Everything there is thrown away, or is a copy: without this, the end of each world would
             // wait until the whole file system is on the disk.

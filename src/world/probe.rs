@@ -67,7 +67,8 @@ fn spec_with_overlay(room: &Path) -> io::Result<WorldSpec> {
         work: below("work")?,
         is_optional: false,
     };
-    let (directories, layers) = (written_by_commands(), room.join("home"));
+    let directories = written_by_commands();
+    let layers = room.join("home");
     make_room(&directories, &layers)?;
     let mut mounts = overlays(&directories, &layers, &[]);
     mounts.extend([Mount::Devices, overlay]);

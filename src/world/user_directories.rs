@@ -199,7 +199,8 @@ pub fn overlays(directories: &[PathBuf], room: &Path, left: &[PathBuf]) -> Vec<M
         // Each layer below costs a little, and may need a place of its own.
         let left = left.filter(|layer| layer.is_dir() && !is_empty(layer));
         let lower = left.chain([at.clone()]).collect();
-        let (upper, work) = (room.join(&name), work_of(room).join(&name));
+        let upper = room.join(&name);
+        let work = work_of(room).join(&name);
         let is_optional = !home.as_ref().is_some_and(|home| home.starts_with(at));
         Mount::Overlay { at: at.clone(), lower, upper, work, is_optional }
     };

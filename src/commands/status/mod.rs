@@ -232,7 +232,8 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
                 now.push((run.run.to_string(), missing));
             }
             for candidate in session.store.candidates(run) {
-                let (address, record) = (candidate.address(), candidate.record()?);
+                let address = candidate.address();
+                let record = candidate.record()?;
                 if only.as_ref().is_some_and(|only| only != candidate.name) {
                     continue;
                 }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
-use gix::index::Entry;
 use gix::index::entry::{Flags, Mode};
 
 use crate::error::{Cause, Result};
@@ -133,9 +132,8 @@ impl AttemptGit {
     /// that they have in its index.
     pub fn left_out(&self, repo: &Repo) -> Result<BTreeMap<TreePath, (EntryMode, ObjectId)>> {
         let mut found = BTreeMap::new();
-        let is_left_out = |entry: &Entry| entry.flags.contains(Flags::SKIP_WORKTREE);
         let Some(own) = &self.index else { return Ok(found) };
-        if !own.entries().iter().any(is_left_out) {
+        if !own.entries().iter().any(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)) {
             return Ok(found);
         }
         // git knows the files of a directory that stands for all of its files, too.
@@ -231,7 +229,7 @@ impl AttemptGit {
         {
             return Ok(None);
         }
-        let is_unsaved = |entry: &Entry| {
+        if !own.entries().iter().any(|entry| {
             let path = entry.path(own);
             let is_in = |index: &gix::index::File| {
                 index.entry_by_path(path).is_some_and(|other| other.id == entry.id)
@@ -243,8 +241,7 @@ impl AttemptGit {
                 && !is_in(&base)
                 && self.head.is_none_or(|head| repo.id_at(&head, path) != Some(entry.id))
                 && !source.seeds.is_seed(path, &entry.id)
-        };
-        if !own.entries().iter().any(is_unsaved) {
+        }) {
             return Ok(None);
         }
         let scratch = ScratchIndex::empty(&repo.git())?;
@@ -286,17 +283,18 @@ fn tells_nothing(own: &gix::index::File, base: &gix::index::File) -> bool {
 /// The files of an index whose objects are gone.
 fn lost_files(repo: &Repo, index: &gix::index::File) -> BTreeSet<TreePath> {
     let gix = repo.gix();
-    let is_lost = |entry: &&Entry| entry.mode != Mode::COMMIT && !gix.has_object(entry.id);
-    let lost = index.entries().iter().filter(is_lost);
+    let lost = index
+        .entries()
+        .iter()
+        .filter(|entry| entry.mode != Mode::COMMIT && !gix.has_object(entry.id));
     lost.map(|entry| TreePath::new(entry.path(index))).collect()
 }
 
 /// The files of one index that another one does not have.
 fn files_only_in(one: &gix::index::File, other: &gix::index::File) -> BTreeSet<TreePath> {
-    let lacks = |(at, entry): &(usize, &Entry)| {
+    let found = one.entries().iter().enumerate().filter(|(at, entry)| {
         entry.mode != Mode::COMMIT && entry_at(other, *at, entry.path(one)).is_none()
-    };
-    let found = one.entries().iter().enumerate().filter(lacks);
+    });
     found.map(|(_, entry)| TreePath::new(entry.path(one))).collect()
 }
 

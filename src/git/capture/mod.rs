@@ -69,7 +69,8 @@ pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnaps
             Some(capture) => capture.tree,
             None => repo.commit(source.base)?.tree,
         };
-        let (heads, omissions) = (Vec::new(), Omissions::default());
+        let heads = Vec::new();
+        let omissions = Omissions::default();
         return Ok(WorktreeSnapshot { tree, heads, head: attempt.head(), omissions, bytes: 0 });
     }
     let read = read_by_git(repo, source, &attempt)?;

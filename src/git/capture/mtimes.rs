@@ -120,12 +120,13 @@ fn as_lines<'a>(worktree: &Path, paths: impl Iterator<Item = &'a TreePath>) -> S
 
 /// Reads the lines of [`as_lines`] in any text.
 fn from_lines(text: &str) -> BTreeMap<TreePath, i64> {
-    let read = |line: &str| {
-        let (time, path) = line.strip_prefix(MTIME)?.split_once(' ')?;
-        let seconds = time.split('.').next()?.parse().ok()?;
-        Some((TreePath::from(Vec::unescape_bytes(path)), seconds))
-    };
-    text.lines().filter_map(read).collect()
+    text.lines()
+        .filter_map(|line| {
+            let (time, path) = line.strip_prefix(MTIME)?.split_once(' ')?;
+            let seconds = time.split('.').next()?.parse().ok()?;
+            Some((TreePath::from(Vec::unescape_bytes(path)), seconds))
+        })
+        .collect()
 }
 
 /// The time of the last commit in the history of `tip` that touched a path, in seconds since 1970;

@@ -119,7 +119,8 @@ pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
     let mut waiting = vec![source.worktree.to_owned()];
     while let Some(directory) = waiting.pop() {
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let (name, kind) = (entry.file_name(), entry.file_type());
+            let name = entry.file_name();
+            let kind = entry.file_type();
             let path = entry.path();
             let relative = path.strip_prefix(source.worktree).map(tree::path_bytes);
             if name == ".git" || relative.is_ok_and(|path| source.hidden.hides(path)) {

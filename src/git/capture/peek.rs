@@ -34,10 +34,9 @@ pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u6
     let gix = repo.gix();
     let mut paths: BTreeSet<TreePath> =
         listing.changed.into_iter().chain(listing.deleted).collect();
-    let is_its_own = |path: &TreePath| {
+    paths.extend(listing.untracked.into_iter().filter(|path| {
         !source.hidden.hides(path) && !source.seeds.still_hold(source.worktree, path)
-    };
-    paths.extend(listing.untracked.into_iter().filter(is_its_own));
+    }));
     // The private index has the files of the last capture, and not those of the base.
     if let Some(previous) = source.previous {
         let captured = trees::differences(repo, source.base, &previous.tree)?;

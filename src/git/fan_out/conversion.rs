@@ -83,8 +83,9 @@ impl Conversion {
             return Conversion::Verbatim;
         }
         // `crlf` is an old name of `text`. git ignores a value that it does not know.
-        let known = |value: &String| matches!(value.as_str(), "set" | "unset" | "auto" | "input");
-        let text = [value("text"), value("crlf")].into_iter().find(known);
+        let text = [value("text"), value("crlf")]
+            .into_iter()
+            .find(|value| matches!(value.as_str(), "set" | "unset" | "auto" | "input"));
         match text.as_deref() {
             Some("unset") => Conversion::Verbatim,
             Some("auto") => Conversion::Crlf(AttributesDigest::TextAutoCrlf),
@@ -110,8 +111,7 @@ pub(super) fn decisive_attributes(
     let mut outside = gix.attribute_global_paths().map_err(|e| unreadable(&e))?;
     outside.push(gix.common_dir().join("info/attributes"));
     for path in outside.iter().filter(|path| path.is_file()) {
-        let failed = || format!("could not read '{}'", path.display());
-        texts.push(regular::read(path).context(failed)?);
+        texts.push(regular::read(path).context(|| format!("could not read '{}'", path.display()))?);
     }
     let own = index.entries().iter().filter(|e| file_name(e.path(index)) == b".gitattributes");
     for entry in own {

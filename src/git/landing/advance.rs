@@ -320,8 +320,7 @@ fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &RefName) -> Res
     let tree = scratch.write_tree()?;
     let parents = [&at.commit];
     commit_to_ref(repo, keep, &tree, &parents, "frites: withdrawn", "apply withdrawn")?;
-    let lost = || Error::damaged(format!("'{keep}' was removed meanwhile"));
-    repo.read_ref(keep)?.ok_or_else(lost)
+    repo.read_ref(keep)?.ok_or_else(|| Error::damaged(format!("'{keep}' was removed meanwhile")))
 }
 
 fn restore_head(repo: &Repo, git: &Git, to: &Position) -> Result<()> {

@@ -13,8 +13,8 @@ use crate::git::cli::Git;
 ///
 /// Fails with [`Cause::Locked`] while a process of a killed landing still writes there.
 pub fn begin(git: &Git) -> Result<Git> {
-    let failed = || format!("could not open '{}'", git.git_dir().display());
-    let mark = File::open(git.git_dir()).context(failed)?;
+    let mark = File::open(git.git_dir())
+        .context(|| format!("could not open '{}'", git.git_dir().display()))?;
     match mark.try_lock() {
         Ok(()) => Ok(git.clone().holding(Arc::new(mark))),
         Err(TryLockError::WouldBlock) => Err(Error::fatal(format!(

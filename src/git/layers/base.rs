@@ -239,7 +239,8 @@ impl BaseLayer {
         let mut text = Vec::new();
         visit(&self.dir, &mut |path, meta| {
             let (_, inode) = meta.identity();
-            let (mode, size) = (meta.mode(), meta.size());
+            let mode = meta.mode();
+            let size = meta.size();
             let changed = meta.changed().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             text.extend_from_slice(path);
             text.extend(format!("\0{inode} {mode} {size} {changed:?}\n").into_bytes());

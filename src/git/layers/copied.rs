@@ -25,7 +25,8 @@ pub fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
         let mut found = Vec::new();
         visit(layer, &mut |path, meta| {
             let path = Path::new(OsStr::from_bytes(path));
-            let (from, to) = (layer.join(path), into.join(path));
+            let from = layer.join(path);
+            let to = into.join(path);
             // No command can name another one.
             if is_nameable(&from) && is_nameable(&to) {
                 found.push((from, to, *meta));

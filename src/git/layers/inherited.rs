@@ -38,7 +38,8 @@ pub fn start(
     seeds: &Seeds,
 ) -> Result<bool> {
     let failed = || format!("could not make '{}'", layer.dir().display());
-    let (inherited, sources) = (layer.ancestors_outputs(), layer.sources());
+    let inherited = layer.ancestors_outputs();
+    let sources = layer.sources();
     let changes = layer.dir().join("difference");
     fs::create_dir_all(&changes).context(failed)?;
     let mut usable =

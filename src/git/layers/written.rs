@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use filetime::FileTime;
 use gix::bstr::ByteSlice;
+use gix::index::State;
 use gix::index::entry::Mode;
-use gix::index::{Entry, State};
 use rustix::fs::AtFlags;
 
 use crate::error::{IoContext, Result};
@@ -89,16 +89,15 @@ impl CompleteIndex {
     /// A file with the stat data of its entry is not changed, even if git would write it differently:
     /// nobody can set a change time.
     pub fn changed_in(&self, git: &Git, directory: &Path) -> Result<Vec<TreePath>> {
-        let failed = || format!("could not open '{}'", directory.display());
-        let root = File::open(directory).context(failed)?;
+        let root = File::open(directory)
+            .context(|| format!("could not open '{}'", directory.display()))?;
         let index = self.parse()?;
-        let is_touched = |entry: &&Entry| {
-            let path = OsStr::from_bytes(entry.path(&index));
-            let now = rustix::fs::statat(&root, path, AtFlags::SYMLINK_NOFOLLOW);
-            entry.mode != Mode::COMMIT && !now.is_ok_and(|now| entry_stat(&now) == entry.stat)
-        };
         let touched = parallel::map_chunks(index.entries(), |entries| {
-            let touched = entries.iter().filter(is_touched);
+            let touched = entries.iter().filter(|entry| {
+                let path = OsStr::from_bytes(entry.path(&index));
+                let now = rustix::fs::statat(&root, path, AtFlags::SYMLINK_NOFOLLOW);
+                entry.mode != Mode::COMMIT && !now.is_ok_and(|now| entry_stat(&now) == entry.stat)
+            });
             Ok(touched.map(|entry| TreePath::new(entry.path(&index))).collect::<Vec<_>>())
         })?;
         self.with_other_content(git, directory, &touched.concat())

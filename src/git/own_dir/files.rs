@@ -59,7 +59,8 @@ pub(super) fn special(dir: &Path) -> Vec<PathBuf> {
 pub(super) fn copy(from: &Path, to: &Path, leaves_out: impl Fn(&Path) -> bool) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for (path, kind) in list(from, leaves_out) {
-        let (source, target) = (from.join(&path), to.join(&path));
+        let source = from.join(&path);
+        let target = to.join(&path);
         let copied = if kind.is_dir() {
             fs::create_dir_all(&target)
         } else if kind.is_symlink() {

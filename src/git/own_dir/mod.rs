@@ -192,7 +192,8 @@ impl OwnGitDir {
     fn writable_store(&self, common: &Path) -> Mount {
         let at = common.join(STORE_OF_LFS);
         let upper = self.room.join(STORE_OF_LFS);
-        let (lower, work) = (vec![at.clone()], upper.with_extension("work"));
+        let lower = vec![at.clone()];
+        let work = upper.with_extension("work");
         Mount::Overlay { at, lower, upper, work, is_optional: false }
     }
 

@@ -124,7 +124,8 @@ pub(super) fn without(log: &[u8], lost: &BTreeSet<Oid>) -> Vec<u8> {
             let word = std::str::from_utf8(words.next()?).ok()?;
             Oid::parse(word).map(|id| lost.contains(&id))
         };
-        let (old, new) = (is_lost() == Some(true), is_lost() == Some(true));
+        let old = is_lost() == Some(true);
+        let new = is_lost() == Some(true);
         if new {
             continue;
         }

@@ -212,12 +212,12 @@ fn unescaped(path: &[u8]) -> PathBuf {
     let mut rest = path;
     while let Some((first, after)) = rest.split_first() {
         let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.filter(|_| *first == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) if *first == b'%' => {
                 bytes.push(byte);
                 rest = &after[2..];
             }
-            None => {
+            _ => {
                 bytes.push(*first);
                 rest = after;
             }

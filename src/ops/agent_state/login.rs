@@ -47,7 +47,8 @@ pub(super) fn of_user(variable: &StateVariable, users: &UsersState) -> Vec<(Copi
     let Some(known) = variable.known else { return Vec::new() };
     let logins = users.logins(known).filter_map(|(file, path)| {
         let bytes = regular::read_at_most(regular::open(&file).ok()?, LARGEST).ok()?;
-        let (variable, path) = (variable.name.clone(), path.to_owned());
+        let variable = variable.name.clone();
+        let path = path.to_owned();
         Some((CopiedLogin { variable, path, digest: digest(&bytes) }, bytes))
     });
     logins.collect()
@@ -163,8 +164,9 @@ fn take_tokens(login: &mut Value, other: &Value, tokens: &[&str]) {
 fn is_token(old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::String(_), Value::String(new)) => {
-            let is_printed = |byte: u8| byte.is_ascii_graphic();
-            !new.is_empty() && new.len() <= LONGEST_TOKEN && new.bytes().all(is_printed)
+            !new.is_empty()
+                && new.len() <= LONGEST_TOKEN
+                && new.bytes().all(|byte| byte.is_ascii_graphic())
         }
         (Value::Number(_), Value::Number(new)) => new.as_f64().is_some_and(|new| new > 0.0),
         _ => false,

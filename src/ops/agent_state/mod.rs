@@ -76,8 +76,10 @@ pub fn prepare(
     for (login, bytes) in &logins {
         login.write(&root, bytes).context(failed)?;
     }
-    let at = |variable: StateVariable| (variable.name.clone(), root.join(variable.name).into());
-    Ok(variables.into_iter().map(at).collect())
+    Ok(variables
+        .into_iter()
+        .map(|variable| (variable.name.clone(), root.join(variable.name).into()))
+        .collect())
 }
 
 /// Prepares the state directories that a candidate has, for a person who goes on in its worktree. Gives

@@ -105,7 +105,9 @@ fn worlds(refusal: Option<String>) -> Vec<Finding> {
     let mut namespaces = Finding::missing("namespaces", reason);
     for (file, value, command) in REFUSING {
         if fs::read_to_string(file).is_ok_and(|text| text.trim() == value) {
-            if let Some(profile) = profile().filter(|_| file.contains("apparmor")) {
+            if file.contains("apparmor")
+                && let Some(profile) = profile()
+            {
                 let profile = profile.display();
                 namespaces = namespaces.advise(format!(
                     "an administrator can allow them to git-frites alone: `sudo cp {profile} \

@@ -3,7 +3,6 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::fs::lock::Lock;
-use crate::git::layers::base::BaseLayer;
 use crate::model::oid::Oid;
 use crate::ops::attempt_times::when_attempts_ran;
 use crate::ops::session::Session;
@@ -25,10 +24,9 @@ impl KeptDownloads {
         let root = pool::home(&session.repo)?.join(LAYERS);
         let distrusted = when_attempts_ran(session)?;
         let found = kept::of_nearest(&root, &session.repo, base, &distrusted)?;
-        let kept = |(layer, lock): (BaseLayer, Lock)| {
+        Ok(found.and_then(|(layer, lock)| {
             Some(KeptDownloads { layers: layer.fetched()?, _lock: lock })
-        };
-        Ok(found.and_then(kept))
+        }))
     }
 
     /// The layers of the user's directories that hold them.

@@ -327,10 +327,11 @@ fn needed<'a>(
 /// in a replaced one is not the user's.
 fn pinned<'a>(all: &BTreeMap<&'a Path, bool>, replaced: &[&'a Path]) -> BTreeSet<&'a Path> {
     let can_write = |path: &Path| {
-        let known = |above: &Path| {
-            all.get(above).copied().or_else(|| replaced.contains(&above).then_some(false))
-        };
-        path.ancestors().find_map(known).unwrap_or_default()
+        path.ancestors()
+            .find_map(|above| {
+                all.get(above).copied().or_else(|| replaced.contains(&above).then_some(false))
+            })
+            .unwrap_or_default()
     };
     let protected = all.iter().filter(|(_, can_write)| !**can_write).map(|(path, _)| *path);
     let above = protected.chain(replaced.iter().copied()).flat_map(|path| path.ancestors().skip(1));

@@ -49,7 +49,8 @@ pub fn settle(store: &Store, names: &[RefName]) -> Result<Vec<String>> {
 
 fn settle_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
     let repo = store.repo();
-    let (run, name) = (&candidate.run.run, candidate.name);
+    let run = &candidate.run.run;
+    let name = candidate.name;
     let Some(left) = store.left_conflicts(run, name)? else { return Ok(()) };
     let record = candidate.record()?;
     if record.landing == Landing::Merged && by_hand(repo, &record)? {
@@ -69,7 +70,8 @@ fn settle_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
         return Ok(());
     }
     if let Some(intent) = store.landed(&record).filter(|it| it.from.commit == left.from) {
-        let (branch, to) = (branch.clone(), repo.commit(&commit)?.tree);
+        let branch = branch.clone();
+        let to = repo.commit(&commit)?.tree;
         store.save_landed(&Intent { branch, to, commit: true, ..intent })?;
     }
     save_state(store, run, name, landing, place, Some(&commit))?;
@@ -87,7 +89,8 @@ fn event(
     branch: &RefName,
     landing: Landing,
 ) -> Result<Event> {
-    let (candidate, branch) = (candidate.clone(), branch.short().to_owned());
+    let candidate = candidate.clone();
+    let branch = branch.short().to_owned();
     let LeftConflicts { iteration, from, .. } = *left;
     if landing == Landing::Merged {
         let choices = Some(Value::Array(Vec::new()));

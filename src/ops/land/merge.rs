@@ -50,7 +50,8 @@ pub fn merge(
     let mut plan = Plan::new(session, selection, options)?;
     match merge_plan(session, &mut plan, options, &target, into) {
         Ok((commit, landed)) => {
-            let (branch, previous) = (target.branch, target.tip);
+            let branch = target.branch;
+            let previous = target.tip;
             Ok(MergedCandidate { plan, branch, commit, landed, previous })
         }
         Err(error) => {

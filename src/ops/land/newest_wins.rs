@@ -245,7 +245,8 @@ struct FileNames {
 impl RenamedFiles {
     fn of(session: &Session, sides: &Sides<'_>) -> Result<RenamedFiles> {
         let since_base = |side: &Oid| -> Result<BTreeMap<TreePath, TreePath>> {
-            let (repo, base) = (&session.repo, sides.base);
+            let repo = &session.repo;
+            let base = sides.base;
             let renames = diff::renames(repo, base, base, side, diff::MOST_MERGED)?;
             Ok(renames.into_iter().map(|rename| (rename.from, rename.change.path)).collect())
         };
@@ -341,11 +342,14 @@ fn original_names(
     for tree in [sides.target.state(), sides.landing, sides.base] {
         existing.extend(merge::entries(&session.repo, tree, &group.paths)?);
     }
-    let original = |path: &TreePath| match path.iter().rposition(|byte| *byte == b'~') {
-        Some(at) if !existing.contains_key(path) => TreePath::new(&path[..at]),
-        _ => path.clone(),
-    };
-    Ok(group.paths.iter().map(original).collect())
+    Ok(group
+        .paths
+        .iter()
+        .map(|path| match path.iter().rposition(|byte| *byte == b'~') {
+            Some(at) if !existing.contains_key(path) => TreePath::new(&path[..at]),
+            _ => path.clone(),
+        })
+        .collect())
 }
 
 /// A tree with some entries replaced or removed; a file may take the place of a directory.

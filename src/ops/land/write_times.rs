@@ -69,11 +69,12 @@ impl WriteTimes {
         let run = candidate.run;
         let chain = capture::chain(&session.repo, &newest.commit, &run.base)?;
         // A commit of staged files has the time of the capture, not of the files.
-        let dated = |oid: &Oid| {
-            session.repo.commit(oid).is_ok_and(|commit| commit.message.trim_end() != STAGED)
-        };
         let heads = chain.iter().flat_map(|(_, commit)| commit.parents.iter().skip(1).cloned());
-        let heads = heads.filter(dated).collect();
+        let heads = heads
+            .filter(|oid| {
+                session.repo.commit(oid).is_ok_and(|commit| commit.message.trim_end() != STAGED)
+            })
+            .collect();
         let written = match chain.first() {
             Some((_, commit)) => {
                 mtimes::of_capture(&session.repo, &refs::mtimes(&run.run, candidate.name), commit)?

@@ -122,8 +122,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
 
 /// Refuses a name that a candidate of the run has.
 fn refuse_taken(run: &Run, names: &[Name]) -> Result<()> {
-    let taken = |name: &Name| run.candidates.iter().find(|other| other.collides(name));
-    match names.iter().find_map(taken) {
+    match names.iter().find_map(|name| run.candidates.iter().find(|other| other.collides(name))) {
         Some(twin) => {
             Err(Error::usage(format!("run {} has a candidate '{twin}' already", run.run))
                 .hint("give the new candidate another name with `-c`"))
@@ -228,7 +227,8 @@ impl ChangeSource {
                     ))
                     .hint("give its change as a patch: `--patch FILE`")
                 })?;
-                let (ours, theirs) = (run.base.as_str(), commit.as_str());
+                let ours = run.base.as_str();
+                let theirs = commit.as_str();
                 match merge::merge(&repo.git(), &shared, ours, theirs)? {
                     MergeResult::Clean(tree) => (tree, format!("'{revision}'")),
                     MergeResult::Conflicts(conflicts) => {

@@ -114,7 +114,8 @@ fn run_all(
     };
     let jobs = options.jobs_for(attempts.iter().map(|one| &one.command));
     let board = Board::new(WorkKind::Attempts, jobs);
-    let (cancel, gate) = (Cancel::default(), StartGate::default());
+    let cancel = Cancel::default();
+    let gate = StartGate::default();
     let queue = WorkQueue::new(attempts);
     let run_one = |next: NextAttempt| {
         let NextAttempt { candidate: name, command, is_further_round } = &next;
@@ -180,7 +181,8 @@ fn do_beside<T>(
     at_work: AttemptsAtWork<'_>,
     attempts: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
-    let (cancel, span) = (at_work.cancel, tracing::Span::current());
+    let cancel = at_work.cancel;
+    let span = tracing::Span::current();
     std::thread::scope(|scope| {
         let _until_all_ended = UntilAllEnded(beside);
         scope.spawn(move || span.in_scope(|| beside.work(&at_work)));

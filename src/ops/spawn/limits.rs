@@ -1,5 +1,4 @@
 //! The limits that a new run must keep to: `[limits]` of the configuration.
-use std::path::PathBuf;
 
 use crate::config::keys;
 use crate::error::{Error, Result};
@@ -13,8 +12,10 @@ use crate::process::ancestry;
 pub fn depth(session: &Session) -> Result<u32> {
     let runs = session.store.dir().runs();
     let agent = log_name(AGENT);
-    let is_attempt = |log: &&PathBuf| log.starts_with(&runs) && log.ends_with(&agent);
-    let seen = ancestry::surrounding_logs().iter().filter(is_attempt).count();
+    let seen = ancestry::surrounding_logs()
+        .iter()
+        .filter(|log| log.starts_with(&runs) && log.ends_with(&agent))
+        .count();
     let seen = u32::try_from(seen).unwrap_or(u32::MAX);
     let Some(text) = std::env::var_os(env::DEPTH) else { return Ok(seen) };
     let told: Option<u32> = text.to_str().and_then(|t| t.parse().ok());

@@ -133,8 +133,8 @@ fn child_of(
     iteration: Option<u32>,
 ) -> Result<Parent> {
     let run = candidate.run;
-    let (depth, limit) =
-        (run.depth().saturating_add(1), session.config.get(keys::LIMITS_INHERITANCE));
+    let depth = run.depth().saturating_add(1);
+    let limit = session.config.get(keys::LIMITS_INHERITANCE);
     if depth as usize > limit {
         return Err(Error::fatal(format!(
             "{candidate} has {} generations of parents: one more is beyond limits.inheritance = {limit}",

@@ -127,11 +127,9 @@ impl OneAttempt<'_> {
     /// Runs the command to its end. `record` is the record of its start.
     fn run_command(&self, record: &Candidate) -> Result<RanCommand> {
         let OneAttempt { session, candidate, command, terms } = *self;
-        let (dir, prompt_file, log) = (
-            candidate.worktree(),
-            candidate.directory().prompt(),
-            candidate.directory().log(AGENT),
-        );
+        let dir = candidate.worktree();
+        let prompt_file = candidate.directory().prompt();
+        let log = candidate.directory().log(AGENT);
         let prompt = command.prompt_text();
         let context = CommandContext {
             run: candidate.run,
@@ -171,7 +169,10 @@ impl OneAttempt<'_> {
         self.heal_after(&end)?;
         let is_run = end.as_ref().is_ok_and(|end| !end.outcome.could_not_start());
         let agent = self.agent();
-        let usage = agent.filter(|_| is_run).and_then(|agent| usage_told(session, agent, &log));
+        let usage = match agent {
+            Some(agent) if is_run => usage_told(session, agent, &log),
+            _ => None,
+        };
         Ok(RanCommand { end, seconds, told: StoppedAgents::told(session, agent, &log), usage })
     }
 
@@ -316,9 +317,10 @@ fn record_end(record: &mut Candidate, end: &End) {
 /// How long a command that was ended after `seconds` had been silent; `None` if the other limit
 /// ended it.
 fn silence(limits: Limits, seconds: f64) -> Option<String> {
-    let is_over = limits.hard.is_some_and(|hard| seconds >= hard.as_secs_f64());
-    let idle = limits.idle.filter(|_| !is_over)?;
-    Some(format!("no output for {}", table::duration(idle.as_secs_f64())))
+    if limits.hard.is_some_and(|hard| seconds >= hard.as_secs_f64()) {
+        return None;
+    }
+    Some(format!("no output for {}", table::duration(limits.idle?.as_secs_f64())))
 }
 
 /// Sets the state in a record after an error. Only this candidate fails: its directory may be gone,
@@ -349,7 +351,8 @@ fn report_end(
         how: HowEnded::Ran { exit_code: *exit_code, signal: *signal, leaky: *leaky, seconds },
     };
     session.store.record_event(&candidate.run.run, &event)?;
-    let (address, words) = (candidate.address(), captured.candidate.state_in_words());
+    let address = candidate.address();
+    let words = captured.candidate.state_in_words();
     let same = if changed_nothing { "; this round changed nothing" } else { "" };
     let time = table::duration(seconds);
     let line = format!("{address}: {words} in {time}, {}{same}", captured.blast);

@@ -89,11 +89,13 @@ impl Preparation {
     ) -> Result<()> {
         let Some(home) = &session.home else { return Ok(()) };
         let words = commands.iter().flat_map(|(_, command)| &command.argv);
-        let is_name = |part: Component<'_>| matches!(part, Component::Normal(_));
         let paths: BTreeSet<&str> = words
             .filter_map(|word| word.to_str())
             .map(|word| word.strip_prefix("./").unwrap_or(word))
-            .filter(|path| !path.is_empty() && Path::new(path).components().all(is_name))
+            .filter(|path| {
+                !path.is_empty()
+                    && Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
+            })
             .filter(|path| home.join(path).is_file())
             .collect();
         if paths.is_empty() {

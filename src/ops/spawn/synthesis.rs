@@ -312,7 +312,8 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
 
 /// The places where a candidate's change can be read.
 fn whereabouts(candidate: CandidateRef<'_>) -> String {
-    let (patch, worktree) = (candidate.directory().patch(), candidate.worktree());
+    let patch = candidate.directory().patch();
+    let worktree = candidate.worktree();
     if worktree.is_dir() {
         format!("Its patch is in {}, its files are in {}.\n", patch.display(), worktree.display())
     } else {

@@ -45,8 +45,7 @@ pub fn difference(before: &str, after: &str, most: usize) -> LineDifference {
     let changes: Vec<Hunk> = diff.hunks().collect();
     let mut found = LineDifference { hunks: Vec::new(), left_out: 0 };
     let mut room = most;
-    let is_near = |one: &Hunk, next: &Hunk| next.before.start - one.before.end <= 2 * CONTEXT;
-    for group in changes.chunk_by(is_near) {
+    for group in changes.chunk_by(|one, next| next.before.start - one.before.end <= 2 * CONTEXT) {
         let mut hunk = Vec::new();
         let mut unchanged = group[0].before.start.saturating_sub(CONTEXT);
         for change in group {

@@ -117,7 +117,8 @@ fn differing<'a>(
     let by_path = |candidate: &'a ReportedCandidate| -> BTreeMap<&'a str, _> {
         candidate.files.iter().map(|file| (file.path.as_str(), file)).collect()
     };
-    let (ones, others) = (by_path(one), by_path(other));
+    let ones = by_path(one);
+    let others = by_path(other);
     let paths: BTreeSet<&str> = ones.keys().chain(others.keys()).copied().collect();
     let sides = paths.into_iter().filter_map(|path| {
         // What only one of them changes, the other has as the base.
