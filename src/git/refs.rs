@@ -136,13 +136,20 @@ impl Repo {
         let unreadable = |e: &dyn std::fmt::Display| {
             Error::damaged(format!("the ref {full} cannot be read: {e}"))
         };
+        let file = self.common_dir().join(full.as_str());
         let read = self.read_refs_at_rest(|gix| {
-            let found = gix.try_find_reference(full.as_str()).map_err(|e| unreadable(&e))?;
-            // gix looks for other refs that the name may be short for, too.
-            let found = found.filter(|found| found.name().as_bstr() == full.as_str());
-            let value =
-                found.map(|mut found| found.follow_to_object().map(|id| to_oid(id.detach())));
-            value.transpose().map_err(|e| unreadable(&e))
+            // Without a file, gix would also look for refs that the name could be short for.
+            if !file.is_file() {
+                let packed = gix.refs.cached_packed_buffer().map_err(|e| unreadable(&e))?;
+                let found =
+                    packed.as_ref().map(|packed| packed.try_find(full.as_str())).transpose();
+                return Ok(found
+                    .map_err(|e| unreadable(&e))?
+                    .flatten()
+                    .map(|f| to_oid(f.target())));
+            }
+            let mut found = gix.find_reference(full.as_str()).map_err(|e| unreadable(&e))?;
+            Ok(Some(to_oid(found.follow_to_object().map_err(|e| unreadable(&e))?.detach())))
         })?;
         match read {
             Some(found) => Ok(found),
