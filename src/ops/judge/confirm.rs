@@ -2,10 +2,10 @@
 //! outputs.
 //!
 //! A stale output can make a broken tree pass, and a correct one fail; an overlay can make a
-//! correct one fail. So claims only order the work, and are shown. Every result that the
-//! recommendation depends on is found again without outputs and overlay, so that the recommended
-//! candidate is that of a judging without any claims. A pass with added tests, which could change
-//! how the others run, is a claim, too: the candidate is judged without them only if the
+//! correct one fail. So claims decide what is judged first and what is shown, and nothing else. Every result on
+//! which the recommendation depends is found again without outputs and overlay, so the recommended
+//! candidate is the same as without any claims. The pass of a candidate that adds tests is a claim,
+//! too, because these tests could change how the others run: it is judged without them only if the
 //! recommendation depends on it.
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ use crate::model::verdict::Entry;
 use crate::ops::judge::schedule::StopWhen;
 
 /// Judges claims again if the recommendation by these rules depends on them, or if the overlay made
-/// them fail. `judge_cold` judges the entries that were not run, without the base's layers, until
-/// it may stop. The one that would win comes first.
+/// them fail. `judge_cold` judges the entries that count as not run, without the base's layers,
+/// until nothing more can change. The entry that would win comes first.
 pub fn confirm(
     entries: &mut [Entry],
     causes: &StaleCauses,
@@ -40,8 +40,8 @@ pub fn confirm(
     Ok(())
 }
 
-/// The entries with claims that the recommendation by these rules depends on: those that passed first,
-/// and of these the one that would win.
+/// The entries with claims on which the recommendation by these rules depends. Those that passed come
+/// first, and the one that would win before all others.
 pub fn to_confirm(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let without = without_claims(entries);
     let open = undecided(&without, rules).into_iter().map(|open| open.index);
@@ -52,7 +52,7 @@ pub fn to_confirm(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     found
 }
 
-/// The entries, of which those with claims count as not run yet.
+/// The entries, with each that has a claim as if it was not run yet.
 pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
     let kept = entries.iter().map(|e| if e.is_claim() { without_results(e) } else { e.clone() });
     kept.collect()
@@ -120,8 +120,8 @@ pub fn must_confirm_base(
 /// The causes of the entries' claims, by spawn index.
 pub type StaleCauses = BTreeMap<u32, StaleCause>;
 
-/// The entries that failed because of the overlay, as far as one can tell, each as if it was not
-/// run. Their commands said so, or others did not fail in a plain directory.
+/// The entries that probably failed because of the overlay, each as if it was not run. Either their
+/// commands said so, or another entry that failed over the overlay passed in a plain directory.
 fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
     let cause = |entry: &Entry| causes.get(&entry.index).copied().unwrap_or(StaleCause::Outputs);
     let by_overlay = |entry: &Entry| cause(entry) != StaleCause::Outputs;

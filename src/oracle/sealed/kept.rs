@@ -39,7 +39,7 @@ impl fmt::Display for LayerName {
 }
 
 impl LayerName {
-    /// The name in the name of a directory.
+    /// Reads a name in the name of a directory.
     fn parse(text: &str) -> Option<LayerName> {
         let (conditions, tree) = text.split_once('-')?;
         Some(LayerName { conditions: conditions.to_owned(), tree: Oid::parse(tree)? })
@@ -78,8 +78,8 @@ impl KeptLayer {
         self.root.join(self.name.to_string())
     }
 
-    /// The layers that a base with this commit would start from: its own, or, if it may be `warm`,
-    /// those with outputs of its nearest ancestor that has some. Layers that were changed in one of
+    /// The layers that a base with this commit would start from: its own or, if it may be `warm`, those of
+    /// its nearest ancestor whose layers have outputs. Layers that were changed in one of
     /// the `distrusted` spans of time do not count.
     pub fn start(
         &self,

@@ -53,7 +53,7 @@ pub struct SealedCheckouts<'a> {
     surroundings: Surroundings,
     options: SandboxOptions,
     base_layer: Mutex<Option<Arc<BaseInUse>>>,
-    /// The place at which the base's layers are kept for later commands, if they may be.
+    /// The place at which the base's layers are kept for later commands, if they are kept.
     kept: OnceLock<KeptLayer>,
     /// The layers of an ancestor that the base's start from, if there are any.
     ancestor: OnceLock<Ancestor>,
@@ -95,7 +95,7 @@ enum LayerGuard {
     Kept { _lock: Lock },
 }
 
-/// The share that a judged tree has of the base.
+/// The layers of the base that a judged tree gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warmth {
     /// Only what the base's setup left in the home directory, such as downloads. The tree lies in a
@@ -172,8 +172,8 @@ impl<'a> SealedCheckouts<'a> {
         })
     }
 
-    /// Keeps no layers from now on: attempts run. If they `reach_home`, it says to the commands where to
-    /// download from, and no downloads are taken, either.
+    /// Keeps no layers from now on, because attempts run. If these can write where commands read in the
+    /// home directory (`reach_home`), they can say where to download from: then no downloads are kept, either.
     pub fn work_beside_attempts(&mut self, reach_home: bool) {
         (self.is_beside_attempts, self.attempts_reach_home) = (true, reach_home);
     }
@@ -332,8 +332,8 @@ impl<'a> SealedCheckouts<'a> {
         self.base_layer.lock().clone()
     }
 
-    /// Makes what the base's commands left in this checkout and in the home directory the layers of
-    /// every later one, as far as there are no such layers.
+    /// Turns what the base's commands left in this checkout and in the home directory into the layers of
+    /// every later checkout, unless there are such layers already.
     pub fn keep_outputs(&self, checkout: &SealedCheckout, end: BaseEnd) -> Result<()> {
         // Trees are judged over outputs only as a claim, but over downloads always.
         let takes_home = !self.surroundings.of_the_user.is_empty() && !self.attempts_reach_home;
@@ -360,7 +360,7 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// Takes the home directory for layers that were made beside attempts, without one.
+    /// Adds the home directory to layers that were made while attempts ran, and so without it.
     fn take_home_late(&self, base: &BaseInUse, room: &WorldRoom, end: BaseEnd) -> Result<()> {
         let is_kept = matches!(base.guard, LayerGuard::Kept { .. });
         if !is_kept || base.layer.has_home() {
@@ -370,8 +370,8 @@ impl<'a> SealedCheckouts<'a> {
         KeptLayer::note_size(&base.layer)
     }
 
-    /// The files with credentials that commands do not see, or not whole, and that package managers
-    /// look for: as `sandbox.hide` names them.
+    /// The files with credentials for package managers that commands do not see, or see without the
+    /// credentials, by their names in `sandbox.hide`.
     pub fn hidden_credentials(&self) -> Vec<String> {
         let options = &self.options;
         let is_there =
@@ -397,8 +397,8 @@ impl<'a> SealedCheckouts<'a> {
         self.base_layer.lock().as_ref().is_some_and(|base| base.layer.has_inherited())
     }
 
-    /// The time that the base's commands, or those of the ancestor from whose outputs they began, took
-    /// without outputs, in seconds.
+    /// The time in seconds that the base's commands took without outputs; if they began from outputs of an
+    /// ancestor, the time that the ancestor's commands took.
     pub fn cold_seconds(&self) -> Option<f64> {
         self.base_layer.lock().as_ref()?.layer.cold_seconds()
     }
@@ -440,8 +440,8 @@ impl<'a> SealedCheckouts<'a> {
         Ok(base)
     }
 
-    /// Makes the base's layers from those of its ancestor. False if there is none, or if it does not
-    /// do.
+    /// Makes the base's layers from those of its ancestor. False if there is none, or if its
+    /// layers cannot be used.
     fn start_from_ancestor(&self, layer: &BaseLayer) -> Result<bool> {
         let Some(ancestor) = self.ancestor.get() else { return Ok(false) };
         let trees = [&ancestor.tree, &self.base];
@@ -526,8 +526,8 @@ impl SealedCheckout {
         self.room.checkout()
     }
 
-    /// The world in which the command of a stage runs. Those of the setup have ended by the next
-    /// stage, which sees what it left.
+    /// The world in which the command of a stage runs. When another stage begins, the setup has ended, and
+    /// that stage sees what it left.
     pub fn world(&self, stage: Stage) -> WorldSpec {
         let network = match self.network {
             Network::On => true,

@@ -31,14 +31,14 @@ pub(super) struct TreeJudge<'r, 'a> {
     /// True if no other candidate is judged at the same time: then changes outside the checkout are
     /// this one's.
     alone: bool,
-    /// The share of the base's outputs to judge candidates over.
+    /// Whether candidates are judged over the base's outputs.
     warmth: Warmth,
     pub(super) base: BaseTerms,
     /// The place that is told how each candidate stands.
     board: &'r Board,
     /// The candidates that it shows.
     shown: &'r [Name],
-    /// The order by which all commands end, if nobody waits for them any more.
+    /// Ends all commands once nobody waits for them any more.
     pub(super) ended_by: Option<&'r Cancel>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct TreeJudge<'r, 'a> {
 pub(super) struct BaseTerms {
     /// True if no candidate is judged before it ends.
     pub is_first: bool,
-    /// The share that it has of outputs of an earlier judging.
+    /// Whether it is judged over outputs of an earlier judging.
     warmth: Warmth,
     had_outputs: bool,
 }
@@ -132,7 +132,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
     }
 
     /// True if outputs of an earlier judging could have led to these results of the base. A failure
-    /// may be a claim because of the overlay alone, and a pass only because of outputs.
+    /// can be a claim because of the overlay alone; a pass is one only because of outputs.
     fn is_over_outputs(&self, results: &Results) -> bool {
         let has_inherited =
             || self.runner.layered.as_ref().is_some_and(SealedCheckouts::has_inherited);
@@ -188,12 +188,12 @@ impl Judge for TreeJudge<'_, '_> {
 
 impl OracleRunner<'_> {
     fn base_terms(&self, is_first: bool) -> BaseTerms {
-        // Nothing is decided by the base's results, so that a claim will do. An overlay shows what its
+        // The base's results decide nothing, so a claim is enough. An overlay shows what its
         // commands leave.
         let had_outputs = self.has_outputs();
         let is_sealed = self.world() == WorldKind::Sealed;
         let needs_outputs = self.may_be_warm || is_sealed && !had_outputs;
-        // What a failed test left could let it pass: a log that make takes for that of a pass.
+        // A file that a failed test left could make it pass, such as a log that make takes for that of a pass.
         let failed = self.layered.as_ref().is_some_and(SealedCheckouts::base_failed);
         let warmth = if needs_outputs && !failed { Warmth::Warm } else { Warmth::Cold };
         BaseTerms { is_first, warmth, had_outputs }
@@ -253,8 +253,8 @@ impl OracleRunner<'_> {
         Some(results)
     }
 
-    /// The results of a tree, if the ledger has them: over outputs of the base only if its share of
-    /// them may be that. Puts the logs where they belong, and notes what nobody noted yet.
+    /// The results of a tree, if the ledger has them. With [`Warmth::Cold`], results over outputs of the
+    /// base do not count. Puts the logs where they belong, and reports results that were not reported yet.
     pub(super) fn find(&self, work: &Work, warmth: Warmth) -> Result<Option<Results>> {
         let tree = match work.tree {
             Some(tree) if !self.is_in_place() => tree,

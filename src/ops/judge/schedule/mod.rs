@@ -1,7 +1,7 @@
 //! The scheduler: which tree is judged next, on how many threads, and when judging stops.
 //!
-//! A candidate's tree, each of its second judging and the base's are the same here. Two candidates
-//! with one tree need one judging. The scheduler uses neither git nor processes, so that unit tests
+//! All trees are treated alike: a candidate's own, those of its second judging, and the base's. Two
+//! candidates with one tree need one judging. The scheduler uses neither git nor processes, so that unit tests
 //! can give it their own [`Judge`].
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,16 +21,17 @@ use crate::process::interrupt::Cancel;
 pub enum StopWhen {
     /// Every usable candidate was judged.
     AllRan,
-    /// No outcome that is missing could change the recommended candidate.
+    /// No missing outcome could change the recommended candidate.
     Decided(Rules),
 }
 
 /// The rounds in which candidates are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Round {
-    /// Nobody knows yet which of them would be recommended.
+    /// Second judgings that only the recommended candidate needs are left out: nobody knows yet which
+    /// candidate that is.
     First,
-    /// Of those that the recommendation depends on, everything counts.
+    /// The candidates on which the recommendation depends get all of their second judgings.
     Confirming,
 }
 
@@ -39,7 +40,7 @@ pub enum Round {
 pub struct BaseTurn {
     /// The base's tree.
     pub tree: Oid,
-    /// True if no candidate is judged before it has ended.
+    /// True if candidates are judged only after the base.
     pub is_first: bool,
 }
 
@@ -106,7 +107,8 @@ pub trait Judge: Sync {
     /// The preparation of a tree, which its commands need.
     type Prepared;
 
-    /// Prepares for a tree, which may then not be judged. This runs no command.
+    /// Prepares the judging of a tree, without running a command. It may turn out that the tree need not
+    /// be judged.
     fn prepare(&self, work: &Work) -> Result<Self::Prepared>;
 
     /// Runs the oracle on a tree. `None` if it was cancelled.
@@ -181,8 +183,8 @@ impl<'e> Scheduler<'e> {
         Scheduler { schedule, shared: Mutex::new(shared), changed: Condvar::new() }
     }
 
-    /// Fills in the results that `find` has for trees, up to the first of each candidate that it does
-    /// not have.
+    /// Fills in the results that `find` has: for each candidate those of its trees, in order, up to the
+    /// first tree whose results `find` has not.
     pub fn fill_in(&self, mut find: impl FnMut(&Work) -> Result<Option<Results>>) -> Result<()> {
         let mut shared = self.shared.lock();
         let mut unknown: BTreeSet<(Group, Place)> = BTreeSet::new();
@@ -198,7 +200,8 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    /// The candidates that will be judged, in spawn order: of those with one tree, the first.
+    /// The candidates that will be judged, in spawn order. Of several with one tree, only the first is
+    /// among them.
     pub fn waiting(&self) -> Vec<Name> {
         let shared = self.shared.lock();
         let waiting = shared.entries.iter().filter(|entry| entry.not_run());
@@ -213,13 +216,13 @@ impl<'e> Scheduler<'e> {
         self.base(&self.shared.lock()).is_some()
     }
 
-    /// The number of trees whose commands can run at once when those of `jobs` may.
+    /// The number of trees whose commands can run at once, at most `jobs`.
     pub fn workers(&self, jobs: usize) -> usize {
         jobs.max(1).min(self.unjudged(&self.shared.lock()).len())
     }
 
-    /// Judges until all that matters is judged, or one judge fails. The commands of so many trees
-    /// run at once, and beside them one more is prepared.
+    /// Judges until every tree that matters is judged, or one judge fails. The commands of at most
+    /// `workers` trees run at once; meanwhile one more tree is prepared.
     ///
     /// Panics if a judge panics, after the other workers have stopped.
     pub fn run(&self, workers: usize, judge: &impl Judge) {
@@ -284,8 +287,8 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    /// Waits until the commands on a tree may run beside those on others, `jobs` in all. Trees get
-    /// their turns in the order in which they are wanted. False if this one does not matter any more.
+    /// Waits until the commands of a tree may run: those of at most `jobs` trees run at once, and trees
+    /// get their turns in the order in which they are wanted. False if the tree does not matter any more.
     fn await_turn(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>, jobs: usize) -> bool {
         let mut shared = self.shared.lock();
         loop {
@@ -440,8 +443,8 @@ impl Shared<'_> {
         completed
     }
 
-    /// The first of the wanted trees whose commands do not run yet; `None` while those of `jobs`
-    /// do.
+    /// The first of the wanted trees whose commands do not run yet; `None` while the commands of `jobs`
+    /// trees run.
     fn next_turn<'w>(&self, wanted: &'w [Work], jobs: usize) -> Option<&'w Place> {
         if self.executing.len() >= jobs {
             return None;
@@ -460,8 +463,8 @@ impl Shared<'_> {
 }
 
 impl Round {
-    /// The trees of the second judging that are due in this round after these results on the entry's
-    /// own, in order.
+    /// The trees of the second judging that are to be judged in this round, in order, if the entry's own
+    /// tree has these results.
     fn second_trees<'e>(self, entry: &'e Entry, results: &Results) -> Vec<&'e Oid> {
         match &entry.base_tests {
             Some(second) if results.passed() && (self == Round::Confirming || !second.if_first) => {
