@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::error::{IoContext, Result};
 use crate::model::outcome::Stage;
 use crate::model::verdict::{Entry, Verdict};
-use crate::ops::log_end;
+use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::ui::junit;
 
@@ -19,7 +19,7 @@ pub fn write(session: &Session, verdict: &Verdict, file: Option<&Path>) -> Resul
     let log_end = |entry: &Entry, stage: Stage, second: bool| {
         let logs = run.as_ref().map(|run| session.store.candidate(run, &entry.candidate).logs());
         let Some(Ok(place)) = logs else { return Vec::new() };
-        log_end::excerpt(&place.of_judging(entry.iteration, stage, second), LINES)
+        log_excerpt::of(&place.of_judging(entry.iteration, stage, second), LINES)
     };
     let failed = || format!("could not write '{}'", file.display());
     let text = junit::document(verdict, &log_end).context(failed)?;

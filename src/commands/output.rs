@@ -17,7 +17,7 @@ use crate::model::plain;
 use crate::model::run::Run;
 use crate::ops::corrected;
 use crate::ops::session::ReadSession;
-use crate::process::{Follower, progress};
+use crate::process::{Follower, running};
 use crate::store::logs::{self, LogPlace};
 use crate::store::select::{Matching, Selection};
 
@@ -265,7 +265,7 @@ fn follow(session: &ReadSession, one: &Shown, tail: Option<u32>) -> Result<()> {
     let mut tail = tail;
     loop {
         // The end is seen first, so that nothing is written after the last look.
-        let is_written = progress::is_written(&one.path);
+        let is_written = running::is_written(&one.path);
         let new = log.read().context(|| could_not_read(one))?;
         waiting.extend_from_slice(last_lines(&new, tail.take()));
         // On a terminal a line is shown once it is whole: only then is it known what is left of it.

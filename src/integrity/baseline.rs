@@ -19,7 +19,7 @@ use crate::store::Store;
 /// The directory of one watch, locked by the process that watches. One run can have several: its
 /// candidates can be judged by several processes.
 #[derive(Debug)]
-pub struct BaselineDir {
+pub struct WatchDir {
     run: Name,
     path: PathBuf,
     _lock: Lock,
@@ -75,9 +75,9 @@ pub fn read(path: &Path) -> Option<(Fingerprint, WatchedCommands)> {
     Some((Fingerprint::from_json(&bytes)?, commands))
 }
 
-impl BaselineDir {
+impl WatchDir {
     /// Makes the directory of a new watch.
-    pub fn create(store: &Store, run: &Name) -> Result<BaselineDir> {
+    pub fn create(store: &Store, run: &Name) -> Result<WatchDir> {
         let root = store.dir().watches();
         let failed = || format!("could not use '{}'", root.display());
         fs::create_dir_all(&root).context(failed)?;
@@ -90,17 +90,17 @@ impl BaselineDir {
             .context(failed)?
             .keep();
         let lock = lock::wait(&path.join("lock"))?;
-        Ok(BaselineDir { run: run.clone(), path, _lock: lock })
+        Ok(WatchDir { run: run.clone(), path, _lock: lock })
     }
 
     /// Takes over the watch of a process that was killed; `None` if that process is alive.
-    pub fn take_over(store: &Store, run: &Name, path: &Path) -> Result<Option<BaselineDir>> {
+    pub fn take_over(store: &Store, run: &Name, path: &Path) -> Result<Option<WatchDir>> {
         let _repository = store.lock_repository()?;
         if !path.is_dir() {
             return Ok(None);
         }
         let lock = lock::attempt(&path.join("lock"))?;
-        Ok(lock.map(|lock| BaselineDir { run: run.clone(), path: path.to_owned(), _lock: lock }))
+        Ok(lock.map(|lock| WatchDir { run: run.clone(), path: path.to_owned(), _lock: lock }))
     }
 
     /// The run.

@@ -1,7 +1,7 @@
 //! Overriding planted settings in our own git calls: they see such a setting as it was before, or
 //! as nothing.
 use crate::git::overrides::SettingOverrides;
-use crate::integrity::baseline::{self, BaselineDir};
+use crate::integrity::baseline::{self, WatchDir};
 use crate::integrity::diff::compare_configuration;
 use crate::integrity::fact::FactKind;
 use crate::integrity::fingerprint::{self, Fingerprint};
@@ -14,7 +14,7 @@ use crate::integrity::{IntegrityContext, quarantine};
 /// have edited the file. Gives the configuration of now, if that had to be known.
 pub fn update(
     context: IntegrityContext<'_>,
-    own: Option<(&BaselineDir, &Fingerprint)>,
+    own: Option<(&WatchDir, &Fingerprint)>,
 ) -> Option<Fingerprint> {
     let suspects = quarantine::suspects(context.store);
     let watched = baseline::all(context.store);

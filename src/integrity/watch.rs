@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::git::held_refs::{ForeignMove, HeldRefs};
 use crate::git::overrides::names_a_program;
 use crate::git::refs;
-use crate::integrity::baseline::{self, BaselineDir};
+use crate::integrity::baseline::{self, WatchDir};
 use crate::integrity::config_snapshot::{self, ConfigSnapshot};
 use crate::integrity::diff::{self, Difference};
 use crate::integrity::fact::{Fact, FactKind};
@@ -41,7 +41,7 @@ pub struct IntegrityWatch {
     /// The refs of the run itself.
     refs: HeldRefs,
     report: TamperReport,
-    dir: BaselineDir,
+    dir: WatchDir,
     _snapshot: ConfigSnapshot,
 }
 
@@ -71,7 +71,7 @@ pub fn begin(
         )
         .hint("try again; `git config --list` and .frites.toml may say why"));
     }
-    let dir = BaselineDir::create(context.store, &run.run)?;
+    let dir = WatchDir::create(context.store, &run.run)?;
     dir.save(&before, commands)?;
     let snapshot = config_snapshot::take(context.repo(), dir.path())?;
     let surroundings =
@@ -182,7 +182,7 @@ impl TamperReport {
 /// Ends the watches of processes that were killed as those processes would have done.
 pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
     for (name, path) in baseline::all(context.store) {
-        let Some(dir) = BaselineDir::take_over(context.store, &name, &path)? else { continue };
+        let Some(dir) = WatchDir::take_over(context.store, &name, &path)? else { continue };
         match (context.store.run(&name)?, baseline::read(&path)) {
             (Some(run), Some((before, commands))) => {
                 let moment = Moment { run: name, judging: commands.are_judging(), candidate: None };
@@ -204,7 +204,7 @@ fn report_all(
     run: &Run,
     moment: &Moment,
     (before, commands): (&Fingerprint, WatchedCommands),
-    dir: &BaselineDir,
+    dir: &WatchDir,
     mut differences: Vec<Difference>,
 ) -> Result<Vec<Difference>> {
     let configuration = overrides::update(context, Some((dir, before)));
@@ -272,7 +272,7 @@ fn is_our_doing(
     }))
 }
 
-fn close(context: IntegrityContext<'_>, dir: BaselineDir) -> Result<()> {
+fn close(context: IntegrityContext<'_>, dir: WatchDir) -> Result<()> {
     dir.close(context.store)?;
     overrides::update(context, None);
     Ok(())

@@ -12,13 +12,13 @@ use crate::config::keys::{self, Key};
 use crate::config::value::Argv;
 use crate::error::{Error, Result};
 use crate::fs::atomic;
-use crate::integrity::baseline::BaselineDir;
+use crate::integrity::baseline::WatchDir;
 use crate::integrity::trust;
 use crate::model::env;
 use crate::model::layout::AGENT;
 use crate::model::name::Name;
 use crate::ops::capture::Captured;
-use crate::ops::log_end;
+use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::process::environment::Policy;
 use crate::process::{self, End, Job, Limits};
@@ -112,7 +112,7 @@ fn tell(session: &Session, hook: Hook, run: &Name, candidate: Option<&Name>, fie
     match run_hook(session, hook, run, candidate, fields) {
         Ok(None) => {}
         Ok(Some(Failure { words, log })) => {
-            log_end::warn(session, &format!("{name} failed: {words}"), &log);
+            log_excerpt::warn(session, &format!("{name} failed: {words}"), &log);
         }
         Err(error) => session.ui.warn(format!("{name} was not run: {}", error.message)),
     }
@@ -165,7 +165,7 @@ fn run_hook(
         confinement: None,
     };
     // A later git-frites looks there for what outlived this one.
-    let work = BaselineDir::create(&session.store, run)?;
+    let work = WatchDir::create(&session.store, run)?;
     let ended = process::run(&job);
     work.close(&session.store)?;
     let End { outcome, cancelled, .. } = ended?;

@@ -15,7 +15,7 @@ pub mod hooks;
 pub mod judge;
 mod kept_commits;
 pub mod land;
-pub mod log_end;
+pub mod log_excerpt;
 pub mod mirror;
 pub mod progress;
 pub mod proposed_seeds;

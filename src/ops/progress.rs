@@ -17,12 +17,12 @@ use crate::model::layout::{AGENT, LogDir};
 use crate::model::name::{BASE, Name};
 use crate::model::run::Run;
 use crate::ops::session::Session;
-use crate::process::progress::Running;
+use crate::process::running::Running;
 use crate::process::{self, interrupt};
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::logs::LogDirectory;
-use crate::ui::progress::{View, whole_seconds};
+use crate::ui::live::{View, whole_seconds};
 
 /// The interval between two redraws.
 const REDRAW: Duration = Duration::from_millis(200);

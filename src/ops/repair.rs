@@ -19,7 +19,7 @@ use crate::model::verdict::{DecisionKind, Entry, Verdict};
 use crate::ops::beside::NextAttempt;
 use crate::ops::capture::Captured;
 use crate::ops::judge::{NextRounds, RepeatedJudging, RoundGiver};
-use crate::ops::log_end;
+use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt::{self, AttemptOptions};
 use crate::ops::spawn::command::CandidateCommand;
@@ -330,7 +330,7 @@ fn with_prompt(
     let Some(entry) = findings.entry(candidate.name) else { return Ok(command) };
     let Some((result, second)) = repair::log_to_show(entry) else { return Ok(command) };
     let log = candidate.logs()?.of_judging(entry.iteration, result.stage, second);
-    let mut log = log_end::excerpt(&log, LINES);
+    let mut log = log_excerpt::of(&log, LINES);
     leave_out_protected(session, findings, &mut log)?;
     let task = command.prompt.as_ref().map(|prompt| String::from_utf8_lossy(prompt).into_owned());
     let text = repair::prompt(task.as_deref(), findings, entry, &log, more);

@@ -13,7 +13,7 @@ use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::history;
 use crate::ops::judge::{ChangedFile, FileContent, changed_file, covers};
-use crate::ops::log_end;
+use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::process::last_words;
 use crate::store::candidate::CandidateRef;
@@ -150,7 +150,7 @@ fn failed<'a>(
 }
 
 fn end_of(command: String, log: &Path, failed: bool) -> LogEnd {
-    let lines = log_end::excerpt(log, LOG_LINES);
+    let lines = log_excerpt::of(log, LOG_LINES);
     LogEnd { command, failed, lines, path: log.display().to_string() }
 }
 

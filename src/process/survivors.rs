@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::fs::{lock, regular};
 use crate::process::descendants::{self, Process};
-use crate::process::progress;
+use crate::process::running;
 
 /// The time that a supervisor has to end its tree by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ pub fn note(mark: &Path, role: Role, pid: Pid) {
 /// command, and false if some of its processes are still there.
 pub fn end(directory: &Path) -> Vec<(String, bool)> {
     let mut found = Vec::new();
-    for (what, mark) in progress::marks(directory) {
+    for (what, mark) in running::marks(directory) {
         // Locked until it is removed: nobody can put a mark of the same name meanwhile.
         let Ok(Some(_lock)) = lock::attempt(&mark) else {
             continue; // its git-frites is alive
@@ -165,8 +165,8 @@ mod tests {
         let mut child = std::process::Command::new("cat");
         let mut child = child.stdin(std::process::Stdio::piped()).spawn().expect("started");
         let (pid, _open) = (Pid::from_child(&child), child.stdin.take());
-        let first = progress::Mark::put(&log).expect("marked");
-        let second = progress::Mark::put(&log).expect("marked");
+        let first = running::Mark::put(&log).expect("marked");
+        let second = running::Mark::put(&log).expect("marked");
         drop(first);
         note(second.path(), Role::Command, pid);
         assert_eq!(end(dir.path()), []);
@@ -174,7 +174,7 @@ mod tests {
         thread::scope(|scope| {
             let coming = || {
                 for _ in 0..300 {
-                    let mark = progress::Mark::put(&log).expect("marked");
+                    let mark = running::Mark::put(&log).expect("marked");
                     note(mark.path(), Role::Command, pid);
                 }
             };
@@ -191,7 +191,7 @@ mod tests {
         let reaper = thread::spawn(move || child.wait());
         assert_eq!(end(dir.path()), [("test".to_owned(), true)]);
         assert!(!reaper.join().expect("a thread").expect("a child").success());
-        assert_eq!(progress::marks(dir.path()), []);
+        assert_eq!(running::marks(dir.path()), []);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::model::layout::{
 use crate::model::name::Name;
 use crate::model::outcome::Stage;
 use crate::model::verdict::Verdict;
-use crate::process::progress::{self, Running};
+use crate::process::running::{self, Running};
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::records::{read_toml, write_toml};
@@ -94,7 +94,7 @@ impl LogDirectory {
 
     /// The command that runs and writes a log here; `None` if nothing runs.
     pub fn running(&self) -> Option<Running> {
-        let running = progress::running(self.directory.path())?;
+        let running = running::running(self.directory.path())?;
         Some(Running { what: self.in_words(&running.what), ..running })
     }
 }
@@ -217,7 +217,7 @@ impl LogPlace {
     /// The command that runs now and writes a log here; `None` if nothing runs.
     pub fn running(&self) -> Option<&'static str> {
         let places = [self.directory.clone(), self.directory.base_tests()];
-        let running = places.iter().find_map(|place| progress::running(place.path()))?;
+        let running = places.iter().find_map(|place| running::running(place.path()))?;
         COMMANDS.into_iter().find(|command| *command == running.what)
     }
 

@@ -30,7 +30,7 @@ use crate::ops::session::ReadSession;
 use crate::oracle::user_cache::UserCache;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
-use crate::ui::progress::texts;
+use crate::ui::live::texts;
 use crate::ui::screen::Screen;
 use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};

@@ -8,7 +8,7 @@
 mod attempt;
 pub mod dirty;
 pub mod excludes;
-mod listed;
+mod known_directories;
 pub mod mtimes;
 pub mod omitted;
 mod peek;
@@ -28,7 +28,7 @@ use std::io;
 use crate::error::{Error, Result};
 use crate::fs::regular;
 use crate::git::capture::attempt::AttemptGit;
-use crate::git::capture::listed::ListedDirectories;
+use crate::git::capture::known_directories::ListedDirectories;
 use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
 use crate::git::capture::private_index::{
@@ -278,6 +278,6 @@ pub fn chain(repo: &Repo, tip: &Oid, base: &Oid) -> Result<Vec<(Oid, Commit)>> {
 }
 
 #[cfg(all(test, target_os = "linux"))]
-mod listed_again;
+mod known_directories_tests;
 #[cfg(test)]
-mod two_ways;
+mod tests;

@@ -9,7 +9,7 @@ use std::path::Path;
 use gix::bstr::ByteSlice;
 
 use crate::fs::regular;
-use crate::git::capture::listed::ListedDirectories;
+use crate::git::capture::known_directories::ListedDirectories;
 use crate::git::capture::private_index::trustworthy_index;
 use crate::git::capture::source::CaptureSource;
 use crate::git::capture::walk;

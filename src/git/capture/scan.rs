@@ -11,7 +11,7 @@ use crate::fs::tree;
 use crate::git::attributes;
 use crate::git::capture::attempt::{AttemptGit, AttemptPaths};
 use crate::git::capture::dirty;
-use crate::git::capture::listed::ListedDirectories;
+use crate::git::capture::known_directories::ListedDirectories;
 use crate::git::capture::omitted::{self, ONLY_ITS_ID, Omissions};
 use crate::git::capture::private_index::{edit_index, remove_from_index, sparse_aware};
 use crate::git::capture::source::CaptureSource;

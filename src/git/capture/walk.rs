@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::fs::directory::DIRECTORY;
 use crate::fs::parallel;
 use crate::git::capture::dirty;
-use crate::git::capture::listed::{DirectoryState, KnownNames, ListedDirectories};
+use crate::git::capture::known_directories::{DirectoryState, KnownNames, ListedDirectories};
 use crate::git::directories::{Directory, directories};
 use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;

@@ -33,7 +33,7 @@ use crate::model::refname::RefName;
 /// HEAD goes to a fresh branch.
 #[derive(Clone, Copy)]
 pub struct Advance<'a> {
-    /// git in the checkout, from [`writer::begin`](super::writer::begin).
+    /// git in the checkout, from [`checkout_mark::begin`](super::checkout_mark::begin).
     pub git: &'a Git,
     /// The place of HEAD before.
     pub from: &'a Position,

@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use crate::error::Result;
 use crate::fs::tree;
 use crate::git::cli::Git;
+use crate::git::landing::checkout_mark;
 use crate::git::landing::recovery::{self, Interrupted};
-use crate::git::landing::writer;
 use crate::git::refs;
 use crate::git::worktree::Worktree;
 use crate::ops::land::record::{record, record_conflicts};
@@ -60,7 +60,7 @@ fn recover(
             "gave up an interrupted landing on '{branch}': its worktree is gone"
         )));
     };
-    let git = match writer::begin(&git) {
+    let git = match checkout_mark::begin(&git) {
         Ok(git) => git,
         Err(busy) => return Ok(Some(busy.message)),
     };

@@ -1,7 +1,7 @@
 //! Undoes a landing on a fresh branch: the branch is deleted, and the checkout goes back to where it was.
 use crate::error::{Error, Result};
 use crate::git::landing::advance::roll_back;
-use crate::git::landing::writer;
+use crate::git::landing::checkout_mark;
 use crate::git::{refs, worktree};
 use crate::model::candidate::Candidate;
 use crate::model::count::some_of;
@@ -148,7 +148,7 @@ fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Resu
 /// what landed.
 fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> {
     let Session { repo, store, .. } = session;
-    let git = writer::begin(&repo.checkout())?;
+    let git = checkout_mark::begin(&repo.checkout())?;
     git.call("update-index").args(["-q", "--refresh"]).output()?;
     let staged = git.call("write-tree").oid().ok();
     // The files in a submodule stay as they are, as they did when the change landed.

@@ -23,7 +23,7 @@ use crate::ops::spawn::cost_limit::CostLimit;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::stopped_agents::StoppedAgents;
 use crate::ops::spawn::waiting;
-use crate::ops::{agent_state, clean, log_end};
+use crate::ops::{agent_state, clean, log_excerpt};
 use crate::oracle::obstacles;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::{self, End, Job, Limits};
@@ -359,7 +359,7 @@ fn report_end(
     match state {
         State::Failed | State::TimedOut | State::Cancelled | State::Limited => {
             let log = candidate.directory().log(AGENT);
-            log_end::note_of_agent(session, &line, &log);
+            log_excerpt::note_of_agent(session, &line, &log);
             let has_layers = record.access.as_ref().is_some_and(AttemptAccess::has_layers);
             if has_layers && obstacles::speaks_of_a_rename(&log) {
                 session.ui.hint(RENAMES_HINT);

@@ -20,7 +20,7 @@ use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::ops::guard::{self, Guard};
-use crate::ops::log_end;
+use crate::ops::log_excerpt;
 use crate::ops::progress::{self, Board, Ending, WorkKind};
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
@@ -177,7 +177,7 @@ impl Preparation {
             let Some(failure) = &prepared.failure else { continue };
             let candidate = session.store.candidate(run, name);
             let line = format!("{candidate}: failed ({failure})");
-            log_end::warn(session, &line, &candidate.directory().log("setup"));
+            log_excerpt::warn(session, &line, &candidate.directory().log("setup"));
             let event = Event::Ended {
                 candidate: name.clone(),
                 state: State::Failed,

@@ -14,7 +14,7 @@ use crate::model::outcome::{Obstacle, Outcome, Results, Stage, StageResult};
 use crate::model::path::TreePath;
 use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
-use crate::ops::log_end;
+use crate::ops::log_excerpt;
 use crate::oracle::run::{self as oracle_run, ExecContext, JudgedPlace, OracleEnd};
 use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
@@ -234,7 +234,7 @@ impl OracleRunner<'_> {
                     self.session.ui.note(format!("{line}; attempts work, so it runs again"));
                 }
                 false => {
-                    log_end::note(self.session, &line, &report.logs.log(result.stage));
+                    log_excerpt::note(self.session, &line, &report.logs.log(result.stage));
                     self.tell_way_out(result);
                     self.tell_hidden_credentials(result);
                     let lacks_downloads = result.obstacle == Some(Obstacle::Download);

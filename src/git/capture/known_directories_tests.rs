@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::fs::directory::DIRECTORY;
-use crate::git::capture::listed::{DirectoryState, ListedDirectories};
+use crate::git::capture::known_directories::{DirectoryState, ListedDirectories};
 use crate::git::capture::walk::{Listing, is_clean, list};
 use crate::git::index::open_index;
 use crate::git::repo::Repo;

@@ -15,7 +15,7 @@ const LEFT_OUT: &str = "…";
 
 /// Prints a line about a failure, with an excerpt of the log under it; not with `-q`.
 pub fn note(session: &Session, line: &str, log: &Path) {
-    let shown = excerpt(log, session.ui.output_lines);
+    let shown = of(log, session.ui.output_lines);
     session.ui.note_output(line, &shown, &whole(session, log));
 }
 
@@ -28,13 +28,13 @@ pub fn note_of_agent(session: &Session, line: &str, log: &Path) {
 
 /// Prints a warning, with an excerpt of the log under it.
 pub fn warn(session: &Session, line: &str, log: &Path) {
-    let shown = excerpt(log, session.ui.output_lines);
+    let shown = of(log, session.ui.output_lines);
     session.ui.warn_output(line, &shown, &whole(session, log));
 }
 
 /// The last `count` lines of the log of a command that failed. If none of them looks like an error,
 /// the first line of the log that does stands before them.
-pub fn excerpt(log: &Path, count: usize) -> Vec<String> {
+pub fn of(log: &Path, count: usize) -> Vec<String> {
     let last = last_telling(last_lines(log, count + PASSED_OVER), count);
     if last.iter().any(|line| looks_like_error(line)) {
         return last;
