@@ -5,30 +5,10 @@ use std::collections::BTreeSet;
 use crate::error::Result;
 use crate::git::cli::nul_separated;
 use crate::git::index::{IndexEdits, ScratchIndex};
-use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, to_oid};
-use crate::git::trees::{self, TreeDifference, TreeEntry};
+use crate::git::trees::{self, TreeDifference};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
-
-/// A changed path, as `git diff-tree --raw` shows it.
-pub struct RawChange<'a> {
-    /// The path from the root.
-    pub path: &'a [u8],
-    /// The object now; null if the path is gone.
-    pub new: Oid,
-    /// The mode now.
-    new_mode: &'a [u8],
-    old_mode: &'a [u8],
-    old: Oid,
-}
-
-impl RawChange<'_> {
-    /// True if the base has no such path.
-    pub fn is_added(&self) -> bool {
-        self.old.is_null()
-    }
-}
 
 /// The thing to do with a change.
 pub enum Restore {
@@ -70,63 +50,44 @@ pub fn protected(
     let renames = renames.map_err(|e| e.hint(hint))?;
     let new_names: BTreeSet<&[u8]> = nul_separated(&renames).collect();
     let changes = diff().args(["--no-renames", base.as_str(), tree.as_str(), "--"]).args(protect);
-    restored(repo, base, tree, &changes.bytes()?, |change| {
-        let decides_now = || {
-            let content = repo.blob(&change.new).unwrap_or_default();
-            decides(&TreePath::new(change.path), &content)
-        };
-        let stays = change.is_added() && !new_names.contains(change.path) && !decides_now();
-        if stays { Restore::Keep } else { Restore::Base }
+    restored(repo, base, tree, &trees::of_diff_tree(&changes.bytes()?), |change| match change {
+        TreeDifference { path, old: None, new: Some((_, id)) }
+            if !new_names.contains(path.as_bytes())
+                && !decides(path, &repo.blob(&to_oid(*id)).unwrap_or_default()) =>
+        {
+            Restore::Keep
+        }
+        _ => Restore::Base,
     })
 }
 
-/// Applies `choose` to each change from `base` to `tree`.
+/// Applies `choose` to each path that differs between `base` and `tree`.
 pub fn put_back(
     repo: &Repo,
     base: &Oid,
     tree: &Oid,
-    choose: impl FnMut(&RawChange<'_>) -> Restore,
+    mut choose: impl FnMut(&TreePath) -> Restore,
 ) -> Result<RestoredTree> {
-    restored(repo, base, tree, &raw(repo, base, tree)?, choose)
-}
-
-/// The records of `git diff-tree -z` for two trees (or commits).
-fn raw(repo: &Repo, from: &Oid, to: &Oid) -> Result<Vec<u8>> {
-    let Some(differences) = trees::differences(repo, from, to) else {
-        let call = repo.git().call("diff-tree").args(["-r", "-z", "--no-renames"]);
-        return call.args([from.as_str(), to.as_str()]).bytes();
-    };
-    let mut bytes = Vec::new();
-    for TreeDifference { path, old, new } in differences {
-        let parts = |entry: Option<TreeEntry>| {
-            entry.map_or((EntryMode::Absent, from.null()), |(mode, id)| (mode, to_oid(id)))
-        };
-        let ((old_mode, old), (new_mode, new)) = (parts(old), parts(new));
-        bytes.extend(format!(":{old_mode} {new_mode} {old} {new} X\0").into_bytes());
-        bytes.extend([path.as_bytes(), b"\0"].concat());
-    }
-    Ok(bytes)
+    let changes = trees::changed_paths(repo, base, tree)?;
+    restored(repo, base, tree, &changes, |change| choose(&change.path))
 }
 
 fn restored(
     repo: &Repo,
     base: &Oid,
     tree: &Oid,
-    changes: &[u8],
-    mut choose: impl FnMut(&RawChange<'_>) -> Restore,
+    changes: &[TreeDifference],
+    mut choose: impl FnMut(&TreeDifference) -> Restore,
 ) -> Result<RestoredTree> {
     let mut edits = IndexEdits::default();
-    for change in raw_changes(changes) {
-        match choose(&change) {
-            Restore::Keep => {}
-            Restore::Base if change.is_added() => edits.remove(change.path, base),
-            Restore::Base => {
-                edits.set(String::from_utf8_lossy(change.old_mode), change.old, change.path);
+    for change in changes {
+        match (choose(change), change.old, change.new) {
+            (Restore::Base, None, _) => edits.remove(&change.path, base),
+            (Restore::Base, Some((mode, id)), _) => edits.set(mode, id, &change.path),
+            (Restore::Text(text), _, Some((mode, _))) => {
+                edits.set(mode, repo.store_blob(text)?, &change.path);
             }
-            Restore::Text(text) => {
-                let mode = String::from_utf8_lossy(change.new_mode);
-                edits.set(mode, repo.store_blob(text)?, change.path);
-            }
+            (Restore::Keep, ..) | (Restore::Text(_), _, None) => {}
         }
     }
     if edits.is_empty() {
@@ -136,26 +97,10 @@ fn restored(
     scratch.edit(edits)?;
     let restored = scratch.write_tree()?;
     // A path that is put back takes the place of a file or a directory of its name.
-    let bytes = raw(repo, tree, &restored)?;
-    let (taken_out, put_back): (Vec<_>, Vec<_>) =
-        raw_changes(&bytes).into_iter().partition(|change| change.new.is_null());
-    let paths = |changes: Vec<RawChange<'_>>| {
-        changes.iter().map(|change| TreePath::new(change.path)).collect()
-    };
-    Ok(RestoredTree { tree: restored, put_back: paths(put_back), taken_out: paths(taken_out) })
-}
-
-/// The records of `git diff-tree -z`. One that cannot be read is left out.
-fn raw_changes(bytes: &[u8]) -> Vec<RawChange<'_>> {
-    let mut records = nul_separated(bytes);
-    let mut found = Vec::new();
-    while let (Some(head), Some(path)) = (records.next(), records.next()) {
-        let fields: Vec<&[u8]> =
-            head.strip_prefix(b":").unwrap_or(head).split(|b| *b == b' ').collect();
-        let [old_mode, new_mode, old, new, ..] = fields[..] else { continue };
-        let id = |bytes| std::str::from_utf8(bytes).ok().and_then(Oid::parse);
-        let (Some(old), Some(new)) = (id(old), id(new)) else { continue };
-        found.push(RawChange { path, new, new_mode, old_mode, old });
+    let mut put_back = Vec::new();
+    let mut taken_out = Vec::new();
+    for TreeDifference { path, new, .. } in trees::changed_paths(repo, tree, &restored)? {
+        if new.is_some() { put_back.push(path) } else { taken_out.push(path) }
     }
-    found
+    Ok(RestoredTree { tree: restored, put_back, taken_out })
 }

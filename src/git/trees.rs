@@ -11,6 +11,7 @@ use gix::objs::{CommitRef, Kind, TreeRefIter};
 use gix::validate::path::component;
 
 use crate::error::Result;
+use crate::git::cli::nul_separated;
 use crate::git::mode::EntryMode;
 use crate::git::objects::NewObjects;
 use crate::git::repo::{Repo, from_oid, to_oid};
@@ -24,13 +25,13 @@ const MOST_COMMITS: usize = 64;
 pub(super) type TreeEntry = (EntryMode, ObjectId);
 
 /// A path whose entries differ between two trees.
-pub(super) struct TreeDifference {
+pub struct TreeDifference {
     /// The path.
     pub path: TreePath,
     /// The entry before; `None` if there was none.
-    pub old: Option<TreeEntry>,
+    pub(super) old: Option<TreeEntry>,
     /// The entry after; `None` if there is none.
-    pub new: Option<TreeEntry>,
+    pub(super) new: Option<TreeEntry>,
 }
 
 /// A repository, with gix's handle of it.
@@ -102,6 +103,38 @@ pub fn nearest(
         waiting.extend(commit.parent_ids().map(gix::Id::detach));
     }
     None
+}
+
+/// The paths that differ between two trees (or commits), in git's order, without directories.
+pub(super) fn changed_paths(repo: &Repo, from: &Oid, to: &Oid) -> Result<Vec<TreeDifference>> {
+    if let Some(found) = differences(repo, from, to) {
+        return Ok(found);
+    }
+    let call = repo.git().call("diff-tree").args(["-r", "-z", "--no-renames"]);
+    Ok(of_diff_tree(&call.args([from.as_str(), to.as_str()]).bytes()?))
+}
+
+/// Reads the records of `git diff-tree -z`. One that cannot be read is left out.
+pub(super) fn of_diff_tree(answer: &[u8]) -> Vec<TreeDifference> {
+    let mut records = nul_separated(answer);
+    let mut found = Vec::new();
+    while let (Some(head), Some(path)) = (records.next(), records.next()) {
+        let head = String::from_utf8_lossy(head);
+        let fields: Vec<&str> = head.strip_prefix(':').unwrap_or(&head).split(' ').collect();
+        let [old_mode, new_mode, old, new, ..] = fields[..] else { continue };
+        let (Some(old), Some(new)) = (entry_of(old_mode, old), entry_of(new_mode, new)) else {
+            continue;
+        };
+        found.push(TreeDifference { path: TreePath::new(path), old, new });
+    }
+    found
+}
+
+/// Reads the mode and the object of one side: `Some(None)` if the path is not there.
+fn entry_of(mode: &str, id: &str) -> Option<Option<TreeEntry>> {
+    let id = ObjectId::from_hex(id.as_bytes()).ok()?;
+    let mode = EntryMode::parse(mode)?;
+    Some((mode != EntryMode::Absent).then_some((mode, id)))
 }
 
 /// The paths that differ between two trees (or commits), in git's order, without directories;

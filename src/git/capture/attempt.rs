@@ -90,39 +90,13 @@ impl AttemptGit {
             }
         }
         let Some(head) = self.head.filter(|head| head != base) else { return Ok(tracked) };
-        if let Some(differences) = trees::differences(repo, base, &head) {
-            for TreeDifference { path, new, .. } in
-                differences.into_iter().filter(|difference| difference.old.is_none())
-            {
-                match new {
-                    Some((EntryMode::Submodule, id)) => {
-                        tracked.submodules.entry(path).or_insert(id);
-                    }
-                    _ => drop(tracked.files.insert(path)),
-                }
-            }
-            return Ok(tracked);
-        }
-        let added = repo
-            .git()
-            .call("diff-tree")
-            .args(["-r", "-z", "--no-renames", "--raw", "--diff-filter=A"])
-            .args([base.as_str(), head.as_str()])
-            .bytes()?;
-        let submodule = EntryMode::Submodule.to_string();
-        let mut records = nul_separated(&added);
-        while let (Some(meta), Some(path)) = (records.next(), records.next()) {
-            let path = TreePath::new(path);
-            let mut fields = meta.split(|b| *b == b' ').skip(1);
-            let mode = fields.next();
-            let id = fields.nth(1).and_then(|id| ObjectId::from_hex(id).ok());
-            match id {
-                Some(id) if mode == Some(submodule.as_bytes()) => {
+        for TreeDifference { path, old, new } in trees::changed_paths(repo, base, &head)? {
+            match new {
+                _ if old.is_some() => {}
+                Some((EntryMode::Submodule, id)) => {
                     tracked.submodules.entry(path).or_insert(id);
                 }
-                _ => {
-                    tracked.files.insert(path);
-                }
+                _ => drop(tracked.files.insert(path)),
             }
         }
         Ok(tracked)

@@ -85,16 +85,13 @@ fn restore(
     choices: &BTreeMap<TreePath, PutBack>,
     keeps: &dyn Fn(&TreePath, &PutBack) -> bool,
 ) -> Result<RestoredTree> {
-    protect::put_back(repo, base, tree, |change| {
-        let path = TreePath::new(change.path);
-        match choices.get(&path) {
-            Some(choice) if keeps(&path, choice) => Restore::Keep,
-            Some(
-                PutBack::Part(text) | PutBack::InnerTests(text) | PutBack::AddedInnerTests(text),
-            ) => Restore::Text(text.clone().into_bytes()),
-            Some(PutBack::Inseparable(_) | PutBack::Keep) | None => Restore::Keep,
-            Some(_) => Restore::Base,
+    protect::put_back(repo, base, tree, |path| match choices.get(path) {
+        Some(choice) if keeps(path, choice) => Restore::Keep,
+        Some(PutBack::Part(text) | PutBack::InnerTests(text) | PutBack::AddedInnerTests(text)) => {
+            Restore::Text(text.clone().into_bytes())
         }
+        Some(PutBack::Inseparable(_) | PutBack::Keep) | None => Restore::Keep,
+        Some(_) => Restore::Base,
     })
 }
 
