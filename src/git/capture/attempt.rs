@@ -1,6 +1,8 @@
-//! The attempt's own use of git: its index, its HEAD and the commits that it made.
+//! The inputs of a capture, each read once: the base's files, and the attempt's own use of git: its index, its HEAD and
+//! the commits that it made.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
@@ -20,9 +22,15 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
-/// The git state of a worktree, as far as it can be read: an attempt can damage all of it.
-#[derive(Default)]
-pub(super) struct AttemptGit {
+/// The inputs of a capture. The git state of the worktree is there as far as it can be read: an attempt can damage all
+/// of it.
+pub(super) struct CaptureInputs<'a> {
+    /// The repository.
+    pub repo: &'a Repo,
+    /// The candidate to capture.
+    pub source: &'a CaptureSource<'a>,
+    /// The base's files.
+    pub base: Arc<gix::index::File>,
     /// The worktree's admin directory.
     admin: Option<PathBuf>,
     /// The commit that HEAD is at.
@@ -42,21 +50,17 @@ pub(super) struct AttemptPaths {
     pub submodules: BTreeMap<TreePath, ObjectId>,
 }
 
-impl AttemptGit {
-    /// Reads the git state of the source's worktree.
-    pub fn read(repo: &Repo, source: &CaptureSource<'_>) -> Result<AttemptGit> {
-        let Some(admin) = worktree::admin_of(repo, source.worktree)? else {
-            return Ok(AttemptGit::default());
-        };
-        let head = head_of(repo, &admin);
-        let file = admin.join("index");
-        let mut index = open_index(&file);
-        if repo.trusts_modes()
-            && let Ok(base) = repo.index_of(source.base)
-        {
+impl<'a> CaptureInputs<'a> {
+    /// Reads the inputs of a capture of `source`.
+    pub fn read(repo: &'a Repo, source: &'a CaptureSource<'a>) -> Result<CaptureInputs<'a>> {
+        let base = repo.index_of(source.base)?;
+        let admin = worktree::admin_of(repo, source.worktree)?;
+        let head = admin.as_ref().and_then(|admin| head_of(repo, admin));
+        let mut index = admin.as_ref().and_then(|admin| open_index(&admin.join("index")));
+        if repo.trusts_modes() {
             index = index.filter(|own| !tells_nothing(own, &base));
         }
-        Ok(AttemptGit { admin: Some(admin), head, index })
+        Ok(CaptureInputs { repo, source, base, admin, head, index })
     }
 
     /// The commit that HEAD is at; `None` if it cannot be read.
@@ -66,18 +70,13 @@ impl AttemptGit {
 
     /// The paths that the attempt tracks (in its index or HEAD), and the paths of the base that are
     /// missing in `private`, the private index.
-    pub fn tracked_paths(
-        &self,
-        repo: &Repo,
-        base: &Oid,
-        private: Option<&gix::index::File>,
-    ) -> Result<AttemptPaths> {
-        let base_index = repo.index_of(base)?;
-        let lacking = private.map(|private| files_only_in(&base_index, private));
+    pub fn tracked_paths(&self, private: Option<&gix::index::File>) -> Result<AttemptPaths> {
+        let base = &self.base;
+        let lacking = private.map(|private| files_only_in(base, private));
         let files = lacking.unwrap_or_default();
         let mut tracked = AttemptPaths { files, ..AttemptPaths::default() };
         // Both are sorted, and mostly the same.
-        let mut in_base = base_index.entries().iter().map(|e| e.path(&base_index)).peekable();
+        let mut in_base = base.entries().iter().map(|e| e.path(base)).peekable();
         for (index, entry) in
             self.index.iter().flat_map(|i| i.entries().iter().map(move |e| (i, e)))
         {
@@ -89,8 +88,9 @@ impl AttemptGit {
                 tracked.files.insert(TreePath::new(path));
             }
         }
+        let base = self.source.base;
         let Some(head) = self.head.filter(|head| head != base) else { return Ok(tracked) };
-        for TreeDifference { path, old, new } in trees::changed_paths(repo, base, &head)? {
+        for TreeDifference { path, old, new } in trees::changed_paths(self.repo, base, &head)? {
             match new {
                 _ if old.is_some() => {}
                 Some((EntryMode::Submodule, id)) => {
@@ -104,17 +104,17 @@ impl AttemptGit {
 
     /// The files that the attempt's sparse checkout leaves out of its worktree, with the modes and objects
     /// that they have in its index.
-    pub fn left_out(&self, repo: &Repo) -> Result<BTreeMap<TreePath, (EntryMode, ObjectId)>> {
+    pub fn left_out(&self) -> Result<BTreeMap<TreePath, (EntryMode, ObjectId)>> {
         let mut found = BTreeMap::new();
         let Some(own) = &self.index else { return Ok(found) };
         if !own.entries().iter().any(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)) {
             return Ok(found);
         }
         // git knows the files of a directory that stands for all of its files, too.
-        let scratch = ScratchIndex::empty(&repo.git())?;
+        let scratch = ScratchIndex::empty(&self.repo.git())?;
         scratch.write(own)?;
         let list = scratch.git().call("ls-files").args(["-z", "-t", "--stage"]).bytes()?;
-        let gix = repo.gix();
+        let gix = self.repo.gix();
         for record in nul_separated(&list) {
             let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
             let fields = String::from_utf8_lossy(&record[..tab]).into_owned();
@@ -136,10 +136,10 @@ impl AttemptGit {
 
     /// The edits that give entries of the private index the modes that they have in the attempt's
     /// index, for file systems where the modes on disk mean nothing.
-    pub fn other_modes(&self, repo: &Repo, private: &gix::index::File) -> IndexEdits {
+    pub fn other_modes(&self, private: &gix::index::File) -> IndexEdits {
         let mut edits = IndexEdits::default();
         let Some(own) = &self.index else { return edits };
-        if repo.trusts_modes() {
+        if self.repo.trusts_modes() {
             return edits;
         }
         let is_file = |mode: Mode| matches!(mode, Mode::FILE | Mode::FILE_EXECUTABLE);
@@ -154,56 +154,24 @@ impl AttemptGit {
         edits
     }
 
-    /// The attempt's commits that no capture holds yet: HEAD, the branch, refs of its own, and every
-    /// commit in their reflogs (amended, reset or detached work), without the ancestors of others.
-    pub fn unsaved_commits(&self, repo: &Repo, source: &CaptureSource<'_>) -> Result<Vec<Oid>> {
-        let mut seen: BTreeSet<Oid> = self.head.into_iter().collect();
-        seen.extend(repo.read_ref(source.branch)?);
-        let branch_log = repo.common_dir().join("logs").join(source.branch.as_str());
-        let head_log = self.admin.as_ref().map(|admin| admin.join("logs/HEAD"));
-        for log in [Some(branch_log), head_log].into_iter().flatten() {
-            seen.extend(reflog_ids(&log));
-        }
-        seen.extend(self.admin.iter().flat_map(|admin| own_dir::saved(admin)));
-        seen.remove(source.base);
-        let gix = repo.gix();
-        seen.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_commit(id).is_ok()));
-        if seen.is_empty() {
-            return Ok(Vec::new());
-        }
-        let saved = source.previous.map_or(source.base, |p| &p.commit);
-        let mut list: String = seen.iter().map(|oid| format!("{oid}\n")).collect();
-        list.push_str(&format!("^{saved}\n^{}\n", source.base));
-        let call = repo.git().call("rev-list").args(["--parents", "--stdin"]);
-        let answer = call.stdin(list).bytes()?;
-        let mut commits = BTreeSet::new();
-        let mut parents = BTreeSet::new();
-        for line in String::from_utf8_lossy(&answer).lines() {
-            let mut ids = line.split(' ').filter_map(Oid::parse);
-            commits.extend(ids.next());
-            parents.extend(ids);
-        }
-        Ok(commits.difference(&parents).copied().collect())
+    /// The attempt's commits that no capture holds yet.
+    pub fn unsaved_commits(&self) -> Result<Vec<Oid>> {
+        unsaved_commits(self.repo, self.source, self.admin.as_deref(), self.head)
     }
 
     /// A commit of the attempt's index, if it holds a version of a file that is in no worktree and
     /// in no commit, and the previous capture does not reach it. `captured` is the private index.
-    pub fn unsaved_staging(
-        &self,
-        repo: &Repo,
-        source: &CaptureSource<'_>,
-        captured: &gix::index::File,
-    ) -> Result<Option<Oid>> {
+    pub fn unsaved_staging(&self, captured: &gix::index::File) -> Result<Option<Oid>> {
         let Some(own) = &self.index else { return Ok(None) };
-        let base = repo.index_of(source.base)?;
+        let CaptureInputs { repo, source, base, .. } = self;
         // Mostly the attempt staged nothing, or everything. During a merge there is no tree.
-        if have_equal_files(own, &base)
+        if have_equal_files(own, base)
             || have_equal_files(own, captured)
             || own.entries().iter().any(|e| e.flags.intersects(Flags::STAGE_MASK))
         {
             return Ok(None);
         }
-        if !own.entries().iter().any(|entry| {
+        let has_unsaved = own.entries().iter().any(|entry| {
             let path = entry.path(own);
             let is_in = |index: &gix::index::File| {
                 index.entry_by_path(path).is_some_and(|other| other.id == entry.id)
@@ -212,10 +180,11 @@ impl AttemptGit {
                 && entry.mode != Mode::DIR
                 && !entry.flags.contains(Flags::INTENT_TO_ADD)
                 && !is_in(captured)
-                && !is_in(&base)
+                && !is_in(base)
                 && self.head.is_none_or(|head| repo.id_at(&head, path) != Some(entry.id))
                 && !source.seeds.is_seed(path, &entry.id)
-        }) {
+        });
+        if !has_unsaved {
             return Ok(None);
         }
         let scratch = ScratchIndex::empty(&repo.git())?;
@@ -239,6 +208,43 @@ impl AttemptGit {
             _ => Ok(Some(commit)),
         }
     }
+}
+
+/// The commits of an attempt with this HEAD that no capture holds yet: HEAD, the branch, refs of its own, and every
+/// commit in their reflogs (amended, reset or detached work), without the ancestors of others.
+pub(super) fn unsaved_commits(
+    repo: &Repo,
+    source: &CaptureSource<'_>,
+    admin: Option<&Path>,
+    head: Option<Oid>,
+) -> Result<Vec<Oid>> {
+    let mut seen: BTreeSet<Oid> = head.into_iter().collect();
+    seen.extend(repo.read_ref(source.branch)?);
+    let branch_log = repo.common_dir().join("logs").join(source.branch.as_str());
+    let head_log = admin.map(|admin| admin.join("logs/HEAD"));
+    for log in [Some(branch_log), head_log].into_iter().flatten() {
+        seen.extend(reflog_ids(&log));
+    }
+    seen.extend(admin.into_iter().flat_map(own_dir::saved));
+    seen.remove(source.base);
+    let gix = repo.gix();
+    seen.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_commit(id).is_ok()));
+    if seen.is_empty() {
+        return Ok(Vec::new());
+    }
+    let saved = source.previous.map_or(source.base, |p| &p.commit);
+    let mut list: String = seen.iter().map(|oid| format!("{oid}\n")).collect();
+    list.push_str(&format!("^{saved}\n^{}\n", source.base));
+    let call = repo.git().call("rev-list").args(["--parents", "--stdin"]);
+    let answer = call.stdin(list).bytes()?;
+    let mut commits = BTreeSet::new();
+    let mut parents = BTreeSet::new();
+    for line in String::from_utf8_lossy(&answer).lines() {
+        let mut ids = line.split(' ').filter_map(Oid::parse);
+        commits.extend(ids.next());
+        parents.extend(ids);
+    }
+    Ok(commits.difference(&parents).copied().collect())
 }
 
 /// True if an attempt's index has the files of the base's and nothing else: no submodule, and no bit but that of files

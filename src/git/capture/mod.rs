@@ -27,7 +27,7 @@ use std::io;
 
 use crate::error::{Error, Result};
 use crate::fs::regular;
-use crate::git::capture::attempt::AttemptGit;
+use crate::git::capture::attempt::{CaptureInputs, unsaved_commits};
 use crate::git::capture::known_directories::ListedDirectories;
 use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
@@ -60,21 +60,18 @@ pub struct WorktreeSnapshot {
 pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnapshot> {
     // The caller holds the candidate's lock, so a killed capture left this file.
     let _ = fs::remove_file(source.index.with_extension("lock"));
-    let attempt = AttemptGit::read(repo, source)?;
-    if let Some(read) = read_in_process(repo, source, &attempt)? {
-        return complete(repo, source, &attempt, read);
+    let inputs = CaptureInputs::read(repo, source)?;
+    if let Some(read) = read_in_process(&inputs)? {
+        return complete(&inputs, read);
     }
     if is_unchanged(repo, source)? {
-        let tree = match source.previous {
-            Some(capture) => capture.tree,
-            None => repo.commit(source.base)?.tree,
-        };
+        let tree = tree_before(repo, source)?;
         let heads = Vec::new();
         let omissions = Omissions::default();
-        return Ok(WorktreeSnapshot { tree, heads, head: attempt.head(), omissions, bytes: 0 });
+        return Ok(WorktreeSnapshot { tree, heads, head: inputs.head(), omissions, bytes: 0 });
     }
-    let read = read_by_git(repo, source, &attempt)?;
-    complete(repo, source, &attempt, read)
+    let read = read_by_git(&inputs)?;
+    complete(&inputs, read)
 }
 
 /// The files of a worktree, as the private index has them now.
@@ -85,23 +82,21 @@ struct ReadFiles {
 }
 
 /// Reads the worktree without git; `None` if something is unusual that git must look at.
-fn read_in_process(
-    repo: &Repo,
-    source: &CaptureSource<'_>,
-    attempt: &AttemptGit,
-) -> Result<Option<ReadFiles>> {
+fn read_in_process(inputs: &CaptureInputs<'_>) -> Result<Option<ReadFiles>> {
+    let CaptureInputs { repo, source, .. } = inputs;
     if !repo.reads_files_as_they_are() || repo.overrides().has_other_rules() {
         return Ok(None);
     }
     let Some(mut index) = trustworthy_index(source.index) else { return Ok(None) };
-    let Some(scan) = Scan::in_process(repo, source, attempt, &index)? else { return Ok(None) };
+    let Some(scan) = Scan::in_process(inputs, &index)? else { return Ok(None) };
     let tree = staging::stage(repo, source, &scan, &mut index)?;
     let omissions = scan.omissions;
     Ok(tree.map(|tree| ReadFiles { tree, index: Some(index), omissions }))
 }
 
 /// Lets git read the worktree.
-fn read_by_git(repo: &Repo, source: &CaptureSource<'_>, attempt: &AttemptGit) -> Result<ReadFiles> {
+fn read_by_git(inputs: &CaptureInputs<'_>) -> Result<ReadFiles> {
+    let CaptureInputs { repo, source, .. } = inputs;
     omitted::require_readable_rules(source)?;
     let git = repo.git().work_tree(source.worktree).index(source.index);
     let private = match trustworthy_index(source.index) {
@@ -111,19 +106,19 @@ fn read_by_git(repo: &Repo, source: &CaptureSource<'_>, attempt: &AttemptGit) ->
         }
         None => read_tree(repo, source, source.base)?,
     };
-    let mut scan = Scan::new(repo, source, &git, attempt, private.as_ref())?;
+    let mut scan = Scan::new(inputs, &git, private.as_ref())?;
     if scan.touches(b".gitattributes") {
         // Changed attributes can turn an untouched file into another blob, and git only reads
         // touched files. An index without times makes it read all of them.
         let last = source.previous.map_or(source.base, |p| &p.commit);
         let private = read_tree(repo, source, last)?;
-        scan = Scan::new(repo, source, &git, attempt, private.as_ref())?;
+        scan = Scan::new(inputs, &git, private.as_ref())?;
     }
     scan.stage(&git, source.base)?;
     // Neither the modes that are set now nor `git write-tree` change what is read of it below.
     let captured = open_index(source.index);
     if let Some(captured) = &captured {
-        edit_index(&git, attempt.other_modes(repo, captured))?;
+        edit_index(&git, inputs.other_modes(captured))?;
     }
     let tree = git.call("write-tree").oid()?;
 
@@ -136,24 +131,19 @@ fn read_by_git(repo: &Repo, source: &CaptureSource<'_>, attempt: &AttemptGit) ->
 }
 
 /// Adds to the files what a capture keeps beside them.
-fn complete(
-    repo: &Repo,
-    source: &CaptureSource<'_>,
-    attempt: &AttemptGit,
-    read: ReadFiles,
-) -> Result<WorktreeSnapshot> {
+fn complete(inputs: &CaptureInputs<'_>, read: ReadFiles) -> Result<WorktreeSnapshot> {
+    let CaptureInputs { repo, source, base, .. } = inputs;
     let ReadFiles { tree, index: captured, mut omissions } = read;
-    let base = repo.index_of(source.base)?;
     let git = repo.git().work_tree(source.worktree).index(source.index);
-    if captured.as_ref().is_some_and(|captured| omitted::ignore_rules_differ(&base, captured)) {
+    if captured.as_ref().is_some_and(|captured| omitted::ignore_rules_differ(base, captured)) {
         omissions.newly_ignored = omitted::newly_ignored(repo, &git, source)?;
     }
-    let mut heads = attempt.unsaved_commits(repo, source)?;
+    let mut heads = inputs.unsaved_commits()?;
     if let Some(captured) = &captured {
-        heads.extend(attempt.unsaved_staging(repo, source, captured)?);
+        heads.extend(inputs.unsaved_staging(captured)?);
     }
     let bytes = captured.as_ref().map_or(0, private_index::bytes_of_files);
-    Ok(WorktreeSnapshot { tree, heads, head: attempt.head(), omissions, bytes })
+    Ok(WorktreeSnapshot { tree, heads, head: inputs.head(), omissions, bytes })
 }
 
 /// Finds what a capture would omit, without writing anything: for the dry run of a removal.
@@ -164,14 +154,13 @@ pub fn uncapturable(repo: &Repo, source: &CaptureSource<'_>) -> Result<Omissions
             .hint("the next capture replaces it: `git frites diff`"));
     }
     let git = repo.git().work_tree(source.worktree).index(source.index);
-    let attempt = AttemptGit::read(repo, source)?;
+    let inputs = CaptureInputs::read(repo, source)?;
     let private = open_index(source.index);
-    let scan = Scan::new(repo, source, &git, &attempt, private.as_ref())?;
+    let scan = Scan::new(&inputs, &git, private.as_ref())?;
     let mut omissions = scan.omissions;
     omitted::add_unlisted_files(repo, source, private.as_ref(), &mut omissions)?;
-    let base = repo.index_of(source.base)?;
     if scan.staged.iter().any(|path| omitted::is_ignore_file(path))
-        || private.is_some_and(|private| omitted::ignore_rules_differ(&base, &private))
+        || private.is_some_and(|private| omitted::ignore_rules_differ(&inputs.base, &private))
     {
         omissions.newly_ignored = omitted::newly_ignored(repo, &git, source)?;
     }
@@ -181,19 +170,24 @@ pub fn uncapturable(repo: &Repo, source: &CaptureSource<'_>) -> Result<Omissions
 /// True if a worktree holds exactly the files of its last capture (or of the base, if there is
 /// none), and the attempt has no other work: then a capture would add nothing and omit nothing.
 pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
-    let tree = match source.previous {
-        Some(capture) => capture.tree,
-        None => repo.commit(source.base)?.tree,
-    };
+    let tree = tree_before(repo, source)?;
     let Some(private) = open_index(source.index) else { return Ok(false) };
     let listed = ListedDirectories::beside(source.index);
     if !walk::is_clean(source.worktree, &private, &tree, &listed)? {
         return Ok(false);
     }
-    let attempt = AttemptGit::read(repo, source)?;
-    Ok(attempt.other_modes(repo, &private).is_empty()
-        && attempt.unsaved_staging(repo, source, &private)?.is_none()
-        && attempt.unsaved_commits(repo, source)?.is_empty())
+    let inputs = CaptureInputs::read(repo, source)?;
+    Ok(inputs.other_modes(&private).is_empty()
+        && inputs.unsaved_staging(&private)?.is_none()
+        && inputs.unsaved_commits()?.is_empty())
+}
+
+/// The tree of the last capture, or of the base if there is none.
+fn tree_before(repo: &Repo, source: &CaptureSource<'_>) -> Result<Oid> {
+    match source.previous {
+        Some(capture) => Ok(capture.tree),
+        None => Ok(repo.commit(source.base)?.tree),
+    }
 }
 
 /// The state of the candidate's branch, for a worktree that is gone; `None` if the captures have
@@ -203,7 +197,7 @@ pub fn branch_snapshot(
     source: &CaptureSource<'_>,
 ) -> Result<Option<WorktreeSnapshot>> {
     let Some(tip) = repo.read_ref(source.branch)? else { return Ok(None) };
-    let heads = AttemptGit::default().unsaved_commits(repo, source)?;
+    let heads = unsaved_commits(repo, source, None, None)?;
     if heads.is_empty() {
         return Ok(None);
     }

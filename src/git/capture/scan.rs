@@ -9,7 +9,7 @@ use gix::bstr::ByteSlice;
 use crate::error::Result;
 use crate::fs::tree;
 use crate::git::attributes;
-use crate::git::capture::attempt::{AttemptGit, AttemptPaths};
+use crate::git::capture::attempt::{AttemptPaths, CaptureInputs};
 use crate::git::capture::dirty;
 use crate::git::capture::known_directories::ListedDirectories;
 use crate::git::capture::omitted::{self, ONLY_ITS_ID, Omissions};
@@ -19,7 +19,6 @@ use crate::git::capture::walk;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::IndexEdits;
 use crate::git::mode::EntryMode;
-use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
@@ -41,13 +40,12 @@ pub(super) struct Scan {
 impl Scan {
     /// Compares the worktree with `private`, the private index, which `git` uses.
     pub fn new(
-        repo: &Repo,
-        source: &CaptureSource<'_>,
+        inputs: &CaptureInputs<'_>,
         git: &Git,
-        attempt: &AttemptGit,
         private: Option<&gix::index::File>,
     ) -> Result<Scan> {
-        let tracked = attempt.tracked_paths(repo, source.base, private)?;
+        let source = inputs.source;
+        let tracked = inputs.tracked_paths(private)?;
         let listing = sparse_aware(git)
             .args(["ls-files", "-z", "-t", "-o", "-m", "-d", "--exclude-standard"])
             .bytes()?;
@@ -66,23 +64,22 @@ impl Scan {
                 scan.staged.remove(&path);
             }
         }
-        scan.keep_left_out(source, attempt.left_out(repo)?, private);
+        scan.keep_left_out(source, inputs.left_out()?, private);
         Ok(scan.completed(source, tracked, private))
     }
 
     /// Compares the worktree with `private`, the private index, without git; `None` if something is
     /// unusual that git must look at.
     pub fn in_process(
-        repo: &Repo,
-        source: &CaptureSource<'_>,
-        attempt: &AttemptGit,
+        inputs: &CaptureInputs<'_>,
         private: &gix::index::File,
     ) -> Result<Option<Scan>> {
+        let source = inputs.source;
         let earlier = ListedDirectories::beside(source.index);
-        let listing = walk::list(repo, source.worktree, private, &earlier)?;
+        let listing = walk::list(inputs.repo, source.worktree, private, &earlier)?;
         let Some(listing) = listing else { return Ok(None) };
         listing.listed.keep_beside(source.index, &earlier);
-        let tracked = attempt.tracked_paths(repo, source.base, Some(private))?;
+        let tracked = inputs.tracked_paths(Some(private))?;
         let mut scan = Scan::default();
         for path in listing.changed.into_iter().chain(listing.deleted) {
             scan.add_changed(source, path);
@@ -90,7 +87,7 @@ impl Scan {
         for path in &listing.untracked {
             scan.add_untracked(source, path, &tracked);
         }
-        scan.keep_left_out(source, attempt.left_out(repo)?, Some(private));
+        scan.keep_left_out(source, inputs.left_out()?, Some(private));
         let scan = scan.completed(source, tracked, Some(private));
         let is_usual = scan.omissions.unholdable.is_empty()
             && scan.submodules.is_empty()

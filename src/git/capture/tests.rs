@@ -192,9 +192,10 @@ fn files_read_in_process_are_those_that_git_reads() {
         for capture in 0..3 {
             (0..random.usize(..8)).for_each(|_| edit(&place.worktree, &mut random));
             let (ours, theirs) = (source(&indexes[0]), source(&indexes[1]));
-            let attempt = AttemptGit::read(&repo, &ours).expect("readable");
-            let read = read_in_process(&repo, &ours, &attempt).expect("read");
-            let expected = read_by_git(&repo, &theirs, &attempt).expect("read by git");
+            let [ours, theirs] =
+                [&ours, &theirs].map(|of| CaptureInputs::read(&repo, of).expect("readable"));
+            let read = read_in_process(&ours).expect("read");
+            let expected = read_by_git(&theirs).expect("read by git");
             let Some(read) = read else {
                 by_git += 1;
                 fs::copy(&indexes[1], &indexes[0]).expect("copied");
