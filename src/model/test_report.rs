@@ -111,7 +111,7 @@ impl TestReport {
                 *name = name.replace(text, "");
             }
         }
-        self.settle();
+        self.finish();
     }
 
     /// True if a test of this name ran.
@@ -138,7 +138,7 @@ impl TestReport {
     }
 
     /// Sorts the names. A test that passed once and failed once has failed.
-    pub fn settle(&mut self) {
+    pub fn finish(&mut self) {
         for names in [&mut self.failing, &mut self.passing, &mut self.skipping] {
             names.sort();
             names.dedup();
@@ -221,7 +221,7 @@ mod tests {
         for n in 0..200_000 {
             report.count(&format!("test {n}"), TestEnd::Passed);
         }
-        report.settle();
+        report.finish();
         assert_eq!((report.total, report.passing.len()), (200_002, MOST_NAMES));
         assert_eq!(report.failing[0], "a  [31mb");
         assert_eq!(report.failing[1].chars().count(), LONGEST_NAME + 7);
@@ -233,7 +233,7 @@ mod tests {
         let long = |end: &str| format!("module::{}{end}", "x".repeat(LONGEST_NAME));
         report.count(&long("a"), TestEnd::Failed);
         report.count(&long("b"), TestEnd::Passed);
-        report.settle();
+        report.finish();
         assert_eq!((report.failing.len(), report.passing.len()), (1, 1));
         assert_ne!(shortened(&report.failing[0]), shortened(&report.passing[0]));
         let parameters = |n| shortened(&format!("tests/test_a.py::test_{}[{n}]", "y".repeat(80)));
@@ -249,7 +249,7 @@ mod tests {
         {
             report.count(name, end);
         }
-        report.settle();
+        report.finish();
         assert_eq!((report.failing, report.passing), (vec!["a".into()], vec!["b".into()]));
     }
 }

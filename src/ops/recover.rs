@@ -8,7 +8,7 @@ use crate::git::refs;
 use crate::integrity::baseline::runs_at_work;
 use crate::model::name::Name;
 use crate::model::refname::RefName;
-use crate::ops::land::by_hand::settle;
+use crate::ops::land::by_hand;
 use crate::ops::land::recover::recover_landings;
 use crate::ops::rebuild::rebuild;
 use crate::ops::spawn::recover::recover_run;
@@ -68,7 +68,7 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     let is_seen = is_at_rest && seen.values().all(Option::is_some);
     let found = if is_seen { seen } else { store.repo().refs_of_runs()? };
     let names: Vec<RefName> = found.keys().cloned().collect();
-    messages.extend(settle(store, &names)?);
+    messages.extend(by_hand::detect(store, &names)?);
     let has_conflicts = names.iter().any(|name| refs::conflicts_of(name).is_some());
     let recorded: BTreeSet<Name> = run_names(&names).into_iter().collect();
     for (run, is_active) in runs {

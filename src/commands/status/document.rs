@@ -1,7 +1,7 @@
 //! The document of `git frites status --json`.
 use serde_json::{Value, json};
 
-use crate::commands::status::shown::{ShownRun, conflicts};
+use crate::commands::status::read_model::{ShownRun, conflicts};
 use crate::error::Result;
 use crate::git::diff::ChangeStatus;
 use crate::git::repo::Repo;

@@ -1,6 +1,6 @@
 //! `git frites status`: shows runs and candidates, their states, and the disk space that they use.
 mod document;
-mod shown;
+mod read_model;
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -10,7 +10,7 @@ use clap_complete::engine::ArgValueCompleter;
 use console::Term;
 use serde_json::{Value, json};
 
-use crate::commands::status::shown::{Member, ShownRun, conflicts};
+use crate::commands::status::read_model::{Member, ShownRun, conflicts};
 use crate::commands::values;
 use crate::complete;
 use crate::config::keys;

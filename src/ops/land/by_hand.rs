@@ -24,7 +24,7 @@ use crate::store::landed::LeftConflicts;
 /// Records what people have made of conflicts that were left to them. `names` are the refs under
 /// `refs/frites/`. Does nothing while another process lands. Gives a message for each candidate
 /// whose landing cannot be looked at.
-pub fn settle(store: &Store, names: &[RefName]) -> Result<Vec<String>> {
+pub fn detect(store: &Store, names: &[RefName]) -> Result<Vec<String>> {
     let mut messages = Vec::new();
     let left: Vec<(Name, Name)> = names.iter().filter_map(|n| refs::conflicts_of(n)).collect();
     if left.is_empty() {
@@ -32,12 +32,12 @@ pub fn settle(store: &Store, names: &[RefName]) -> Result<Vec<String>> {
     }
     let Some(_lock) = store.try_lock_landing()? else { return Ok(messages) };
     for (run, candidate) in left {
-        let settled = store.run(&run).and_then(|found| match &found {
-            Some(run) => settle_one(store, store.candidate(run, &candidate)),
+        let detected = store.run(&run).and_then(|found| match &found {
+            Some(run) => detect_one(store, store.candidate(run, &candidate)),
             None => Ok(()),
         });
         // One damaged run must not stop every command on the others.
-        if let Err(error) = settled {
+        if let Err(error) = detected {
             messages.push(format!(
                 "the landing of {run}/{candidate} cannot be looked at: {}",
                 error.message
@@ -47,7 +47,7 @@ pub fn settle(store: &Store, names: &[RefName]) -> Result<Vec<String>> {
     Ok(messages)
 }
 
-fn settle_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
+fn detect_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
     let repo = store.repo();
     let run = &candidate.run.run;
     let name = candidate.name;

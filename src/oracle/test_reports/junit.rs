@@ -66,7 +66,7 @@ impl ExpectedReport {
                 }
             }
         }
-        report.settle();
+        report.finish();
         // Some runners list a test that ran again once for each time.
         let failed = failed.difference(&passed).count() as u64;
         Some(EndedTests { report: Some(report), failed })

@@ -48,7 +48,7 @@ pub fn read(log: &str) -> Option<TestReport> {
         }
     }
     if let Some(report) = &mut found {
-        report.settle();
+        report.finish();
         if lines.iter().any(|line| line.starts_with(LEFT_OUT)) {
             report.problem = Some("its output is too long to tell all tests".to_owned());
         }

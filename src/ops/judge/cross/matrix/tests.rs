@@ -29,7 +29,7 @@ fn author(candidate: usize, tests: usize, names: bool) -> Author {
 fn passing(tests: &[&str], names: bool) -> Results {
     let mut report = TestReport::default();
     report.passing.extend(tests.iter().map(|test| (*test).to_owned()));
-    report.settle();
+    report.finish();
     let result = StageResult::new(Stage::Test, 0.0, Outcome::Passed);
     vec![StageResult { tests: names.then_some(report), ..result }].into()
 }
@@ -50,7 +50,7 @@ impl TestWorld {
                 }
             }
         }
-        report.settle();
+        report.finish();
         let failed = ends_stage || !report.failing.is_empty();
         let outcome = if failed { Outcome::Failed { code: 1 } } else { Outcome::Passed };
         let tests = self.names.then_some(report).filter(|_| !ends_stage);
@@ -171,7 +171,7 @@ fn changed_test_is_known_by_its_end_on_the_base() {
             let mut report = TestReport { passing: vec!["1:0".into()], ..TestReport::default() };
             let list = if passes { &mut report.passing } else { &mut report.failing };
             list.push("old".into());
-            report.settle();
+            report.finish();
             let result = StageResult::new(Stage::Test, 0.0, Outcome::Passed);
             vec![StageResult { tests: Some(report), ..result }].into()
         };
