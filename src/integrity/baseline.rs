@@ -47,24 +47,28 @@ pub fn runs_at_work(store: &Store, runs: &[(Name, bool)]) -> BTreeSet<Name> {
     at_work.map(|(run, _)| run.clone()).collect()
 }
 
-/// The file in a watch over attempts beside which the same process judges.
-const JUDGES_BESIDE: &str = "judges-beside";
+/// The file in a watch over attempts beside which the same process runs these commands, which judge.
+fn beside(commands: WatchedCommands) -> String {
+    format!("beside-{}", commands.file())
+}
 
 /// Tells other processes that this one judges a run beside its attempts, which are watched.
-pub fn judge_beside(store: &Store, run: &Name) -> Result<()> {
+pub fn judge_beside(store: &Store, run: &Name, commands: WatchedCommands) -> Result<()> {
     for (_, path) in all(store).into_iter().filter(|(name, _)| name == run) {
-        atomic::write(&path.join(JUDGES_BESIDE), &[])?;
+        atomic::write(&path.join(beside(commands)), &[])?;
     }
     Ok(())
 }
 
-/// True if another process judges now, whose watch is not the one at `own`.
-pub fn others_judge(store: &Store, own: Option<&Path>) -> bool {
-    let judges = |path: &Path| {
-        let mut judging = WatchedCommands::ALL.iter().filter(|c| c.are_judging());
-        judging.any(|c| path.join(c.file()).exists()) || path.join(JUDGES_BESIDE).exists()
-    };
-    all(store).iter().any(|(_, path)| Some(path.as_path()) != own && judges(path))
+/// The commands by which other processes judge now, whose watch is not the one at `own`; of several
+/// those that can do more.
+pub fn others_judge(store: &Store, own: Option<&Path>) -> Option<WatchedCommands> {
+    let others = all(store).into_iter().map(|(_, path)| path).filter(|path| Some(&**path) != own);
+    let others: Vec<PathBuf> = others.collect();
+    [WatchedCommands::Oracle, WatchedCommands::SealedOracle].into_iter().find(|commands| {
+        let files = [commands.file().to_owned(), beside(*commands)];
+        others.iter().any(|path| files.iter().any(|file| path.join(file).exists()))
+    })
 }
 
 /// The fingerprint of a baseline, and the commands that it is from before; `None` if these have not

@@ -12,6 +12,7 @@ use crate::fs::regular;
 use crate::fs::tree::path_bytes;
 use crate::integrity::diff::Difference;
 use crate::integrity::fact::{Fact, FactKind};
+use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{IntegrityContext, baseline};
 use crate::model::path::quoted;
 use crate::model::world::WorldKind;
@@ -29,6 +30,7 @@ pub struct WatchedSurroundings {
 
 /// The surroundings as they were before the oracle's first command.
 pub struct SurroundingsWatch {
+    commands: WatchedCommands,
     world: WorldKind,
     /// This repository's directory in the cache.
     home: PathBuf,
@@ -48,6 +50,7 @@ impl SurroundingsWatch {
     pub fn begin(
         context: IntegrityContext<'_>,
         WatchedSurroundings { outcomes, world }: WatchedSurroundings,
+        commands: WatchedCommands,
     ) -> Result<Self> {
         let home = pool::home(context.repo())?;
         let mut stuck = BTreeSet::new();
@@ -68,13 +71,23 @@ impl SurroundingsWatch {
         let above = above_checkouts(world, &home);
         let events = fs::metadata(context.store.dir().events()).map_or(0, |meta| meta.len());
         let others_judged = false;
-        Ok(SurroundingsWatch { world, home, above, outcomes, stuck, events, others_judged })
+        Ok(SurroundingsWatch {
+            commands,
+            world,
+            home,
+            above,
+            outcomes,
+            stuck,
+            events,
+            others_judged,
+        })
     }
 
     /// The changes since the last look. `own` is the directory of the watch that this one is part
     /// of.
     pub fn look(&mut self, context: IntegrityContext<'_>, own: &Path) -> Vec<Difference> {
-        self.others_judged |= baseline::others_judge(context.store, Some(own));
+        let others = baseline::others_judge(context.store, Some(own));
+        self.others_judged |= others.is_some();
         let mut found = Vec::new();
         for path in surroundings::strangers(&self.home) {
             if self.stuck.contains(&path) {
@@ -96,10 +109,15 @@ impl SurroundingsWatch {
             }
         }
         self.above = now;
-        let foreign = self.outcomes.remove_foreign();
-        if !foreign.is_empty() && !self.others_judged {
+        if !self.others_judged && self.outcomes.has_foreign() {
             self.others_judged = self.others_logged(context);
         }
+        // None of these commands can write there, so another process has, for a third one to find.
+        let is_sealed = |commands| commands == WatchedCommands::SealedOracle;
+        if self.others_judged && is_sealed(self.commands) && others.is_none_or(is_sealed) {
+            return found;
+        }
+        let foreign = self.outcomes.remove_foreign();
         if !self.others_judged {
             found.extend(foreign.iter().map(outcome));
         }

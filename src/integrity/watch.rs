@@ -75,7 +75,8 @@ pub fn begin(
     dir.save(&before, commands)?;
     let snapshot = config_snapshot::take(context.repo(), dir.path())?;
     let surroundings =
-        surroundings.map(|watched| SurroundingsWatch::begin(context, watched)).transpose()?;
+        surroundings.map(|watched| SurroundingsWatch::begin(context, watched, commands));
+    let surroundings = surroundings.transpose()?;
     let refs = HeldRefs::take(context.repo(), &run.run)?;
     let report = TamperReport::default();
     Ok(IntegrityWatch {

@@ -144,6 +144,15 @@ impl Board {
         self.state.lock().seen.insert(name.clone(), what.to_owned());
     }
 
+    /// Says what the work on a candidate waits for.
+    pub fn waits(&self, name: &Name, words: String) {
+        let mut state = self.state.lock();
+        state.at_work.remove(name);
+        let waiting = Ending { standing: Standing::Waiting, words, elapsed: None, size: None };
+        state.ended.insert(name.clone(), waiting);
+        self.share(&state);
+    }
+
     /// Says that a command of the candidate's own begins.
     pub fn attempt_began(&self, name: &Name) {
         self.state.lock().over.remove(name);

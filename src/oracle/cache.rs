@@ -30,7 +30,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Outcome, Results, StageResult};
 use crate::model::terms::{ResultTerms, Terms};
-use crate::oracle::outcomes::{self, KnownOutcomes, UNFINISHED};
+use crate::oracle::outcomes::{self, KnownOutcomes, Turn, UNFINISHED};
 use crate::oracle::pool::{self, OUTCOMES};
 use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::kept::LayerName;
@@ -244,6 +244,29 @@ impl Cache {
         logs.copy_from(&directory)?;
         tracing::debug!(tree = %judged.tree, key = outcome.key, "cached outcome");
         Ok(Some(outcome.results))
+    }
+
+    /// Takes the turn to judge a tree; else gives the id of the process that has it. An outcome that another
+    /// process has kept meanwhile is believed if the cache that `anew` opens believes it.
+    pub fn take_turn(
+        &self,
+        repo: &Repo,
+        judged: &JudgedTree,
+        anew: impl FnOnce() -> Result<Option<Cache>>,
+    ) -> Result<std::result::Result<Turn, String>> {
+        let key = self.key(repo, judged)?.digest;
+        let mut turn = self.known.take_turn(&key)?;
+        let place = self.dir.join(&key);
+        if let Ok(turn) = &mut turn
+            && place.is_dir()
+            && !self.known.holds(&key)
+            && let Some(anew) = anew()?
+            && anew.has(repo, judged)?
+        {
+            self.known.believe(&key, outcomes::stamp_of(&place));
+            turn.is_answered = true;
+        }
+        Ok(turn)
     }
 
     /// True if a pass of a tree is cached, or a claim of a pass.

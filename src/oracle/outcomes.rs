@@ -11,12 +11,27 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::error::Result;
+use crate::fs::lock::{self, Lock};
+use crate::fs::regular;
 use crate::fs::tree;
 use crate::oracle::pool::OUTCOMES;
 use crate::oracle::surroundings;
 
 /// The beginning of the names of outcomes that are being written.
 pub const UNFINISHED: &str = ".new-";
+
+/// The beginning of the names of the files that [`Turn`] locks.
+const TURN: &str = ".turn-";
+
+/// The turn to judge a tree on some terms: one process at a time has it. Nobody waits for one, and a
+/// killed process has none.
+pub struct Turn {
+    path: PathBuf,
+    _lock: Lock,
+    /// True if another process had it before, and has kept an outcome.
+    pub is_answered: bool,
+}
 
 /// The files of one outcome, each with inode, size and change time. No program can choose a change
 /// time.
@@ -39,6 +54,12 @@ pub struct ForeignOutcome {
     pub removed: bool,
 }
 
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
 impl KnownOutcomes {
     /// Believes all outcomes that are in `dir` now.
     pub fn list(dir: &Path) -> KnownOutcomes {
@@ -58,10 +79,28 @@ impl KnownOutcomes {
         self.known.lock().insert(name.into(), stamp);
     }
 
+    /// Takes the turn to judge the tree of an outcome; else gives the id of the process that has it.
+    pub fn take_turn(&self, name: &str) -> Result<std::result::Result<Turn, String>> {
+        let path = self.dir.join(format!("{TURN}{name}"));
+        let Some(lock) = lock::attempt(&path)? else {
+            return Ok(Err(regular::read_text(&path).unwrap_or_default()));
+        };
+        let turn = Turn { path, _lock: lock, is_answered: false };
+        // It is only shown.
+        let _ = fs::write(&turn.path, std::process::id().to_string());
+        Ok(Ok(turn))
+    }
+
     /// True if an outcome is still as git-frites wrote it.
     pub fn holds(&self, name: &str) -> bool {
         let known = self.known.lock();
         known.get(OsStr::new(name)).is_some_and(|stamp| *stamp == stamp_of(&self.dir.join(name)))
+    }
+
+    /// True if an outcome appeared, or changed, that git-frites did not write.
+    pub fn has_foreign(&self) -> bool {
+        let known = self.known.lock();
+        self.read().iter().any(|(name, stamp)| known.get(name) != Some(stamp))
     }
 
     /// Removes every outcome that appeared, or changed, and that git-frites did not write.
@@ -86,8 +125,9 @@ impl KnownOutcomes {
         let mut found = BTreeMap::new();
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            // It is never read under such a name.
-            if !name.as_bytes().starts_with(UNFINISHED.as_bytes()) {
+            // No outcome is read under such a name.
+            let is_other = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
+            if ![UNFINISHED, TURN].into_iter().any(is_other) {
                 found.insert(name, stamp_of(&entry.path()));
             }
         }

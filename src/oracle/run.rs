@@ -171,8 +171,7 @@ fn run_with_retries(
             Ok(end) => end,
         };
         if end.cancelled && interrupt::signal().is_some() {
-            return Err(Error::no("interrupted; nothing was decided")
-                .hint("judge again: `git frites judge`"));
+            return Err(interrupted());
         }
         if end.cancelled {
             return Ok(None);
@@ -225,6 +224,11 @@ fn run_with_retries(
             ..StageResult::new(stage, seconds, outcome)
         }));
     }
+}
+
+/// The error of a judging that git-frites was asked to end.
+pub fn interrupted() -> Error {
+    Error::no("interrupted; nothing was decided").hint("judge again: `git frites judge`")
 }
 
 /// The line of a failed command's output that says most likely why: the first that looks like an error,

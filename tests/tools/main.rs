@@ -45,6 +45,7 @@ mod test_runners;
 mod tool;
 mod toolchains;
 mod traces;
+mod turns;
 mod typing;
 mod user_directories;
 mod warm_pays;
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
     trials.extend(test_reports::trials());
     trials.extend(test_runners::trials());
     trials.extend(toolchains::trials());
+    trials.extend(turns::trials());
     trials.extend(warm_pays::trials());
     trials.extend(watched::trials());
     trials.extend(typing::trials());

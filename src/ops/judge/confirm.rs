@@ -287,8 +287,8 @@ pub(super) mod tests {
     impl Judge for Oracle<'_> {
         type Prepared = ();
 
-        fn prepare(&self, _: &Work) -> Result<()> {
-            Ok(())
+        fn prepare(&self, _: &Work) -> Result<Option<()>> {
+            Ok(Some(()))
         }
 
         fn judge(&self, work: &Work, (): (), _: &Cancel) -> Result<Option<Results>> {

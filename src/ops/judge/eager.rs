@@ -129,7 +129,7 @@ impl<'a> EagerJudge<'a> {
         let EagerJudge { session, options, memory, .. } = *self;
         let runner = OracleRunner::new(session, self.run, self.terms.clone(), options, memory)?;
         let _kept = KeptCommits::new(session, self.run);
-        baseline::judge_beside(&session.store, &self.run.run)?;
+        baseline::judge_beside(&session.store, &self.run.run, runner.commands())?;
         let is_base = AtomicBool::new(true);
         let on_end = |result: &StageResult| match result.is_unjudgeable() {
             _ if !is_base.load(Ordering::Relaxed) => {}

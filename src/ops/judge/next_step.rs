@@ -159,8 +159,8 @@ mod tests {
     impl Judge for Knowing<'_, '_> {
         type Prepared = ();
 
-        fn prepare(&self, _: &Work) -> Result<()> {
-            Ok(())
+        fn prepare(&self, _: &Work) -> Result<Option<()>> {
+            Ok(Some(()))
         }
 
         fn judge(&self, work: &Work, (): (), _: &Cancel) -> Result<Option<Results>> {

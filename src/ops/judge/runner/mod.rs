@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::git::seed::find::Seeds;
 use crate::git::seed::leads_back::{self, BackLeads};
 use crate::integrity::surroundings::WatchedSurroundings;
+use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{baseline, watch};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -34,7 +35,7 @@ use crate::ops::judge::worlds;
 use crate::ops::session::Session;
 use crate::oracle::cache::{Cache, Conditions, JudgedTree};
 use crate::oracle::ledger::{Ledger, Memory};
-use crate::oracle::outcomes::KnownOutcomes;
+use crate::oracle::outcomes::{KnownOutcomes, Turn};
 use crate::oracle::pool::{Checkouts, OUTCOMES};
 use crate::oracle::restricted::Restrictions;
 use crate::oracle::run::OracleOptions;
@@ -97,17 +98,13 @@ impl<'a> OracleRunner<'a> {
         let settings = &terms.settings;
         let options = options(session, settings, judging.timeout(session));
         let leads = back_leads(session, settings, &seeds, &run.base)?;
-        // While others judge, their code under test can write to the cache.
-        let others_judge = baseline::others_judge(&session.store, None);
+        let is_kept = !judging.no_cache && worlds::keeps_outcomes(session, settings.commands.world);
         // In a checkout that is not clean, an outcome depends on more than the tree.
-        let cache = if !settings.in_place && !others_judge {
-            let cache = open_cache(session, terms.clone(), &options)?;
-            let is_kept =
-                !judging.no_cache && worlds::keeps_outcomes(session, settings.commands.world);
-            Some(if is_kept { cache } else { cache.only_forgetting() })
-        } else {
-            None
+        let cache = match settings.in_place {
+            true => None,
+            false => open_safe_cache(session, &terms, &options)?,
         };
+        let cache = cache.map(|cache| if is_kept { cache } else { cache.only_forgetting() });
         let ledger = Ledger::new(&terms, memory, cache);
         let runner =
             OracleRunner::with_ledger(session, run, (&run.base, seeds), terms, options, ledger)?;
@@ -236,8 +233,39 @@ impl<'a> OracleRunner<'a> {
         OracleRunner { on_end, ..self }
     }
 
+    /// The commands, as a watch has to know them.
+    pub fn commands(&self) -> WatchedCommands {
+        worlds::watched_commands(&self.options)
+    }
+
+    /// Takes the turn to judge a tree, if other processes can find here that it passed; else gives the id
+    /// of the process that has the turn.
+    fn take_turn(&self, judged: &JudgedTree) -> Result<std::result::Result<Option<Turn>, String>> {
+        let Some(cache) = self.ledger.cache() else { return Ok(Ok(None)) };
+        if !cache.gives_outcomes() || self.commands() != WatchedCommands::SealedOracle {
+            return Ok(Ok(None));
+        }
+        let anew = || open_safe_cache(self.session, &self.terms, &self.options);
+        Ok(cache.take_turn(&self.session.repo, judged, anew)?.map(Some))
+    }
+
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {
         disk_space::require_space_to_judge(self.session, self.checkouts.path(), commit, checkouts)
+    }
+}
+
+/// The cached outcomes on these terms with these options; none while commands of other judges can write
+/// there.
+fn open_safe_cache(
+    session: &Session,
+    terms: &Terms,
+    options: &OracleOptions,
+) -> Result<Option<Cache>> {
+    match baseline::others_judge(&session.store, None) {
+        None | Some(WatchedCommands::SealedOracle) => {
+            open_cache(session, terms.clone(), options).map(Some)
+        }
+        Some(_) => Ok(None),
     }
 }
 

@@ -18,10 +18,11 @@ use crate::ops::progress::{self, Board, WorkKind};
 use crate::ops::session::Session;
 use crate::oracle::cache::{Cache, JudgedTree};
 use crate::oracle::ledger::TreeOutcome;
-use crate::oracle::run::OracleEnd;
+use crate::oracle::outcomes::Turn;
+use crate::oracle::run::{self as oracle_run, OracleEnd};
 use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
 use crate::process;
-use crate::process::interrupt::Cancel;
+use crate::process::interrupt::{self, Cancel};
 use crate::process::processor_share::ProcessorShare;
 use crate::ui::comparison;
 
@@ -40,6 +41,15 @@ pub(super) struct TreeJudge<'r, 'a> {
     shown: &'r [Name],
     /// Ends all commands once nobody waits for them any more.
     pub(super) ended_by: Option<&'r Cancel>,
+}
+
+/// A tree before its commands run.
+#[derive(Default)]
+pub(super) struct PreparedTree {
+    /// Its checkout in a sealed world, before anybody waits for it.
+    checkout: Option<SealedCheckout>,
+    /// Keeps other processes from judging it, until its outcome is kept.
+    _turn: Option<Turn>,
 }
 
 /// How the base is judged.
@@ -70,6 +80,25 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
             _ if self.warmth == Warmth::Warm => self.runner.warmth_that_pays(),
             _ => Ok(self.warmth),
         }
+    }
+
+    /// Says in the row of a tree, and once beside it, which other process judges it.
+    fn tell_who_judges(&self, work: &Work, process: &str) -> Result<()> {
+        if interrupt::signal().is_some() {
+            return Err(oracle_run::interrupted());
+        }
+        if self.ended_by.is_some_and(Cancel::is_cancelled) {
+            return Err(nobody_waits());
+        }
+        let words = format!("judged by {process}");
+        let name = self.runner.report_to(&work.of)?.name;
+        if self.runner.told.lock().insert(format!("{name} {words}")) {
+            self.runner.session.ui.note(format!("{name}: {words}, another git-frites"));
+        }
+        if let Subject::Candidate { name, .. } = &work.of {
+            self.board.waits(name, words);
+        }
+        Ok(())
     }
 
     fn results(
@@ -141,23 +170,38 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
 }
 
 impl Judge for TreeJudge<'_, '_> {
-    /// The tree's checkout in a sealed world, before anybody waits for it.
-    type Prepared = Option<SealedCheckout>;
+    type Prepared = PreparedTree;
 
-    fn prepare(&self, work: &Work) -> Result<Option<SealedCheckout>> {
+    fn prepare(&self, work: &Work) -> Result<Option<PreparedTree>> {
         let runner = self.runner;
-        let (Some(sealed), Some(tree)) = (&runner.layered, &work.tree) else { return Ok(None) };
+        let unprepared = Ok(Some(PreparedTree::default()));
+        let (Some(sealed), Some(tree)) = (&runner.layered, &work.tree) else { return unprepared };
         if runner.ledger.recall(tree, self.warmth).is_some() {
-            return Ok(None);
+            return unprepared;
         }
-        let commit = runner.judged(work)?.commit;
-        runner.seal(sealed, &commit, self.warmth_of(work)?).map(Some)
+        let judged = runner.judged(work)?;
+        let warmth = self.warmth_of(work)?;
+        // Another process keeps what the base's commands leave until it ends, and candidates need it here.
+        let needs_outputs = work.of == Subject::Base && warmth == Warmth::Warm;
+        let turn = if needs_outputs { Ok(None) } else { runner.take_turn(&judged)? };
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(process) => {
+                self.tell_who_judges(work, &process)?;
+                return Ok(None);
+            }
+        };
+        let checkout = match turn.as_ref().is_some_and(|turn| turn.is_answered) {
+            true => None,
+            false => Some(runner.seal(sealed, &judged.commit, warmth)?),
+        };
+        Ok(Some(PreparedTree { checkout, _turn: turn }))
     }
 
     fn judge(
         &self,
         work: &Work,
-        prepared: Option<SealedCheckout>,
+        prepared: PreparedTree,
         cancel: &Cancel,
     ) -> Result<Option<Results>> {
         match (&work.of, work.crossed()) {
@@ -165,7 +209,8 @@ impl Judge for TreeJudge<'_, '_> {
             (_, Some(name)) => self.board.began_with(name, "tests of others"),
             _ => {}
         }
-        let judged = self.results(work, prepared, self.ended_by.unwrap_or(cancel))?;
+        let PreparedTree { checkout, _turn } = prepared;
+        let judged = self.results(work, checkout, self.ended_by.unwrap_or(cancel))?;
         match (&work.of, &judged) {
             (Subject::Base, Some(results)) => self.board.expect(results.time()),
             (Subject::Candidate { name, .. }, None) => {
@@ -174,7 +219,7 @@ impl Judge for TreeJudge<'_, '_> {
             _ => {}
         }
         if judged.is_none() && self.ended_by.is_some() {
-            return Err(Error::no("judging was ended, because nobody waits for it any more"));
+            return Err(nobody_waits());
         }
         Ok(judged)
     }
@@ -325,7 +370,8 @@ impl OracleRunner<'_> {
         if let Some(found) = self.find(work, judge.warmth)? {
             return Ok(Some(found));
         }
-        let prepared = judge.prepare(work)?;
+        // There is no other tree to judge meanwhile.
+        let prepared = judge.prepare(work)?.unwrap_or_default();
         judge.judge(work, prepared, cancel)
     }
 
@@ -349,7 +395,7 @@ impl OracleRunner<'_> {
         let judged = progress::live(self.session, self.run, &subjects, &board, || {
             process::in_parallel(jobs, &first, |work| {
                 let Some(results) = self.judge_one(&judge, work, &Cancel::default())? else {
-                    return Err(Error::no("interrupted"));
+                    return Err(oracle_run::interrupted());
                 };
                 if let Some(name) = work.crossed() {
                     board.ended(name, shown::ending_across(&results));
@@ -367,6 +413,10 @@ impl OracleRunner<'_> {
         let results = self.finish_on_commit(&self.judged(work)?.commit, &report)?;
         Ok(self.counted(work, OracleEnd::Finished(results)).unwrap_or_default())
     }
+}
+
+fn nobody_waits() -> Error {
+    Error::no("judging was ended, because nobody waits for it any more")
 }
 
 /// Says that a command of the base keeps the candidates from being judged, that it fails before the

@@ -5,6 +5,7 @@
 //! can give it their own [`Judge`].
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -15,6 +16,9 @@ use crate::model::outcome::Results;
 use crate::model::ranking::{Rules, undecided};
 use crate::model::verdict::{Effort, Entry};
 use crate::process::interrupt::Cancel;
+
+/// The time between two looks at a tree that another process judges.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// The moment at which judging stops.
 #[derive(Clone, Copy, Debug)]
@@ -107,9 +111,9 @@ pub trait Judge: Sync {
     /// The preparation of a tree, which its commands need.
     type Prepared;
 
-    /// Prepares the judging of a tree, without running a command. It may turn out that the tree need not
-    /// be judged.
-    fn prepare(&self, work: &Work) -> Result<Self::Prepared>;
+    /// Prepares for a tree, which may then not be judged; `None` while another process judges it. This runs no
+    /// command, and waits for nobody.
+    fn prepare(&self, work: &Work) -> Result<Option<Self::Prepared>>;
 
     /// Runs the oracle on a tree. `None` if it was cancelled.
     fn judge(
@@ -143,6 +147,8 @@ struct Shared<'e> {
     running: BTreeMap<Place, Arc<Cancel>>,
     /// The taken trees whose commands may run.
     executing: BTreeSet<Place>,
+    /// The trees that another process judged when a worker last took them.
+    elsewhere: BTreeSet<Place>,
     /// The number of commands that were not run because another candidate has the same tree.
     saved_equal: u64,
     /// The first error of any worker.
@@ -176,6 +182,7 @@ impl<'e> Scheduler<'e> {
             known: BTreeMap::new(),
             running: BTreeMap::new(),
             executing: BTreeSet::new(),
+            elsewhere: BTreeSet::new(),
             saved_equal: 0,
             error: None,
             stopped: false,
@@ -235,9 +242,12 @@ impl<'e> Scheduler<'e> {
                 scope.spawn(|| {
                     let _span = span.enter();
                     while let Some(running) = self.next() {
-                        let prepared = judge.prepare(&running.work);
-                        if self.await_turn(&running, workers) {
-                            self.judge(&running, prepared, judge);
+                        match judge.prepare(&running.work).transpose() {
+                            None => self.put_back(&running),
+                            Some(prepared) if self.await_turn(&running, workers) => {
+                                self.judge(&running, prepared, judge);
+                            }
+                            Some(_) => {}
                         }
                     }
                 });
@@ -274,21 +284,33 @@ impl<'e> Scheduler<'e> {
                     cancel.cancel();
                 }
             }
-            let running = &shared.running;
-            if let Some(work) = wanted.into_iter().find(|w| !running.contains_key(&w.place)) {
+            let Shared { running, elsewhere, .. } = &*shared;
+            let is_free =
+                |w: &Work| !running.contains_key(&w.place) && !elsewhere.contains(&w.place);
+            if let Some(work) = wanted.into_iter().find(is_free) {
                 let cancel = Arc::new(Cancel::default());
                 shared.running.insert(work.place.clone(), cancel.clone());
                 return Some(RunningWork { scheduler: self, work, cancel });
             }
-            if shared.running.is_empty() {
+            if !shared.elsewhere.is_empty() {
+                if self.changed.wait_for(&mut shared, BETWEEN_LOOKS).timed_out() {
+                    shared.elsewhere.clear();
+                }
+            } else if shared.running.is_empty() {
                 return None;
+            } else {
+                self.changed.wait(&mut shared);
             }
-            self.changed.wait(&mut shared);
         }
     }
 
-    /// Waits until the commands of a tree may run: those of at most `jobs` trees run at once, and trees
-    /// get their turns in the order in which they are wanted. False if the tree does not matter any more.
+    /// Puts a tree that another process judges back into the queue, behind all others.
+    fn put_back(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>) {
+        self.shared.lock().elsewhere.insert(work.place.clone());
+    }
+
+    /// Waits until the commands on a tree may run beside those on others, `jobs` in all. Trees get
+    /// their turns in the order in which they are wanted. False if this one does not matter any more.
     fn await_turn(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>, jobs: usize) -> bool {
         let mut shared = self.shared.lock();
         loop {
@@ -449,8 +471,9 @@ impl Shared<'_> {
         if self.executing.len() >= jobs {
             return None;
         }
-        let mut places = wanted.iter().map(|work| &work.place);
-        places.find(|place| !self.executing.contains(place))
+        let is_late =
+            |place: &&Place| self.executing.contains(*place) || self.elsewhere.contains(*place);
+        wanted.iter().map(|work| &work.place).find(|place| !is_late(place))
     }
 
     /// Cancels all that runs, and lets nothing else start.

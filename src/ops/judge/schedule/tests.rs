@@ -66,8 +66,8 @@ impl<F: Fn(&Work, &Cancel) -> Result<Option<Results>> + Sync> Script<F> {
 impl<F: Fn(&Work, &Cancel) -> Result<Option<Results>> + Sync> Judge for Script<F> {
     type Prepared = ();
 
-    fn prepare(&self, _: &Work) -> Result<()> {
-        Ok(())
+    fn prepare(&self, _: &Work) -> Result<Option<()>> {
+        Ok(Some(()))
     }
 
     fn judge(&self, work: &Work, (): (), cancel: &Cancel) -> Result<Option<Results>> {
@@ -304,4 +304,43 @@ fn known_results_are_not_judged_again() {
     scheduler.run(1, &script);
     let effort = scheduler.finish(1).expect("no judge failed");
     assert_eq!((script.judged(), effort.saved_equal), (vec!["c2".to_owned()], 1));
+}
+
+/// A judge whose first tree another process judges until this one has judged the other trees.
+struct Shared {
+    own: Mutex<Vec<u32>>,
+    others: usize,
+    looks: Mutex<usize>,
+}
+
+impl Judge for Shared {
+    type Prepared = ();
+
+    fn prepare(&self, work: &Work) -> Result<Option<()>> {
+        let is_elsewhere = index_of(work) == 1 && self.own.lock().len() < self.others;
+        *self.looks.lock() += usize::from(is_elsewhere);
+        Ok((!is_elsewhere).then_some(()))
+    }
+
+    fn judge(&self, work: &Work, (): (), _: &Cancel) -> Result<Option<Results>> {
+        self.own.lock().push(index_of(work));
+        ended(Outcome::Passed)
+    }
+}
+
+#[test]
+fn a_tree_that_another_process_judges_goes_back_to_the_queue() {
+    for workers in [1, 3] {
+        let (judged, looks, missing) = in_time(move || {
+            let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b'), entry(3, 3, 'c')];
+            let judge = Shared { own: Mutex::default(), others: 2, looks: Mutex::default() };
+            let scheduler = Scheduler::new(&mut entries, ALL);
+            scheduler.run(workers, &judge);
+            scheduler.finish(1).expect("no error");
+            let missing = entries.iter().filter(|entry| entry.not_run()).count();
+            (judge.own.into_inner(), judge.looks.into_inner(), missing)
+        });
+        assert_eq!((judged.len(), judged[2], missing), (3, 1, 0), "{judged:?}");
+        assert!((1..20).contains(&looks), "{looks} looks at a tree of another process");
+    }
 }

@@ -41,11 +41,11 @@ impl Ahead {
 impl Judge for Ahead {
     type Prepared = u32;
 
-    fn prepare(&self, work: &Work) -> Result<u32> {
+    fn prepare(&self, work: &Work) -> Result<Option<u32>> {
         let index = index_of(work);
         self.tell.send(index).expect("somebody listens");
         let prepared = if index == 2 { (self.second)() } else { Ok(()) };
-        prepared.map(|()| index)
+        prepared.map(|()| Some(index))
     }
 
     fn judge(&self, work: &Work, prepared: u32, _: &Cancel) -> Result<Option<Results>> {
