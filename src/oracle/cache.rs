@@ -184,10 +184,9 @@ impl Cache {
         Ok(Cache { dir, home, terms, conditions, known, distrusted, only_forgets: false })
     }
 
-    /// This cache, which from now on only forgets: a failure removes an earlier pass, and no
-    /// outcome is found or kept.
-    pub fn only_forgetting(self) -> Cache {
-        Cache { only_forgets: true, ..self }
+    /// Lets this cache only forget: a failure removes an earlier pass, and no outcome is found or kept.
+    pub fn only_forget(&mut self) {
+        self.only_forgets = true;
     }
 
     /// True if an outcome can be found here.
@@ -252,7 +251,7 @@ impl Cache {
         &self,
         repo: &Repo,
         judged: &JudgedTree,
-        anew: impl FnOnce() -> Result<Option<Cache>>,
+        anew: impl FnOnce() -> Result<Cache>,
     ) -> Result<std::result::Result<Turn, String>> {
         let key = self.key(repo, judged)?.digest;
         let mut turn = self.known.take_turn(&key)?;
@@ -260,8 +259,7 @@ impl Cache {
         if let Ok(turn) = &mut turn
             && place.is_dir()
             && !self.known.holds(&key)
-            && let Some(anew) = anew()?
-            && anew.has(repo, judged)?
+            && anew()?.has(repo, judged)?
         {
             self.known.believe(&key, outcomes::stamp_of(&place));
             turn.is_answered = true;

@@ -91,26 +91,23 @@ pub struct Ledger<'m> {
     /// The id of the terms.
     id: String,
     memory: &'m Memory,
-    /// `None` if outcomes depend on more than the tree.
-    cache: Option<Cache>,
+    cache: Cache,
 }
 
 impl<'m> Ledger<'m> {
     /// The outcomes on these terms in memory and in a cache.
-    pub fn new(terms: &Terms, memory: &'m Memory, cache: Option<Cache>) -> Ledger<'m> {
+    pub fn new(terms: &Terms, memory: &'m Memory, cache: Cache) -> Ledger<'m> {
         Ledger { id: terms.id(), memory, cache }
     }
 
-    /// This ledger with a cache that only forgets: a failure removes an earlier pass, and no
-    /// outcome is found or kept.
-    #[must_use]
-    pub fn only_forgetting(self) -> Ledger<'m> {
-        Ledger { cache: self.cache.map(Cache::only_forgetting), ..self }
+    /// The cache.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
     }
 
-    /// The cache, if there is one.
-    pub fn cache(&self) -> Option<&Cache> {
-        self.cache.as_ref()
+    /// The cache, to let it only forget.
+    pub fn cache_mut(&mut self) -> &mut Cache {
+        &mut self.cache
     }
 
     /// The outcome of a tree in memory; with [`Warmth::Cold`] only if it is no claim.
@@ -128,13 +125,12 @@ impl<'m> Ledger<'m> {
         logs: &JudgingLogs,
         warmth: Warmth,
     ) -> Result<Option<TreeOutcome>> {
-        let Some(cache) = &self.cache else { return Ok(None) };
-        let Some(results) = cache.find(repo, judged, logs, warmth == Warmth::Warm)? else {
-            return Ok(None);
-        };
-        let found = TreeOutcome::new(results, logs.clone());
-        self.remember(&judged.tree, found.clone());
-        Ok(Some(found))
+        let found = self.cache.find(repo, judged, logs, warmth == Warmth::Warm)?;
+        let found = found.map(|results| TreeOutcome::new(results, logs.clone()));
+        if let Some(found) = &found {
+            self.remember(&judged.tree, found.clone());
+        }
+        Ok(found)
     }
 
     /// Keeps an outcome in memory; it replaces an earlier one of the tree.
@@ -151,15 +147,12 @@ impl<'m> Ledger<'m> {
 
     /// Keeps a pass for later processes; a failure takes an earlier pass away.
     pub fn keep(&self, repo: &Repo, judged: &JudgedTree, outcome: &TreeOutcome) -> Result<()> {
-        match &self.cache {
-            Some(cache) => cache.keep(repo, judged, &outcome.results, &outcome.logs.directory()),
-            None => Ok(()),
-        }
+        self.cache.keep(repo, judged, &outcome.results, &outcome.logs.directory())
     }
 
     /// Removes the outcome of a tree that later processes would find.
     pub fn forget(&self, repo: &Repo, judged: &JudgedTree) -> Result<()> {
-        self.cache.as_ref().map_or(Ok(()), |cache| cache.forget(repo, judged))
+        self.cache.forget(repo, judged)
     }
 
     /// Removes every outcome that is in memory, from memory and from the cache. `judged` gives the

@@ -154,7 +154,8 @@ impl<'a> EagerJudge<'a> {
             if self.only_base { Ok(()) } else { self.judge_all(runner, attempts) }
         };
         let runner = runner.covered_by_another_watch()?.telling_ends_to(&on_end);
-        runner.watched(work).map(drop)
+        let judged = work(&runner);
+        runner.end(judged).map(drop)
     }
 
     /// Judges attempts that have ended, until all have.

@@ -136,8 +136,8 @@ impl<'a> RepeatedJudging<'a> {
             StopWhen::AllRan
         };
         let wants_base = !options.in_place;
-        let ((effort, baseline), doubts) =
-            runner.watched(|runner| runner.run_all(entries, options.jobs, stop, wants_base))?;
+        let judged = runner.run_all(entries, options.jobs, stop, wants_base);
+        let ((effort, baseline), doubts) = runner.end(judged)?;
         let costs = memory.costs(ProcessorShare::Whole);
         verdict.costs = costs.warm.zip(costs.cold).map(|_| costs);
         if doubts.tainted {

@@ -136,7 +136,8 @@ impl PartJudge<'_> {
         let runner = OracleRunner::new(session, run, terms.clone(), options, &memory)?;
         let mut outcome = self.outcome_of(runner.terms())?;
         runner.warn_of_seeds();
-        let (done, doubts) = runner.watched(work)?;
+        let done = work(&runner);
+        let (done, doubts) = runner.end(done)?;
         outcome.terms.settings.doubts = doubts;
         Ok((done, outcome))
     }

@@ -35,9 +35,9 @@ pub fn prove(
     ));
     let memory = Memory::default();
     let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, &memory)?;
-    let (proof, doubts) = runner.watched(|runner| {
-        proof_of(&session.repo, &run.base, &entry, &base, |work| runner.judge_with_tests(&work))
-    })?;
+    let judge = |work| runner.judge_with_tests(&work);
+    let proof = proof_of(&session.repo, &run.base, &entry, &base, judge);
+    let (proof, doubts) = runner.end(proof)?;
     let (Some(proof), false) = (proof, doubts.tainted) else { return Ok(None) };
     let sentence = format!("{} {}", entry.candidate, proof.in_words());
     for own in verdict.candidates.iter_mut().filter(|own| own.candidate == entry.candidate) {

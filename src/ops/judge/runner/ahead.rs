@@ -12,7 +12,7 @@ use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{Round, Schedule, Scheduler, StopWhen, Work};
 use crate::ops::kept_commits::{self, KeptCommits};
 use crate::ops::progress::Board;
-use crate::oracle::cache::{Cache, JudgedTree};
+use crate::oracle::cache::JudgedTree;
 use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
@@ -41,8 +41,7 @@ impl OracleRunner<'_> {
         let Some((layered, layer)) = self.layered.as_ref().zip(self.ledger.base_layer()) else {
             return Ok(());
         };
-        let distrusted = self.ledger.cache().map(Cache::distrusted).unwrap_or_default();
-        layered.adopt(layer, distrusted)
+        layered.adopt(layer, self.ledger.cache().distrusted())
     }
 
     /// The base's results, if they are known.

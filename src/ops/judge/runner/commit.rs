@@ -7,7 +7,7 @@ use crate::model::run::Run;
 use crate::model::terms::LEADS_BACK_HINT;
 use crate::model::verdict::Verdict;
 use crate::model::world::WorldKind;
-use crate::ops::judge::runner::{OracleRunner, ReportTo, back_leads, options};
+use crate::ops::judge::runner::{OracleRunner, ReportTo, back_leads, open_cache, options};
 use crate::ops::judge::worlds;
 use crate::ops::kept_commits;
 use crate::ops::session::Session;
@@ -46,14 +46,14 @@ pub fn judge_commit(
     let timeout = session.config.get(keys::ORACLE_TIMEOUT);
     let options = options(session, &terms.settings, timeout);
     let memory = Memory::default();
-    let ledger = Ledger::new(&terms, &memory, None);
+    let cache = open_cache(session, terms.clone(), &options)?;
+    let ledger = Ledger::new(&terms, &memory, cache);
     let runner = OracleRunner::with_ledger(session, run, (commit, seeds), terms, options, ledger)?;
     let report =
         ReportTo { name: name.to_owned(), logs: logs.clone(), failure_is_a_finding: false };
-    let (results, _) = runner.watched(|runner| {
-        kept_commits::keep(session, run, &[*commit], known)?;
-        runner.require_space(commit, 1)?;
-        runner.finish_on_commit(commit, &report)
-    })?;
+    let results = kept_commits::keep(session, run, &[*commit], known)
+        .and_then(|()| runner.require_space(commit, 1))
+        .and_then(|()| runner.finish_on_commit(commit, &report));
+    let (results, _) = runner.end(results)?;
     Ok((results, world))
 }

@@ -35,8 +35,8 @@ use crate::ops::judge::worlds;
 use crate::ops::session::Session;
 use crate::oracle::cache::{Cache, Conditions, JudgedTree};
 use crate::oracle::ledger::{Ledger, Memory};
-use crate::oracle::outcomes::{KnownOutcomes, Turn};
-use crate::oracle::pool::{Checkouts, OUTCOMES};
+use crate::oracle::outcomes::Turn;
+use crate::oracle::pool::Checkouts;
 use crate::oracle::restricted::Restrictions;
 use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::SealedCheckouts;
@@ -95,30 +95,24 @@ impl<'a> OracleRunner<'a> {
     ) -> Result<OracleRunner<'a>> {
         let seeds = judging.seeds(session, &run.base)?;
         terms.seeds = Some(seeds.digest()?);
-        let settings = &terms.settings;
-        let options = options(session, settings, judging.timeout(session));
-        let leads = back_leads(session, settings, &seeds, &run.base)?;
-        let is_kept = !judging.no_cache && worlds::keeps_outcomes(session, settings.commands.world);
-        // In a checkout that is not clean, an outcome depends on more than the tree.
-        let cache = match settings.in_place {
-            true => None,
-            false => open_safe_cache(session, &terms, &options)?,
-        };
-        let cache = cache.map(|cache| if is_kept { cache } else { cache.only_forgetting() });
+        let options = options(session, &terms.settings, judging.timeout(session));
+        let leads = back_leads(session, &terms.settings, &seeds, &run.base)?;
+        let mut cache = open_cache(session, terms.clone(), &options)?;
+        if judging.no_cache || !worlds::keeps_outcomes(session, terms.settings.commands.world) {
+            cache.only_forget();
+        }
         let ledger = Ledger::new(&terms, memory, cache);
         let runner =
             OracleRunner::with_ledger(session, run, (&run.base, seeds), terms, options, ledger)?;
+        let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
         let may_be_warm = judging.may_be_warm(session);
         let weighs_warm = judging.weighs_warm(session);
-        let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
+        let mut runner = OracleRunner { leads, attempts_write, may_be_warm, weighs_warm, ..runner };
+        let cache = runner.ledger.cache_mut();
         // Another run, whose attempts could not write there, must not believe what was found so.
-        let is_shared = !attempts_write.is_empty();
-        let runner = OracleRunner { leads, attempts_write, may_be_warm, weighs_warm, ..runner };
-        if is_shared {
-            let ledger = runner.ledger.only_forgetting();
-            return Ok(OracleRunner { ledger, ..runner });
-        }
-        if let (Some(layered), Some(cache)) = (&runner.layered, runner.ledger.cache()) {
+        if !runner.attempts_write.is_empty() {
+            cache.only_forget();
+        } else if let (Some(layered), false) = (&runner.layered, can_others_write(session)) {
             let base = JudgedTree::of(&session.repo, run.base)?;
             let name = cache.layer_name(&session.repo, &base)?;
             layered.use_kept(name, cache.distrusted(), may_be_warm)?;
@@ -149,12 +143,9 @@ impl<'a> OracleRunner<'a> {
         let layered = worlds::checkouts(session, &options, base, &seeds)?;
         let restrictions = worlds::restrictions(session, &options);
         let checkouts = Checkouts::open(&session.store)?.with_seeds(session.home.as_deref(), seeds);
-        let outcomes = match ledger.cache() {
-            Some(cache) => cache.known(),
-            None => KnownOutcomes::list(&checkouts.path().join(OUTCOMES)),
-        };
         let commands = worlds::watched_commands(&options);
-        let surroundings = WatchedSurroundings { outcomes, world: terms.settings.commands.world };
+        let (outcomes, world) = (ledger.cache().known(), terms.settings.commands.world);
+        let surroundings = WatchedSurroundings { outcomes, world };
         let tamper = TamperWatch::new(session, run, commands, surroundings);
         let downloads = downloads_of(session, base, &terms.oracle, terms.settings.commands.world)?;
         Ok(OracleRunner {
@@ -189,31 +180,21 @@ impl<'a> OracleRunner<'a> {
         self.terms.settings.commands.world
     }
 
-    /// Does `work`, then reports what the commands changed outside their checkouts, also if the
-    /// work failed.
+    /// Ends the work of this runner, also if it failed: reports what the commands changed outside their
+    /// checkouts, and takes outcomes that may be wrong off the shelves.
     ///
     /// Gives the work's value, and the reasons why its outcomes say less than they seem to. The work's own
     /// error comes first; an error of the watch beside it is only a warning.
-    pub fn watched<T>(self, work: impl FnOnce(&Self) -> Result<T>) -> Result<(T, Doubts)> {
-        let result = work(&self);
-        let session = self.session;
-        let leads_back = self.leads.paths();
-        let attempts_write = self.attempts_write.clone();
-        let tainted = self.end();
+    pub fn end<T>(self, work: Result<T>) -> Result<(T, Doubts)> {
+        let OracleRunner { session, ledger, tamper, leads, attempts_write, .. } = self;
+        let tainted = tamper.end().and_then(|end| {
+            let mut doubtful = end.doubtful.iter();
+            doubtful.try_for_each(|judged| ledger.forget(&session.repo, judged))?;
+            Ok(end.tainted)
+        });
         let (done, tainted) =
-            watch::with_work(result, tainted, |error| session.ui.warn(&error.message))?;
-        Ok((done, Doubts { tainted, leads_back, attempts_write }))
-    }
-
-    /// Ends the tamper watch and takes outcomes that may be wrong off the shelves. True if
-    /// outcomes are tainted.
-    fn end(self) -> Result<bool> {
-        let OracleRunner { session, ledger, tamper, .. } = self;
-        let end = tamper.end()?;
-        for judged in &end.doubtful {
-            ledger.forget(&session.repo, judged)?;
-        }
-        Ok(end.tainted)
+            watch::with_work(work, tainted, |error| session.ui.warn(&error.message))?;
+        Ok((done, Doubts { tainted, leads_back: leads.paths(), attempts_write }))
     }
 
     /// Leaves the watch over the commands to another that began before them and ends after them.
@@ -241,11 +222,11 @@ impl<'a> OracleRunner<'a> {
     /// Takes the turn to judge a tree, if other processes can find here that it passed; else gives the id
     /// of the process that has the turn.
     fn take_turn(&self, judged: &JudgedTree) -> Result<std::result::Result<Option<Turn>, String>> {
-        let Some(cache) = self.ledger.cache() else { return Ok(Ok(None)) };
+        let cache = self.ledger.cache();
         if !cache.gives_outcomes() || self.commands() != WatchedCommands::SealedOracle {
             return Ok(Ok(None));
         }
-        let anew = || open_safe_cache(self.session, &self.terms, &self.options);
+        let anew = || open_cache(self.session, self.terms.clone(), &self.options);
         Ok(cache.take_turn(&self.session.repo, judged, anew)?.map(Some))
     }
 
@@ -254,22 +235,12 @@ impl<'a> OracleRunner<'a> {
     }
 }
 
-/// The cached outcomes on these terms with these options; none while commands of other judges can write
-/// there.
-fn open_safe_cache(
-    session: &Session,
-    terms: &Terms,
-    options: &OracleOptions,
-) -> Result<Option<Cache>> {
-    match baseline::others_judge(&session.store, None) {
-        None | Some(WatchedCommands::SealedOracle) => {
-            open_cache(session, terms.clone(), options).map(Some)
-        }
-        Some(_) => Ok(None),
-    }
+/// True while commands of other judges can write to the cache.
+fn can_others_write(session: &Session) -> bool {
+    baseline::others_judge(&session.store, None) == Some(WatchedCommands::Oracle)
 }
 
-/// The cached outcomes on these terms with these options.
+/// The cached outcomes on these terms with these options, as far as they can be believed.
 pub(super) fn open_cache(
     session: &Session,
     terms: Terms,
@@ -277,7 +248,12 @@ pub(super) fn open_cache(
 ) -> Result<Cache> {
     let conditions = Conditions::new(&terms.oracle, options, &session.policy);
     let distrusted = when_attempts_ran(session)?;
-    Cache::open(&session.repo, session.home.as_deref(), terms, conditions, distrusted)
+    let home = session.home.as_deref();
+    let mut cache = Cache::open(&session.repo, home, terms, conditions, distrusted)?;
+    if can_others_write(session) {
+        cache.only_forget();
+    }
+    Ok(cache)
 }
 
 /// The seeds that lead back to a checkout of the repository. In a sealed world the path of the user's

@@ -1,6 +1,6 @@
 //! The places in which the commands of one tree run: the candidate's worktree, a clean checkout, a
 //! sealed world.
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use crate::config::keys;
@@ -15,6 +15,7 @@ use crate::model::path::TreePath;
 use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::log_excerpt;
+use crate::oracle::pool::PlainCheckout;
 use crate::oracle::run::{self as oracle_run, ExecContext, JudgedPlace, OracleEnd};
 use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;
@@ -22,42 +23,54 @@ use crate::process::processor_share::ProcessorShare;
 use crate::process::world_spec::Confinement;
 use crate::ui::comparison;
 
+/// A tree where its commands run.
+pub(super) enum LaidTree {
+    /// The worktree of its candidate.
+    Worktree(PathBuf),
+    /// A clean checkout.
+    Plain(PlainCheckout),
+    /// A sealed world, of this commit.
+    Sealed(Box<SealedCheckout>, Oid),
+}
+
+impl LaidTree {
+    /// True if outputs of the base lie below it.
+    pub(super) fn has_outputs(&self) -> bool {
+        matches!(self, LaidTree::Sealed(checkout, _) if checkout.has_outputs)
+    }
+
+    /// The reason why it is incomplete.
+    fn problem(&self) -> Option<&str> {
+        match self {
+            LaidTree::Worktree(dir) => (!dir.is_dir()).then_some("its worktree is gone"),
+            LaidTree::Plain(checkout) => checkout.problem.as_deref(),
+            LaidTree::Sealed(checkout, _) => checkout.problem.as_deref(),
+        }
+    }
+}
+
 /// A place in which all commands but those of the setup find their dependencies themselves.
 fn place<'p>(
     dir: &'p Path,
-    written: &'p Path,
     confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
     changed: &'p dyn Fn() -> Result<Vec<TreePath>>,
 ) -> JudgedPlace<'p> {
     let downloads = Vec::new();
-    JudgedPlace { dir, written, confinement, downloads, needs_downloads: false, changed }
+    JudgedPlace { dir, written: dir, confinement, downloads, needs_downloads: false, changed }
 }
 
 impl OracleRunner<'_> {
-    pub(super) fn run_in_worktree(
-        &self,
-        candidate: &Name,
-        report: &ReportTo,
-        cancel: &Cancel,
-    ) -> Result<OracleEnd> {
-        let dir = self.session.store.candidate(self.run, candidate).worktree();
-        if !dir.is_dir() {
-            return Ok(self.not_started(report, "its worktree is gone"));
-        }
-        self.execute(&place(&dir, &dir, &|_| None, &|| Ok(Vec::new())), report, cancel)
+    /// The worktree of a candidate that is judged there.
+    pub(super) fn lay_in_place(&self, candidate: &Name) -> Result<LaidTree> {
+        self.tamper.begin()?;
+        Ok(LaidTree::Worktree(self.session.store.candidate(self.run, candidate).worktree()))
     }
 
-    /// Runs the oracle on one commit in a clean checkout.
-    pub(super) fn run_on_commit(
-        &self,
-        commit: &Oid,
-        report: &ReportTo,
-        cancel: &Cancel,
-        warmth: Warmth,
-    ) -> Result<OracleEnd> {
+    /// Lays the tree of a commit down.
+    pub(super) fn lay(&self, commit: &Oid, warmth: Warmth) -> Result<LaidTree> {
         if let Some(sealed) = &self.layered {
-            let checkout = self.seal(sealed, commit, warmth)?;
-            return self.run_in_world(&checkout, commit, report, cancel);
+            self.tamper.begin()?;
+            return Ok(LaidTree::Sealed(Box::new(sealed.acquire(commit, warmth)?), *commit));
         }
         // The first time, the watch takes about as long to begin as a checkout.
         let (watch, checkout) = std::thread::scope(|scope| {
@@ -67,74 +80,74 @@ impl OracleRunner<'_> {
         });
         let checkout = checkout?;
         watch?;
-        if let Some(reason) = &checkout.problem {
-            return Ok(self.not_started(report, reason));
-        }
-        let dir = checkout.path();
-        // Directories of their own for commands that Landlock confines.
-        let own = self.restrictions.as_ref().map(|all| all.directories(dir)).transpose()?;
-        let confinement = |_| {
-            let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
-            Some(Confinement::Landlock(restrictions.of(dir, own)))
-        };
-        self.execute(&place(dir, dir, &confinement, &|| checkout.changed()), report, cancel)
+        Ok(LaidTree::Plain(checkout))
     }
 
-    pub(super) fn seal(
+    /// Runs the oracle on a tree. What it leaves on the base in a sealed world is kept for the candidates.
+    pub(super) fn run_on(
         &self,
-        sealed: &SealedCheckouts<'_>,
-        commit: &Oid,
-        warmth: Warmth,
-    ) -> Result<SealedCheckout> {
-        self.tamper.begin()?;
-        sealed.acquire(commit, warmth)
-    }
-
-    /// Runs the oracle on one commit in a sealed world. What it leaves on the base is kept for the
-    /// candidates.
-    pub(super) fn run_in_world(
-        &self,
-        checkout: &SealedCheckout,
-        commit: &Oid,
+        laid: &LaidTree,
         report: &ReportTo,
         cancel: &Cancel,
     ) -> Result<OracleEnd> {
-        if let Some(reason) = &checkout.problem {
+        if let Some(reason) = laid.problem() {
             return Ok(self.not_started(report, reason));
         }
-        let written = checkout.written();
-        let confinement = |stage| Some(Confinement::Sealed(checkout.world(stage)));
-        let is_base = *commit == self.run.base;
-        let changed = || checkout.changed(&self.session.repo);
-        let place = JudgedPlace {
-            downloads: self.missing_downloads(checkout, commit)?,
-            needs_downloads: !is_base,
-            ..place(checkout.dir(), &written, &confinement, &changed)
-        };
-        let mut end = self.execute(&place, report, cancel)?;
-        if let OracleEnd::Finished(results) = &mut end {
-            if self.weighs_warm {
-                self.ledger.note_cost(self.share(), checkout.has_outputs, results);
+        match laid {
+            LaidTree::Worktree(dir) => {
+                self.execute(&place(dir, &|_| None, &|| Ok(Vec::new())), report, cancel)
             }
-            for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
-                // An overlay refuses what a plain directory allows, and never the other way.
-                let may_be_refused = checkout.is_overlay && !result.outcome.passed();
-                result.warm = checkout.has_outputs || may_be_refused;
+            LaidTree::Plain(checkout) => {
+                let dir = checkout.path();
+                // Directories of their own for commands that Landlock confines.
+                let own = self.restrictions.as_ref().map(|all| all.directories(dir)).transpose()?;
+                let confinement = |_| {
+                    let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
+                    Some(Confinement::Landlock(restrictions.of(dir, own)))
+                };
+                self.execute(&place(dir, &confinement, &|| checkout.changed()), report, cancel)
             }
-            let passed = results.passed();
-            let downloaded = !self.base_lacks_downloads.load(Ordering::Relaxed);
-            let is_cold = !checkout.has_outputs && results.ran_all();
-            let cold_seconds = is_cold.then(|| results.time().as_secs_f64());
-            let end = BaseEnd { passed, downloaded, cold_seconds };
-            // Without outputs the candidates take longer, and nothing else differs.
-            if is_base
-                && let Some(sealed) = &self.layered
-                && let Err(error) = sealed.keep_outputs(checkout, end)
-            {
-                tracing::debug!(error = error.message, "the base's outputs are not kept");
+            LaidTree::Sealed(checkout, commit) => {
+                let written = checkout.written();
+                let confinement = |stage| Some(Confinement::Sealed(checkout.world(stage)));
+                let changed = || checkout.changed(&self.session.repo);
+                let place = JudgedPlace {
+                    written: &written,
+                    downloads: self.missing_downloads(checkout, commit)?,
+                    needs_downloads: *commit != self.run.base,
+                    ..place(checkout.dir(), &confinement, &changed)
+                };
+                let mut end = self.execute(&place, report, cancel)?;
+                if let OracleEnd::Finished(results) = &mut end {
+                    self.note_world(checkout, commit, results);
+                }
+                Ok(end)
             }
         }
-        Ok(end)
+    }
+
+    /// Notes what results in a sealed world depend on and cost, and keeps what the base's commands left.
+    fn note_world(&self, checkout: &SealedCheckout, commit: &Oid, results: &mut Results) {
+        if self.weighs_warm {
+            self.ledger.note_cost(self.share(), checkout.has_outputs, results);
+        }
+        for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
+            // An overlay refuses what a plain directory allows, and never the other way.
+            let may_be_refused = checkout.is_overlay && !result.outcome.passed();
+            result.warm = checkout.has_outputs || may_be_refused;
+        }
+        let passed = results.passed();
+        let downloaded = !self.base_lacks_downloads.load(Ordering::Relaxed);
+        let is_cold = !checkout.has_outputs && results.ran_all();
+        let cold_seconds = is_cold.then(|| results.time().as_secs_f64());
+        // Without outputs the candidates take longer, and nothing else differs.
+        if *commit == self.run.base
+            && let Some(sealed) = &self.layered
+            && let Err(error) =
+                sealed.keep_outputs(checkout, BaseEnd { passed, downloaded, cold_seconds })
+        {
+            tracing::debug!(error = error.message, "the base's outputs are not kept");
+        }
     }
 
     /// The commands that download what a tree needs and its world lacks: all there are if the base's
@@ -196,7 +209,7 @@ impl OracleRunner<'_> {
 
     /// Runs the oracle on one commit to its end, as nothing cancels it.
     pub(super) fn finish_on_commit(&self, commit: &Oid, report: &ReportTo) -> Result<Results> {
-        match self.run_on_commit(commit, report, &Cancel::default(), Warmth::Cold)? {
+        match self.run_on(&self.lay(commit, Warmth::Cold)?, report, &Cancel::default())? {
             OracleEnd::Finished(results) => Ok(results),
             OracleEnd::Cancelled => {
                 Err(Error::internal(format!("{}: judging ended too early", report.name)))

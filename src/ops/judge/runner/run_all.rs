@@ -165,7 +165,8 @@ impl OracleRunner<'_> {
 
     fn confirmed_base(&self, tree: &Oid, known: TreeOutcome) -> Result<TreeOutcome> {
         let report = self.report_to(&Subject::Base)?;
-        let end = self.run_on_commit(&self.run.base, &report, &Cancel::default(), Warmth::Cold)?;
+        let end =
+            self.run_on(&self.lay(&self.run.base, Warmth::Cold)?, &report, &Cancel::default())?;
         let Some(results) = self.counted(&Work::of_base(*tree), end) else { return Ok(known) };
         let confirmed = TreeOutcome::new(results, report.logs);
         let repo = &self.session.repo;

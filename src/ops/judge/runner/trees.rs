@@ -10,20 +10,22 @@ use crate::model::run::Run;
 use crate::model::verdict::{Effort, Entry};
 use crate::model::world::WorldKind;
 use crate::ops::judge::cross::EVERYBODY;
+use crate::ops::judge::runner::place::LaidTree;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::judge::schedule::{Judge, Subject, Work};
 use crate::ops::judge::shown;
 use crate::ops::kept_commits;
 use crate::ops::progress::{self, Board, WorkKind};
 use crate::ops::session::Session;
-use crate::oracle::cache::{Cache, JudgedTree};
+use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::outcomes::Turn;
 use crate::oracle::run::{self as oracle_run, OracleEnd};
-use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
+use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::processor_share::ProcessorShare;
+use crate::store::logs::JudgingLogs;
 use crate::ui::comparison;
 
 /// Judges trees by really running the oracle, unless the ledger has their outcomes.
@@ -46,8 +48,8 @@ pub(super) struct TreeJudge<'r, 'a> {
 /// A tree before its commands run.
 #[derive(Default)]
 pub(super) struct PreparedTree {
-    /// Its checkout in a sealed world, before anybody waits for it.
-    checkout: Option<SealedCheckout>,
+    /// The tree in a sealed world, laid down before anybody waits for it.
+    laid: Option<LaidTree>,
     /// Keeps other processes from judging it, until its outcome is kept.
     _turn: Option<Turn>,
 }
@@ -101,63 +103,77 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         Ok(())
     }
 
-    fn results(
+    fn tell_begin(&self, work: &Work) {
+        match (&work.of, work.crossed()) {
+            (Subject::Candidate { name, .. }, _) => self.board.began(name),
+            (_, Some(name)) => self.board.began_with(name, "tests of others"),
+            _ => {}
+        }
+    }
+
+    /// Says how the judging of a tree ended, and gives its results.
+    fn tell_end(&self, work: &Work, judged: Option<Results>) -> Result<Option<Results>> {
+        match (&work.of, &judged) {
+            (Subject::Base, Some(results)) => self.board.expect(results.time()),
+            (Subject::Candidate { name, .. }, None) => {
+                self.board.ended(name, shown::not_needed());
+            }
+            _ => {}
+        }
+        match judged {
+            None if self.ended_by.is_some() => Err(nobody_waits()),
+            judged => Ok(judged),
+        }
+    }
+
+    /// Lays the tree down, unless it was prepared with its present share of the base's outputs: another run
+    /// may have shown meanwhile that they do not pay.
+    fn lay(&self, work: &Work, commit: &Oid, prepared: Option<LaidTree>) -> Result<LaidTree> {
+        let warmth = self.warmth_of(work)?;
+        match prepared {
+            Some(laid) if warmth == Warmth::Warm || !laid.has_outputs() => Ok(laid),
+            _ => self.runner.lay(commit, warmth),
+        }
+    }
+
+    /// Keeps the results of commands that have ended, as far as they can be believed: of a worktree, in which
+    /// they depend on more than a tree, none.
+    fn keep(
         &self,
         work: &Work,
-        checkout: Option<SealedCheckout>,
-        cancel: &Cancel,
-    ) -> Result<Option<Results>> {
+        judged: Option<JudgedTree>,
+        results: Option<Results>,
+        logs: JudgingLogs,
+    ) -> Result<()> {
         let runner = self.runner;
-        let report = runner.report_to(&work.of)?;
-        let suspect = match &work.of {
-            Subject::Candidate { name, .. } if self.alone => Some(name),
-            _ => None,
-        };
-        if let (true, Subject::Candidate { name, .. }) = (runner.is_in_place(), &work.of) {
-            runner.tamper.begin()?;
-            let end = runner.run_in_worktree(name, &report, cancel)?;
-            runner.tamper.check(suspect, || Ok(None))?;
-            return Ok(runner.counted(work, end));
-        }
-        let Some(tree) = &work.tree else {
-            return Ok(runner.counted(work, runner.not_started(&report, "nothing was captured")));
-        };
-        if let Some(found) = runner.find(work, self.warmth)? {
-            return Ok(Some(found));
-        }
-        let judged = runner.judged(work)?;
-        let warmth = self.warmth_of(work)?;
-        // Since it was prepared, another run may have shown that outputs do not pay.
-        let end = match checkout {
-            Some(checkout) if warmth == Warmth::Warm || !checkout.has_outputs => {
-                runner.run_in_world(&checkout, &judged.commit, &report, cancel)?
-            }
-            _ => runner.run_on_commit(&judged.commit, &report, cancel, warmth)?,
-        };
-        let outcome = runner.counted(work, end).map(|results| TreeOutcome {
+        let outcome = results.map(|results| TreeOutcome {
             inherited: work.of == Subject::Base && self.is_over_outputs(&results),
-            ..TreeOutcome::new(results, report.logs.clone())
+            ..TreeOutcome::new(results, logs)
         });
         // Where time was short, a failure says nothing.
         let is_short = runner.share() == ProcessorShare::Third;
         if is_short && outcome.as_ref().is_some_and(|o| !o.results.is_clean_pass()) {
-            return Ok(outcome.map(|outcome| outcome.results));
+            return Ok(());
         }
+        let tree = judged.as_ref().map(|judged| judged.tree);
         let keep = || {
-            let Some(outcome) = &outcome else { return Ok(None) };
+            let Some((judged, outcome)) = judged.zip(outcome.as_ref()) else { return Ok(None) };
             runner.ledger.keep(&runner.session.repo, &judged, outcome)?;
             Ok(Some(judged))
         };
         match &work.of {
             Subject::Base if self.base.is_first => runner.tamper.check_base_first(keep)?,
-            _ => runner.tamper.check(suspect, keep)?,
+            Subject::Candidate { name, .. } if self.alone => {
+                runner.tamper.check(Some(name), keep)?;
+            }
+            _ => runner.tamper.check(None, keep)?,
         }
-        let Some(outcome) = outcome else { return Ok(None) };
-        runner.ledger.remember(tree, outcome.clone());
+        let Some((tree, outcome)) = tree.zip(outcome) else { return Ok(()) };
+        runner.ledger.remember(&tree, outcome.clone());
         if work.of == Subject::Base {
             warn_of_base(runner.session, runner.run, &outcome.results);
         }
-        Ok(Some(outcome.results))
+        Ok(())
     }
 
     /// True if outputs of an earlier judging could have led to these results of the base. A failure
@@ -175,8 +191,8 @@ impl Judge for TreeJudge<'_, '_> {
     fn prepare(&self, work: &Work) -> Result<Option<PreparedTree>> {
         let runner = self.runner;
         let unprepared = Ok(Some(PreparedTree::default()));
-        let (Some(sealed), Some(tree)) = (&runner.layered, &work.tree) else { return unprepared };
-        if runner.ledger.recall(tree, self.warmth).is_some() {
+        let Some(tree) = work.tree.filter(|_| runner.layered.is_some()) else { return unprepared };
+        if runner.ledger.recall(&tree, self.warmth).is_some() {
             return unprepared;
         }
         let judged = runner.judged(work)?;
@@ -191,11 +207,11 @@ impl Judge for TreeJudge<'_, '_> {
                 return Ok(None);
             }
         };
-        let checkout = match turn.as_ref().is_some_and(|turn| turn.is_answered) {
+        let laid = match turn.as_ref().is_some_and(|turn| turn.is_answered) {
             true => None,
-            false => Some(runner.seal(sealed, &judged.commit, warmth)?),
+            false => Some(runner.lay(&judged.commit, warmth)?),
         };
-        Ok(Some(PreparedTree { checkout, _turn: turn }))
+        Ok(Some(PreparedTree { laid, _turn: turn }))
     }
 
     fn judge(
@@ -204,24 +220,31 @@ impl Judge for TreeJudge<'_, '_> {
         prepared: PreparedTree,
         cancel: &Cancel,
     ) -> Result<Option<Results>> {
-        match (&work.of, work.crossed()) {
-            (Subject::Candidate { name, .. }, _) => self.board.began(name),
-            (_, Some(name)) => self.board.began_with(name, "tests of others"),
-            _ => {}
+        let runner = self.runner;
+        self.tell_begin(work);
+        if let Some(found) = runner.find(work, self.warmth)? {
+            return self.tell_end(work, Some(found));
         }
-        let PreparedTree { checkout, _turn } = prepared;
-        let judged = self.results(work, checkout, self.ended_by.unwrap_or(cancel))?;
-        match (&work.of, &judged) {
-            (Subject::Base, Some(results)) => self.board.expect(results.time()),
-            (Subject::Candidate { name, .. }, None) => {
-                self.board.ended(name, shown::not_needed());
+        let PreparedTree { laid, _turn } = prepared;
+        let report = runner.report_to(&work.of)?;
+        let (laid, judged) = match &work.of {
+            Subject::Candidate { name, .. } if runner.is_in_place() => {
+                (runner.lay_in_place(name)?, None)
             }
-            _ => {}
-        }
-        if judged.is_none() && self.ended_by.is_some() {
-            return Err(nobody_waits());
-        }
-        Ok(judged)
+            _ if work.tree.is_none() => {
+                let end = runner.not_started(&report, "nothing was captured");
+                return self.tell_end(work, runner.counted(work, end));
+            }
+            _ => {
+                let judged = runner.judged(work)?;
+                (self.lay(work, &judged.commit, laid)?, Some(judged))
+            }
+        };
+        let end = runner.run_on(&laid, &report, self.ended_by.unwrap_or(cancel))?;
+        drop(laid);
+        let results = runner.counted(work, end);
+        self.keep(work, judged, results.clone(), report.logs)?;
+        self.tell_end(work, results)
     }
 
     fn completed(&self, entry: &Entry) {
@@ -315,7 +338,7 @@ impl OracleRunner<'_> {
             self.take(&known, &report)?;
             return Ok(Some(known.results));
         }
-        if !self.ledger.cache().is_some_and(Cache::gives_outcomes) {
+        if !self.ledger.cache().gives_outcomes() {
             return Ok(None);
         }
         let judged = self.judged(work)?;

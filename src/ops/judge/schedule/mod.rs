@@ -245,7 +245,9 @@ impl<'e> Scheduler<'e> {
                         match judge.prepare(&running.work).transpose() {
                             None => self.put_back(&running),
                             Some(prepared) if self.await_turn(&running, workers) => {
-                                self.judge(&running, prepared, judge);
+                                let RunningWork { work, cancel, .. } = &running;
+                                let judged = prepared.and_then(|p| judge.judge(work, p, cancel));
+                                self.note(work, judged, judge);
                             }
                             Some(_) => {}
                         }
@@ -327,13 +329,8 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    fn judge<J: Judge>(
-        &self,
-        RunningWork { work, cancel, .. }: &RunningWork<'_, 'e>,
-        prepared: Result<J::Prepared>,
-        judge: &J,
-    ) {
-        match prepared.and_then(|prepared| judge.judge(work, prepared, cancel)) {
+    fn note(&self, work: &Work, judged: Result<Option<Results>>, judge: &impl Judge) {
+        match judged {
             Ok(None) => {}
             Ok(Some(results)) => {
                 let completed = self.shared.lock().set(self.schedule.round, work, results);
