@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::{LONG, World, answer, write};
+use crate::common::{LONG, World, answer, make_executable, write};
 
 /// Every ref, worktree, run directory and event of ours.
 fn ours(world: &World) -> String {
@@ -52,6 +52,27 @@ fn file_of_a_command_that_no_worktree_will_have_is_warned_of() {
     world.git(["config", "--unset", "frites.seed.copy"]);
     world.commit("with the script");
     assert!(!spawn("agent.sh", 0).contains("is not committed"));
+}
+
+#[test]
+fn program_of_the_users_checkout_runs_uncommitted_without_a_warning() {
+    let world = World::new();
+    world.write("codemod", "#!/bin/sh\ncat \"$1\" >/dev/null && echo x >>README\n");
+    make_executable(&world.repo.join("codemod"));
+    world.write("more", "text\n");
+    let told = world.frites(["spawn", "-n", "1", "--", "./codemod", "README"]).expect(0).stderr;
+    assert!(!told.contains("is not committed"), "{told}");
+    // What the program reads is another matter, also if it is the program once more.
+    for file in ["more", "codemod"] {
+        let told = world.frites(["spawn", "-n", "1", "--", "./codemod", file]).expect(4).stderr;
+        assert!(told.contains(&format!("warning: '{file}' is not committed")), "{told}");
+    }
+    // Below the root there is no such program: the root's is not the one that starts.
+    let below = world.repo.join("below");
+    fs::create_dir(&below).unwrap();
+    let told = world.frites_in(&below, ["spawn", "-n", "1", "--", "./codemod", "README"]);
+    let told = told.expect(4).stderr;
+    assert!(told.contains("warning: 'codemod' is not committed"), "{told}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A candidate's command: its arguments with their placeholders, its prompt and its environment.
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -177,12 +177,10 @@ impl CommandContext<'_> {
             values.push((PROMPT_FILE.as_bytes(), self.prompt_file.as_os_str().as_bytes()));
         }
         let mut argv: Vec<OsString> = argv.iter().map(|arg| fill_in(arg, &values)).collect();
-        // `./codemod` means the user's file of that name; if there is none, the worktree's.
-        if let Some(program) = argv.first_mut().filter(|p| p.as_bytes().contains(&b'/'))
-            && let Ok(real) = std::path::absolute(&*program)
-            && real.is_file()
+        if let Some(program) = argv.first_mut()
+            && let Some(file) = users_program(program)
         {
-            *program = real.into();
+            *program = file.into();
         }
         argv
     }
@@ -208,6 +206,14 @@ impl CommandContext<'_> {
         }
         variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
+}
+
+/// The file that a command starts from the user's directory: `./codemod` means the user's file of that
+/// name; if there is none, the worktree's.
+pub fn users_program(program: &OsStr) -> Option<PathBuf> {
+    let is_path = program.as_bytes().contains(&b'/');
+    let file = is_path.then(|| std::path::absolute(program).ok()).flatten()?;
+    file.is_file().then_some(file)
 }
 
 fn holds(arg: &OsStr, key: &str) -> bool {

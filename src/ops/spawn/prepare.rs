@@ -23,7 +23,7 @@ use crate::ops::guard::{self, Guard};
 use crate::ops::log_excerpt;
 use crate::ops::progress::{self, Board, Ending, WorkKind};
 use crate::ops::session::Session;
-use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::command::{CandidateCommand, users_program};
 use crate::oracle::programs;
 use crate::process::world_spec::Confinement;
 use crate::process::{self, Job, Limits};
@@ -88,7 +88,10 @@ impl Preparation {
         commands: &[(Name, CandidateCommand)],
     ) -> Result<()> {
         let Some(home) = &session.home else { return Ok(()) };
-        let words = commands.iter().flat_map(|(_, command)| &command.argv);
+        let words = commands.iter().flat_map(|(_, command)| {
+            let own = command.argv.first().and_then(|program| users_program(program));
+            command.argv.iter().skip(usize::from(own.is_some()))
+        });
         let paths: BTreeSet<&str> = words
             .filter_map(|word| word.to_str())
             .map(|word| word.strip_prefix("./").unwrap_or(word))
