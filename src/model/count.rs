@@ -2,7 +2,7 @@
 use std::fmt::Display;
 
 /// The most names that a sentence holds.
-const NAMES: usize = 3;
+pub const NAMES: usize = 3;
 
 /// A number of things: `1 line`, `3 lines`.
 pub fn count<N: Copy + Display + PartialEq + From<u8>>(n: N, one: &str) -> String {

@@ -386,6 +386,7 @@ impl DecisionInputs<'_> {
         let (Some(baseline), Some(stopped)) = (self.baseline, closest.results.stopped_at()) else {
             return String::new();
         };
+        let failing = closest.results.failing_tests().unwrap_or_default();
         if let Some(comparison) = Comparison::of(baseline, closest) {
             let one_of = |tests: &[String], one, more| if tests.len() == 1 { one } else { more };
             let kinds = [
@@ -404,7 +405,9 @@ impl DecisionInputs<'_> {
             let parts: Vec<String> = kinds
                 .iter()
                 .filter(|(tests, _)| !tests.is_empty())
-                .map(|(tests, what)| format!("{} {what}: {}", tests.len(), some_tests(tests)))
+                .map(|(tests, what)| {
+                    format!("{} {what}: {}", tests.len(), some_tests(tests, failing))
+                })
                 .collect();
             if !parts.is_empty() {
                 return format!("; of its failing tests {}", parts.join("; "));
@@ -460,7 +463,7 @@ pub fn without_own_tests(entry: &Entry) -> String {
     let end = stopped.map_or("was not judged".into(), stopped_in);
     let report = stopped.and_then(|result| result.tests.as_ref());
     let failing = report.filter(|report| !report.failing.is_empty());
-    let failing = failing.map(|report| some_tests(&report.failing));
+    let failing = failing.map(|report| some_tests(&report.failing, &report.failing));
     let what = failing.or_else(|| stopped?.error.clone());
     let failing = what.map_or(String::new(), |what| format!(": {what}"));
     let why = why_judged_twice(second).map_or(String::new(), |why| format!("; {why}"));

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::model::count::{count, some_of};
+use crate::model::count::{NAMES, count, some_of};
 use crate::model::plain;
 
 /// The most names that each list of a report has.
@@ -191,9 +191,15 @@ fn push(names: &mut Vec<String>, name: &str) {
 /// The most characters of a test's name in a sentence or a table.
 const SHOWN: usize = 60;
 
-/// A test's name for a sentence or a table. Names of one file begin alike, and parameters stand at the
-/// end: a long name lacks its middle.
-pub fn shortened(name: &str) -> String {
+/// A test's name for a sentence or a table about `all` these tests. Names of one file begin alike, and
+/// parameters stand at the end: a long name lacks its middle, unless another would read like it.
+pub fn shortened(name: &str, all: &[String]) -> String {
+    let cut = without_middle(name);
+    let is_taken = all.iter().any(|other| other != name && without_middle(other) == cut);
+    if is_taken { name.to_owned() } else { cut }
+}
+
+fn without_middle(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let half = SHOWN / 2;
     if letters.len() <= SHOWN {
@@ -204,9 +210,10 @@ pub fn shortened(name: &str) -> String {
     format!("{}…{}", String::from_iter(head), String::from_iter(tail))
 }
 
-/// The first few tests, and how many more there are.
-pub fn some_tests(names: &[String]) -> String {
-    some_of(&names.iter().map(|name| shortened(name)).collect::<Vec<_>>())
+/// The first few of some tests in a text about `all` these, and how many more there are.
+pub fn some_tests(names: &[String], all: &[String]) -> String {
+    let first = names.iter().take(NAMES).map(|name| shortened(name, all));
+    some_of(&first.chain(names.iter().skip(NAMES).cloned()).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -235,11 +242,24 @@ mod tests {
         report.count(&long("b"), TestEnd::Passed);
         report.finish();
         assert_eq!((report.failing.len(), report.passing.len()), (1, 1));
-        assert_ne!(shortened(&report.failing[0]), shortened(&report.passing[0]));
-        let parameters = |n| shortened(&format!("tests/test_a.py::test_{}[{n}]", "y".repeat(80)));
+        let alone = |name: &str| shortened(name, &[]);
+        assert_ne!(alone(&report.failing[0]), alone(&report.passing[0]));
+        let parameters = |n| alone(&format!("tests/test_a.py::test_{}[{n}]", "y".repeat(80)));
         assert_ne!(parameters(1), parameters(2));
         assert_eq!(parameters(1).chars().count(), SHOWN);
-        assert_eq!(shortened("short"), "short");
+        assert_eq!(alone("short"), "short");
+    }
+
+    #[test]
+    fn tests_whose_names_differ_in_the_middle_alone_differ_in_every_list() {
+        let of =
+            |class: &str| format!("tests/unit/test_parser.py::{class}::test_{}", "x".repeat(40));
+        let (one, two, short) = (of("TestOne"), of("TestTwo"), "tests/a.py::b".to_owned());
+        let all = [one.clone(), two.clone(), short.clone()];
+        assert_eq!(shortened(&one, &[one.clone(), short.clone()]).chars().count(), SHOWN);
+        assert_eq!(some_tests(&all, &all), format!("{one}, {two}, {short}"));
+        // They may be in two lists of one sentence.
+        assert_eq!(some_tests(&all[..1], &all), one);
     }
 
     #[test]

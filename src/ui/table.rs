@@ -84,7 +84,7 @@ pub fn brief(text: &str) -> String {
 }
 
 /// Texts in lines of at most this many columns, with commas between them. A text that is wider is broken
-/// between its words, and a wider word is cut.
+/// between its words, and a wider word anywhere: the ends of two names may be all that differs.
 pub fn filled(texts: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (at, text) in texts.iter().enumerate() {
@@ -92,9 +92,19 @@ pub fn filled(texts: &[String], width: usize) -> Vec<String> {
         let is_wide = measure_text_width(text) + comma.len() > width;
         let mut pieces = if is_wide { text.split(' ').collect() } else { vec![text.as_str()] };
         let last = pieces.pop().into_iter().map(|piece| (piece, comma));
-        for (piece, comma) in pieces.into_iter().map(|piece| (piece, "")).chain(last) {
-            let piece = truncate_str(piece, width.saturating_sub(comma.len()), "…");
-            let columns = measure_text_width(&piece) + comma.len();
+        for (mut piece, comma) in pieces.into_iter().map(|piece| (piece, "")).chain(last) {
+            let most = width.saturating_sub(comma.len());
+            while measure_text_width(piece) > most {
+                let head = truncate_str(piece, most, "").len();
+                // No line holds a letter that is wider than all of it.
+                let (head, rest) = piece.split_at(head);
+                if head.is_empty() {
+                    break;
+                }
+                lines.push(head.to_owned());
+                piece = rest;
+            }
+            let columns = measure_text_width(piece) + comma.len();
             match lines.last_mut() {
                 Some(line) if measure_text_width(line) + 1 + columns <= width => {
                     line.push_str(&format!(" {piece}{comma}"));
@@ -171,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_fill_lines_up_to_their_width_and_longer_ones_are_cut() {
+    fn texts_fill_lines_up_to_their_width_and_longer_ones_are_broken() {
         let lines = |texts: &[&str], width| {
             let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
             filled(&texts, width)
@@ -181,8 +191,8 @@ mod tests {
         assert_eq!(lines(&["ab", "cde"], 7), ["ab, cde"], "a line may be full");
         assert_eq!(lines(&["äö", "üßé"], 7), ["äö, üßé"], "by columns, not by bytes");
         assert_eq!(lines(&["日本", "日本"], 9), ["日本,", "日本"]);
-        assert_eq!(lines(&["a::long::name"], 8), ["a::long…"]);
-        assert_eq!(lines(&["a", "b::long::name", "c"], 8), ["a,", "b::lon…,", "c"]);
+        assert_eq!(lines(&["a::long::name"], 8), ["a::long:", ":name"]);
+        assert_eq!(lines(&["a", "b::long::name", "c"], 8), ["a,", "b::long", "::name,", "c"]);
         for width in 3..12 {
             let cut = lines(&["日本語日本語", "e\u{301}", "", "abcdefghijklm"], width);
             assert!(cut.iter().all(|line| measure_text_width(line) <= width), "{cut:?}");

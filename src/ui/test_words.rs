@@ -14,25 +14,18 @@ pub fn summary(report: &TestReport) -> String {
     match problem {
         Some(problem) => problem.clone(),
         None if failing.is_empty() => count(*total, "test"),
-        None => format!("{}: {}", report.failures(), some_tests(failing)),
+        None => format!("{}: {}", report.failures(), some_tests(failing, failing)),
     }
 }
 
 /// Remarks on a candidate's tests in a table. The list of failing tests comes last: what follows it
 /// would read as one of them.
 pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
-    let failing = entry.results.failing_tests().unwrap_or_default();
-    let report = entry.results.report();
     let more_skipped = base.and_then(|base| MoreSkipped::of(base, entry));
     let mut words: Vec<String> = more_skipped.map(|more| more.in_words()).into_iter().collect();
-    if let Some(report) = report
-        && !failing.is_empty()
-    {
-        let named = match base.and_then(|base| Comparison::of(base, entry)) {
-            Some(comparison) => named_by_kind(&comparison),
-            None => failing.iter().map(|name| short(name)).collect(),
-        };
-        words.extend(told(report, &named));
+    if let (Some(report), Some([_, ..])) = (entry.results.report(), entry.results.failing_tests()) {
+        let comparison = base.and_then(|base| Comparison::of(base, entry));
+        words.extend(told(report, comparison.as_ref()));
     }
     words
 }
@@ -41,30 +34,25 @@ pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
 pub fn of_base(base: &Baseline) -> Vec<String> {
     let report = base.results.report();
     let failing = report.filter(|report| report.problem.is_none() && !report.failing.is_empty());
-    failing.map_or_else(Vec::new, |report| {
-        told(report, &report.failing.iter().map(|name| short(name)).collect::<Vec<_>>())
-    })
+    failing.map_or_else(Vec::new, |report| told(report, None))
 }
 
-/// The number of failing tests and the first names, in parts between which a line can end.
-fn told(report: &TestReport, named: &[String]) -> Vec<String> {
-    let mut words: Vec<String> = named.iter().take(NAMED).cloned().collect();
+/// The number of failing tests and the first names, with their results on the base, in parts between
+/// which a line can end.
+fn told(report: &TestReport, comparison: Option<&Comparison>) -> Vec<String> {
+    let failing = report.failing.as_slice();
+    let kinds = comparison.map_or_else(|| vec![("", failing)], |c| c.kinds().to_vec());
+    let tests = kinds.iter().flat_map(|(what, tests)| tests.iter().map(move |test| (test, what)));
+    let in_words = |(test, what): (&String, &&str)| {
+        let name = table::printable(&shortened(test, failing));
+        if what.is_empty() { name } else { format!("{name} ({what})") }
+    };
+    let mut words: Vec<String> = tests.take(NAMED).map(in_words).collect();
     if let Some(first) = words.first_mut() {
         *first = format!("{}: {first}", report.failures());
     }
-    if named.len() > NAMED {
-        words.push(format!("and {} more", named.len() - NAMED));
+    if failing.len() > NAMED {
+        words.push(format!("and {} more", failing.len() - NAMED));
     }
     words
-}
-
-fn named_by_kind(comparison: &Comparison) -> Vec<String> {
-    let kinds = comparison.kinds().into_iter();
-    kinds
-        .flat_map(|(what, tests)| tests.iter().map(move |name| format!("{} ({what})", short(name))))
-        .collect()
-}
-
-fn short(name: &str) -> String {
-    table::printable(&shortened(name))
 }

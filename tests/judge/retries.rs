@@ -230,6 +230,32 @@ fn junit_report_committed_by_the_attempt_is_ignored() {
     world.assert_clean();
 }
 
+#[test]
+fn failing_tests_whose_names_differ_in_the_middle_alone_are_shown_apart() {
+    let world = World::new();
+    // The table breaks names that are wider than it.
+    let name = |class: &str| {
+        let parameters = "x".repeat(40);
+        format!("tests/unit/parsers/test_parser.py::{class}::test_roundtrip[{parameters}]")
+    };
+    let case = |class: &str| format!("<testcase name=\"{}\"><failure/></testcase>", name(class));
+    world.write("report", format!("<testsuite>{}{}</testsuite>", case("One"), case("Two")));
+    world.write(".frites.toml", "[oracle]\njunit = 'report.xml'\n");
+    world.commit("configured");
+    world.attempts(&[SMALL]);
+    let answer = world.frites(["judge", "--test", "cp report report.xml; false"]).expect(1);
+    let out = answer.out();
+    let (table, sentence) = out.split_once("near-miss: ").unwrap();
+    let told = ["1/c1", "1/@base"].map(|tree| said(&answer.stderr, tree));
+    for text in [table, sentence, &told[0], &told[1]] {
+        let text = text.replace("\n     ", "");
+        for class in ["One", "Two"] {
+            assert!(text.contains(&name(class)), "{class}: {text}");
+        }
+    }
+    world.assert_clean();
+}
+
 /// A stand-in for Maven's wrapper, which reports as surefire does. Each line of `results` is a test.
 const MVNW: &str = "mkdir -p part/target/surefire-reports; \
     { echo '<testsuite name=\"s\">'; while read how name; do echo \"<testcase classname=\\\"T\\\" name=\\\"$name\\\">\"; \
