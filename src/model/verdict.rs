@@ -125,7 +125,7 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
     /// The changes that a reviewer should look at.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub flags: Vec<Flag>,
     /// The results of the commands, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Results::is_empty")]

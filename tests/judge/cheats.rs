@@ -354,7 +354,7 @@ fn code_that_recipes_compile_compare_or_check_does_not_decide() {
     world.attempts(&["echo hello > greeting; printf '#!/bin/sh\\necho hello\\n' > greet.sh"]);
     let json = world.frites(["judge", "--json"]).expect(0).json();
     assert_eq!(json["candidates"][0]["base_tests"], Value::Null, "{json:#}");
-    assert_eq!(json["candidates"][0]["flags"], Value::Null, "{json:#}");
+    assert_eq!(json["candidates"][0]["flags"], serde_json::json!([]), "{json:#}");
 }
 
 #[test]
