@@ -68,6 +68,30 @@ impl Proposal {
     fn tests(&self) -> bool {
         self.command(Stage::Test).is_some()
     }
+
+    /// The command for which it is proposed: its test, or else its first one that is no setup.
+    fn main_command(&self) -> Option<&OracleCommand> {
+        let first = || self.commands.iter().find(|command| command.stage != Stage::Setup);
+        self.command(Stage::Test).or_else(first)
+    }
+
+    /// The reason why it comes before another proposal. Both are named by their files, or by their
+    /// commands if one file shows both.
+    fn why_before(&self, other: &Proposal) -> String {
+        let why = match () {
+            () if self.is_in_ci && !other.is_in_ci => ", because CI runs it",
+            () if self.tests() && !other.tests() => ", because it has a test",
+            () => "",
+        };
+        let (Some(own), Some(other)) = (self.main_command(), other.main_command()) else {
+            return format!("another comes first{why}");
+        };
+        if own.source == other.source {
+            format!("`{}` comes before `{}`{why}", own.command, other.command)
+        } else {
+            format!("{} comes before {}{why}", own.source, other.source)
+        }
+    }
 }
 
 /// The commands that a commit's files show: those to run, and the others. None if no file shows any.
@@ -160,19 +184,12 @@ fn choose(files: &RootFiles<'_>, proposals: Vec<Proposal>) -> Detected {
         command: Some(command),
         reason: "it is not installed, and no CI file names it".to_owned(),
     }));
-    let shown = first.commands.iter().find(|c| c.stage != Stage::Setup).map(|c| &c.source);
     for other in &others {
-        let why = match () {
-            () if first.is_in_ci && !other.is_in_ci => "comes first, because CI runs it",
-            () if first.tests() => "comes first and has a test",
-            () => "comes first",
-        };
-        let reason = format!("{} {why}", shown.map_or("", String::as_str));
+        let reason = first.why_before(other);
         let commands = other.commands.iter().filter(|c| !found.commands.contains(c));
-        let passed_over = commands.map(|c| (Some(c.clone()), reason.clone()));
-        found
-            .passed_over
-            .extend(passed_over.map(|(command, reason)| PassedOver { command, reason }));
+        let passed_over = commands
+            .map(|command| PassedOver { command: Some(command.clone()), reason: reason.clone() });
+        found.passed_over.extend(passed_over.collect::<Vec<_>>());
     }
     let test = first.command(Stage::Test);
     let of_ci = files.ci().other_tests(test).into_iter();

@@ -10,6 +10,7 @@ use crate::ecosystems::python_library::MODULES;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
+use crate::process;
 
 /// Python.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
@@ -18,6 +19,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         Detector { evidence: Evidence::Settings, find: nox },
         Detector { evidence: Evidence::Settings, find: pytest },
         Detector { evidence: Evidence::Names, find: tests_by_name },
+        Detector { evidence: Evidence::Names, find: without_the_lock_file },
     ],
     extensions: &["py"],
     installed: &[virtual_environment(".venv"), virtual_environment("venv")],
@@ -121,8 +123,13 @@ impl Environment {
                 lock: text("poetry.lock")?,
             }
         } else {
-            Environment { run: &[], python: &["python3"], setup: None, lock: String::new() }
+            Environment::of_machine()
         })
+    }
+
+    /// The machine's.
+    fn of_machine() -> Environment {
+        Environment { run: &[], python: &["python3"], setup: None, lock: String::new() }
     }
 
     /// The words before a tool that makes environments by itself: those of the lock file, if it names
@@ -219,7 +226,10 @@ fn nox(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 
 /// pytest where it is configured.
 fn pytest(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
-    let project = Project::of(files)?;
+    configured_pytest(&Project::of(files)?)
+}
+
+fn configured_pytest(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
     Ok(match pytest_settings(&project.settings)? {
         Some(source) => project.by_module(&["pytest"], source),
         None => project.with_lint(None, None),
@@ -229,7 +239,11 @@ fn pytest(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 /// The tests that directories and names show: those of a package, those beside a list of requirements,
 /// those in unittest's style in the root, or all sessions of nox.
 fn tests_by_name(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
-    let project = Project::of(files)?;
+    named_tests(&Project::of(files)?)
+}
+
+fn named_tests(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
+    let files = project.settings.files;
     if let Some(source) = package_with_tests(&project.settings) {
         return Ok(project.by_module(&["pytest"], source));
     }
@@ -246,6 +260,20 @@ fn tests_by_name(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
         return Ok(vec![command(Stage::Test, &words, "noxfile.py")]);
     }
     Ok(Vec::new())
+}
+
+/// The tests in a virtual environment of the checkout, where the tool of the lock file is not installed:
+/// the error says so, and names this way.
+fn without_the_lock_file(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+    let mut project = Project::of(files)?;
+    let tool = project.environment.run.first();
+    if tool.is_none_or(|tool| process::on_path(tool.as_ref())) {
+        return Ok(Vec::new());
+    }
+    project.environment = Environment::of_machine();
+    let configured = configured_pytest(&project)?;
+    let has_test = configured.iter().any(|command| command.stage == Stage::Test);
+    if has_test { Ok(configured) } else { named_tests(&project) }
 }
 
 /// The command that makes a virtual environment in the checkout, with the project and the packages

@@ -79,15 +79,20 @@ impl ResolvedOracle {
         programs::require_programs(&self.commands).map_err(|error| {
             let Some(at) = others.iter().position(is_usable) else { return error };
             let next = others[at];
-            let options = as_options(std::iter::once(next));
             let mut own = others[..at].iter().rev().take_while(|c| c.stage != Stage::Test);
-            let setup = own.find(|c| c.stage == Stage::Setup);
-            let setup = setup.map_or(String::new(), |setup| {
-                let line = shell_quoted(&setup.command.to_string());
-                format!(" after `git config frites.oracle.setup {line}`")
-            });
-            let options = options.trim_start();
-            error.hint(format!("{} shows another test: `{options}`{setup}", next.source))
+            let Some(setup) = own.find(|c| c.stage == Stage::Setup) else {
+                let options = as_options(std::iter::once(next));
+                let options = options.trim_start();
+                return error.hint(format!("{} shows another test: `{options}`", next.source));
+            };
+            let set = |OracleCommand { stage, command, .. }: &OracleCommand| {
+                let line = shell_quoted(&command.to_string());
+                format!("`git config frites.oracle.{stage} {line}`")
+            };
+            error
+                .hint(format!("{} shows another test, which needs a setup; set both:", next.source))
+                .hint(set(setup))
+                .hint(set(next))
         })
     }
 

@@ -847,7 +847,7 @@ fn commands_of_ci_come_from_the_base_and_are_shown_where_ours_differ() {
         let other =
             "passed over: test `make test-slow`, from .github/workflows/ci.yml: CI runs it\n";
         assert!(plan.contains(other), "{plan}");
-        let first = "from Makefile: go.mod comes first, because CI runs it\n";
+        let first = "from Makefile: go.mod comes before Makefile, because CI runs it\n";
         assert!(plan.contains(first), "{plan}");
     }
 }
@@ -935,9 +935,66 @@ fn missing_program_of_a_test_is_fatal_and_names_the_next_test() {
     std::os::unix::fs::symlink("/bin/true", bin.join("npm")).unwrap();
     let answer =
         world.frites(["judge", "-n", "--base", "HEAD"]).refuses(128, "'mix' is not on PATH");
-    let hint = "hint: package.json shows another test: `--test 'npm run test'` after \
-                `git config frites.oracle.setup 'npm install'`\n";
+    let hint = "hint: package.json shows another test, which needs a setup; set both:\n\
+                hint: `git config frites.oracle.setup 'npm install'`\n\
+                hint: `git config frites.oracle.test 'npm run test'`\n";
     assert!(answer.stderr.contains(hint), "{}", answer.stderr);
+}
+
+#[test]
+fn missing_tool_of_a_lock_file_names_the_setup_and_the_test_that_need_no_lock() {
+    let pyproject = "[project]\nname = \"a\"\n[project.optional-dependencies]\ntests = [\"b\"]\n\
+                     [dependency-groups]\ndev = [\"c\"]\n[tool.pytest.ini_options]\n";
+    let files = [("pyproject.toml", pyproject), ("uv.lock", ""), ("tests/test_a.py", "")];
+    let mut world = project(&files);
+    let bin = world.home().join("few");
+    fs::create_dir(&bin).unwrap();
+    for program in ["git", "sh"] {
+        let found = world.sh(&world.repo, &format!("command -v {program}")).expect(0).out();
+        std::os::unix::fs::symlink(found.trim(), bin.join(program)).unwrap();
+    }
+    let ours = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().display();
+    world.set_env("PATH", format!("{}:{ours}", bin.display()));
+    let told = world.frites(["judge", "-n"]).refuses(128, "'uv' is not on PATH").stderr;
+    let (_, both) =
+        told.split_once("shows another test, which needs a setup; set both:\n").unwrap();
+    let lines: Vec<&str> =
+        both.lines().map(|l| l.trim_start_matches("hint: ").trim_matches('`')).collect();
+    let [setup, test] = lines.as_slice() else { panic!("{told}") };
+    assert!(setup.ends_with("pip install -e '\\''.[tests]'\\'' --group dev pytest'"), "{setup}");
+    assert_eq!(*test, "git config frites.oracle.test '.venv/bin/python -m pytest'");
+    // They can be copied.
+    for line in lines {
+        world.sh(&world.repo, line).expect(0);
+    }
+    let plan = world.frites(["judge", "-n", "--json"]).json();
+    let setup = plan["commands"][0]["command"].as_str().unwrap();
+    assert!(setup.starts_with("python3 -m venv .venv && "), "{setup}");
+    assert!(setup.ends_with("pip install -e '.[tests]' --group dev pytest"), "{setup}");
+    assert_eq!(plan["commands"][1]["command"], ".venv/bin/python -m pytest");
+    // Where the tool is there, nothing but its commands is shown.
+    world.git(["config", "--remove-section", "frites.oracle"]);
+    stand_in(&mut world, "uv");
+    let plan = world.frites(["judge", "-n"]).expect(0).out();
+    assert!(plan.contains("`uv sync --locked`") && !plan.contains(".venv"), "{plan}");
+}
+
+#[test]
+fn command_that_is_passed_over_is_told_what_comes_before_it() {
+    let pyproject = "[tool.pytest.ini_options]\n[tool.tox]\n";
+    let passed_over = |files: &[File<'_>]| {
+        let out = project(files).frites(["judge", "-n"]).out();
+        let lines = out.lines().filter(|line| line.starts_with("passed over: ")).map(str::to_owned);
+        lines.collect::<Vec<_>>()
+    };
+    let found = passed_over(&[("pyproject.toml", pyproject)]);
+    let pytest = "passed over: test `python3 -m pytest`, from pyproject.toml: ";
+    assert_eq!(found, [format!("{pytest}`tox run -e py` comes before `python3 -m pytest`")]);
+    let ci =
+        (".github/workflows/ci.yml", "jobs:\n  a:\n    steps:\n      - run: python -m pytest\n");
+    let tox = "passed over: test `tox run -e py`, from tox.ini: ";
+    let found = passed_over(&[("pyproject.toml", &pyproject[..25]), ("tox.ini", "[tox]\n"), ci]);
+    assert_eq!(found, [format!("{tox}pyproject.toml comes before tox.ini, because CI runs it")]);
 }
 
 #[test]

@@ -64,8 +64,7 @@ fn what_is_passed_over_is_named_with_the_reason() {
         lines.map(str::to_owned).collect()
     };
     let found = passed_over(&[]);
-    let reason =
-        "from Makefile: package.json (npm by package-lock.json) comes first and has a test";
+    let reason = "from Makefile: package.json (npm by package-lock.json) comes before Makefile";
     assert!(found.contains(&format!("test `make test`, {reason}")), "{found:?}");
     let found = passed_over(&["--test", "true"]);
     let lint = found.iter().find(|line| line.starts_with("lint `")).unwrap();
