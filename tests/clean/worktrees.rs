@@ -216,6 +216,31 @@ fn clean_dry_run_changes_nothing_and_shows_bytes() {
 }
 
 #[test]
+fn new_worktree_has_the_same_size_wherever_it_is_told() {
+    let world = World::new();
+    for path in ["a/b/one", "a/b/two", "a/three", "a-b/c/d/four"] {
+        world.write(path, "x\n");
+    }
+    world.write(".gitignore", "/seed/\n");
+    world.commit("directories");
+    for seed in [false, true] {
+        if seed {
+            world.write("seed/large", vec![7; 100_000]);
+            world.git(["config", "frites.seed.copy", "/seed/"]);
+        }
+        let run = world.spawn(["-n", "1"]);
+        let size = |document: serde_json::Value| document["candidates"][0]["bytes"].clone();
+        let shown = world.frites(["status", "--json", &run]).expect(0).json();
+        let shown = size(shown["runs"][0].clone());
+        let would_free = world.frites(["clean", "-n", "--json", &run]).expect(0).json();
+        let freed = world.frites(["clean", "--json", &run]).expect(0).json();
+        assert_eq!([&shown, &size(would_free)], [&size(freed.clone()); 2], "{shown}");
+        assert_eq!(freed["bytes"].as_u64() > Some(100_000), seed, "{freed}");
+    }
+    world.assert_clean();
+}
+
+#[test]
 fn clean_twice_succeeds_and_frees_nothing() {
     let world = World::new();
     world.attempts(&["echo a > a", "true"]);

@@ -19,7 +19,7 @@ mod staging;
 mod walk;
 
 pub use peek::lines_changed;
-pub use private_index::{copy_index, size_on_disk};
+pub use private_index::{copy_index, size_of_new_worktree};
 pub use source::CaptureSource;
 
 use std::fs;

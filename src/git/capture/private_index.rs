@@ -7,6 +7,7 @@ use gix::index::entry::{Flags, Mode};
 
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
+use crate::fs::walk::EntryState;
 use crate::git::capture::dirty;
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Call, Git};
@@ -39,14 +40,28 @@ pub fn read_tree(
     Ok(open_index(source.index))
 }
 
-/// The disk space of the files of an index; 0 if it cannot be read.
-pub fn size_on_disk(index: &Path) -> u64 {
-    open_index(index).as_ref().map_or(0, bytes_of_files)
+/// The disk space of a worktree that has the files of its index alone, without a walk through it: each
+/// directory counts as much as the root. 0 if the index cannot be read.
+pub fn size_of_new_worktree(worktree: &Path, index: &Path) -> u64 {
+    let Some(index) = open_index(index) else { return 0 };
+    let root = EntryState::of(worktree).map_or(0, |state| state.disk_usage());
+    // The paths are sorted: those below one directory follow each other.
+    let (mut directories, mut last) = (1, &b""[..]);
+    for entry in index.entries() {
+        let path: &[u8] = entry.path(&index);
+        let shared = path.iter().zip(last).take_while(|(one, other)| one == other).count();
+        directories += path[shared..].iter().filter(|byte| **byte == b'/').count() as u64;
+        last = path;
+    }
+    bytes_of_files(&index) + BLOCK + directories * root
 }
 
-/// The disk space of the files of an index, in whole blocks of 4 KiB.
+/// The smallest size of a file on disk, as of the `.git` of a worktree.
+const BLOCK: u64 = 4096;
+
+/// The disk space of the files of an index, in whole blocks.
 pub fn bytes_of_files(index: &gix::index::File) -> u64 {
-    index.entries().iter().map(|e| u64::from(e.stat.size).next_multiple_of(4096)).sum()
+    index.entries().iter().map(|e| u64::from(e.stat.size).next_multiple_of(BLOCK)).sum()
 }
 
 /// Makes git read the files of racy entries again.

@@ -22,6 +22,7 @@ use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 
 use crate::fs::lock::Lock;
+use crate::fs::tree;
 use crate::git::capture;
 use crate::git::fan_out;
 use crate::git::refs;
@@ -427,7 +428,11 @@ fn prepare_candidate(
         state,
     );
     record.port = port;
-    record.bytes = capture::size_on_disk(&candidate.directory().index());
+    let path = candidate.worktree();
+    record.bytes = match prepared.has_more {
+        true => tree::disk_usage(&path),
+        false => capture::size_of_new_worktree(&path, &candidate.directory().index()),
+    };
     // A worktree that is made again stays marked for review, what it cost is spent, and what its commands
     // could write to they may have written to.
     let before = candidate.record()?;

@@ -52,6 +52,8 @@ pub struct Prepared {
     pub failure: Option<String>,
     /// A file of the base that setup changed.
     pub changed: Option<TreePath>,
+    /// True if the worktree may have more files than the base.
+    pub has_more: bool,
 }
 
 impl Preparation {
@@ -159,6 +161,7 @@ impl Preparation {
             given.extend(left.untracked.into_iter().filter(|path| !session.excludes.matches(path)));
             prepared.changed = left.changed;
         }
+        prepared.has_more = self.setup.is_some() || !given.is_empty();
         if !given.is_empty() {
             write_toml(
                 &candidate.directory().seeds(),
