@@ -41,6 +41,7 @@ use crate::agents;
 use crate::config::keys;
 use crate::config::value::NotifyMode;
 use crate::error::{Error, Result};
+use crate::git::landing::position::uncommitted;
 use crate::git::repo::Repo;
 use crate::model::address::Address;
 use crate::model::agent_stop::AgentFault;
@@ -211,14 +212,37 @@ fn notify(session: &Session, words: &str) {
 
 /// The hints about the next step after a verdict.
 fn next_steps(session: &Session, verdict: &Verdict) -> Vec<String> {
-    let mut hints = comparison::hints(verdict);
-    let is_unusable = verdict.decision.decision == DecisionKind::None;
-    if is_unusable && verdict.candidates.iter().any(|entry| entry.state == State::Cancelled) {
-        let run = session.store.run(&verdict.run).ok().flatten();
-        hints.extend(run.filter(Run::has_commands).map(|run| resume_hint(&run)));
+    let run = session.store.run(&verdict.run).ok().flatten();
+    let recommended = run.as_ref().zip(verdict.decision.recommended.as_ref());
+    let record = recommended.map(|(run, name)| session.store.candidate(run, name).record());
+    let landing = record.and_then(Result::ok).map(|record| record.landing);
+    let mut hints = comparison::hints(verdict, landing.unwrap_or_default());
+    if verdict.decision.decision == DecisionKind::None {
+        hints.extend(hints_after_no_change(session, verdict));
+        if verdict.candidates.iter().any(|entry| entry.state == State::Cancelled) {
+            hints.extend(run.filter(Run::has_commands).map(|run| resume_hint(&run)));
+        }
     }
     hints.extend(repair_hint(session, verdict));
     hints.extend(correction_hints(session, verdict));
+    hints
+}
+
+/// The hints for a run in which nobody can win, and a candidate changed nothing. The change may have
+/// been made in the user's checkout.
+fn hints_after_no_change(session: &Session, verdict: &Verdict) -> Vec<String> {
+    let Some(entry) = verdict.candidates.iter().find(|entry| entry.changed_nothing()) else {
+        return Vec::new();
+    };
+    let run = &verdict.run;
+    let mut hints =
+        vec![comparison::after_no_change(&format!("{run}/{}", entry.candidate), entry.state)];
+    if uncommitted(&session.repo).is_ok_and(|changes| !changes.is_empty()) {
+        hints.push(format!(
+            "your checkout has changes that are not committed, so no attempt has them; make one of them: \
+             `git diff --binary HEAD | git frites add --patch - {run}`"
+        ));
+    }
     hints
 }
 

@@ -118,6 +118,8 @@ fn meant(e: &clap::Error, verb: Option<&str>) -> Option<String> {
             "list" | "ls" => ("the runs are listed by", "status"),
             "show" => ("a candidate's patch is shown by", "diff RUN/CAND"),
             "rm" | "remove" | "delete" => ("worktrees and branches are removed by", "clean RUN"),
+            "land" => ("a candidate is landed by", "apply RUN/CAND"),
+            "undo" | "revert" => ("a landing is taken back by", "apply --undo RUN/CAND"),
             "merge" => ("a candidate is merged by", "apply --merge RUN/CAND"),
             "shell" | "cd" => ("a shell in a worktree is started by", "exec RUN/CAND"),
             _ => return None,
@@ -223,6 +225,13 @@ mod tests {
                 "show 1/c1",
                 vec![
                     "a candidate's patch is shown by `git frites diff RUN/CAND`",
+                    "see `git frites -h`",
+                ],
+            ),
+            (
+                "undo 2",
+                vec![
+                    "a landing is taken back by `git frites apply --undo RUN/CAND`",
                     "see `git frites -h`",
                 ],
             ),

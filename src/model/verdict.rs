@@ -218,6 +218,13 @@ impl Entry {
         self.problem.is_none() && self.state.usable(self.blast.files)
     }
 
+    /// True if the attempt ended well, or a person works there, and its files are those of the base.
+    pub fn changed_nothing(&self) -> bool {
+        let is_known = self.problem.is_none() && !self.is_gone() && self.dropped.is_empty();
+        let has_ended_well = matches!(self.state, State::Open | State::Succeeded | State::Empty);
+        is_known && has_ended_well && self.blast.files == 0
+    }
+
     /// True if the candidate can win, and no command was run on its tree.
     pub fn not_run(&self) -> bool {
         self.usable() && self.results.is_empty()

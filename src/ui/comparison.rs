@@ -4,7 +4,7 @@ use console::measure_text_width;
 use serde_json::{Value, json};
 
 use crate::error::exit;
-use crate::model::candidate::{ENOUGH_PASSED, State};
+use crate::model::candidate::{ENOUGH_PASSED, Landing, State};
 use crate::model::count::some_of;
 use crate::model::cross_score;
 use crate::model::flag::Flag;
@@ -213,8 +213,8 @@ fn doubts(verdict: &Verdict) -> Vec<String> {
     lines
 }
 
-/// Hints about the next step after a verdict.
-pub fn hints(verdict: &Verdict) -> Vec<String> {
+/// Hints about the next step after a verdict. `landing` is the state of the recommended candidate.
+pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
     let Verdict { run, decision, .. } = verdict;
     match (decision.decision, &decision.recommended) {
         (kind, Some(_)) if kind.verified() && verdict.terms.settings.in_place => {
@@ -238,16 +238,24 @@ pub fn hints(verdict: &Verdict) -> Vec<String> {
             vec![format!("undo or accept the change, then judge again: `git frites judge {run}`")]
         }
         (kind, Some(name)) if kind.verified() => {
-            vec![format!(
-                "look at it with `git frites diff {run}/{name}`, land it with `git frites apply {run}`"
-            )]
+            let next = match landing {
+                Landing::Landed | Landing::Merged => {
+                    format!(
+                        "it has landed: take it back with `git frites apply --undo {run}/{name}`"
+                    )
+                }
+                Landing::Undone => {
+                    format!("its landing was undone: land it again with `git frites apply {run}`")
+                }
+                Landing::Pending | Landing::Discarded => {
+                    format!("land it with `git frites apply {run}`")
+                }
+            };
+            vec![format!("look at it with `git frites diff {run}/{name}`, {next}")]
         }
         (DecisionKind::OwnTests, Some(name)) => {
             let mut hints = vec![
-                format!(
-                    "look at what it changes in tests and commands: `git frites diff {run}/{name}`, \
-                     and at what the base's say: `git frites output {run}/{name}`"
-                ),
+                look_at_own_tests(&format!("{run}/{name}")),
                 format!(
                     "if that change is right, land it with `git frites apply --allow-unverified \
                      {run}/{name}`"
@@ -313,6 +321,24 @@ pub fn hints(verdict: &Verdict) -> Vec<String> {
             ]
         }
         _ => vec![format!("`git frites status {run}` shows each candidate's state")],
+    }
+}
+
+/// How to look at a candidate that passes only with its own tests or commands.
+pub fn look_at_own_tests(address: &str) -> String {
+    format!(
+        "look at what it changes in tests and commands: `git frites diff {address}`, and at what the \
+         base's say: `git frites output {address}`"
+    )
+}
+
+/// How to go on with a candidate that changed nothing.
+pub fn after_no_change(address: &str, state: State) -> String {
+    match state {
+        State::Open => {
+            format!("change its files in `cd \"$(git frites path {address})\"`, then judge again")
+        }
+        _ => format!("see what its command printed: `git frites output {address}`"),
     }
 }
 

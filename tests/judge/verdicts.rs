@@ -399,6 +399,36 @@ fn judge_captures_the_worktree_first() {
 }
 
 #[test]
+fn candidates_that_changed_nothing_are_told_where_to_go_on() {
+    let world = World::new();
+    world.attempts(&["true"]);
+    let hints = |words: &[&str], code| -> Vec<String> {
+        let told = world.frites(words).expect(code).stderr;
+        told.lines().filter_map(|line| line.strip_prefix("hint: ")).map(str::to_owned).collect()
+    };
+    let judge = ["judge", "--test", "true", "1"];
+    let states = |run| format!("`git frites status {run}` shows each candidate's state");
+    let open = "change its files in `cd \"$(git frites path 1/c1)\"`, then judge again".to_owned();
+    assert_eq!(hints(&judge, 4), [states(1), open.clone()]);
+    assert_eq!(hints(&["apply", "--allow-unverified", "1/c1"], 1), std::slice::from_ref(&open));
+    // The change may have been made in the wrong place.
+    world.write("README", "changed here\n");
+    let told = hints(&judge, 4);
+    let here = "your checkout has changes that are not committed, so no attempt has them; make one of \
+                them: `git diff --binary HEAD | git frites add --patch - 1`";
+    assert_eq!(told, [states(1), open, here.to_owned()]);
+    let line = here.rsplit('`').nth(1).unwrap();
+    world.sh(&world.repo, line).expect(0);
+    world.frites(judge).expect(0);
+    world.git(["checkout", "-q", "."]);
+    // A command that changed nothing may have said why.
+    world.frites(["spawn", "-n", "1", "--", "echo", "why"]).expect(4);
+    let output = "see what its command printed: `git frites output 2/c1`".to_owned();
+    assert_eq!(hints(&["judge", "--test", "true", "2"], 4), [states(2), output]);
+    world.assert_clean();
+}
+
+#[test]
 fn candidate_whose_command_failed_cannot_win() {
     let world = World::new();
     let script = "printf 'TWO\\n' > src/lib.txt; case {index} in 1) exit 3;; 2) echo more > more;; 3) git checkout -q src;; esac";

@@ -265,3 +265,39 @@ fn one_of_several_landings_is_undone_by_its_name() {
     assert_eq!(world.frites(["apply", "--undo"]).expect(0).out(), "other\n");
     world.assert_clean();
 }
+
+#[test]
+fn undo_where_nothing_landed_names_what_did() {
+    let world = World::new();
+    world.judged("true", &["echo 1 > one"]);
+    let told = world.frites(["apply", "--undo"]).refuses(1, "run 1 has not landed").stderr;
+    assert!(told.contains("hint: `git frites status` shows what landed\n"), "{told}");
+    world.frites(["apply", "-m", "x"]).expect(0);
+    world.git(["switch", "-q", "-"]);
+    world.attempts(&["echo 2 > two"]);
+    let hint = "hint: 1/c1 landed: `git frites apply --undo 1/c1`\n";
+    for words in [&["apply", "--undo"][..], &["apply", "--undo", "2"]] {
+        let told = world.frites(words).refuses(1, "run 2 has not landed").stderr;
+        assert!(told.contains(hint), "{told}");
+    }
+    world.frites(["apply", "--undo", "1/c1"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
+fn verdict_hints_at_what_a_landing_left_to_do() {
+    let world = World::new();
+    world.judged("true", &["echo 1 > one"]);
+    let hint = || world.frites(["judge", "--replay", "1"]).expect(0).stderr;
+    let look = "hint: look at it with `git frites diff 1/c1`";
+    assert_eq!(hint(), format!("{look}, land it with `git frites apply 1`\n"));
+    for options in [&["apply", "-m", "x", "1"][..], &["apply", "--merge", "-m", "x", "1"]] {
+        world.frites(options).expect(0);
+        let back = "it has landed: take it back with `git frites apply --undo 1/c1`";
+        assert_eq!(hint(), format!("{look}, {back}\n"));
+        world.frites(["apply", "--undo", "1"]).expect(0);
+        let again = "its landing was undone: land it again with `git frites apply 1`";
+        assert_eq!(hint(), format!("{look}, {again}\n"));
+    }
+    world.assert_clean();
+}

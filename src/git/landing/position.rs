@@ -59,6 +59,19 @@ pub fn unfinished(git_dir: &Path) -> Option<(&'static str, &'static str)> {
     Some((found.1, found.2))
 }
 
+/// The staged and modified tracked files of the checkout, as `git status --porcelain -z` prints them.
+pub fn uncommitted(repo: &Repo) -> Result<Vec<u8>> {
+    let call = repo.checkout().call("status");
+    call.args([
+        "--porcelain",
+        "-z",
+        "--untracked-files=no",
+        "--no-renames",
+        "--ignore-submodules=untracked",
+    ])
+    .bytes()
+}
+
 /// Refuses a checkout with staged or modified tracked files, or in the middle of a merge and the
 /// like.
 pub fn require_clean(repo: &Repo) -> Result<()> {
@@ -67,17 +80,7 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
         return Err(Error::fatal(format!("{what} is in progress"))
             .hint(format!("finish it, or stop it with `{abort}`")));
     }
-    let dirty = repo
-        .checkout()
-        .call("status")
-        .args([
-            "--porcelain",
-            "-z",
-            "--untracked-files=no",
-            "--no-renames",
-            "--ignore-submodules=untracked",
-        ])
-        .bytes()?;
+    let dirty = uncommitted(repo)?;
     let records: Vec<(u8, &[u8])> =
         nul_separated(&dirty).filter_map(|r| Some((*r.first()?, r.get(3..)?))).collect();
     let [(_, first), rest @ ..] = records.as_slice() else { return Ok(()) };

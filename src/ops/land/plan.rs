@@ -23,6 +23,7 @@ use crate::ops::land::unverified::{unverified, why_unverified};
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Selection;
+use crate::ui::comparison::after_no_change;
 
 /// Options of a landing, whether on a fresh branch or by a merge.
 #[derive(Clone, Debug, Default)]
@@ -395,7 +396,7 @@ fn capture_to_land(
     };
     let Some(capture) = capture else {
         return Err(Error::no(format!("{candidate} changed nothing, so there is nothing to land"))
-            .hint(format!("see what its command printed: `git frites output {candidate}`")));
+            .hint(after_no_change(&candidate.address(), candidate.record()?.state)));
     };
     match judged {
         Some((_, tree)) if tree != capture.tree && !options.allow_unverified => {

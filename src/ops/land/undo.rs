@@ -52,7 +52,7 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
         candidates.push(session.store.candidate(run, name).record()?);
     }
     let mut standing: Vec<&Candidate> = candidates.iter().collect();
-    standing.retain(|candidate| matches!(candidate.landing, Landing::Landed | Landing::Merged));
+    standing.retain(|candidate| has_landed(candidate));
     match standing.as_slice() {
         [] => {}
         [one] => return Ok((*one).clone()),
@@ -83,8 +83,28 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
         Some(name) => format!("{}/{name}", run.run),
         None => format!("run {}", run.run),
     };
-    Err(Error::no(format!("{what} {why}"))
-        .hint(format!("`git frites status {}` shows what landed", run.run)))
+    let error = Error::no(format!("{what} {why}"));
+    Err(match last_landed(session)? {
+        Some(other) => error.hint(format!("{other} landed: `git frites apply --undo {other}`")),
+        None => error.hint("`git frites status` shows what landed"),
+    })
+}
+
+/// A candidate of the newest run of which one landed and stands.
+fn last_landed(session: &Session) -> Result<Option<String>> {
+    for run in session.store.runs()?.iter().rev() {
+        for candidate in session.store.candidates(run) {
+            let record = candidate.record()?;
+            if has_landed(&record) {
+                return Ok(Some(record.address()));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn has_landed(candidate: &Candidate) -> bool {
+    matches!(candidate.landing, Landing::Landed | Landing::Merged)
 }
 
 /// A merge of a candidate, or the revert of one, in a branch's log.

@@ -6,6 +6,7 @@ use crate::model::oid::Oid;
 use crate::model::rationale::{WITH_OWN_TESTS_ONLY, failed_at, without_own_tests};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
+use crate::ui::comparison::look_at_own_tests;
 
 /// The reason why `name` is not verified. `tree` is the state that was asked for, if any.
 pub(super) fn why_unverified(
@@ -73,8 +74,18 @@ pub(super) fn unverified(
     let cold = if entry.is_some_and(is_unconfirmed) { "--cold " } else { "" };
     let iteration = iteration.map(|number| format!("@{number}")).unwrap_or_default();
     let address = format!("{}/{name}{iteration}", run.run);
-    Error::no(format!("nothing verified to land: {why}"))
+    let error = Error::no(format!("nothing verified to land: {why}"));
+    let better = verdict.filter(|verdict| verdict.verified());
+    let error = match better.and_then(|verdict| verdict.decision.recommended.as_ref()) {
+        Some(winner) if winner != name => error.hint(format!(
+            "{}/{winner} is verified: land it with `git frites apply {}`",
+            run.run, run.run
+        )),
+        _ => error,
+    };
+    error
         .hint(match entry {
+            Some(entry) if entry.passed_own_tests_only() => look_at_own_tests(&address),
             Some(entry) if matches!(entry.state, State::Failed | State::TimedOut) => format!(
                 "its attempt did not end well, so it is not judged: correct it, and then `git frites capture {address}`"
             ),
