@@ -312,8 +312,9 @@ fn synthesis_is_announced_with_who_would_make_it() {
     let world = world_with("exit 3");
     let told = |more: &[&str]| {
         let words = [&["run", "--test", "false"], more].concat();
-        let line = world.frites(&words).expect(1).stderr;
-        line.lines().find(|line| line.starts_with("synthesis: ")).map(str::to_owned)
+        let told = world.frites(&words).expect(1).stderr;
+        let mut opening = told.lines().take_while(|line| !line.starts_with("run "));
+        opening.find(|line| line.starts_with("synthesis: ")).map(str::to_owned)
     };
     let agent = ["--agent", "maker=2", "-p", "x"];
     let line = "synthesis: if several pass, the agent maker makes one more attempt from them; `--synthesis off` prevents it";

@@ -197,6 +197,20 @@ fn a_run_that_has_cost_as_much_as_it_may_starts_nothing_more_until_the_limit_is_
 }
 
 #[test]
+fn synthesis_counts_for_the_limit_of_cost() {
+    let mut world = World::new();
+    agent(&mut world, "claude", WORKS, CLAUDE);
+    world.git(["config", "frites.limits.cost", "0.75"]);
+    let words = ["run", "--agent", "claude=2", "-p", "x", "--test", "true"];
+    let told = world.frites(words).expect(0).stderr;
+    assert_eq!(started(&world), 3, "two attempts and a synthesis: {told}");
+    let reached = "run 1: it has cost $0.75, and limits.cost is $0.75";
+    world.frites(["retry", "1/claude-1", "--yes"]).refuses(1, reached);
+    assert_eq!(started(&world), 0);
+    world.assert_clean();
+}
+
+#[test]
 fn round_that_the_limit_of_cost_refuses_is_not_said_to_have_changed_nothing() {
     let mut world = World::new();
     agent(&mut world, "claude", WORKS, CLAUDE);
