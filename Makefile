@@ -4,7 +4,8 @@ CARGO = cargo
 INSTALL = install
 TARGET = $${CARGO_TARGET_DIR:-target}
 SHARE = $(DESTDIR)$(PREFIX)/share
-# What the linker gets for packages. Not every linker that a user may have configured reads such a script.
+RELEASE = $(CARGO) rustc --locked --release --bin git-frites
+# What the linker gets, so that the program holds no tables for unwinding.
 SMALL = -C link-arg=-Wl,-T,packaging/no-unwinding.ld -C link-arg=-Wl,--no-eh-frame-hdr
 
 build:
@@ -77,8 +78,9 @@ lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 
+# Not every linker that a user may have configured reads the script of SMALL: then the program is linked without.
 install:
-	$(CARGO) rustc --locked --release --bin git-frites -- $(LINK)
+	{ [ "$$(uname)" = Linux ] && $(RELEASE) -- $(SMALL); } || $(RELEASE)
 	$(INSTALL) -d "$(DESTDIR)$(PREFIX)/bin"
 	$(INSTALL) -m 755 "$(TARGET)/release/git-frites" "$(DESTDIR)$(PREFIX)/bin/git-frites"
 	$(INSTALL) -d "$(SHARE)/man/man1" "$(SHARE)/man/man5" "$(SHARE)/man/man7" "$(SHARE)/git-frites/skills/git-frites" \
@@ -95,13 +97,13 @@ install:
 
 # Makes a Debian package in target/debian, with cargo-deb (`cargo install cargo-deb`).
 deb:
-	$(CARGO) rustc --locked --release --bin git-frites -- $(SMALL)
+	$(RELEASE) -- $(SMALL)
 	cargo deb --no-build --no-strip $(DEB_ARGS)
 
 # Makes an archive in target/ for any Linux with this C library or a newer one; its install.sh copies what is in it.
 ARCHIVE = git-frites-$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)-$$(uname -m)-linux-gnu
 tarball:
-	@stage=$$(mktemp -d) && $(MAKE) --no-print-directory install DESTDIR="$$stage/$(ARCHIVE)" PREFIX= LINK="$(SMALL)" && \
+	@stage=$$(mktemp -d) && $(MAKE) --no-print-directory install DESTDIR="$$stage/$(ARCHIVE)" PREFIX= && \
 		cp packaging/install.sh LICENSE-MIT LICENSE-APACHE "$$stage/$(ARCHIVE)" && \
 		tar -C "$$stage" --owner=0 --group=0 -czf "$(TARGET)/$(ARCHIVE).tar.gz" "$(ARCHIVE)" && rm -r "$$stage" && \
 		echo "$(TARGET)/$(ARCHIVE).tar.gz"

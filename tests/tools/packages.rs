@@ -2,12 +2,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::{World, source};
+use crate::common::{World, make_executable, source, write};
 use crate::tool::{APPARMOR, CARGO, CARGO_DEB, FRESH_ROOT, MAKE, TOOLS, trials};
 
 trials! {
     package_installs_into_a_fresh_system_and_runs_there: [CARGO_DEB, FRESH_ROOT];
     archive_installs_with_its_script: [MAKE];
+    program_is_linked_again_where_a_linker_refuses_the_script: [MAKE];
     profile_is_understood_by_apparmor: [APPARMOR];
     crate_has_all_that_the_program_is_made_of: [CARGO];
 }
@@ -78,6 +79,27 @@ fn archive_installs_with_its_script() {
     );
     let out = world.sh(&world.repo, &script).expect(0).out();
     assert!(out.starts_with("put ") && out.ends_with("\ngit-frites 0.1.0\n"), "{out}");
+}
+
+fn program_is_linked_again_where_a_linker_refuses_the_script() {
+    let world = World::empty("here");
+    let target = target(&world);
+    let cargo = world.home().join("cargo");
+    let refuse = "case $* in *no-unwinding.ld*) exit 1;; esac";
+    for (linker, calls) in [("", 1), (refuse, 2)] {
+        write(&cargo, format!("#!/bin/sh\necho \"$*\" >>\"$HOME/calls\"\n{linker}\n"));
+        make_executable(&cargo);
+        let prefix = world.home().join(format!("prefix-{calls}"));
+        let variables = [("CARGO", &cargo), ("TARGET", &target), ("PREFIX", &prefix)];
+        let variables = variables.map(|(name, path)| format!("{name}={}", path.display()));
+        let words = ["-s".to_owned(), "install".to_owned()].into_iter().chain(variables);
+        let _ = world.run(&source(), "make", words).expect(0);
+        let told = fs::read_to_string(world.home().join("calls")).unwrap();
+        fs::remove_file(world.home().join("calls")).unwrap();
+        let small: Vec<bool> = told.lines().map(|call| call.contains("no-unwinding.ld")).collect();
+        assert_eq!(small, [true, false][..calls], "{told}");
+        assert!(prefix.join("bin/git-frites").exists());
+    }
 }
 
 fn profile_is_understood_by_apparmor() {
