@@ -241,17 +241,17 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
             let next = match landing {
                 Landing::Landed | Landing::Merged => {
                     format!(
-                        "it has landed: take it back with `git frites apply --undo {run}/{name}`"
+                        "; it has landed: take it back with `git frites apply --undo {run}/{name}`"
                     )
                 }
                 Landing::Undone => {
-                    format!("its landing was undone: land it again with `git frites apply {run}`")
+                    format!("; its landing was undone: land it again with `git frites apply {run}`")
                 }
                 Landing::Pending | Landing::Discarded => {
-                    format!("land it with `git frites apply {run}`")
+                    format!(", land it with `git frites apply {run}`")
                 }
             };
-            vec![format!("look at it with `git frites diff {run}/{name}`, {next}")]
+            vec![format!("look at it with `git frites diff {run}/{name}`{next}")]
         }
         (DecisionKind::OwnTests, Some(name)) => {
             let mut hints = vec![

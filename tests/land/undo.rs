@@ -231,6 +231,26 @@ fn undo_keeps_a_fresh_branch_with_later_work() {
     }
 }
 
+#[test]
+fn undo_of_a_fresh_branch_that_was_merged_says_who_keeps_the_change() {
+    for delete in [false, true] {
+        let world = World::new();
+        judged(&world, "echo TWO > src/lib.txt");
+        world.frites(["apply", "--no-switch", "-m", "x"]).expect(0);
+        let landed = world.git(["rev-parse", "frites/apply/1"]);
+        world.git(["merge", "-q", "frites/apply/1"]);
+        if delete {
+            world.git(["branch", "-q", "-d", "frites/apply/1"]);
+        }
+        let told = world.frites(["apply", "--undo"]).expect(0).stderr;
+        let warning = "warning: 'main' holds the change of 1/c1, too, and keeps it\n";
+        let hint = format!("hint: `git revert {}` takes it back there\n", &landed[..10]);
+        assert!(told.contains(&format!("{warning}{hint}")), "{told}");
+        assert_eq!(world.git(["rev-parse", "main"]), landed);
+        world.assert_clean();
+    }
+}
+
 /// The records are gone, as in a clone: which branch it was can be told from where the commit is.
 #[test]
 fn undo_finds_a_named_branch_without_records() {
@@ -294,10 +314,10 @@ fn verdict_hints_at_what_a_landing_left_to_do() {
     for options in [&["apply", "-m", "x", "1"][..], &["apply", "--merge", "-m", "x", "1"]] {
         world.frites(options).expect(0);
         let back = "it has landed: take it back with `git frites apply --undo 1/c1`";
-        assert_eq!(hint(), format!("{look}, {back}\n"));
+        assert_eq!(hint(), format!("{look}; {back}\n"));
         world.frites(["apply", "--undo", "1"]).expect(0);
         let again = "its landing was undone: land it again with `git frites apply 1`";
-        assert_eq!(hint(), format!("{look}, {again}\n"));
+        assert_eq!(hint(), format!("{look}; {again}\n"));
     }
     world.assert_clean();
 }

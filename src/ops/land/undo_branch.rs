@@ -125,19 +125,29 @@ fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool)
         .hint("undo it there, or switch to another branch there"))
 }
 
+/// Says so if a person's branch holds what landed on the fresh one that is gone now: it was merged.
+pub(super) fn tell_who_keeps(session: &Session, candidate: &Candidate) {
+    let Some(commit) = &candidate.landing_commit else { return };
+    // The undo is done, also if the commit is not there any more.
+    let found = branches_with(session, commit).unwrap_or_default();
+    let mut found = found.iter().map(RefName::short);
+    let Some(other) = found.find(|name| !name.starts_with("frites/run/")) else { return };
+    let address = candidate.address();
+    session.ui.warn(format!("'{other}' holds the change of {address}, too, and keeps it"));
+    session.ui.hint(format!("`git revert {}` takes it back there", commit.short()));
+}
+
+/// The branches that hold a commit.
+fn branches_with(session: &Session, commit: &Oid) -> Result<Vec<RefName>> {
+    let call = session.repo.git().call("for-each-ref").args(["--format=%(refname)", "--contains"]);
+    let found = call.args([commit.as_str(), "refs/heads/"]).bytes()?;
+    Ok(String::from_utf8_lossy(&found).lines().map(RefName::new).collect())
+}
+
 /// Refuses to record an undo if no record names the branch and some branch still holds the commit.
 fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Result<()> {
-    let call = session.repo.git().call("for-each-ref").args([
-        "--count=1",
-        "--format=%(refname)",
-        "--contains",
-    ]);
-    let found = call.args([commit.as_str(), "refs/heads/"]).line()?;
-    if found.is_empty() {
-        return Ok(());
-    }
-    let found = RefName::new(found.to_string_lossy());
-    let short = found.short();
+    let found = branches_with(session, commit)?;
+    let Some(short) = found.first().map(RefName::short) else { return Ok(()) };
     Err(Error::no(format!(
         "no record says on which branch {address} landed, and '{short}' holds it"
     ))
