@@ -17,14 +17,14 @@ const LONGEST_SHOWN: usize = 4096;
 /// The number of directories, one in the other, that are open at once.
 const MOST_OPEN: usize = 16;
 
-/// Deletes a directory with its content, never through a link, and also where directories are
-/// read-only (Go's module cache). Succeeds if there is no such directory.
+/// Deletes a file, or a directory with its content, never through a link, and also where directories
+/// are read-only (Go's module cache). Succeeds if nothing is there.
 ///
 /// It deletes as much as it can; the error is that of the first path that cannot be deleted.
 /// Directories of any depth need few descriptors: a deep one is moved up before it is emptied.
 pub fn delete_tree(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_symlink() => return fs::remove_file(path),
+        Ok(meta) if !meta.is_dir() => return fs::remove_file(path),
         Ok(_) => {}
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(e),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::fs::regular;
-use crate::fs::tree::path_bytes;
+use crate::fs::tree::{self, path_bytes};
 use crate::integrity::diff::Difference;
 use crate::integrity::fact::{Fact, FactKind};
 use crate::integrity::watched_commands::WatchedCommands;
@@ -59,7 +59,7 @@ impl SurroundingsWatch {
                 "'{}' lay above the judge's checkouts, where build tools find it",
                 quoted(path_bytes(&path))
             );
-            match surroundings::remove(&path) {
+            match tree::delete_tree(&path) {
                 Ok(()) => context.ui.warn(format!("{what}; it was removed")),
                 Err(e) => {
                     context.ui.warn(format!("{what}; it could not be removed: {e}"));
@@ -93,7 +93,7 @@ impl SurroundingsWatch {
             if self.stuck.contains(&path) {
                 continue;
             }
-            let removed = surroundings::remove(&path).is_ok();
+            let removed = tree::delete_tree(&path).is_ok();
             if !removed {
                 self.stuck.insert(path.clone());
             }

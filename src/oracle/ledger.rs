@@ -4,7 +4,7 @@
 //!
 //! The shelves are the memory of this process, and the cache directory. A new kind of shelf would be
 //! one more field of [`Ledger`], used in [`Ledger::find_cached`], [`Ledger::keep`] and
-//! [`Ledger::forget`]; `OracleRunner::find` asks the shelves one after the other.
+//! [`Ledger::forget_all`]; `OracleRunner::find` asks the shelves one after the other.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -91,23 +91,14 @@ pub struct Ledger<'m> {
     /// The id of the terms.
     id: String,
     memory: &'m Memory,
-    cache: Cache,
+    /// The passes that later processes find.
+    pub cache: Cache,
 }
 
 impl<'m> Ledger<'m> {
     /// The outcomes on these terms in memory and in a cache.
     pub fn new(terms: &Terms, memory: &'m Memory, cache: Cache) -> Ledger<'m> {
         Ledger { id: terms.id(), memory, cache }
-    }
-
-    /// The cache.
-    pub fn cache(&self) -> &Cache {
-        &self.cache
-    }
-
-    /// The cache, to let it only forget.
-    pub fn cache_mut(&mut self) -> &mut Cache {
-        &mut self.cache
     }
 
     /// The outcome of a tree in memory; with [`Warmth::Cold`] only if it is no claim.
@@ -150,11 +141,6 @@ impl<'m> Ledger<'m> {
         self.cache.keep(repo, judged, &outcome.results, &outcome.logs.directory())
     }
 
-    /// Removes the outcome of a tree that later processes would find.
-    pub fn forget(&self, repo: &Repo, judged: &JudgedTree) -> Result<()> {
-        self.cache.forget(repo, judged)
-    }
-
     /// Removes every outcome that is in memory, from memory and from the cache. `judged` gives the
     /// commit of a tree.
     pub fn forget_all(
@@ -164,7 +150,7 @@ impl<'m> Ledger<'m> {
     ) -> Result<()> {
         let known: Vec<Oid> = self.memory.0.lock().outcomes.keys().map(|(_, tree)| *tree).collect();
         for tree in known {
-            self.forget(repo, &judged(tree)?)?;
+            self.cache.forget(repo, &judged(tree)?)?;
         }
         self.memory.forget_all();
         Ok(())

@@ -16,7 +16,6 @@ use crate::fs::lock::{self, Lock};
 use crate::fs::regular;
 use crate::fs::tree;
 use crate::oracle::pool::OUTCOMES;
-use crate::oracle::surroundings;
 
 /// The beginning of the names of outcomes that are being written.
 pub const UNFINISHED: &str = ".new-";
@@ -115,7 +114,7 @@ impl KnownOutcomes {
             }
             let replaced = ours.is_some();
             known.remove(&name);
-            let removed = surroundings::remove(&self.dir.join(&name)).is_ok();
+            let removed = tree::delete_tree(&self.dir.join(&name)).is_ok();
             found.push(ForeignOutcome { name, replaced, removed });
         }
         found
@@ -158,5 +157,5 @@ pub fn disk_usage(home: &Path) -> u64 {
 
 /// Removes all outcomes: nobody knows any more who wrote them.
 pub fn forget_all(home: &Path) {
-    let _ = surroundings::remove(&home.join(OUTCOMES));
+    let _ = tree::delete_tree(&home.join(OUTCOMES));
 }

@@ -6,12 +6,10 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::fs::tree;
 use crate::git::repo::is_key;
 use crate::oracle::pool::{LAYERS, OUTCOMES, ROOM_PREFIX, WORLDS, belongs_in_room, rooms};
 use crate::oracle::sealed::surroundings::STAND_IN;
@@ -95,15 +93,6 @@ fn collect(dir: &Path, belongs: &dyn Fn(&OsStr, bool) -> bool, found: &mut Vec<P
     };
     let listing = fs::read_dir(dir).into_iter().flatten().flatten();
     found.extend(listing.filter(is_stranger).map(|entry| entry.path()));
-}
-
-/// Removes a stranger, and never what a link leads to.
-pub fn remove(path: &Path) -> io::Result<()> {
-    if fs::symlink_metadata(path)?.is_dir() {
-        tree::delete_tree(path)
-    } else {
-        fs::remove_file(path)
-    }
 }
 
 /// The files that build tools find above our cache now, with inode, mode, size and change time. A

@@ -14,7 +14,7 @@ use gix::bstr::ByteSlice;
 
 use crate::error::{IoContext, Result};
 use crate::fs::tree::{self, is_empty};
-use crate::fs::walk::{EntryState, visit};
+use crate::fs::walk::visit;
 use crate::git::fan_out;
 use crate::git::file_times::FileTimes;
 use crate::git::index::read_index;
@@ -296,9 +296,7 @@ pub(super) fn clean_outputs(layer: &Path, index: &Path) -> Result<()> {
 fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
     let now = SystemTime::now();
     let git = layer.join(".git");
-    if let Ok(state) = EntryState::of(&git) {
-        remove(&git, &state)?;
-    }
+    tree::delete_tree(&git)?;
     let mut found = Vec::new();
     visit(layer, &mut |path, state| {
         let tracked = tracked(path);
@@ -310,7 +308,7 @@ fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
         let full = layer.join(OsStr::from_bytes(&path));
         match tracked {
             Tracked::Directory if state.is_dir() => forget_opaque(&full)?,
-            Tracked::File | Tracked::Directory => remove(&full, &state)?,
+            Tracked::File | Tracked::Directory => tree::delete_tree(&full)?,
             // It may have gone with a directory above it.
             Tracked::No if (full.is_file() || full.is_dir()) && !state.is_symlink() => {
                 fs::File::open(&full)?.set_modified(now)?;
@@ -319,8 +317,4 @@ fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn remove(path: &Path, state: &EntryState) -> io::Result<()> {
-    if state.is_dir() { tree::delete_tree(path) } else { fs::remove_file(path) }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::put_back::{PutBack, begins_project, put_back};
-use crate::ecosystems::touched::TouchedPath;
 use crate::error::Result;
 use crate::git::protect::{self, Restore, RestoredTree};
 use crate::git::repo::Repo;
@@ -159,13 +158,7 @@ pub(super) fn choose(
     project.look_for_test_data(of_base.iter().map(String::as_str))?;
     for file in changes {
         let name = file.path.lossy();
-        let touched = TouchedPath {
-            path: &name,
-            before: file.before.text(),
-            after: file.after.text(),
-            loses: file.loses,
-        };
-        choices.insert(file.path.clone(), put_back(touched, project)?);
+        choices.insert(file.path.clone(), put_back(file.touched(&name), project)?);
     }
     // A file that was only moved has its tests with it.
     for gone in changes.iter().filter(|file| file.after.text().is_none()) {

@@ -1,4 +1,5 @@
 //! The files that a candidate changes, with their content on both sides.
+use crate::ecosystems::touched::TouchedPath;
 use crate::error::Result;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::mode::EntryMode;
@@ -27,6 +28,14 @@ pub enum FileContent {
     Text(Vec<u8>),
     /// A file that it does, or a submodule.
     Binary(Oid),
+}
+
+impl ChangedFile {
+    /// The change as its language sees it. `name` is the path as text.
+    pub fn touched<'f>(&'f self, name: &'f str) -> TouchedPath<'f> {
+        let [before, after] = [&self.before, &self.after].map(FileContent::text);
+        TouchedPath { path: name, before, after, loses: self.loses }
+    }
 }
 
 impl FileContent {

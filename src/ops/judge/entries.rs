@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::flags;
 use crate::ecosystems::put_back;
-use crate::ecosystems::touched::{TouchedPath, is_test_path};
+use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::git::commit::neutral_commit;
 use crate::git::diff::{self, Change, ChangeStatus};
@@ -181,13 +181,7 @@ fn flags(changes: &[Change], files: &[ChangedFile], scripts: &BTreeSet<String>) 
     let mut found: Vec<Flag> = Vec::new();
     for (change, file) in changes.iter().zip(files) {
         let name = path(&file.path);
-        let touched = TouchedPath {
-            path: &name,
-            before: file.before.text(),
-            after: file.after.text(),
-            loses: file.loses,
-        };
-        let mut flags = flags::flags(touched, scripts);
+        let mut flags = flags::flags(file.touched(&name), scripts);
         if was_moved(change) {
             flags.retain(|flag| !matches!(flag, Flag::TestsDeleted { .. }));
         }

@@ -37,7 +37,6 @@ pub use replay::replay;
 pub use runner::commit::judge_commit;
 
 use crate::error::{Error, Result};
-use crate::model::FORMAT;
 use crate::model::decision::decide;
 use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
@@ -92,20 +91,8 @@ impl<'a> RepeatedJudging<'a> {
         on_oracle(&oracle)?;
         let terms = options.terms_to_run(session, &oracle)?;
         let mut entries = entries::of_run(session, run, &terms)?;
-        let mut verdict = Verdict {
-            version: FORMAT,
-            run: run.run.clone(),
-            base: run.base,
-            judged: jiff::Timestamp::now(),
-            round: session.store.next_round(run)?,
-            decision: decide(&entries, None, Rules::of(&terms)),
-            no_synthesis: None,
-            terms,
-            effort: Default::default(),
-            costs: None,
-            baseline: None,
-            candidates: Vec::new(),
-        };
+        let round = session.store.next_round(run)?;
+        let mut verdict = record::undecided(run, terms, round, jiff::Timestamp::now());
         if !verdict.terms.oracle.is_empty() && entries.iter().any(Entry::usable) {
             self.run_oracle(run, &mut verdict, &mut entries)?;
             require_working_commands(&verdict, &entries)?;

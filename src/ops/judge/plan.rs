@@ -7,6 +7,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::model::run::Run;
+use crate::model::terms::Terms;
 use crate::model::world::WorldKind;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::open_cache;
@@ -51,17 +52,26 @@ pub struct KnownPasses {
     pub candidates: (usize, usize),
 }
 
-/// The kept layers that judging a base would start from.
-fn start_of(
+/// The cached outcomes that judging a base on these terms would find, and the kept layers that it would
+/// start from.
+fn kept_for(
     session: &Session,
-    cache: &Cache,
     base: &JudgedTree,
-    warm: bool,
-) -> Result<Option<StartOutputs>> {
+    mut terms: Terms,
+    options: &JudgeOptions,
+) -> Result<(Cache, Option<StartOutputs>)> {
     let repo = &session.repo;
+    let world = terms.settings.commands.world;
+    terms.seeds = Some(session.seeds(&base.commit)?.digest()?);
+    let own = runner::options(session, &terms.settings, options.timeout(session));
+    let cache = open_cache(session, terms, &own)?;
+    if world != WorldKind::Sealed {
+        return Ok((cache, None));
+    }
     let kept = KeptLayer::at(pool::home(repo)?.join(LAYERS), cache.layer_name(repo, base)?);
-    let start = kept.start(repo, &base.commit, cache.distrusted(), warm)?;
-    Ok(start.map(|start| StartOutputs { commit: start.commit, is_own: start.is_own }))
+    let start = kept.start(repo, &base.commit, cache.distrusted(), options.may_be_warm(session))?;
+    let start = start.map(|start| StartOutputs { commit: start.commit, is_own: start.is_own });
+    Ok((cache, start))
 }
 
 /// The kept build outputs that judging HEAD in this world would start from, as the configuration has
@@ -78,11 +88,8 @@ pub fn start_at_head(
     let options = JudgeOptions::default();
     let mut terms = options.terms(session, &planned.oracle);
     terms.settings.commands.world = world;
-    terms.seeds = Some(session.seeds(head)?.digest()?);
-    let own = runner::options(session, &terms.settings, options.timeout(session));
-    let cache = open_cache(session, terms, &own)?;
     let base = JudgedTree::of(&session.repo, *head)?;
-    start_of(session, &cache, &base, options.may_be_warm(session))
+    Ok(kept_for(session, &base, terms, &options)?.1)
 }
 
 impl PlannedOracle {
@@ -121,22 +128,14 @@ impl OraclePlan {
         let repo = &session.repo;
         let trusted = run.map_or(base, Run::root);
         let planned = PlannedOracle::new(session, trusted, &options.flags)?;
-        let mut terms = options.terms_to_run(session, &planned.oracle)?;
+        let terms = options.terms_to_run(session, &planned.oracle)?;
         let world = terms.settings.commands.world;
         let known = match planned.oracle.commands.as_slice() {
             [] => None,
             _ if !worlds::keeps_outcomes(session, world) => None,
             _ => {
-                let own = runner::options(session, &terms.settings, options.timeout(session));
-                terms.seeds = Some(session.seeds(base)?.digest()?);
-                let cache = open_cache(session, terms, &own)?;
                 let judged = JudgedTree::of(repo, *base)?;
-                let start = match world {
-                    WorldKind::Sealed => {
-                        start_of(session, &cache, &judged, options.may_be_warm(session))?
-                    }
-                    WorldKind::Landlock | WorldKind::Open => None,
-                };
+                let (cache, start) = kept_for(session, &judged, terms, options)?;
                 let mut candidates = (0, 0);
                 for candidate in run.into_iter().flat_map(|run| session.store.candidates(run)) {
                     let Some(capture) = candidate.latest()? else { continue };

@@ -1,12 +1,34 @@
 //! The record of a verdict.
 use crate::error::Result;
 use crate::git::commit::neutral_commit;
+use crate::model::FORMAT;
 use crate::model::base_tests::BaseTestsResult;
+use crate::model::decision::decide;
 use crate::model::oid::Oid;
+use crate::model::ranking::Rules;
 use crate::model::run::Run;
-use crate::model::verdict::{Entry, Verdict};
+use crate::model::terms::Terms;
+use crate::model::verdict::{Effort, Entry, Verdict};
 use crate::ops::session::Session;
 use crate::store::events::Event;
+
+/// A verdict on these terms over no candidate.
+pub(super) fn undecided(run: &Run, terms: Terms, round: u32, judged: jiff::Timestamp) -> Verdict {
+    Verdict {
+        version: FORMAT,
+        run: run.run.clone(),
+        base: run.base,
+        judged,
+        round,
+        decision: decide(&[], None, Rules::of(&terms)),
+        no_synthesis: None,
+        terms,
+        effort: Effort::default(),
+        costs: None,
+        baseline: None,
+        candidates: Vec::new(),
+    }
+}
 
 /// Records a verdict, with the judged commits as parents, and adds it to the event log.
 pub(super) fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()> {

@@ -3,7 +3,6 @@
 use crate::error::{Error, Result};
 use crate::fs::{atomic, regular};
 use crate::integrity::trust;
-use crate::model::FORMAT;
 use crate::model::decision::{decide, with_commands};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -18,7 +17,7 @@ use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::part_judge::end_of_log;
 use crate::ops::judge::part_shelf::PartShelf;
-use crate::ops::judge::record::save;
+use crate::ops::judge::record::{save, undecided};
 use crate::ops::judge::terms::OwnTerms;
 use crate::ops::judge::{confirm, entries, listed};
 use crate::ops::session::Session;
@@ -60,7 +59,11 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
     }
     let mut verdict = match &stored {
         Some(verdict) => verdict.clone(),
-        None => without_results(run, &terms.terms, &parts, opened.as_ref()),
+        None => {
+            let judged = parts.iter().map(|(_, part)| part.judged);
+            let judged = judged.chain(opened.as_ref().map(|terms| terms.opened)).max();
+            undecided(run, terms.terms.clone(), first_round, judged.unwrap_or_default())
+        }
     };
     let mut used = add_parts(session, run, &mut terms, opened.as_ref(), parts, &mut verdict)?;
     if !is_judged && used.is_empty() {
@@ -212,31 +215,6 @@ fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Resul
         and(&names)
     ))
     .hint(format!("confirm them: `git frites judge {cross}--rank {} {}`", rules.rank, stored.run)))
-}
-
-/// A verdict on this side's terms without any candidate.
-fn without_results(
-    run: &Run,
-    terms: &Terms,
-    parts: &[(&Name, PartOutcome)],
-    opened: Option<&SharedTerms>,
-) -> Verdict {
-    let judged = parts.iter().map(|(_, part)| part.judged);
-    let judged = judged.chain(opened.map(|terms| terms.opened)).max();
-    Verdict {
-        version: FORMAT,
-        run: run.run.clone(),
-        base: run.base,
-        judged: judged.unwrap_or_default(),
-        round: opened.map_or(0, |terms| terms.round),
-        decision: decide(&[], None, Rules::of(terms)),
-        no_synthesis: None,
-        terms: terms.clone(),
-        effort: Default::default(),
-        costs: None,
-        baseline: None,
-        candidates: Vec::new(),
-    }
 }
 
 /// An entry without results for each candidate that has a stored outcome, or that is not in the

@@ -210,10 +210,10 @@ impl<'a> SealedCheckouts<'a> {
             wait_for_next_step(guard.path())
                 .context(|| format!("could not use '{}'", guard.path().display()))?;
         }
-        let base = self.base_layer.lock().as_ref().map(|base| base.layer.clone());
+        let base = self.layers();
         let has_downloads = base.as_ref().is_some_and(BaseLayer::has_downloads);
-        let may_download =
-            *commit == self.base || warmth == Warmth::Cold && !self.cannot_download();
+        let cannot_download = base.as_ref().is_some_and(BaseLayer::cannot_download);
+        let may_download = *commit == self.base || warmth == Warmth::Cold && !cannot_download;
         let lacks_downloads = !has_downloads && may_download;
         let fetched = base.as_ref().and_then(BaseLayer::fetched);
         let left = base.filter(|_| warmth == Warmth::Warm).and_then(|base| base.home());
@@ -327,7 +327,7 @@ impl<'a> SealedCheckouts<'a> {
         self.surroundings.shows(path)
     }
 
-    /// The base's layers, if there are any by now.
+    /// The base's layers as this process uses them, if there are any by now.
     pub fn layer_in_use(&self) -> Option<Arc<BaseInUse>> {
         self.base_layer.lock().clone()
     }
@@ -382,30 +382,9 @@ impl<'a> SealedCheckouts<'a> {
         hidden.filter(is_there).chain(cut).cloned().collect()
     }
 
-    /// True if there are outputs of the base to judge over.
-    pub fn has_outputs(&self) -> bool {
-        self.base_layer.lock().as_ref().is_some_and(|base| base.layer.has_traces())
-    }
-
-    /// True if the dependencies of the base could not be downloaded by themselves.
-    pub fn cannot_download(&self) -> bool {
-        self.base_layer.lock().as_ref().is_some_and(|base| base.layer.cannot_download())
-    }
-
-    /// True if outputs of an ancestor are among those of the base.
-    pub fn has_inherited(&self) -> bool {
-        self.base_layer.lock().as_ref().is_some_and(|base| base.layer.has_inherited())
-    }
-
-    /// The time in seconds that the base's commands took without outputs; if they began from outputs of an
-    /// ancestor, the time that the ancestor's commands took.
-    pub fn cold_seconds(&self) -> Option<f64> {
-        self.base_layer.lock().as_ref()?.layer.cold_seconds()
-    }
-
-    /// True if the base's own commands left the outputs and failed: the base is not judged over them.
-    pub fn base_failed(&self) -> bool {
-        self.base_layer.lock().as_ref().is_some_and(|base| base.layer.has_failed())
+    /// The base's layers, if there are any by now.
+    pub fn layers(&self) -> Option<BaseLayer> {
+        self.layer_in_use().map(|base| base.layer.clone())
     }
 
     /// Forgets the base's layers, so that no later judging uses them.

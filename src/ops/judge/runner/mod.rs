@@ -108,7 +108,7 @@ impl<'a> OracleRunner<'a> {
         let may_be_warm = judging.may_be_warm(session);
         let weighs_warm = judging.weighs_warm(session);
         let mut runner = OracleRunner { leads, attempts_write, may_be_warm, weighs_warm, ..runner };
-        let cache = runner.ledger.cache_mut();
+        let cache = &mut runner.ledger.cache;
         // Another run, whose attempts could not write there, must not believe what was found so.
         if !runner.attempts_write.is_empty() {
             cache.only_forget();
@@ -144,7 +144,7 @@ impl<'a> OracleRunner<'a> {
         let restrictions = worlds::restrictions(session, &options);
         let checkouts = Checkouts::open(&session.store)?.with_seeds(session.home.as_deref(), seeds);
         let commands = worlds::watched_commands(&options);
-        let (outcomes, world) = (ledger.cache().known(), terms.settings.commands.world);
+        let (outcomes, world) = (ledger.cache.known(), terms.settings.commands.world);
         let surroundings = WatchedSurroundings { outcomes, world };
         let tamper = TamperWatch::new(session, run, commands, surroundings);
         let downloads = downloads_of(session, base, &terms.oracle, terms.settings.commands.world)?;
@@ -189,7 +189,7 @@ impl<'a> OracleRunner<'a> {
         let OracleRunner { session, ledger, tamper, leads, attempts_write, .. } = self;
         let tainted = tamper.end().and_then(|end| {
             let mut doubtful = end.doubtful.iter();
-            doubtful.try_for_each(|judged| ledger.forget(&session.repo, judged))?;
+            doubtful.try_for_each(|judged| ledger.cache.forget(&session.repo, judged))?;
             Ok(end.tainted)
         });
         let (done, tainted) =
@@ -222,7 +222,7 @@ impl<'a> OracleRunner<'a> {
     /// Takes the turn to judge a tree, if other processes can find here that it passed; else gives the id
     /// of the process that has the turn.
     fn take_turn(&self, judged: &JudgedTree) -> Result<std::result::Result<Option<Turn>, String>> {
-        let cache = self.ledger.cache();
+        let cache = &self.ledger.cache;
         if !cache.gives_outcomes() || self.commands() != WatchedCommands::SealedOracle {
             return Ok(Ok(None));
         }

@@ -17,7 +17,7 @@ use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::log_excerpt;
 use crate::oracle::pool::PlainCheckout;
 use crate::oracle::run::{self as oracle_run, ExecContext, JudgedPlace, OracleEnd};
-use crate::oracle::sealed::{SealedCheckout, SealedCheckouts, Warmth};
+use crate::oracle::sealed::{SealedCheckout, Warmth};
 use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
 use crate::process::world_spec::Confinement;
@@ -160,7 +160,7 @@ impl OracleRunner<'_> {
         if self.downloads.is_empty() || checkout.lacks_downloads {
             return Ok(self.downloads.clone());
         }
-        if self.layered.as_ref().is_some_and(SealedCheckouts::cannot_download) {
+        if self.layers().is_some_and(|layers| layers.cannot_download()) {
             return Ok(Vec::new());
         }
         let repo = &self.session.repo;

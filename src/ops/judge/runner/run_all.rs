@@ -2,6 +2,7 @@
 use crate::config::keys;
 use crate::config::value::ProofMode;
 use crate::error::Result;
+use crate::git::layers::base::BaseLayer;
 use crate::model::oid::Oid;
 use crate::model::outcome::Results;
 use crate::model::ranking::Rules;
@@ -18,7 +19,7 @@ use crate::ops::progress::{self, Board, WorkKind};
 use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
-use crate::oracle::sealed::{SealedCheckouts, Warmth};
+use crate::oracle::sealed::Warmth;
 use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
 
@@ -210,7 +211,7 @@ impl OracleRunner<'_> {
         if let Some(base) = self.ledger.recall(&self.base_tree()?, Warmth::Cold) {
             self.ledger.note_cost(ProcessorShare::Whole, false, &base.results);
         }
-        if let Some(seconds) = self.layered.as_ref().and_then(SealedCheckouts::cold_seconds) {
+        if let Some(seconds) = self.layers().and_then(|layers| layers.cold_seconds()) {
             self.ledger.note_seconds(ProcessorShare::Whole, false, seconds);
         }
         Ok(())
@@ -221,9 +222,14 @@ impl OracleRunner<'_> {
         if self.may_be_warm { Round::First } else { Round::Confirming }
     }
 
-    /// True if outputs of the base are kept.
+    /// The base's layers, if there are any by now.
+    pub(super) fn layers(&self) -> Option<BaseLayer> {
+        self.layered.as_ref()?.layers()
+    }
+
+    /// True if there are outputs of the base to judge over.
     pub(super) fn has_outputs(&self) -> bool {
-        self.layered.as_ref().is_some_and(SealedCheckouts::has_outputs)
+        self.layers().is_some_and(|layers| layers.has_traces())
     }
 
     /// Runs the oracle without the base's layers on those of the entries that the recommendation

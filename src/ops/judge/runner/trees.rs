@@ -21,7 +21,7 @@ use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::outcomes::Turn;
 use crate::oracle::run::{self as oracle_run, OracleEnd};
-use crate::oracle::sealed::{SealedCheckouts, Warmth};
+use crate::oracle::sealed::Warmth;
 use crate::process;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::processor_share::ProcessorShare;
@@ -179,8 +179,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
     /// True if outputs of an earlier judging could have led to these results of the base. A failure
     /// can be a claim because of the overlay alone; a pass is one only because of outputs.
     fn is_over_outputs(&self, results: &Results) -> bool {
-        let has_inherited =
-            || self.runner.layered.as_ref().is_some_and(SealedCheckouts::has_inherited);
+        let has_inherited = || self.runner.layers().is_some_and(|layers| layers.has_inherited());
         results.is_claim() && (results.passed() || self.base.had_outputs || has_inherited())
     }
 }
@@ -262,7 +261,7 @@ impl OracleRunner<'_> {
         let is_sealed = self.world() == WorldKind::Sealed;
         let needs_outputs = self.may_be_warm || is_sealed && !had_outputs;
         // A file that a failed test left could make it pass, such as a log that make takes for that of a pass.
-        let failed = self.layered.as_ref().is_some_and(SealedCheckouts::base_failed);
+        let failed = self.layers().is_some_and(|layers| layers.has_failed());
         let warmth = if needs_outputs && !failed { Warmth::Warm } else { Warmth::Cold };
         BaseTerms { is_first, warmth, had_outputs }
     }
@@ -338,7 +337,7 @@ impl OracleRunner<'_> {
             self.take(&known, &report)?;
             return Ok(Some(known.results));
         }
-        if !self.ledger.cache().gives_outcomes() {
+        if !self.ledger.cache.gives_outcomes() {
             return Ok(None);
         }
         let judged = self.judged(work)?;
