@@ -2,11 +2,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::common::edits::{LARGE, SMALL};
-use crate::common::{LONG, World};
+use crate::common::{LONG, World, poll};
 
 /// A test that writes a line to `$HOME/runs` each time, and passes where `needle` is.
 fn counted(needle: &str) -> String {
@@ -538,4 +539,28 @@ fn failure_removes_the_cached_pass_of_the_same_tree() {
     world.frites(["judge", &run, "--test", &test]).expect(0);
     world.frites(["judge", &run, "--no-cache", "--test", &test]).expect(1);
     world.frites(["judge", &run, "--test", &test]).expect(1);
+}
+
+/// Its commands could write to the cache, so that nothing there is believed; but a failure counts.
+#[test]
+fn a_failure_beside_another_judge_removes_the_cached_pass() {
+    let world = World::new();
+    let [broken, go, began] = ["broken", "go", "began"].map(|name| world.home().join(name));
+    let run = world.attempts(&["echo x > x"]);
+    let other = world.attempts(&["echo y > y"]);
+    let test = format!("test ! -e '{}'", broken.display());
+    let judge = ["judge", &run, "--test", &test];
+    world.frites(judge).expect(0);
+    let waits =
+        format!(": > '{}'; until test -e '{}'; do sleep 0.01; done", began.display(), go.display());
+    let mut beside = world.command(&world.repo, "git-frites", ["judge", &other, "--test", &waits]);
+    let mut beside = beside.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    poll(|| began.exists());
+    fs::write(&broken, "").unwrap();
+    world.frites(judge).expect(1);
+    fs::remove_file(&broken).unwrap();
+    fs::write(&go, "").unwrap();
+    assert!(beside.wait().unwrap().success());
+    let again = world.frites(judge.into_iter().chain(["--json"])).expect(0).json();
+    assert_eq!(again["effort"]["ran"], 1, "the pass of before was believed");
 }
