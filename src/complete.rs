@@ -218,8 +218,8 @@ pub fn outputs(current: &OsStr) -> Offers {
         let typed = text.split_once('/').map(|(run, _)| run);
         let run = typed.and_then(|run| runs.called(&run.parse().ok()?)).or_else(|| runs.newest());
         let base = run.map(|run| format!("{}/@base", run.run));
-        let about = || Some("what the run starts from".to_owned());
-        offers.extend(base.filter(|base| base.starts_with(text)).map(|b| offer(b, about())));
+        let base = base.filter(|base| base.starts_with(text));
+        offers.extend(base.map(|base| offer(base, Some("what the run starts from".to_owned()))));
     }
     offers
 }

@@ -202,11 +202,13 @@ fn tests(
     let found = cross_score::that_tell_apart(&verdict, one, &other);
     let code = if args.exit_code && !found.is_empty() { exit::NO } else { exit::OK };
     if args.json {
-        let as_json = |(test, author, passes): &(&str, Option<&Name>, bool)| {
-            let (passing, failing) = if *passes { (one, &other) } else { (&other, one) };
-            json!({ "name": test, "author": author, "passes": passing, "fails": failing })
-        };
-        let all: Vec<Value> = found.iter().map(as_json).collect();
+        let mut all = Vec::new();
+        for (test, author, passes) in found {
+            let (passing, failing) = if passes { (one, &other) } else { (&other, one) };
+            all.push(
+                json!({ "name": test, "author": author, "passes": passing, "fails": failing }),
+            );
+        }
         let document = json!({ "run": run.run, "base": run.base, "diffs": [], "tests": all });
         session.ui.answer(json::document(document))?;
         return Ok(code);
@@ -214,16 +216,14 @@ fn tests(
     if found.is_empty() {
         session.ui.note(format!("no test tells {one} and {other} apart"));
     }
-    let line = |(test, author, passes): &(&str, Option<&Name>, bool)| {
-        let (first, then) = if *passes { ("passes", "fails") } else { ("fails", "passes") };
+    let mut lines = String::new();
+    for (test, author, passes) in found {
+        let (first, then) = if passes { ("passes", "fails") } else { ("fails", "passes") };
         let whose = author.map_or("the base".to_owned(), Name::to_string);
-        format!("{one} {first}, {other} {then}: {whose}'s test {}\n", table::printable(test))
-    };
-    answer_paged(
-        &session.ui,
-        &session.repo,
-        found.iter().map(line).collect::<String>().as_bytes(),
-    )?;
+        let test = table::printable(test);
+        lines.push_str(&format!("{one} {first}, {other} {then}: {whose}'s test {test}\n"));
+    }
+    answer_paged(&session.ui, &session.repo, lines.as_bytes())?;
     Ok(code)
 }
 

@@ -221,11 +221,8 @@ pub fn changes_of_each(
     base: &Oid,
     trees: &[Oid],
 ) -> Result<Vec<Vec<Change>>> {
-    let in_process = |tree: &Oid| {
-        let patch = compare_in_process(repo, attributes, base, tree, false)?;
-        Some(patch.changes)
-    };
-    if let Some(all) = trees.iter().map(in_process).collect() {
+    let each = trees.iter().map(|tree| compare_in_process(repo, attributes, base, tree, false));
+    if let Some(all) = each.map(|patch| Some(patch?.changes)).collect() {
         return Ok(all);
     }
     let pairs: String = trees.iter().map(|tree| format!("{base} {tree}\n")).collect();

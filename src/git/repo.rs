@@ -334,8 +334,10 @@ impl Repo {
         id: &gix::ObjectId,
         kind: Kind,
     ) -> Option<Vec<u8>> {
-        let packed = || gix.find_object(*id).ok().filter(|found| found.kind == kind);
-        self.loose_object(id, kind).or_else(|| Some(packed()?.detach().data))
+        self.loose_object(id, kind).or_else(|| {
+            let packed = gix.find_object(*id).ok().filter(|found| found.kind == kind)?;
+            Some(packed.detach().data)
+        })
     }
 
     /// The id of the commit with these bytes, if the repository surely has it.

@@ -184,9 +184,11 @@ pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
     let wanted = path.join(".git");
     // Mostly the two name each other.
     let named = named_by(path);
-    let is_entry = |admin: &Path| admin.parent() == Some(&repo.common_dir().join("worktrees"));
-    let named = named.filter(|admin| is_entry(admin) && admin.file_name().is_some());
-    if let Some(admin) = named.filter(|admin| points_to(admin).is_some_and(|p| p == wanted)) {
+    if let Some(admin) = named
+        && admin.parent() == Some(&repo.common_dir().join("worktrees"))
+        && admin.file_name().is_some()
+        && points_to(&admin).is_some_and(|p| p == wanted)
+    {
         return Ok(Some(admin));
     }
     Ok(entries(repo)?.into_iter().find(|admin| points_to(admin).is_some_and(|p| p == wanted)))
@@ -332,8 +334,8 @@ pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
             None => gix.find_header(entry.id).map_or(0, |header| header.size()),
         }
     };
-    let is_blob = |(_, e): &(usize, &gix::index::Entry)| e.mode != gix::index::entry::Mode::COMMIT;
-    let blobs = index.entries().iter().enumerate().filter(is_blob);
+    let entries = index.entries().iter().enumerate();
+    let blobs = entries.filter(|(_, e)| e.mode != gix::index::entry::Mode::COMMIT);
     Ok(blobs.map(|blob| size(blob).next_multiple_of(4096)).sum())
 }
 

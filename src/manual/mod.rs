@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
-use crate::config::keys::{self, DefaultValue, KeySpec};
+use crate::config::keys::{self, DefaultValue};
 use crate::error::exit;
 
 /// The date of the release, at the foot of every page.
@@ -63,8 +63,7 @@ const TOPICS: [&str; 5] = ["tutorial", "sandbox", "spread", "agents", "json"];
 
 /// The short names of all pages, as `git frites man` takes them.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let short = |(name, _): &(&'static str, &str)| name.trim_start_matches("git-frites-");
-    PARTS.iter().map(short).chain(TOPICS)
+    PARTS.iter().map(|(name, _)| name.trim_start_matches("git-frites-")).chain(TOPICS)
 }
 
 /// A page of the manual.
@@ -299,10 +298,10 @@ fn exits(roff: &mut Roff) {
 /// Adds the keys that begin with one of the prefixes; without a prefix, all keys.
 fn add_keys(roff: &mut Roff, prefixes: &str) {
     let prefixes: Vec<&str> = prefixes.split_whitespace().collect();
-    let wanted = |spec: &&KeySpec| {
-        prefixes.is_empty() || prefixes.iter().any(|prefix| spec.name.starts_with(prefix))
-    };
-    for spec in keys::ALL.iter().filter(wanted) {
+    for spec in keys::ALL {
+        if !prefixes.is_empty() && !prefixes.iter().any(|prefix| spec.name.starts_with(prefix)) {
+            continue;
+        }
         let (DefaultValue::Is(otherwise) | DefaultValue::Unset(otherwise, _)) = spec.default;
         let name = spec.name.replace('*', "NAME");
         roff.control("TP", []);

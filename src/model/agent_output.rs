@@ -268,9 +268,11 @@ pub fn readable(output: &str) -> Vec<String> {
         if objects.is_empty() {
             shown.push(line.to_owned());
         }
-        // Gemini repeats the prompt as the words of the user.
-        let of_agent = |object: &&Value| object.get("role").is_none_or(|role| role != "user");
-        for object in objects.iter().filter(of_agent) {
+        for object in objects {
+            // Gemini repeats the prompt as the words of the user.
+            if object.get("role").is_some_and(|role| role == "user") {
+                continue;
+            }
             let words = WORDS.iter().find_map(|place| object.pointer(place)?.as_str());
             shown.extend(words.into_iter().flat_map(str::lines).map(str::to_owned));
         }

@@ -5,7 +5,7 @@
 use crate::model::agreement;
 use crate::model::count::count;
 use crate::model::name::Name;
-use crate::model::outcome::{Outcome, StageResult};
+use crate::model::outcome::Outcome;
 use crate::model::rank::Rank;
 use crate::model::ranking::{
     MakerCounts, Rules, all_passing, combined_lines, is_rejected_synthesis, preferred_synthesis,
@@ -99,10 +99,9 @@ fn kind_and_winner<'a>(case: &rationale::DecisionInputs<'a>) -> (DecisionKind, O
         _ if !case.missing.is_empty() => DecisionKind::Undecided,
         // It is ranked before every other that did not pass.
         _ if first.is_contradicted() => {
-            let lacks_tests = |r: &StageResult| matches!(r.outcome, Outcome::MissingTests { .. });
-            match first.results.stopped_at().is_some_and(lacks_tests) {
-                true => DecisionKind::MissingTests,
-                false => DecisionKind::ReportedFailures,
+            match first.results.stopped_at().map(|result| &result.outcome) {
+                Some(Outcome::MissingTests { .. }) => DecisionKind::MissingTests,
+                _ => DecisionKind::ReportedFailures,
             }
         }
         _ if case.baseline.is_some_and(|base| base.fails_like_all(case.usable).is_some()) => {
@@ -282,7 +281,7 @@ mod tests {
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
     use crate::model::oid::Oid;
-    use crate::model::outcome::Stage;
+    use crate::model::outcome::{Stage, StageResult};
     use crate::model::test_report::TestReport;
     use proptest::prelude::*;
 

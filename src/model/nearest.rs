@@ -4,10 +4,11 @@
 /// three, and in three at most; `None` if no name is that close.
 pub fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, word: &str) -> Option<&'a str> {
     let allowed = (word.chars().count() / 3).min(3);
-    let begins = |name: &str| word.len() > 1 && name.starts_with(word);
-    let distance = |name| if begins(name) { 0 } else { strsim::damerau_levenshtein(name, word) };
-    let scored = names.into_iter().map(|name| (distance(name), name)).min()?;
-    (scored.0 <= allowed).then_some(scored.1)
+    let scored = names.into_iter().map(|name| match word.len() > 1 && name.starts_with(word) {
+        true => (0, name),
+        false => (strsim::damerau_levenshtein(name, word), name),
+    });
+    scored.min().filter(|(distance, _)| *distance <= allowed).map(|(_, name)| name)
 }
 
 #[cfg(test)]

@@ -328,10 +328,8 @@ impl Results {
 
     /// True if the first command that did not pass exited 0, and its tests' report contradicts that.
     pub fn is_contradicted(&self) -> bool {
-        let contradicts = |outcome: &Outcome| {
-            matches!(outcome, Outcome::ReportedFailures { .. } | Outcome::MissingTests { .. })
-        };
-        self.stopped_at().is_some_and(|result| contradicts(&result.outcome))
+        let outcome = self.stopped_at().map(|result| &result.outcome);
+        matches!(outcome, Some(Outcome::ReportedFailures { .. } | Outcome::MissingTests { .. }))
     }
 
     /// True if the first command that did not pass says that it cannot tell.
@@ -395,12 +393,9 @@ impl Results {
     /// program was missing, a time limit ended a try, or it was killed, the machine may have been the
     /// cause.
     pub fn is_lasting_pass(&self) -> bool {
-        let by_the_tree = |outcome: &Outcome| {
-            matches!(outcome, Outcome::Failed { .. }) && !outcome.could_not_start()
-        };
-        let mut earlier = self.0.iter().flat_map(|r| &r.earlier);
+        let mut earlier = self.0.iter().flat_map(|r| &r.earlier).map(|attempt| &attempt.outcome);
         self.0.iter().all(|r| r.outcome.passed())
-            && earlier.all(|attempt| by_the_tree(&attempt.outcome))
+            && earlier.all(|end| matches!(end, Outcome::Failed { .. }) && !end.could_not_start())
     }
 }
 

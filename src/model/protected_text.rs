@@ -23,11 +23,10 @@ pub fn lines_that_show<'a>(log: &[String], files: impl IntoIterator<Item = &'a s
             _ => shown.extend(line.windows(RUN).filter_map(|run| runs.get(run))),
         }
     }
-    let holds = |line: &[char], own: &Vec<char>| line.windows(own.len()).any(|part| part == own);
     log.iter()
         .map(|line| {
             line.windows(RUN).any(|run| shown.contains(run))
-                || short.iter().any(|own| holds(line, own))
+                || short.iter().any(|own| line.windows(own.len()).any(|part| part == own))
         })
         .collect()
 }

@@ -165,9 +165,10 @@ pub fn bad_end(state: State) -> Option<&'static str> {
 
 /// The failure to be repaired: of the candidate's own tree, or with the base's tests.
 fn failure(entry: &Entry) -> Option<(&StageResult, bool)> {
-    let second = || entry.base_tests.as_ref()?.results.stopped_at();
-    let own = entry.results.stopped_at().map(|result| (result, false));
-    own.or_else(|| second().map(|result| (result, true)))
+    if let Some(own) = entry.results.stopped_at() {
+        return Some((own, false));
+    }
+    Some((entry.base_tests.as_ref()?.results.stopped_at()?, true))
 }
 
 /// How a round ended, by the judgings before and after it.

@@ -259,8 +259,8 @@ impl Entry {
     /// True if the candidate passed, and its pass may be due to its own tests or commands: with
     /// those of the base it failed, or they could not be put back.
     pub fn passed_own_tests_only(&self) -> bool {
-        let fails = |second: &BaseTestsResult| !second.passed() && !second.is_pending();
-        self.passed() && self.base_tests.as_ref().is_some_and(fails)
+        let second = self.base_tests.as_ref();
+        self.passed() && second.is_some_and(|second| !second.passed() && !second.is_pending())
     }
 
     /// True if the candidate passed, and not only with its own tests or commands.

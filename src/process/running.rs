@@ -48,9 +48,10 @@ impl Mark {
         let mut path = log.with_extension(ENDING);
         for number in 1..=MOST {
             // What a killed process left there is for recovery to read.
-            let is_empty = || fs::symlink_metadata(&path).is_ok_and(|meta| meta.len() == 0);
             match lock::attempt(&path) {
-                Ok(Some(lock)) if is_empty() => return Ok(Mark { path, _lock: lock }),
+                Ok(Some(lock)) if fs::symlink_metadata(&path).is_ok_and(|meta| meta.len() == 0) => {
+                    return Ok(Mark { path, _lock: lock });
+                }
                 // An attempt may have put something else in its place.
                 Err(e) if number == MOST => return Err(e),
                 _ => path = log.with_extension(format!("{ENDING}.{number}")),

@@ -162,8 +162,7 @@ impl Store {
             files.extend(landings.map(|entry| entry.path()));
         }
         // A process that was killed while it wrote one leaves a temporary file: nothing had begun.
-        let is_intent = |file: &Path| file.extension().is_some_and(|extension| extension == "toml");
-        files.retain(|file| is_intent(file) && file.exists());
+        files.retain(|file| file.extension().is_some_and(|end| end == "toml") && file.exists());
         files
     }
 

@@ -187,12 +187,11 @@ impl LogPlace {
 
     /// The logs of a command, the newest first; of one iteration if it is named.
     pub fn all(&self, command: &str, iteration: Option<u32>) -> Vec<KeptLog> {
-        let of_judging = |record: &LogRecord| match command {
+        let now = self.iterations.as_ref().and_then(|record| match command {
             AGENT => record.round,
             _ => record.judging.or(record.round),
-        };
-        let now = self.iterations.as_ref().map(of_judging);
-        let mut found = vec![KeptLog { iteration: now.flatten(), path: self.newest(command) }];
+        });
+        let mut found = vec![KeptLog { iteration: now, path: self.newest(command) }];
         let here = &self.directory;
         let kinds = match command {
             AGENT => vec![here.rounds()],

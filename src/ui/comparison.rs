@@ -441,7 +441,6 @@ pub fn mark(verdict: &Verdict, name: &Name) -> &'static str {
 /// The rows of a verdict's comparison: that of the base if it was judged, then one for each
 /// candidate, in the order of the ranking. What cannot be ranked comes last, in spawn order.
 pub fn rows(verdict: &Verdict) -> Vec<ComparisonRow> {
-    let sign = |e: &Entry| mark(verdict, &e.candidate);
     let base = verdict.baseline.as_ref();
     let verified = verdict.verified();
     let mut entries: Vec<&Entry> = verdict.candidates.iter().collect();
@@ -450,7 +449,7 @@ pub fn rows(verdict: &Verdict) -> Vec<ComparisonRow> {
         place.unwrap_or(usize::MAX)
     });
     let candidates = entries.into_iter().map(|e| {
-        let mut row = row(e, base, (sign(e), verified));
+        let mut row = row(e, base, (mark(verdict, &e.candidate), verified));
         row.remarks.extend(cross_score::remarks(e, &verdict.candidates));
         row
     });

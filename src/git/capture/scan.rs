@@ -110,10 +110,10 @@ impl Scan {
             }
             self.staged.remove(&path);
             let entry = private.and_then(|index| index.entry_by_path(path.as_bstr()));
-            let is_same = |entry: &gix::index::Entry| {
+            let is_same = entry.is_some_and(|entry| {
                 entry.id == id && format!("{:06o}", entry.mode.bits()) == mode.to_string()
-            };
-            if !entry.is_some_and(is_same) {
+            });
+            if !is_same {
                 self.left_out.insert(path, (mode, id));
             }
         }

@@ -77,8 +77,8 @@ pub(super) fn list(
 ) -> Result<Option<Listing>> {
     let Some((root, directories)) = usual_worktree(worktree, index) else { return Ok(None) };
     let names = KnownNames::new(&root, earlier);
-    let read = |directory: &Directory<'_>| contents(&root, directory, index, &names);
-    let found = parallel::map(&directories, |directory| Ok(read(directory)))?;
+    let found =
+        parallel::map(&directories, |directory| Ok(contents(&root, directory, index, &names)))?;
     let Some(found) = found.into_iter().collect::<Option<Vec<Contents>>>() else { return Ok(None) };
     let path_of = |at: usize| TreePath::new(index.entries()[at].path(index));
     let mut listing = Listing::default();
@@ -129,16 +129,16 @@ pub(super) fn is_clean(
     // After the first directory with a difference the others do not matter.
     let differs = AtomicBool::new(false);
     parallel::map(&directories, |directory| {
-        let is_same = |found: Contents| {
+        if differs.load(Relaxed) {
+            return Ok(());
+        }
+        let is_same = contents(&root, directory, index, &names).is_some_and(|found| {
             found.changed.is_empty()
                 && found.files.is_empty()
                 && found.directories.is_empty()
                 && found.seen.len() == directory.files.len()
-        };
-        let found = || contents(&root, directory, index, &names);
-        if !differs.load(Relaxed) && !found().is_some_and(is_same) {
-            differs.store(true, Relaxed);
-        }
+        });
+        differs.fetch_or(!is_same, Relaxed);
         Ok(())
     })?;
     Ok(!differs.into_inner())
@@ -159,9 +159,11 @@ fn usual_worktree<'a>(
 /// True if an index has nothing but files and links, without a bit that hides an edit.
 fn is_usual(index: &gix::index::File) -> bool {
     let odd = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD | Flags::STAGE_MASK;
-    let is_file = |mode| matches!(mode, Mode::FILE | Mode::FILE_EXECUTABLE | Mode::SYMLINK);
     index.link().is_none()
-        && index.entries().iter().all(|e| !e.flags.intersects(odd) && is_file(e.mode))
+        && index.entries().iter().all(|e| {
+            !e.flags.intersects(odd)
+                && matches!(e.mode, Mode::FILE | Mode::FILE_EXECUTABLE | Mode::SYMLINK)
+        })
 }
 
 /// Reads one directory of the worktree `root`; `None` if something in it is unusual.

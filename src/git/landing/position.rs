@@ -86,14 +86,10 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
     let [(_, first), rest @ ..] = records.as_slice() else { return Ok(()) };
     let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
     // `git stash` does not put submodules aside.
-    let is_moved_submodule = |(staged, path): &(u8, &[u8])| {
+    let are_submodules = records.iter().all(|(staged, path)| {
         *staged == b' ' && root.join(OsStr::from_bytes(path)).join(".git").exists()
-    };
-    let aside = if records.iter().all(is_moved_submodule) {
-        "`git submodule update`"
-    } else {
-        "`git stash`"
-    };
+    });
+    let aside = if are_submodules { "`git submodule update`" } else { "`git stash`" };
     Err(Error::fatal(format!("your checkout has uncommitted changes: {}{more}", quoted(first)))
         .hint(format!("commit them or put them aside with {aside}, then apply again")))
 }

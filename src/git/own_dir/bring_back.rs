@@ -105,8 +105,7 @@ impl OwnGitDir {
         own.retain(|name, oid| *name != **branch && given.get(name) != Some(oid));
         let logs = files::read(&self.dir.join("logs"), |_| false).into_iter();
         let named = logs.filter_map(|(path, log)| Some((path.to_str()?.to_owned(), log)));
-        let counts = |name: &String| own.contains_key(name) || *name == **branch;
-        let logs = named.filter(|(name, _)| counts(name)).collect();
+        let logs = named.filter(|(name, _)| own.contains_key(name) || *name == **branch).collect();
         Found { entry, refs, given, own, logs }
     }
 

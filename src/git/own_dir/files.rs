@@ -50,8 +50,7 @@ const READ: [&str; 6] = ["HEAD", "index", "logs", "objects", "packed-refs", "ref
 /// The entries that are neither files nor directories, in the parts of a git directory that are
 /// read. None of them is opened: git itself would wait for ever for a FIFO.
 pub(super) fn special(dir: &Path) -> Vec<PathBuf> {
-    let is_read = |path: &Path| READ.iter().any(|name| path.starts_with(name));
-    let all = list(dir, |path| !is_read(path)).into_iter();
+    let all = list(dir, |path| !READ.iter().any(|name| path.starts_with(name))).into_iter();
     all.filter(|(_, kind)| !kind.is_file() && !kind.is_dir()).map(|(path, _)| path).collect()
 }
 

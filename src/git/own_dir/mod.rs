@@ -115,8 +115,8 @@ impl OwnGitDir {
         let mut found: Vec<PathBuf> =
             files::special(&self.dir).iter().map(|path| self.dir.join(path)).collect();
         found.extend(files::special(&self.entry).iter().map(|path| self.entry.join(path)));
-        let shown = |path: &PathBuf| path.display().to_string().escape_debug().to_string();
-        let names = named(found.iter().map(|path| format!("'{}'", shown(path))));
+        let shown = found.iter().map(|path| path.display().to_string());
+        let names = named(shown.map(|path| format!("'{}'", path.escape_debug())));
         (!found.is_empty()).then(|| format!("not read, because it is no regular file: {names}"))
     }
 

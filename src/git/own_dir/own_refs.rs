@@ -87,10 +87,12 @@ pub(super) fn read(dir: &Path) -> BTreeMap<String, Oid> {
 
 /// The loose refs below a directory, relative to it.
 fn loose(dir: &Path) -> BTreeMap<String, Oid> {
-    let is_lock = |path: &Path| path.extension().is_some_and(|end| end == "lock");
-    let read = files::read(dir, is_lock).into_iter();
-    let value = |bytes: &[u8]| Oid::parse(std::str::from_utf8(bytes).ok()?.trim());
-    read.filter_map(|(path, bytes)| Some((path.to_str()?.to_owned(), value(&bytes)?))).collect()
+    let read = files::read(dir, |path| path.extension().is_some_and(|end| end == "lock"));
+    let refs = read.into_iter().filter_map(|(path, bytes)| {
+        let value = Oid::parse(std::str::from_utf8(&bytes).ok()?.trim())?;
+        Some((path.to_str()?.to_owned(), value))
+    });
+    refs.collect()
 }
 
 /// The refs that an attempt made, as saved in its worktree's administrative entry, without `refs/`.

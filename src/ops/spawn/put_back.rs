@@ -23,13 +23,12 @@ pub fn put_back(
     let now = candidate.latest()?.map_or(base, |capture| capture.tree);
     let worktree = candidate.worktree();
     // git overwrites a repository without files, and what is ignored.
-    let is_repository = |path: &&TreePath| path.on_disk(&worktree).is_dir();
     let is_file = |path: &TreePath| {
         let file = session.repo.file(wanted, &String::from_utf8_lossy(path.as_bytes()));
         !matches!(file, Ok(None))
     };
     let in_the_way = |path: &&TreePath| is_file(path) || path.parents().any(|p| is_file(&p));
-    let lost = omissions.unholdable.keys().find(is_repository);
+    let lost = omissions.unholdable.keys().find(|path| path.on_disk(&worktree).is_dir());
     if let Some(path) = lost.or_else(|| omissions.newly_ignored.iter().find(in_the_way)) {
         return Err(Error::no(format!("no capture holds {}", quoted(path.as_bytes()))));
     }
