@@ -13,7 +13,7 @@ use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 
 use crate::error::{Cause, Error, Result};
 use crate::fs::{disk, regular};
-use crate::git::cli::{Git, OURS, PAUSES};
+use crate::git::cli::{Call, Git, OURS, PAUSES};
 use crate::git::clock;
 use crate::git::gc::WholeMove;
 use crate::git::repo::{PackedRefsStamp, Repo, from_oid, to_oid};
@@ -206,12 +206,8 @@ impl Repo {
         old: Option<&Oid>,
         why: &str,
     ) -> Result<()> {
-        let expected = match old {
-            None => PreviousValue::MustNotExist,
-            Some(old) => PreviousValue::MustExistAndMatch(Target::Object(from_oid(old)?)),
-        };
         if let Some(new) = new
-            && self.move_in_process(vec![(full, new, expected)], why).is_ok()
+            && self.move_in_process(&[Move { name: full, old, new }], why).is_ok()
         {
             return Ok(());
         }
@@ -221,9 +217,7 @@ impl Repo {
         let null = new.or(old).map(Oid::null);
         let value = |oid: Option<&Oid>| oid.copied().or(null).map(String::from).unwrap_or_default();
         let mut change = self.record_change([full])?;
-        // `reflog_claims_us` reads the log.
-        let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
-        let call = call.arg(format!("{}: {why}", self.signature()));
+        let call = self.update_ref_call(why);
         change.run(call.args([full.as_str(), &value(new), &value(old)]))?;
         self.own_moves.lock().push((full.clone(), new.copied()));
         Ok(())
@@ -238,28 +232,17 @@ impl Repo {
     /// way. Otherwise a failure can leave the first ones moved.
     pub(super) fn update_refs(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
         if moves.len() > 1 {
-            let expected = |of: &WholeMove<'_>| match of.old {
-                None => Ok(PreviousValue::MustNotExist),
-                Some(old) => {
-                    from_oid(old).map(Target::Object).map(PreviousValue::MustExistAndMatch)
-                }
-            };
-            let at_once = moves.iter().map(|of| Ok((of.name, of.new, expected(of)?)));
-            if self.move_in_process(at_once.collect::<Result<_>>()?, why).is_ok() {
+            let at_once = moves.iter().map(|of| Move { name: of.name, old: of.old, new: of.new });
+            if self.move_in_process(&at_once.collect::<Vec<_>>(), why).is_ok() {
                 return Ok(());
             }
         }
         moves.iter().try_for_each(|of| self.update_ref(of.name, Some(of.new), of.old, why))
     }
 
-    /// Moves refs of ours in one transaction, each from the value that is expected, without a git
-    /// process. Fails without effect, also where git would succeed: git reads loose and packed refs
+    /// Moves refs of ours in one transaction, each from its old value, without a git process. Fails without effect, also where git would succeed: git reads loose and packed refs
     /// in the safer order, and words its refusals.
-    fn move_in_process(
-        &self,
-        moves: Vec<(&RefName, &Oid, PreviousValue)>,
-        why: &str,
-    ) -> Result<()> {
+    fn move_in_process(&self, moves: &[Move<'_>], why: &str) -> Result<()> {
         let refused = |e: &dyn std::fmt::Display| Error::fatal(format!("no ref was moved: {e}"));
         let gix = self.gix();
         // `reflog_claims_us` reads the log.
@@ -267,8 +250,12 @@ impl Repo {
         let mut edits = Vec::new();
         let mut locks = Vec::new();
         let mut done = Vec::new();
-        for (full, new, expected) in moves {
+        for Move { name, old, new } in moves {
             let id = from_oid(new)?;
+            let expected = match old {
+                None => PreviousValue::MustNotExist,
+                Some(old) => PreviousValue::MustExistAndMatch(Target::Object(from_oid(old)?)),
+            };
             gix.find_header(id).map_err(|e| refused(&e))?;
             let log = LogChange {
                 mode: RefLog::AndReference,
@@ -277,11 +264,11 @@ impl Repo {
             };
             edits.push(RefEdit {
                 change: Change::Update { log, expected, new: Target::Object(id) },
-                name: full.as_str().try_into().map_err(|e| refused(&e))?,
+                name: name.as_str().try_into().map_err(|e| refused(&e))?,
                 deref: false,
             });
-            locks.push(self.common_dir().join(format!("{full}.lock")));
-            done.push((full.clone(), Some(*new)));
+            locks.push(self.common_dir().join(format!("{name}.lock")));
+            done.push(((*name).clone(), Some(**new)));
         }
         let _change = self.record_change(done.iter().map(|(name, _)| name))?;
         let patience = || Fail::AfterDurationWithBackoff(LOCK_PATIENCE);
@@ -299,17 +286,21 @@ impl Repo {
 
     /// Makes refs at `at` in one transaction. None of them may exist; all are made, or none.
     pub(super) fn create_refs(&self, names: &[&RefName], at: &Oid, why: &str) -> Result<()> {
-        let moves = names.iter().map(|name| (*name, at, PreviousValue::MustNotExist)).collect();
-        if self.move_in_process(moves, why).is_ok() {
+        let moves = names.iter().map(|name| Move { name, old: None, new: at });
+        if self.move_in_process(&moves.collect::<Vec<_>>(), why).is_ok() {
             return Ok(());
         }
         let mut change = self.record_change(names.iter().copied())?;
         let orders: String = names.iter().map(|name| format!("create {name}\0{at}\0")).collect();
-        let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
-        let call = call.arg(format!("{}: {why}", self.signature()));
-        change.run(call.args(["-z", "--stdin"]).stdin(orders))?;
+        change.run(self.update_ref_call(why).args(["-z", "--stdin"]).stdin(orders))?;
         self.own_moves.lock().extend(names.iter().map(|name| ((*name).clone(), Some(*at))));
         Ok(())
+    }
+
+    /// The beginning of a call that moves refs and notes in their logs, which `reflog_claims_us` reads, that we did it.
+    fn update_ref_call(&self, why: &str) -> Call {
+        let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
+        call.arg(format!("{}: {why}", self.signature()))
     }
 
     /// The beginning of our reflog messages.
@@ -321,9 +312,7 @@ impl Repo {
     /// Points a ref at an object, whatever its value is now.
     pub(super) fn overwrite_ref(&self, full: &RefName, new: &Oid, why: &str) -> Result<()> {
         let mut change = self.record_change([full])?;
-        let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
-        let call = call.arg(format!("{}: {why}", self.signature()));
-        change.run(call.args([full.as_str(), new.as_str()]))
+        change.run(self.update_ref_call(why).args([full.as_str(), new.as_str()]))
     }
 
     /// True if a ref's reflog claims that git-frites gave the ref its value, and not on behalf of an
