@@ -30,6 +30,9 @@ pub struct Ecosystem {
     pub test_marks: &'static [&'static str],
     /// The text by which a source line makes tests be skipped.
     pub skip_marks: &'static [&'static str],
+    /// The words before the name of a macro that a line of source defines, and the names of those by which
+    /// tests assert.
+    pub assertions: (&'static [&'static str], &'static [&'static str]),
     /// The tests that a source file may hold beside the code under test.
     pub inner_tests: Option<InnerTests>,
     /// True if a file with this stem and this extension is a test by its name.
@@ -99,6 +102,7 @@ impl Ecosystem {
         comment: "",
         test_marks: &[],
         skip_marks: &[],
+        assertions: (&[], &[]),
         inner_tests: None,
         is_test_file: |_, _| false,
         test_directories: &[],

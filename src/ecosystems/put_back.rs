@@ -121,6 +121,9 @@ fn put_back_by_name(
         };
     }
     let Some(source) = source else { return PutBack::Keep };
+    if redefinitions(source, after) > redefinitions(source, before) {
+        return PutBack::Inseparable("it defines a macro by which tests assert");
+    }
     match (before, after) {
         (Some(before), Some(after)) => inner_tests(source, before, after, skips),
         (None, Some(after)) => added_inner_tests(source, "", after),
@@ -183,6 +186,17 @@ fn added_inner_tests(source: &Ecosystem, before: &str, after: &str) -> PutBack {
         }
         _ => PutBack::Inseparable(MIXED),
     }
+}
+
+/// The number of lines that define a macro by which tests assert.
+fn redefinitions(source: &Ecosystem, text: Option<&str>) -> usize {
+    let (defining, macros) = source.assertions;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let redefines = |line: &&str| {
+        let words: Vec<&str> = line.split(|c| !is_part(c)).filter(|w| !w.is_empty()).collect();
+        words.windows(2).any(|pair| defining.contains(&pair[0]) && macros.contains(&pair[1]))
+    };
+    text.unwrap_or_default().lines().filter(redefines).count()
 }
 
 /// The reason why the tests in a source file cannot be put back by themselves.
@@ -350,6 +364,29 @@ mod tests {
             ),
         ] {
             assert_eq!(part(path, base, own), PutBack::Part(base.to_owned()), "{path}: {own}");
+        }
+    }
+
+    #[test]
+    fn source_that_changes_how_tests_assert_is_not_believed_by_itself() {
+        for (path, text) in [
+            ("src/m.rs", "#[allow(unused_macros)] macro_rules! assert_eq { ($($t:tt)*) => {} }"),
+            ("src/m.rs", "pub(crate) use fake as assert;"),
+            ("src/add.h", "# define NDEBUG 1"),
+        ] {
+            let done = of(path, Some(""), Some(text));
+            assert!(matches!(done, PutBack::Inseparable(_)), "{text}: {done:?}");
+            assert_eq!(of(path, Some(text), Some(text)), PutBack::Keep, "{text}");
+        }
+        for (path, text) in [
+            ("src/m.rs", "macro_rules! assert_sorted { () => { assert_eq!(1, 1) } }"),
+            ("src/add.h", "#define ADD_H\n#ifndef NDEBUG"),
+            ("src/add.h", "int add(int, int);"),
+        ] {
+            assert_eq!(of(path, None, Some(text)), PutBack::Keep, "{text}");
+        }
+        for path in ["src/features.h", "src/sys/cdefs.h", "include/stdc-predef.h"] {
+            assert_eq!(of(path, None, Some("")), PutBack::Deciding, "{path}");
         }
     }
 

@@ -19,6 +19,19 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     comment: "//",
     test_marks: &["#[test]", "::test]", "::test(", "#[rstest", "proptest!"],
     skip_marks: &["#[ignore", "cfg(any())", "cfg(FALSE)", "cfg(false)", "#![cfg("],
+    // `use fake as assert_eq` takes the place of the library's, too.
+    assertions: (
+        &["macro_rules", "macro", "as"],
+        &[
+            "assert",
+            "assert_eq",
+            "assert_ne",
+            "debug_assert",
+            "debug_assert_eq",
+            "matches",
+            "panic",
+        ],
+    ),
     inner_tests: Some(InnerTests { place: place_of_tests, hidden_by: hides_tests }),
     is_test_file: |stem, extension| {
         extension == "rs"
