@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use gix_imara_diff::sources::lines;
 use gix_imara_diff::{Algorithm, Diff, InternedInput};
-use jsonc_parser::ast::{Object, ObjectProp, Value};
+use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
 use toml::Table;
 
@@ -30,8 +30,9 @@ pub fn json_members(base: Option<&str>, own: &str, kept: &[&str]) -> Option<Stri
 
 /// The keys at the top of a JSON document.
 fn keys(text: &str) -> Option<Vec<String>> {
-    let name = |p: &ObjectProp<'_>| p.name.as_str().to_owned();
-    with_object(text, |object| Some(object.properties.iter().map(name).collect()))
+    with_object(text, |object| {
+        Some(object.properties.iter().map(|p| p.name.as_str().to_owned()).collect())
+    })
 }
 
 /// `own` with the base's member of this key, or without one if the base has none.

@@ -192,11 +192,14 @@ fn added_inner_tests(source: &Ecosystem, before: &str, after: &str) -> PutBack {
 fn redefinitions(source: &Ecosystem, text: Option<&str>) -> usize {
     let (defining, macros) = source.assertions;
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let redefines = |line: &&str| {
+    let mut count = 0;
+    for line in text.unwrap_or_default().lines() {
         let words: Vec<&str> = line.split(|c| !is_part(c)).filter(|w| !w.is_empty()).collect();
-        words.windows(2).any(|pair| defining.contains(&pair[0]) && macros.contains(&pair[1]))
-    };
-    text.unwrap_or_default().lines().filter(redefines).count()
+        let mut pairs = words.windows(2);
+        count +=
+            usize::from(pairs.any(|pair| defining.contains(&pair[0]) && macros.contains(&pair[1])));
+    }
+    count
 }
 
 /// The reason why the tests in a source file cannot be put back by themselves.

@@ -127,8 +127,8 @@ impl TestReport {
     /// The names of the skipped tests that ran on a base with this report. A name that stands for
     /// several tests there, of which some were skipped, tells nothing.
     pub fn skipping_of(&self, base: &TestReport) -> Vec<String> {
-        let is_lost = |name: &&String| base.ran(name) && base.skipping.binary_search(name).is_err();
-        self.skipping.iter().filter(is_lost).cloned().collect()
+        let names = self.skipping.iter().filter(|name| base.ran(name));
+        names.filter(|name| base.skipping.binary_search(name).is_err()).cloned().collect()
     }
 
     /// True if it is certain that no test passed: none ran, or each failed or was skipped.
@@ -254,7 +254,9 @@ mod tests {
     fn tests_whose_names_differ_in_the_middle_alone_differ_in_every_list() {
         let of =
             |class: &str| format!("tests/unit/test_parser.py::{class}::test_{}", "x".repeat(40));
-        let (one, two, short) = (of("TestOne"), of("TestTwo"), "tests/a.py::b".to_owned());
+        let one = of("TestOne");
+        let two = of("TestTwo");
+        let short = "tests/a.py::b".to_owned();
         let all = [one.clone(), two.clone(), short.clone()];
         assert_eq!(shortened(&one, &[one.clone(), short.clone()]).chars().count(), SHOWN);
         assert_eq!(some_tests(&all, &all), format!("{one}, {two}, {short}"));

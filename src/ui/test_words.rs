@@ -23,7 +23,9 @@ pub fn summary(report: &TestReport) -> String {
 pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     let more_skipped = base.and_then(|base| MoreSkipped::of(base, entry));
     let mut words: Vec<String> = more_skipped.map(|more| more.in_words()).into_iter().collect();
-    if let (Some(report), Some([_, ..])) = (entry.results.report(), entry.results.failing_tests()) {
+    if let Some([_, ..]) = entry.results.failing_tests()
+        && let Some(report) = entry.results.report()
+    {
         let comparison = base.and_then(|base| Comparison::of(base, entry));
         words.extend(told(report, comparison.as_ref()));
     }

@@ -144,8 +144,8 @@ impl<'a> OracleRunner<'a> {
         let restrictions = worlds::restrictions(session, &options);
         let checkouts = Checkouts::open(&session.store)?.with_seeds(session.home.as_deref(), seeds);
         let commands = worlds::watched_commands(&options);
-        let (outcomes, world) = (ledger.cache.known(), terms.settings.commands.world);
-        let surroundings = WatchedSurroundings { outcomes, world };
+        let world = terms.settings.commands.world;
+        let surroundings = WatchedSurroundings { outcomes: ledger.cache.known(), world };
         let tamper = TamperWatch::new(session, run, commands, surroundings);
         let downloads = downloads_of(session, base, &terms.oracle, terms.settings.commands.world)?;
         Ok(OracleRunner {

@@ -190,8 +190,8 @@ impl Judge for TreeJudge<'_, '_> {
     fn prepare(&self, work: &Work) -> Result<Option<PreparedTree>> {
         let runner = self.runner;
         let unprepared = Ok(Some(PreparedTree::default()));
-        let Some(tree) = work.tree.filter(|_| runner.layered.is_some()) else { return unprepared };
-        if runner.ledger.recall(&tree, self.warmth).is_some() {
+        let Some(tree) = work.tree else { return unprepared };
+        if runner.layered.is_none() || runner.ledger.recall(&tree, self.warmth).is_some() {
             return unprepared;
         }
         let judged = runner.judged(work)?;
