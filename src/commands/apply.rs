@@ -8,6 +8,7 @@ use crate::config::keys;
 use crate::config::value::{MergeStrategy, Tie};
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
+use crate::model::count::count;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::ops::clean;
@@ -230,7 +231,8 @@ fn print_landed(
         }
     };
     let change = LandedChange::new(&session.repo, plan, from)?;
-    let (iteration, reservation) = (plan.capture.iteration, reservation(plan));
+    let iteration = plan.capture.iteration;
+    let reservation = reservation(plan);
     let address = plan.address();
     ui.note(format!(
         "{address}@{iteration} {done} on the new branch '{branch}'{reservation}: {change}{how}"
@@ -314,8 +316,8 @@ fn print_undone(session: &Session, args: &ApplyArgs, undone: &UndoneLanding) -> 
     let UndoneLanding { candidate, branch, commit, later } = undone;
     let address = candidate.address();
     if !later.is_empty() {
-        let (n, what) = (later.len(), if later.len() == 1 { "landing" } else { "landings" });
-        session.ui.warn(format!("{n} {what} came after {address} and stay: {}", later.join(", ")));
+        let landings = count(later.len(), "landing");
+        session.ui.warn(format!("{landings} came after {address} and stay: {}", later.join(", ")));
     }
     let branch = branch.short();
     if args.json {

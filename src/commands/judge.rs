@@ -91,7 +91,8 @@ fn render_parts(
         let names = |is: fn(&Entry) -> bool| -> Vec<_> {
             entries().filter(|e| is(e)).map(|e| &e.candidate).collect()
         };
-        let (passed, skipped) = (names(Entry::passed), names(Entry::skipped));
+        let passed = names(Entry::passed);
+        let skipped = names(Entry::skipped);
         let document = json!({ "run": run.run, "exit_code": code, "passed": passed, "skipped": skipped, "candidates": candidates });
         ui.answer(json::document(document))?;
     } else if args.show.quiet {

@@ -17,9 +17,9 @@ pub fn is_in_memory(path: &Path) -> bool {
 /// True if the kernel itself gives the files beside this one their change times: no other machine, and
 /// no program.
 pub fn has_times_of_kernel(file: impl AsFd) -> bool {
-    let is_local = |number| number == TMPFS || LOCAL.contains(&number);
+    let number = rustix::fs::fstatfs(file).map(|found| number(&found));
     cfg!(target_os = "linux")
-        && rustix::fs::fstatfs(file).is_ok_and(|found| is_local(number(&found)))
+        && number.is_ok_and(|number| number == TMPFS || LOCAL.contains(&number))
 }
 
 /// The number of a file system, of 32 bits on every machine.

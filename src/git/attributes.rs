@@ -16,7 +16,7 @@ pub(super) const FILE: &[u8] = b".gitattributes";
 pub(super) fn leave_comparison<'a>(
     repo: &Repo,
     base: &Oid,
-    mut paths: impl Iterator<Item = &'a TreePath>,
+    paths: impl Iterator<Item = &'a TreePath>,
 ) -> Option<bool> {
     if repo.common_dir().join("info/attributes").exists() {
         return Some(false);
@@ -29,10 +29,12 @@ pub(super) fn leave_comparison<'a>(
     let gix = repo.gix();
     let mut stack = gix.attributes_only(&index, Source::IdMapping).ok()?;
     let mut found = stack.selected_attribute_matches(["diff"]);
-    let mut is_free = |path: &TreePath| {
+    for path in paths {
         let place = stack.at_entry(path.as_bstr(), Some(Mode::FILE)).ok()?;
         place.matching_attributes(&mut found);
-        Some(found.iter_selected().all(|attribute| attribute.assignment.state.is_unspecified()))
-    };
-    paths.try_fold(true, |all, path| Some(all && is_free(path)?))
+        if !found.iter_selected().all(|attribute| attribute.assignment.state.is_unspecified()) {
+            return Some(false);
+        }
+    }
+    Some(true)
 }

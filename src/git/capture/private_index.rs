@@ -46,7 +46,8 @@ pub fn size_of_new_worktree(worktree: &Path, index: &Path) -> u64 {
     let Some(index) = open_index(index) else { return 0 };
     let root = EntryState::of(worktree).map_or(0, |state| state.disk_usage());
     // The paths are sorted: those below one directory follow each other.
-    let (mut directories, mut last) = (1, &b""[..]);
+    let mut directories = 1;
+    let mut last = &b""[..];
     for entry in index.entries() {
         let path: &[u8] = entry.path(&index);
         let shared = path.iter().zip(last).take_while(|(one, other)| one == other).count();

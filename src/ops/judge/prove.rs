@@ -35,8 +35,8 @@ pub fn prove(
     ));
     let memory = Memory::default();
     let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, &memory)?;
-    let judge = |work| runner.judge_with_tests(&work);
-    let proof = proof_of(&session.repo, &run.base, &entry, &base, judge);
+    let proof =
+        proof_of(&session.repo, &run.base, &entry, &base, |work| runner.judge_with_tests(&work));
     let (proof, doubts) = runner.end(proof)?;
     let (Some(proof), false) = (proof, doubts.tainted) else { return Ok(None) };
     let sentence = format!("{} {}", entry.candidate, proof.in_words());

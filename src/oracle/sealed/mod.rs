@@ -377,9 +377,11 @@ impl<'a> SealedCheckouts<'a> {
         let is_there =
             |name: &&String| !surroundings::named(std::slice::from_ref(*name), None).is_empty();
         let hidden = options.hide.iter().filter(|name| OF_PACKAGES.contains(&name.as_str()));
-        let is_cut = self.surroundings.cut.iter().any(|path| npm_settings::has_credentials(path));
-        let cut = options.cut.iter().filter(|_| is_cut);
-        hidden.filter(is_there).chain(cut).cloned().collect()
+        let mut found: Vec<String> = hidden.filter(is_there).cloned().collect();
+        if self.surroundings.cut.iter().any(|path| npm_settings::has_credentials(path)) {
+            found.extend_from_slice(&options.cut);
+        }
+        found
     }
 
     /// The base's layers, if there are any by now.
