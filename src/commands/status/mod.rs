@@ -268,8 +268,8 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
 }
 
 fn read_all(session: &ReadSession, runs: Vec<(Run, Option<Name>)>) -> Result<Vec<ShownRun>> {
-    let read = |(run, only)| Ok(ShownRun { members: members(session, &run)?, run, only });
-    runs.into_iter().map(read).collect()
+    let shown = runs.into_iter();
+    shown.map(|(run, only)| Ok(ShownRun { members: members(session, &run)?, run, only })).collect()
 }
 
 fn show_all(session: &ReadSession, runs: &[ShownRun]) -> Result<String> {

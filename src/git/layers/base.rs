@@ -81,11 +81,10 @@ impl BaseLayer {
     /// True if git's own files at the base certainly are their blobs, whatever their paths. All
     /// attributes are those of the base.
     pub(super) fn has_verbatim_files(&self, repo: &Repo) -> bool {
-        let look = || {
+        *self.has_verbatim_files.get_or_init(|| {
             read_index(&self.index())
                 .is_ok_and(|index| fan_out::writes_blobs_as_they_are(repo, &index))
-        };
-        *self.has_verbatim_files.get_or_init(look)
+        })
     }
 
     /// The layer that the base's commands left in its checkout, if they ran.
