@@ -74,6 +74,11 @@ impl BaseTestsResult {
         self.problem.is_none() && self.results.passed()
     }
 
+    /// True if it was run, and did not pass.
+    pub fn failed(&self) -> bool {
+        !self.results.is_empty() && !self.results.passed()
+    }
+
     /// True if nobody had to know yet whether it passes.
     pub fn is_pending(&self) -> bool {
         self.if_first && self.problem.is_none() && self.results.is_empty()

@@ -133,10 +133,10 @@ impl Rules {
             && counts.makers(winner) > counts.makers(other)
     }
 
-    /// The best possible sort key: a candidate that was not run counts as a clean pass with the
-    /// base's tests.
+    /// The best possible sort key: a candidate that was not run counts as a clean pass, and with the
+    /// base's tests, too, unless it is known that it fails with these.
     fn at_best(&self, entry: &Entry, counts: &MakerCounts<'_>) -> (bool, bool, RankKey) {
-        (entry.passed_own_tests_only(), entry.flaky(), self.rank_key(entry, counts))
+        (entry.own_tests_only_at_best(), entry.flaky(), self.rank_key(entry, counts))
     }
 }
 
@@ -178,7 +178,7 @@ pub(super) fn preferred_synthesis<'a>(ranked: &[&'a Entry]) -> Option<&'a Entry>
 }
 
 pub(super) fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) -> bool {
-    if synthesis.same_as.is_some() || synthesis.passed_own_tests_only() {
+    if synthesis.same_as.is_some() || synthesis.own_tests_only_at_best() {
         return false;
     }
     combined_lines(synthesis, drawn)
@@ -216,7 +216,7 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let at_best = |e: &Entry| rules.at_best(e, &counts);
     let passing = all_passing(entries);
     let mut open: Vec<&Entry> = entries.iter().filter(|e| e.not_run()).collect();
-    open.sort_by_key(|e| rules.rank_key(e, &counts));
+    open.sort_by_key(|e| at_best(e));
     let may_pass: Vec<&Entry> = passing.iter().chain(&open).copied().collect();
     // Only passing candidates count towards a synthesis's ceiling: each further pass can only raise
     // it.

@@ -263,6 +263,14 @@ impl Entry {
         self.passed() && second.is_some_and(|second| !second.passed() && !second.is_pending())
     }
 
+    /// True if the candidate passes at best with its own tests or commands: what is known of it so far
+    /// leaves nothing more, whether or not it was run itself.
+    pub fn own_tests_only_at_best(&self) -> bool {
+        let fails = |second: &BaseTestsResult| second.problem.is_some() || second.failed();
+        self.passed_own_tests_only()
+            || self.not_run() && self.base_tests.as_ref().is_some_and(fails)
+    }
+
     /// True if the candidate passed, and not only with its own tests or commands.
     pub fn passed_base_tests_too(&self) -> bool {
         self.passed() && !self.passed_own_tests_only()

@@ -129,6 +129,11 @@ impl Board {
         }
     }
 
+    /// The number of candidates that are worked on at once.
+    pub fn jobs(&self) -> usize {
+        self.jobs
+    }
+
     /// Says that work on a candidate begins.
     pub fn began(&self, name: &Name) {
         let mut state = self.state.lock();

@@ -11,6 +11,7 @@ mod cold;
 #[expect(dead_code, reason = "tests/runner.rs uses the rest")]
 mod common;
 mod completion;
+mod confirmed;
 mod cross;
 mod eager;
 mod evaluation;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
     trials.extend(attempt_downloads::trials());
     trials.extend(cheats::trials());
     trials.extend(cold::trials());
+    trials.extend(confirmed::trials());
     trials.extend(completion::trials());
     trials.extend(cross::trials());
     trials.extend(eager::trials());

@@ -11,51 +11,100 @@ use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::model::base_tests::BaseTestsResult;
+use crate::model::decision::decide;
 use crate::model::outcome::{Obstacle, Results};
 use crate::model::ranking::{Rules, undecided};
 use crate::model::verdict::Entry;
 use crate::ops::judge::schedule::StopWhen;
 
 /// Judges claims again if the recommendation by these rules depends on them, or if the overlay made
-/// them fail. `judge_cold` judges the entries that count as not run, without the base's layers,
-/// until nothing more can change. The entry that would win comes first.
+/// them fail. `judge_cold` judges the entries that were not run, without the base's layers, until
+/// it may stop; it is given the claims, too. The leader comes first, and alone: a candidate that ranks
+/// behind a confirmed pass is not judged again.
 pub fn confirm(
     entries: &mut [Entry],
     causes: &StaleCauses,
     rules: Rules,
-    mut judge_cold: impl FnMut(&mut [Entry], StopWhen) -> Result<()>,
+    mut judge_cold: impl FnMut(&mut [Entry], &[Entry], StopWhen) -> Result<()>,
 ) -> Result<()> {
-    let mut confirmed = without_claims(entries);
-    let leader = to_confirm(entries, rules).first().map(|entry| entry.index);
-    if let Some(leader) = confirmed.iter_mut().find(|entry| Some(entry.index) == leader) {
-        judge_cold(std::slice::from_mut(leader), StopWhen::AllRan)?;
+    let claims = entries.to_vec();
+    let mut confirmed = without_claims(&claims);
+    for leader in leaders(&claims, rules) {
+        let mut all = confirmed.iter_mut();
+        let Some(leader) = all.find(|entry| entry.index == leader.index) else { continue };
+        judge_cold(std::slice::from_mut(leader), &claims, StopWhen::AllRan)?;
+        if leader.passed_base_tests_too() {
+            break;
+        }
     }
-    judge_cold(&mut confirmed, StopWhen::Decided(rules))?;
+    judge_cold(&mut confirmed, &claims, StopWhen::Decided(rules))?;
+    share(&mut confirmed);
     settle(entries, confirmed, causes);
     let mut refused = refused(entries, causes);
     if !refused.is_empty() {
-        judge_cold(&mut refused, StopWhen::AllRan)?;
+        judge_cold(&mut refused, &claims, StopWhen::AllRan)?;
         settle(entries, refused, causes);
     }
     Ok(())
 }
 
-/// The entries with claims on which the recommendation by these rules depends. Those that passed come
-/// first, and the one that would win before all others.
-pub fn to_confirm(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
-    let without = without_claims(entries);
-    let open = undecided(&without, rules).into_iter().map(|open| open.index);
-    let mut found: Vec<&Entry> = open
-        .filter_map(|index| entries.iter().find(|entry| entry.index == index && entry.is_claim()))
-        .collect();
-    found.sort_by_key(|entry| !entry.passed());
-    found
+/// The entries with claims that the recommendation by these rules depends on, as long as none of them
+/// is confirmed.
+pub fn open_claims(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
+    claims_among(entries, undecided(&without_claims(entries), rules))
 }
 
-/// The entries, with each that has a claim as if it was not run yet.
+/// The entries that are missing for a recommendation by these rules, if the leader is confirmed: it
+/// comes first, then those that were not run or have claims, and would rank before it.
+pub fn decisive(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
+    let leader = leaders(entries, rules).first().copied();
+    let mut presumed = without_claims(entries);
+    for entry in presumed.iter_mut().filter(|e| leader.is_some_and(|l| l.index == e.index)) {
+        leader.into_iter().for_each(|leader| entry.clone_from(leader));
+    }
+    let open = undecided(&presumed, rules);
+    let open = open.into_iter().filter_map(|open| entries.iter().find(|e| e.index == open.index));
+    leader.into_iter().chain(open).collect()
+}
+
+/// The decisive entries that have claims.
+pub fn to_confirm(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
+    claims_among(entries, decisive(entries, rules))
+}
+
+/// The entry that would win by what is confirmed so far, and those that could still win instead; `None`
+/// if none would, or none could.
+pub fn provisional(entries: &[Entry], rules: Rules) -> Option<(&Entry, Vec<&Entry>)> {
+    let open = undecided(entries, rules);
+    let best = decide(entries, None, rules).recommended?;
+    let leader = entries.iter().find(|entry| entry.candidate == best && entry.verified())?;
+    (!open.is_empty()).then_some((leader, open))
+}
+
+/// The entries that would win by their claims, each if the ones before it are refuted.
+fn leaders(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
+    let mut leaders = open_claims(entries, rules);
+    leaders.retain(|entry| entry.passed_base_tests_too());
+    leaders.sort_by_key(|entry| entry.flaky());
+    leaders
+}
+
+fn claims_among<'e>(entries: &'e [Entry], some: Vec<&Entry>) -> Vec<&'e Entry> {
+    let of_some =
+        some.into_iter().filter_map(|some| entries.iter().find(|e| e.index == some.index));
+    of_some.filter(|entry| entry.is_claim()).collect()
+}
+
+/// The entries, of which those with claims count as not run yet. A second judging that is no claim by
+/// itself is kept: by a failure there the candidate passes with its own tests alone at best.
 pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
-    let kept = entries.iter().map(|e| if e.is_claim() { without_results(e) } else { e.clone() });
-    kept.collect()
+    let mut entries = entries.to_vec();
+    for entry in entries.iter_mut().filter(|entry| entry.is_claim()) {
+        entry.results.clear();
+        let second = entry.base_tests.iter_mut();
+        second.filter(|s| s.results.is_claim()).for_each(|second| second.results.clear());
+    }
+    entries
 }
 
 /// The entry as if it was not run yet.
@@ -133,14 +182,30 @@ fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
     entries.iter().filter(is_refused).map(without_results).collect()
 }
 
+/// Gives what was found of a tree to the other entries with it, which nobody had to judge.
+fn share(entries: &mut [Entry]) {
+    let judged: Vec<Entry> = entries.iter().filter(|entry| !entry.not_run()).cloned().collect();
+    for entry in entries.iter_mut().filter(|entry| entry.not_run()) {
+        if let Some(twin) = judged.iter().find(|twin| twin.judged() == entry.judged()) {
+            entry.results.clone_from(&twin.results);
+            entry.base_tests.clone_from(&twin.base_tests);
+        }
+    }
+}
+
 /// Puts confirmed results in the place of claims, and names what differs. A candidate that was not
 /// run at all gets its results, too: it had not mattered before a claim was refuted.
 fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
-    for confirmed in confirmed.into_iter().filter(|entry| !entry.results.is_empty()) {
+    for confirmed in confirmed {
         let mut open = entries.iter_mut().filter(|e| e.is_claim() || e.not_run());
         let Some(entry) = open.find(|e| e.index == confirmed.index) else { continue };
+        let confirmed = with_claimed_pass(&confirmed, entry);
+        if confirmed.not_run() {
+            continue;
+        }
         let cause = causes.get(&confirmed.index).filter(|_| entry.is_claim());
         let stale = cause.and_then(|cause| contradiction(entry, &confirmed, *cause));
+        let stale = stale.or(entry.stale.take());
         // A pass that is no claim was found by this judging itself: the cache would give it again.
         let is_final = entry.results.passed()
             && !entry.results.is_claim()
@@ -150,8 +215,20 @@ fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
     }
 }
 
+/// The confirmed entry, with the pass by itself that is claimed of it if nobody had to know more than
+/// how its second judging ended.
+fn with_claimed_pass(confirmed: &Entry, claim: &Entry) -> Entry {
+    let mut confirmed = confirmed.clone();
+    let second = confirmed.base_tests.as_ref();
+    if confirmed.not_run() && second.is_some_and(|second| !second.results.is_empty()) {
+        confirmed.results.clone_from(&claim.results);
+    }
+    confirmed
+}
+
 /// The difference between a claim and the results that count; `None` if both pass or both fail.
 pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<String> {
+    let confirmed = &with_claimed_pass(confirmed, claim);
     // Without its added tests it was not judged before.
     let is_compared = |second: &&BaseTestsResult| !claim.is_pending() && !second.results.is_empty();
     let end = |entry: &Entry| {
@@ -193,13 +270,15 @@ pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Opt
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::cmp::Ordering;
+
+    use parking_lot::Mutex;
     use proptest::prelude::*;
 
     use super::*;
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
     use crate::model::cross::CrossResult;
-    use crate::model::decision::decide;
     use crate::model::oid::Oid;
     use crate::model::outcome::{Outcome, Stage, StageResult};
     use crate::model::rank::Rank;
@@ -276,11 +355,43 @@ pub(super) mod tests {
 
         /// Judges what was not run.
         pub fn judge_all(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<()> {
-            let round = if self.cold { Round::Confirming } else { Round::First };
-            let schedule = Schedule { stop, round, in_place: false, base: None };
-            let scheduler = Scheduler::new(entries, schedule);
-            scheduler.run(scheduler.workers(jobs), self);
-            scheduler.finish(0).map(drop)
+            let round = if self.cold { Round::Confirming(&[]) } else { Round::First };
+            judge_by(self, entries, (round, stop), jobs)
+        }
+    }
+
+    fn judge_by(
+        judge: &impl Judge,
+        entries: &mut [Entry],
+        (round, stop): (Round<'_>, StopWhen),
+        jobs: usize,
+    ) -> Result<()> {
+        let schedule = Schedule { stop, round, in_place: false, base: None };
+        let scheduler = Scheduler::new(entries, schedule);
+        scheduler.run(scheduler.workers(jobs), judge);
+        scheduler.finish(0).map(drop)
+    }
+
+    /// Judges cold, and notes each tree: one that is known is not judged again.
+    struct Counting<'t> {
+        oracle: Oracle<'t>,
+        judged: Mutex<Vec<Oid>>,
+    }
+
+    impl Judge for Counting<'_> {
+        type Prepared = ();
+
+        fn prepare(&self, _: &Work) -> Result<Option<()>> {
+            Ok(Some(()))
+        }
+
+        fn judge(&self, work: &Work, (): (), _: &Cancel) -> Result<Option<Results>> {
+            let tree = work.tree.expect("it has one");
+            let mut judged = self.judged.lock();
+            if !judged.contains(&tree) {
+                judged.push(tree);
+            }
+            Ok(Some(self.oracle.results_of(work)))
         }
     }
 
@@ -328,6 +439,22 @@ pub(super) mod tests {
         }
     }
 
+    #[test]
+    fn equal_trees_end_alike_though_one_is_confirmed() {
+        let ends = || [Outcome::Passed, Outcome::Passed];
+        let both = || [ends(), ends()];
+        let trees = [Judgeable { lines: 1, second: None, over_layers: both(), cold: both() }];
+        let mut entries = [1, 2].map(|index| entry(index, 0, &trees[0]));
+        let warm = Oracle { trees: &trees, cold: false, has_outputs: true };
+        warm.judge_all(&mut entries, 1, StopWhen::AllRan).expect("no judge fails");
+        let cold = Oracle { cold: true, ..warm };
+        confirm(&mut entries, &StaleCauses::new(), Rules::default(), |entries, claims, stop| {
+            judge_by(&cold, entries, (Round::Confirming(claims), stop), 1)
+        })
+        .expect("no judge fails");
+        assert!(entries.iter().all(|entry| entry.passed() && !entry.is_claim()), "{entries:?}");
+    }
+
     proptest! {
         /// The recommendation is that of judging everything without layers and added tests. It does
         /// not depend on the outcomes over the base's layers (also of a base over its ancestor's),
@@ -373,7 +500,9 @@ pub(super) mod tests {
                 (false, false) => StaleCause::Overlay,
             };
             let causes = entries.iter().map(|e| (e.index, cause)).collect();
-            confirm(&mut entries, &causes, rules, |entries, stop| cold.judge_all(entries, jobs, stop)).expect("no judge fails");
+            confirm(&mut entries, &causes, rules, |entries, claims, stop| {
+                judge_by(&cold, entries, (Round::Confirming(claims), stop), jobs)
+            }).expect("no judge fails");
             let claim = Baseline { results: over_layers.results(&base, 0), inherited: has_outputs };
             let confirms = must_confirm_base(&claim.results, claim.inherited, said, &entries);
             let decision = decide(&entries, Some(if confirms { &cold_base } else { &claim }), rules);
@@ -381,6 +510,55 @@ pub(super) mod tests {
             prop_assert_eq!(decision.decision.verified(), expected.decision.verified());
             let recommended = entries.iter().find(|e| Some(&e.candidate) == decision.recommended.as_ref());
             prop_assert!(recommended.is_none_or(|e| !e.is_claim()));
+        }
+
+        /// If all claims are true and a candidate is verified, no tree is judged cold but those of the
+        /// winner, and one tree that fails of each smaller candidate.
+        #[test]
+        fn true_claims_cost_no_more_than_the_proof_of_the_winner(
+            trees in prop::collection::vec(judgeable(), 1..6),
+            jobs in 1usize..3,
+        ) {
+            // Only a run shows that a pass is flaky, and then others may rank before it.
+            let certain = |end: &Outcome| match end {
+                Outcome::Flaky { .. } => Outcome::Passed,
+                end => end.clone(),
+            };
+            let ends = |tree: &Judgeable| tree.over_layers.each_ref().map(|ends| ends.each_ref().map(certain));
+            let trees = trees.iter().map(|tree| Judgeable { over_layers: ends(tree), cold: ends(tree), ..tree.clone() });
+            let trees: Vec<Judgeable> = trees.collect();
+            let mut entries: Vec<Entry> =
+                (1u32..).zip(trees.iter().enumerate()).map(|(index, (number, tree))| entry(index, number, tree)).collect();
+            let oracle = Oracle { trees: &trees, cold: false, has_outputs: true };
+            oracle.judge_all(&mut entries, jobs, StopWhen::AllRan).expect("no judge fails");
+            let rules = Rules::default();
+            let causes = StaleCauses::new();
+            let counting = Counting { oracle: Oracle { cold: true, ..oracle }, judged: Mutex::default() };
+            let told: Vec<u32> = to_confirm(&entries, rules).iter().map(|entry| entry.index).collect();
+            confirm(&mut entries, &causes, rules, |entries, claims, stop| {
+                judge_by(&counting, entries, (Round::Confirming(claims), stop), jobs)
+            }).expect("no judge fails");
+            let decision = decide(&entries, None, rules);
+            let winner = entries.iter().find(|e| Some(&e.candidate) == decision.recommended.as_ref()).expect("one");
+            if !decision.decision.verified() {
+                return Ok(());
+            }
+            let rank = |entry: &Entry| (entry.blast, entry.index);
+            // A pass that only added tests may have led to is refuted meanwhile.
+            let is_foretold = trees.iter().all(|tree| tree.second != Some(Second::IfFirst));
+            let judged = counting.judged.into_inner();
+            for (entry, number) in entries.iter().zip(0..) {
+                let of_it = [tree(number), tree(number + SECOND)].into_iter().flatten();
+                let count = of_it.filter(|tree| judged.contains(tree)).count();
+                let all = 1 + usize::from(entry.base_tests.is_some());
+                let expected = match rank(entry).cmp(&rank(winner)) {
+                    Ordering::Equal => all..=all,
+                    Ordering::Less => 1..=1,
+                    Ordering::Greater => 0..=0,
+                };
+                prop_assert!(expected.contains(&count), "{count} of {}", entry.candidate);
+                prop_assert!(!is_foretold || told.contains(&entry.index) == (count > 0), "{told:?}");
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::model::verdict::{Baseline, Entry};
 use crate::model::world::WorldKind;
 use crate::ops::beside::{AttemptsAtWork, Beside, NextAttempt};
 use crate::ops::guard;
-use crate::ops::judge::confirm::{stumbled, to_confirm};
+use crate::ops::judge::confirm::{open_claims, stumbled, to_confirm};
 use crate::ops::judge::entries;
 use crate::ops::judge::next_step::{StepRules, StepsTaken, next_step};
 use crate::ops::judge::options::JudgeOptions;
@@ -222,7 +222,7 @@ impl<'a> EagerJudge<'a> {
         // With nobody at work, the verdict tells who gets a round.
         let Some((rounds, hold)) = self.rounds.zip(attempts.queue.hold()) else { return Ok(false) };
         let ranking = Rules::of(&self.terms);
-        let open: Vec<u32> = to_confirm(entries, ranking).iter().map(|e| e.index).collect();
+        let open: Vec<u32> = open_claims(entries, ranking).iter().map(|e| e.index).collect();
         let mut candidates = entries.to_vec();
         candidates.retain(|entry| {
             is_told(entry) && !open.contains(&entry.index) && !stumbled(&entry.results)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::model::oid::Oid;
 use crate::model::ranking::{Rules, undecided};
 use crate::model::verdict::Entry;
-use crate::ops::judge::confirm::without_claims;
+use crate::ops::judge::confirm::decisive;
 use crate::oracle::sealed::Warmth;
 use crate::process::processor_share::ProcessorShare;
 
@@ -57,10 +57,7 @@ impl StepsTaken {
 /// no other waits.
 pub fn next_step(entries: &[Entry], taken: &StepsTaken, rules: &StepRules) -> Option<NextStep> {
     let StepRules { ranking, warmth, until_pass, counts_passes, jobs } = *rules;
-    let confirmed = without_claims(entries);
-    let mut decisive = undecided(&confirmed, ranking);
-    // What leads is confirmed before a smaller one whose failure may be due to outputs of the base.
-    decisive.sort_by_key(|open| !entries.iter().any(|e| e.index == open.index && e.passed()));
+    let decisive = decisive(entries, ranking);
     let mut unknown = undecided(entries, ranking);
     if !until_pass {
         let all = entries.iter().filter(|entry| entry.not_run());
@@ -109,7 +106,9 @@ mod tests {
     use crate::model::outcome::{Outcome, Results};
     use crate::model::verdict::Baseline;
     use crate::ops::judge::confirm::tests::{Ends, Judgeable, Oracle, entry, judgeable};
-    use crate::ops::judge::confirm::{StaleCause, confirm, must_confirm_base, without_results};
+    use crate::ops::judge::confirm::{
+        StaleCause, confirm, must_confirm_base, without_claims, without_results,
+    };
     use crate::ops::judge::schedule::{Judge, Round, Schedule, Scheduler, StopWhen, Work};
     use crate::process::interrupt::Cancel;
 
@@ -139,19 +138,19 @@ mod tests {
             (self.warmth() == Warmth::Warm || !found.is_claim()).then(|| found.clone())
         }
 
-        fn judge_all(&self, entries: &mut [Entry], stop: StopWhen) {
-            let scheduler = Scheduler::new(entries, Schedule { stop, ..self.schedule() });
+        fn judge_all(&self, entries: &mut [Entry], claims: &[Entry], stop: StopWhen) {
+            let scheduler = Scheduler::new(entries, Schedule { stop, ..self.schedule(claims) });
             scheduler.run(scheduler.workers(1), self);
             scheduler.finish(0).expect("no judge fails");
         }
 
-        fn fill_in(&self, entries: &mut [Entry]) {
-            let scheduler = Scheduler::new(entries, self.schedule());
+        fn fill_in(&self, entries: &mut [Entry], claims: &[Entry]) {
+            let scheduler = Scheduler::new(entries, self.schedule(claims));
             scheduler.fill_in(|work| Ok(self.recall(work))).expect("the ledger can be read");
         }
 
-        fn schedule(&self) -> Schedule {
-            let round = if self.oracle.cold { Round::Confirming } else { Round::First };
+        fn schedule<'c>(&self, claims: &'c [Entry]) -> Schedule<'c> {
+            let round = if self.oracle.cold { Round::Confirming(claims) } else { Round::First };
             Schedule { stop: StopWhen::AllRan, round, in_place: false, base: None }
         }
     }
@@ -258,9 +257,9 @@ mod tests {
                     }
                     Happening::Step => {
                         let mut now = entries[..ended].to_vec();
-                        knowing(warmth, ProcessorShare::Whole).fill_in(&mut now);
+                        knowing(warmth, ProcessorShare::Whole).fill_in(&mut now, &[]);
                         let mut plain = without_claims(&now);
-                        knowing(Warmth::Cold, ProcessorShare::Whole).fill_in(&mut plain);
+                        knowing(Warmth::Cold, ProcessorShare::Whole).fill_in(&mut plain, &now);
                         for (entry, plain) in now.iter_mut().zip(plain) {
                             if entry.is_claim() && !plain.not_run() {
                                 *entry = plain;
@@ -270,7 +269,7 @@ mod tests {
                         let wanted = now.iter().filter(|e| step.entries.contains(&e.index));
                         let mut judged: Vec<Entry> = wanted.map(without_results).collect();
                         judged.iter().for_each(|entry| taken.note(entry, &step));
-                        knowing(step.warmth, step.share).judge_all(&mut judged, StopWhen::AllRan);
+                        knowing(step.warmth, step.share).judge_all(&mut judged, &now, StopWhen::AllRan);
                     }
                 }
             }
@@ -286,10 +285,10 @@ mod tests {
             let expected = decide(&expected, Some(&cold_base), ranking);
 
             let stop = if until_pass { StopWhen::Decided(ranking) } else { StopWhen::AllRan };
-            knowing(warmth, ProcessorShare::Whole).judge_all(&mut captures, stop);
+            knowing(warmth, ProcessorShare::Whole).judge_all(&mut captures, &[], stop);
             let causes = captures.iter().map(|e| (e.index, StaleCause::Outputs)).collect();
-            confirm(&mut captures, &causes, ranking, |entries, stop| {
-                knowing(Warmth::Cold, ProcessorShare::Whole).judge_all(entries, stop);
+            confirm(&mut captures, &causes, ranking, |entries, claims, stop| {
+                knowing(Warmth::Cold, ProcessorShare::Whole).judge_all(entries, claims, stop);
                 Ok(())
             }).expect("no judge fails");
             let over_layers = Oracle { cold: !is_warm, ..cold };

@@ -202,7 +202,7 @@ fn require_known_tests(verdict: &Verdict) -> Result<()> {
 /// Refuses another rule than that of the stored verdict if it depends on results that are still claims:
 /// only what the stored verdict depends on was confirmed.
 fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Result<()> {
-    let open = confirm::to_confirm(entries, rules);
+    let open = confirm::open_claims(entries, rules);
     if open.is_empty() || rules.rank == stored.terms.settings.rank {
         return Ok(());
     }

@@ -53,7 +53,7 @@ impl OracleRunner<'_> {
     pub fn fill_in_known(&self, entries: &mut [Entry]) -> Result<()> {
         self.fill_in(entries, self.round(), self.warmth())?;
         let mut plain = confirm::without_claims(entries);
-        self.fill_in(&mut plain, Round::Confirming, Warmth::Cold)?;
+        self.fill_in(&mut plain, Round::Confirming(entries), Warmth::Cold)?;
         for (entry, plain) in entries.iter_mut().zip(plain) {
             if entry.is_claim() && !plain.not_run() {
                 *entry = plain;
@@ -62,7 +62,7 @@ impl OracleRunner<'_> {
         self.overrule(entries, self.known_base()?.as_ref()).map(drop)
     }
 
-    fn fill_in(&self, entries: &mut [Entry], round: Round, warmth: Warmth) -> Result<()> {
+    fn fill_in(&self, entries: &mut [Entry], round: Round<'_>, warmth: Warmth) -> Result<()> {
         let recall = |work: &Work| {
             let known = work.tree.and_then(|tree| self.ledger.recall(&tree, warmth));
             Ok(known.map(|known| known.results))
@@ -98,7 +98,8 @@ impl OracleRunner<'_> {
         let mut judged: Vec<Entry> = before.iter().map(|e| confirm::without_results(e)).collect();
         let names: Vec<_> = judged.iter().map(|entry| entry.candidate.clone()).collect();
         self.has_third.store(*share == ProcessorShare::Third, Ordering::Relaxed);
-        let round = if *warmth == Warmth::Cold { Round::Confirming } else { self.round() };
+        let is_cold = *warmth == Warmth::Cold;
+        let round = if is_cold { Round::Confirming(entries) } else { self.round() };
         let scheduler = Scheduler::new(&mut judged, schedule(round));
         let mut judge = TreeJudge::new(self, names.len(), *warmth, board, &names);
         judge.ended_by = Some(cancel);
@@ -125,6 +126,6 @@ impl OracleRunner<'_> {
     }
 }
 
-fn schedule(round: Round) -> Schedule {
+fn schedule(round: Round<'_>) -> Schedule<'_> {
     Schedule { stop: StopWhen::AllRan, round, in_place: false, base: None }
 }

@@ -3,6 +3,7 @@ use crate::config::keys;
 use crate::config::value::ProofMode;
 use crate::error::Result;
 use crate::git::layers::base::BaseLayer;
+use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::Results;
 use crate::model::ranking::Rules;
@@ -15,6 +16,7 @@ use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{BaseTurn, Round, Schedule, Scheduler, StopWhen, Subject, Work};
+use crate::ops::judge::shown;
 use crate::ops::progress::{self, Board, WorkKind};
 use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
@@ -59,7 +61,9 @@ impl OracleRunner<'_> {
             let ahead = usize::from(self.world() == WorldKind::Sealed);
             self.require_space(&self.run.base, (jobs + ahead).min(trees))?;
         }
-        let saved = self.run_scheduled(scheduler, jobs, self.warmth(), is_first)?;
+        let board = Board::new(WorkKind::Judging, scheduler.workers(jobs));
+        let shown = scheduler.waiting();
+        let saved = self.run_scheduled(scheduler, (&board, &shown), self.warmth(), is_first)?;
         let known = if wants_base { self.ledger.recall(&tree, Warmth::Warm) } else { None };
         let baseline = known.map(baseline);
         // A candidate whose pass does not stand leaves its place to others.
@@ -121,23 +125,21 @@ impl OracleRunner<'_> {
         overrule(&self.session.repo, &self.run.base, &self.terms, entries, base)
     }
 
-    /// Judges all that a scheduler has; gives the number of commands that were saved.
+    /// Judges all that a scheduler has, as many trees at a time as the board is for, and shows these
+    /// candidates there; gives the number of commands that were saved.
     fn run_scheduled(
         &self,
         scheduler: Scheduler<'_>,
-        jobs: usize,
+        (board, shown): (&Board, &[Name]),
         warmth: Warmth,
         base_is_first: bool,
     ) -> Result<Effort> {
-        let waiting = scheduler.waiting();
-        let workers = scheduler.workers(jobs);
-        let board = Board::new(WorkKind::Judging, workers);
         let base = self.ledger.recall(&self.base_tree()?, Warmth::Warm);
         board.expect(base.map(|base| base.results.time()).unwrap_or_default());
-        progress::live(self.session, self.run, &waiting, &board, || {
-            let mut judge = TreeJudge::new(self, workers, warmth, &board, &waiting);
+        progress::live(self.session, self.run, shown, board, || {
+            let mut judge = TreeJudge::new(self, board.jobs(), warmth, board, shown);
             judge.base.is_first |= base_is_first;
-            scheduler.run(workers, &judge);
+            scheduler.run(board.jobs(), &judge);
             Ok(())
         })?;
         let saved = scheduler.finish(self.terms.oracle.len())?;
@@ -218,8 +220,8 @@ impl OracleRunner<'_> {
     }
 
     /// The round in which candidates are judged first. Where nothing is a claim, that is all.
-    pub(super) fn round(&self) -> Round {
-        if self.may_be_warm { Round::First } else { Round::Confirming }
+    pub(super) fn round(&self) -> Round<'static> {
+        if self.may_be_warm { Round::First } else { Round::Confirming(&[]) }
     }
 
     /// The base's layers, if there are any by now.
@@ -244,7 +246,7 @@ impl OracleRunner<'_> {
         let open = confirm::to_confirm(entries, rules);
         if let Some(first) = open.first() {
             let names: Vec<&str> = open.iter().map(|entry| entry.candidate.as_str()).collect();
-            let leads = match first.passed() {
+            let leads = match first.passed_base_tests_too() {
                 true => format!("{} leads; ", first.candidate),
                 false => String::new(),
             };
@@ -254,8 +256,8 @@ impl OracleRunner<'_> {
                 names.join(", ")
             ));
         }
-        confirm::confirm(entries, &causes, rules, |entries, stop| {
-            self.judge_cold(entries, jobs, stop)
+        confirm::confirm(entries, &causes, rules, |entries, claims, stop| {
+            self.judge_cold(entries, claims, jobs, stop)
         })?;
         for entry in entries {
             if let (Some(tree), Some(stale)) = (entry.judged(), &entry.stale) {
@@ -265,11 +267,39 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    fn judge_cold(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<()> {
-        let round = Round::Confirming;
+    fn judge_cold(
+        &self,
+        entries: &mut [Entry],
+        claims: &[Entry],
+        jobs: usize,
+        stop: StopWhen,
+    ) -> Result<()> {
+        let provisional = match stop {
+            StopWhen::Decided(rules) => confirm::provisional(entries, rules),
+            StopWhen::AllRan => None,
+        };
+        let standing = provisional.map(|(leader, open)| {
+            let names = open.iter().map(|entry| entry.candidate.clone()).collect::<Vec<_>>();
+            (leader.candidate.clone(), shown::ending(leader), names)
+        });
+        let round = Round::Confirming(claims);
         let scheduler =
             Scheduler::new(entries, Schedule { stop, round, in_place: false, base: None });
-        self.run_scheduled(scheduler, jobs, Warmth::Cold, false).map(drop)
+        let board = Board::new(WorkKind::Judging, scheduler.workers(jobs));
+        let mut shown = scheduler.waiting();
+        if let Some((leader, ending, open)) = standing {
+            let names: Vec<&str> = open.iter().map(Name::as_str).collect();
+            self.session.ui.note(format!(
+                "run {}: {leader} is confirmed; the verdict is provisional until these are judged once \
+                 more: {}",
+                self.run.run,
+                names.join(", ")
+            ));
+            board.ended(&leader, ending);
+            board.stands(Some(leader.clone()), "the verdict is provisional".to_owned());
+            shown = [vec![leader], open].concat();
+        }
+        self.run_scheduled(scheduler, (&board, &shown), Warmth::Cold, false).map(drop)
     }
 
     /// The cause that a claim's failure has if it is not confirmed.

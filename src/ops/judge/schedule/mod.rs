@@ -10,6 +10,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
+use crate::model::base_tests::BaseTestsResult;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::Results;
@@ -23,20 +24,20 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// The moment at which judging stops.
 #[derive(Clone, Copy, Debug)]
 pub enum StopWhen {
-    /// Every usable candidate was judged.
+    /// Every usable candidate was judged, up to the first tree that did not pass.
     AllRan,
     /// No missing outcome could change the recommended candidate.
     Decided(Rules),
 }
 
 /// The rounds in which candidates are judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Round {
-    /// Second judgings that only the recommended candidate needs are left out: nobody knows yet which
-    /// candidate that is.
+#[derive(Clone, Copy, Debug)]
+pub enum Round<'c> {
+    /// Nobody knows yet which of them would be recommended.
     First,
-    /// The candidates on which the recommendation depends get all of their second judgings.
-    Confirming,
+    /// Of those that the recommendation depends on, everything counts. These entries have what is
+    /// claimed of them.
+    Confirming(&'c [Entry]),
 }
 
 /// The base, where it is to be judged with the candidates.
@@ -50,11 +51,11 @@ pub struct BaseTurn {
 
 /// The entries that a scheduler judges, and when it stops.
 #[derive(Clone, Copy, Debug)]
-pub struct Schedule {
+pub struct Schedule<'c> {
     /// The moment at which it stops.
     pub stop: StopWhen,
     /// The round.
-    pub round: Round,
+    pub round: Round<'c>,
     /// True if candidates are judged in their worktrees, and share nothing.
     pub in_place: bool,
     /// The base, if it is judged as well.
@@ -123,13 +124,14 @@ pub trait Judge: Sync {
         cancel: &Cancel,
     ) -> Result<Option<Results>>;
 
-    /// Called when the results of a candidate are complete.
+    /// Called when the results of a candidate are complete, or when it is known that it fails with the
+    /// base's tests.
     fn completed(&self, _entry: &Entry) {}
 }
 
 /// Judges each distinct tree once and gives the results to every entry with that tree.
 pub struct Scheduler<'e> {
-    schedule: Schedule,
+    schedule: Schedule<'e>,
     shared: Mutex<Shared<'e>>,
     /// Signalled when a tree has begun or ended.
     changed: Condvar,
@@ -158,14 +160,18 @@ struct Shared<'e> {
 }
 
 /// The progress of judging an entry.
-enum Progress {
-    Needs(Work),
-    Complete { results: Results, second: Results },
+struct Progress {
+    /// The results on its own tree.
+    own: Option<Results>,
+    /// The results of its second judging, once it has ended.
+    second: Option<Results>,
+    /// The tree that is next; `None` if all is known.
+    needs: Option<Work>,
 }
 
 impl<'e> Scheduler<'e> {
     /// A scheduler for the entries that have no results yet.
-    pub fn new(entries: &'e mut [Entry], schedule: Schedule) -> Scheduler<'e> {
+    pub fn new(entries: &'e mut [Entry], schedule: Schedule<'e>) -> Scheduler<'e> {
         let mut first_of: BTreeMap<Oid, u32> = BTreeMap::new();
         let mut groups = BTreeMap::new();
         for entry in entries.iter().filter(|entry| entry.not_run()) {
@@ -347,7 +353,10 @@ impl<'e> Scheduler<'e> {
     /// The trees that still matter, in the order in which to judge them.
     fn wanted(&self, shared: &Shared<'_>) -> Vec<Work> {
         let mut works = match self.schedule.stop {
-            StopWhen::AllRan => self.unjudged(shared),
+            StopWhen::AllRan => {
+                let open = shared.entries.iter().filter(|entry| !fails_base_tests(entry));
+                self.works(shared, open.collect())
+            }
             StopWhen::Decided(rules) => self.works(shared, undecided(shared.entries, rules)),
         };
         let is_first = self.schedule.base.is_some_and(|base| base.is_first);
@@ -365,7 +374,7 @@ impl<'e> Scheduler<'e> {
     fn works(&self, shared: &Shared<'_>, entries: Vec<&Entry>) -> Vec<Work> {
         let mut works: Vec<Work> = self.base(shared).into_iter().collect();
         for entry in entries.into_iter().filter(|entry| entry.not_run()) {
-            if let Some(Progress::Needs(work)) = shared.progress(self.schedule.round, entry)
+            if let Some(work) = shared.progress(self.schedule.round, entry).and_then(|p| p.needs)
                 && !works.iter().any(|other| other.place == work.place)
             {
                 works.push(work);
@@ -407,57 +416,69 @@ impl Work {
 
 impl Shared<'_> {
     /// The progress of judging an entry; `None` if it was not to be judged.
-    fn progress(&self, round: Round, entry: &Entry) -> Option<Progress> {
+    ///
+    /// Where it is claimed that it passes by itself, the second judging comes first: if it fails there,
+    /// its own tree matters only as long as nobody else passes.
+    fn progress(&self, round: Round<'_>, entry: &Entry) -> Option<Progress> {
         let group = *self.groups.get(&entry.index)?;
-        let needs = |place: Place, tree: Option<Oid>, second: bool| {
+        let work = |place: Place, tree: Option<Oid>, second: bool| {
             let first = self.entries.iter().find(|other| other.index == group).unwrap_or(entry);
             let (name, iteration) = (first.candidate.clone(), first.iteration);
             let of = Subject::Candidate { name, iteration, second };
-            Some(Progress::Needs(Work { of, tree, place, group: Some(group) }))
+            Work { of, tree, place, group: Some(group) }
         };
-        let own = match entry.judged() {
+        let place = match entry.judged() {
             Some(tree) if !self.in_place => Place::Tree(*tree),
             _ => Place::Worktree(entry.index),
         };
-        let Some(results) = self.known.get(&(Some(group), own.clone())) else {
-            return needs(own, entry.judged().copied(), false);
-        };
+        let own = self.known.get(&(Some(group), place.clone())).cloned();
+        let mut needs = own.is_none().then(|| work(place, entry.judged().copied(), false));
+        let has_passed = own.as_ref().map_or_else(|| round.claims_pass(entry), Results::passed);
+        if !has_passed || !round.has_second(entry) {
+            return Some(Progress { own, second: None, needs });
+        }
         let mut second = Results::default();
-        for tree in round.second_trees(entry, results) {
+        for tree in entry.base_tests.iter().flat_map(BaseTestsResult::trees) {
             let place = Place::Tree(*tree);
             let Some(more) = self.known.get(&(Some(group), place.clone())) else {
-                return needs(place, Some(*tree), true);
+                needs = Some(work(place, Some(*tree), true));
+                return Some(Progress { own, second: None, needs });
             };
             second.extend(more.iter().cloned());
             if !more.passed() {
                 break;
             }
         }
-        Some(Progress::Complete { results: results.clone(), second })
+        Some(Progress { own, second: Some(second), needs })
     }
 
-    /// Notes the results of a tree; gives the entries that are complete with it.
-    fn set(&mut self, round: Round, work: &Work, results: Results) -> Vec<Entry> {
+    /// Notes the results of a tree; gives the entries of which enough is known with it.
+    fn set(&mut self, round: Round<'_>, work: &Work, results: Results) -> Vec<Entry> {
         self.known.insert(work.key(), results);
         let mut completed = Vec::new();
         for at in 0..self.entries.len() {
             if !self.entries[at].not_run() {
                 continue;
             }
-            let Some(Progress::Complete { results, second }) =
-                self.progress(round, &self.entries[at])
+            let Some(Progress { own, second, needs }) = self.progress(round, &self.entries[at])
             else {
                 continue;
             };
             let entry = &mut self.entries[at];
-            if self.groups.get(&entry.index) != Some(&entry.index) {
-                self.saved_equal += results.commands_run() + second.commands_run();
+            let (is_complete, was_known) = (needs.is_none(), fails_base_tests(entry));
+            if is_complete && self.groups.get(&entry.index) != Some(&entry.index) {
+                let saved = own.iter().chain(&second).map(Results::commands_run);
+                self.saved_equal += saved.sum::<u64>();
             }
-            entry.results = results;
-            if let Some(base_tests) = &mut entry.base_tests {
-                base_tests.results = second;
+            if let Some(base_tests) = &mut entry.base_tests
+                && (is_complete || second.is_some())
+            {
+                base_tests.results = second.unwrap_or_default();
             }
-            completed.push(entry.clone());
+            entry.results = own.filter(|_| is_complete).unwrap_or_default();
+            if is_complete || !was_known && fails_base_tests(entry) {
+                completed.push(entry.clone());
+            }
         }
         completed
     }
@@ -482,16 +503,22 @@ impl Shared<'_> {
     }
 }
 
-impl Round {
-    /// The trees of the second judging that are to be judged in this round, in order, if the entry's own
-    /// tree has these results.
-    fn second_trees<'e>(self, entry: &'e Entry, results: &Results) -> Vec<&'e Oid> {
-        match &entry.base_tests {
-            Some(second) if results.passed() && (self == Round::Confirming || !second.if_first) => {
-                second.trees().collect()
-            }
-            _ => Vec::new(),
-        }
+/// True if it is known that the entry does not pass with the base's tests.
+fn fails_base_tests(entry: &Entry) -> bool {
+    entry.base_tests.as_ref().is_some_and(BaseTestsResult::failed)
+}
+
+impl Round<'_> {
+    /// True if the entry is judged a second time in this round, if it passes.
+    fn has_second(self, entry: &Entry) -> bool {
+        let second = entry.base_tests.as_ref();
+        second.is_some_and(|second| matches!(self, Round::Confirming(_)) || !second.if_first)
+    }
+
+    /// True if it is claimed that the entry passes by itself.
+    fn claims_pass(self, entry: &Entry) -> bool {
+        let Round::Confirming(claims) = self else { return false };
+        claims.iter().any(|claim| claim.index == entry.index && claim.results.passed())
     }
 }
 

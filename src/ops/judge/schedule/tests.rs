@@ -32,7 +32,7 @@ fn wait_for_cancel(cancel: &Cancel) -> Result<Option<Results>> {
 }
 
 /// Everything of the candidates alone.
-pub(super) const ALL: Schedule =
+pub(super) const ALL: Schedule<'static> =
     Schedule { stop: StopWhen::AllRan, round: Round::First, in_place: false, base: None };
 
 /// The spawn index of the candidate that a tree is judged for; 0 for the base.
@@ -278,7 +278,7 @@ fn trees_of_a_second_judging_follow_a_pass_in_the_round_in_which_they_are_due() 
     let cases = [
         (Round::First, false, Outcome::Passed, vec!["c1", "c1 again", "c1 again", "c2"]),
         (Round::First, true, Outcome::Passed, vec!["c1", "c2"]),
-        (Round::Confirming, true, Outcome::Passed, vec!["c1", "c1 again", "c1 again", "c2"]),
+        (Round::Confirming(&[]), true, Outcome::Passed, vec!["c1", "c1 again", "c1 again", "c2"]),
         (Round::First, false, Outcome::Failed { code: 1 }, vec!["c1", "c2"]),
     ];
     for (round, if_first, end, expected) in cases {
