@@ -86,7 +86,7 @@ impl OracleRunner<'_> {
     ) -> Result<()> {
         let mut is_open = self.overrule(entries, baseline)? || confirm::any_claims(entries);
         while is_open {
-            self.confirm(entries, jobs)?;
+            self.confirm(entries, baseline, jobs)?;
             is_open = self.overrule(entries, baseline)?;
         }
         Ok(())
@@ -236,7 +236,12 @@ impl OracleRunner<'_> {
 
     /// Runs the oracle without the base's layers on those of the entries that the recommendation
     /// depends on, and on those that the overlay has let fail.
-    fn confirm(&self, entries: &mut [Entry], jobs: usize) -> Result<()> {
+    fn confirm(
+        &self,
+        entries: &mut [Entry],
+        baseline: Option<&Baseline>,
+        jobs: usize,
+    ) -> Result<()> {
         let has_outputs = self.has_outputs();
         let causes: StaleCauses =
             entries.iter().map(|entry| (entry.index, self.cause(entry, has_outputs))).collect();
@@ -257,7 +262,9 @@ impl OracleRunner<'_> {
             ));
         }
         confirm::confirm(entries, &causes, rules, |entries, claims, stop| {
-            self.judge_cold(entries, claims, jobs, stop)
+            self.judge_cold(entries, claims, jobs, stop)?;
+            // A pass that does not stand neither leads nor refutes a claim.
+            self.overrule(entries, baseline).map(drop)
         })?;
         for entry in entries {
             if let (Some(tree), Some(stale)) = (entry.judged(), &entry.stale) {
