@@ -1,6 +1,6 @@
 //! Detection: what a project's files show is what runs, as `judge --explain` says.
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::common::{World, make_executable, write};
 
@@ -636,18 +636,23 @@ fn unreadable_build_file_is_fatal() {
     }
 }
 
-#[test]
-fn missing_build_tool_is_fatal_and_names_its_source() {
-    let mut world = project(&[("go.mod", "module a\n")]);
-    // git and sh, and nothing else.
+/// Leaves nothing on PATH but these programs and our own; gives the directory of these.
+fn have_only(world: &mut World, programs: &[&str]) -> PathBuf {
     let bin = world.home().join("few");
     fs::create_dir(&bin).unwrap();
-    for program in ["git", "sh"] {
+    for program in programs {
         let found = world.sh(&world.repo, &format!("command -v {program}")).expect(0).out();
         std::os::unix::fs::symlink(found.trim(), bin.join(program)).unwrap();
     }
     let ours = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().display();
     world.set_env("PATH", format!("{}:{ours}", bin.display()));
+    bin
+}
+
+#[test]
+fn missing_build_tool_is_fatal_and_names_its_source() {
+    let mut world = project(&[("go.mod", "module a\n")]);
+    have_only(&mut world, &["git", "sh"]);
     let answer =
         world.frites(["judge"]).refuses(128, "the build command cannot run: 'go' is not on PATH");
     assert!(answer.stderr.contains("`--build CMD` (this one is from go.mod)"), "{}", answer.stderr);
@@ -912,15 +917,7 @@ fn package_below_src_is_tested_from_the_checkout() {
 #[test]
 fn missing_program_of_a_test_is_fatal_and_names_the_next_test() {
     let mut world = project(&[("mix.exs", ""), ("Makefile", "test:\n\t@test -e attempt.txt\n")]);
-    // Only what make and git need.
-    let bin = world.home().join("few");
-    fs::create_dir(&bin).unwrap();
-    for program in ["git", "sh", "make"] {
-        let found = world.sh(&world.repo, &format!("command -v {program}")).expect(0).out();
-        std::os::unix::fs::symlink(found.trim(), bin.join(program)).unwrap();
-    }
-    let ours = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().display();
-    world.set_env("PATH", format!("{}:{ours}", bin.display()));
+    let bin = have_only(&mut world, &["git", "sh", "make"]);
     let answer = world.frites(["judge"]).refuses(128, "'mix' is not on PATH");
     let hint = "hint: Makefile shows another test: `--test 'make test'`\n";
     assert!(answer.stderr.contains(hint), "{}", answer.stderr);
@@ -947,14 +944,7 @@ fn missing_tool_of_a_lock_file_names_the_setup_and_the_test_that_need_no_lock() 
                      [dependency-groups]\ndev = [\"c\"]\n[tool.pytest.ini_options]\n";
     let files = [("pyproject.toml", pyproject), ("uv.lock", ""), ("tests/test_a.py", "")];
     let mut world = project(&files);
-    let bin = world.home().join("few");
-    fs::create_dir(&bin).unwrap();
-    for program in ["git", "sh"] {
-        let found = world.sh(&world.repo, &format!("command -v {program}")).expect(0).out();
-        std::os::unix::fs::symlink(found.trim(), bin.join(program)).unwrap();
-    }
-    let ours = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().display();
-    world.set_env("PATH", format!("{}:{ours}", bin.display()));
+    have_only(&mut world, &["git", "sh"]);
     let told = world.frites(["judge", "-n"]).refuses(128, "'uv' is not on PATH").stderr;
     let (_, both) =
         told.split_once("shows another test, which needs a setup; set both:\n").unwrap();
