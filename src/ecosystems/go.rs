@@ -52,7 +52,9 @@ fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
         let words: Vec<&str> = code.split_whitespace().collect();
         match words[..] {
             [] | [")"] | ["require", "("] | ["go", _] => true,
-            [_, version] | ["require", _, version] => version.starts_with('v'),
+            [_, version] | ["require", _, version] => version
+                .strip_prefix('v')
+                .is_some_and(|v| v.starts_with(|c: char| c.is_ascii_digit())),
             _ => false,
         }
     };

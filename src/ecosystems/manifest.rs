@@ -1,12 +1,13 @@
 //! The deciding part of a manifest: everything but the names and versions of packages, and the
 //! description of its own one. Who adds a dependency does not change the tests; a setting, a script or
 //! code may, whatever its name is.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use gix_imara_diff::sources::lines;
 use gix_imara_diff::{Algorithm, Diff, InternedInput};
-use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::ast::Value;
+use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
 use toml::Table;
 
@@ -20,81 +21,69 @@ pub type PutBackPart = fn(base: Option<&str>, own: &str) -> Option<String>;
 /// Puts back all members at the top of a JSON document but those with these keys.
 pub fn json_members(base: Option<&str>, own: &str, kept: &[&str]) -> Option<String> {
     let base = base.unwrap_or("{}");
-    let mut text = own.to_owned();
-    let keys = keys(base)?.into_iter().chain(keys(own)?).collect::<BTreeSet<_>>();
-    for key in keys.iter().filter(|key| !kept.contains(&key.as_str())) {
-        text = with_member_of(base, &text, key)?;
+    let wanted = members(base)?.all;
+    let wanted = wanted.iter().filter(|member| !kept.contains(&member.key.as_str()));
+    let wanted: BTreeMap<&str, &str> =
+        wanted.map(|member| (member.key.as_str(), &base[member.value.clone()])).collect();
+    let Members { start, all } = members(own)?;
+    let stays = |member: &Member| {
+        kept.contains(&member.key.as_str()) || wanted.contains_key(member.key.as_str())
+    };
+    let last = all.iter().rposition(stays);
+    let keys: BTreeSet<&str> = all.iter().map(|member| member.key.as_str()).collect();
+    let lost = wanted.iter().filter(|(key, _)| !keys.contains(**key));
+    let lost: Vec<String> = lost.map(|(key, value)| format!("\n  \"{key}\": {value}")).collect();
+    let mut text = own[..start].to_owned() + &lost.join(",");
+    if !lost.is_empty() && last.is_some() {
+        text.push(',');
     }
+    text.push_str(&own[start..all.first().map_or(start, |member| member.place.start)]);
+    for (at, member) in all.iter().enumerate().filter(|(_, member)| stays(member)) {
+        let value = &own[member.value.clone()];
+        text.push_str(&own[member.place.start..member.value.start]);
+        text.push_str(match wanted.get(member.key.as_str()) {
+            Some(wanted) if json(wanted)? != json(value)? => wanted,
+            _ => value,
+        });
+        if Some(at) != last {
+            text.push_str(&own[member.value.end..all[at + 1].place.start]);
+        }
+    }
+    text.push_str(&own[all.last().map_or(start, |member| member.place.end)..]);
     Some(text)
 }
 
-/// The keys at the top of a JSON document.
-fn keys(text: &str) -> Option<Vec<String>> {
-    with_object(text, |object| {
-        Some(object.properties.iter().map(|p| p.name.as_str().to_owned()).collect())
-    })
+/// The members at the top of a JSON document.
+struct Members {
+    /// The place behind the brace that opens the document.
+    start: usize,
+    all: Vec<Member>,
 }
 
-/// `own` with the base's member of this key, or without one if the base has none.
-fn with_member_of(base: &str, own: &str, key: &str) -> Option<String> {
-    let wanted = member(base, key)?.map(|range| &base[range]);
-    let found = member(own, key)?;
-    match (wanted, found) {
-        (None, None) => Some(own.to_owned()),
-        (Some(wanted), Some(at)) if json(wanted)? == json(&own[at.clone()])? => {
-            Some(own.to_owned())
-        }
-        (Some(wanted), Some(at)) => Some(replaced(own, at, wanted)),
-        (Some(wanted), None) => {
-            let start = own.find('{')? + 1;
-            let comma = if is_empty_object(own)? { "" } else { "," };
-            Some(replaced(own, start..start, &format!("\n  \"{key}\": {wanted}{comma}")))
-        }
-        (None, Some(at)) => without_member(own, &at),
-    }
+/// A member of a JSON document: its key, its own place and that of its value.
+struct Member {
+    key: String,
+    place: Range<usize>,
+    value: Range<usize>,
+}
+
+/// `None` if the document is no object, or if two members have one name and cannot be told apart.
+fn members(text: &str) -> Option<Members> {
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
+    let Some(Value::Object(object)) = &parsed.value else { return None };
+    let properties = object.properties.iter();
+    let all = properties.map(|property| Member {
+        key: property.name.as_str().to_owned(),
+        place: property.start()..property.end(),
+        value: property.value.start()..property.value.end(),
+    });
+    let all: Vec<Member> = all.collect();
+    let keys: BTreeSet<&str> = all.iter().map(|member| member.key.as_str()).collect();
+    (keys.len() == all.len()).then_some(Members { start: object.start() + 1, all })
 }
 
 fn json(text: &str) -> Option<serde_json::Value> {
     parse_to_serde_value(text, &ParseOptions::default()).ok()
-}
-
-/// Calls `read` with the object that a JSON document is; `None` if it is not one.
-fn with_object<T>(text: &str, read: impl FnOnce(&Object<'_>) -> Option<T>) -> Option<T> {
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
-    match &parsed.value {
-        Some(Value::Object(object)) => read(object),
-        _ => None,
-    }
-}
-
-fn is_empty_object(text: &str) -> Option<bool> {
-    with_object(text, |object| Some(object.properties.is_empty()))
-}
-
-/// The place of the value of a member at the top: `Some(None)` if there is no such member, `None` if
-/// there are two, which cannot be told apart.
-fn member(text: &str, key: &str) -> Option<Option<Range<usize>>> {
-    use jsonc_parser::common::Ranged;
-    with_object(text, |object| {
-        let mut found = object.properties.iter().filter(|p| p.name.as_str() == key);
-        let first = found.next().map(|p| p.value.start()..p.value.end());
-        if found.next().is_some() { None } else { Some(first) }
-    })
-}
-
-/// A JSON document without the member whose value is at this place, and without its comma.
-fn without_member(text: &str, value: &Range<usize>) -> Option<String> {
-    use jsonc_parser::common::Ranged;
-    with_object(text, |object| {
-        let all = &object.properties;
-        let at = all.iter().position(|p| p.value.start() == value.start)?;
-        let range = match (all.get(at + 1), at.checked_sub(1).and_then(|before| all.get(before))) {
-            (Some(next), _) => all[at].start()..next.start(),
-            (None, Some(before)) => before.end()..all[at].end(),
-            (None, None) => all[at].start()..all[at].end(),
-        };
-        Some(replaced(text, range, ""))
-    })
 }
 
 /// A text with another text at this place.
@@ -133,7 +122,7 @@ fn inner_table(table: &Table, key: &str) -> Option<Table> {
     table.get(key).map_or(Some(Table::new()), |value| value.as_table().cloned())
 }
 
-/// `own` if this is what it says, else this.
+/// The text of a TOML document in which something was put back; `own` itself if it is as before.
 pub fn toml_text(own: &str, was: &Table, put_back: &Table) -> Option<String> {
     if was == put_back { Some(own.to_owned()) } else { toml::to_string(put_back).ok() }
 }
@@ -171,7 +160,8 @@ pub fn all_but_sections(
     for (at, part) in wanted.outside.iter().enumerate() {
         text.push_str(part);
         let (Some(old), Some(new)) = (wanted.inside.get(at), kept.inside.get(at)) else { continue };
-        let mut lines = new.lines().filter(|line| !old.lines().any(|other| other == *line));
+        let known: BTreeSet<&str> = old.lines().collect();
+        let mut lines = new.lines().filter(|line| !known.contains(line));
         text.push_str(if lines.all(|line| names_package(line.trim())) { new } else { old });
     }
     Some(text)
@@ -181,9 +171,9 @@ pub fn all_but_sections(
 pub fn is_quoted_list(text: &str) -> bool {
     let is_sign = |c: char| " ,()[]".contains(c);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " .,:<>=~!@*+_-/".contains(c);
-    let mut parts = text.split(['"', '\'']).enumerate();
-    text.split(['"', '\'']).count() % 2 == 1
-        && parts.all(|(at, part)| {
+    let parts: Vec<&str> = text.split(['"', '\'']).collect();
+    parts.len() % 2 == 1
+        && parts.iter().enumerate().all(|(at, part)| {
             part.chars().all(|c| if at % 2 == 0 { is_sign(c) } else { is_plain(c) })
         })
 }
@@ -217,11 +207,19 @@ pub fn ini_entries(base: Option<&str>, own: &str, keep: fn(&str, &str) -> bool) 
     if wanted.iter().filter(is_put_back).eq(own_entries.iter().filter(is_put_back)) {
         return Some(own.to_owned());
     }
-    let mut found: Vec<&IniEntry> = wanted.iter().filter(is_put_back).collect();
-    for entry in own_entries.iter().filter(|entry| !is_put_back(entry)) {
-        let behind = found.iter().rposition(|(section, ..)| *section == entry.0);
-        found.insert(behind.map_or(found.len(), |at| at + 1), entry);
+    let headings = wanted.iter().filter(|(_, key, _)| key.is_empty());
+    let headings: BTreeSet<&str> = headings.map(|(section, ..)| section.as_str()).collect();
+    let of_base = wanted.iter().filter(|entry| entry.1.is_empty() || is_put_back(entry));
+    let of_own = own_entries.iter().filter(|entry| !is_put_back(entry));
+    let of_own =
+        of_own.filter(|(section, key, _)| !key.is_empty() || !headings.contains(section.as_str()));
+    let mut found: Vec<&IniEntry> = of_base.chain(of_own).collect();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (section, ..) in &found {
+        let next = places.len();
+        places.entry(section).or_insert(next);
     }
+    found.sort_by_key(|(section, key, _)| (places[section.as_str()], !key.is_empty()));
     Some(found.into_iter().map(|(.., text)| text.as_str()).collect())
 }
 
@@ -323,6 +321,16 @@ mod tests {
     }
 
     #[test]
+    fn manifest_made_to_take_long_is_read_all_the_same() {
+        let lines = |line: fn(usize) -> String| (0..50_000).map(line).collect::<Vec<_>>();
+        let json = format!("{{{}}}", lines(|n| format!("\"x{n}\": {n}")).join(", "));
+        assert_eq!(json_members(Some("{}"), &json, &[]).as_deref(), Some("{}"));
+        let ini = format!("[a]\nx = 1\n{}\n", lines(|n| format!("[b{n}]\ny = 1")).join("\n"));
+        let put_back = ini_entries(Some(""), &ini, |section, _| section != "a");
+        assert!(put_back.is_some_and(|text| text.starts_with("[b0]\ny = 1\n[b1]\n")));
+    }
+
+    #[test]
     fn values_of_toml_are_put_back_and_those_at_named_paths_stay() {
         let base = "a = 1\n[s]\nx = 1\n[t.one.d]\nx = 1\n";
         let own = "a = 2\nb = 2\n[s]\nx = 2\ny = 2\n[t.one]\nc = 2\nd = 2\n[t.two]\nc = 2\nd = 2\n";
@@ -370,6 +378,13 @@ mod tests {
             ini(Some(base), own).as_deref(),
             Some("[tool:pytest]\nx = 1\n[options]\nrequires =\n  a\n  b\n")
         );
+        // A heading stays before what is put back below it.
+        let put_back = ini_entries(
+            Some("[options]\nx = 1\nrequires = a\n[c]\n"),
+            "[options]\nrequires = b\nx = 2\n[c]\n",
+            |section, key| section == "options" && ["", "requires"].contains(&key),
+        );
+        assert_eq!(put_back.as_deref(), Some("[options]\nx = 1\nrequires = b\n[c]\n"));
         let plain = "[tool:pytest]\nx = 1\n\n[options]\nrequires = b\n";
         assert_eq!(ini(Some(base), plain).as_deref(), Some(plain));
         for (text, is) in

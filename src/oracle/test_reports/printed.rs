@@ -506,31 +506,22 @@ fn phpunit(lines: &[String]) -> Option<TestReport> {
 pub(super) fn exunit_counts(line: &str) -> Option<&str> {
     let is_summary = line.contains(" test") && line.contains(" failure");
     let mut parts = line.split(", ").map(|part| part.split_once(' ').unwrap_or_default());
-    let are_counts = parts.all(|(count, word)| number(count).is_some() && EXUNIT.contains(&word));
+    let are_counts = parts.all(|(count, word)| {
+        number(count).is_some() && (EXUNIT_TESTS.contains(&word) || EXUNIT_ENDS.contains(&word))
+    });
     (is_summary && are_counts).then_some(line)
 }
 
-/// The words of ExUnit's last line.
-const EXUNIT: [&str; 11] = [
-    "doctest",
-    "doctests",
-    "property",
-    "properties",
-    "test",
-    "tests",
-    "failure",
-    "failures",
-    "excluded",
-    "invalid",
-    "skipped",
-];
+/// The words of ExUnit's last line, for tests and for ends.
+const EXUNIT_TESTS: [&str; 6] = ["doctest", "doctests", "property", "properties", "test", "tests"];
+const EXUNIT_ENDS: [&str; 5] = ["failure", "failures", "excluded", "invalid", "skipped"];
 
 fn exunit(lines: &[String]) -> Option<TestReport> {
     let counts = lines.iter().rev().find_map(|line| exunit_counts(line))?;
     let mut report = TestReport {
-        total: number_before(counts, &EXUNIT[..6]),
+        total: number_before(counts, &EXUNIT_TESTS),
         skipped: number_before(counts, &["skipped", "excluded"]),
-        doctests: number_before(counts, &EXUNIT[..2]),
+        doctests: number_before(counts, &["doctest", "doctests"]),
         ..TestReport::default()
     };
     for line in lines.iter().filter_map(|line| line.strip_prefix("  ")) {
