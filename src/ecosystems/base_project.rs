@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
+use crate::ecosystems::new_file::directory_of;
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::files_of_oracle;
 use crate::ecosystems::test_data;
@@ -124,7 +125,13 @@ impl<'t> BaseProject<'t> {
 
     /// True if the base has the directory of this path.
     pub fn has_directory_of(&self, path: &str) -> Result<bool> {
-        Ok(self.code()?.has_directory_of(path))
+        Ok(self.code()?.has_directory(directory_of(path)))
+    }
+
+    /// A function that is true of the directories of the base.
+    pub fn directories(&self) -> Result<impl Fn(&str) -> bool + use<'_, 't>> {
+        let code = self.code()?;
+        Ok(|directory: &str| code.has_directory(directory))
     }
 
     /// True if a file is a document that nothing in the base names.

@@ -1,14 +1,15 @@
 //! The dependencies that a manifest or a lock file names: who adds one adds code that nobody sees in the
 //! change.
 //!
-//! Formats differ, and what they have in common is enough: a document lists dependencies under a key that
-//! says so, and in any other lock file a line begins with the name of a package.
+//! Formats differ, and two things that they have in common are enough: a document lists dependencies under a
+//! key that says so, and in any other lock file a line begins with the name of a package.
 use std::collections::BTreeSet;
 
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::Value;
 
-use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::ALL;
+use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound, file_name};
 
 /// The dependencies that a changed file has gained; empty if it is neither a manifest nor a lock file.
 pub fn gained(
@@ -17,7 +18,7 @@ pub fn gained(
     before: Option<&str>,
     after: &str,
 ) -> BTreeSet<String> {
-    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = file_name(path);
     let is_lock = ecosystems.iter().any(|e| e.lock_files.contains(&name));
     if !is_lock && !ecosystems.iter().any(|e| (e.manifest)(name).is_some()) {
         return BTreeSet::new();
@@ -54,7 +55,108 @@ fn of_document(document: &Value) -> BTreeSet<String> {
 /// True for the keys under which documents list dependencies.
 fn lists_dependencies(key: &str) -> bool {
     key.to_ascii_lowercase().contains("dependenc")
-        || matches!(key, "package" | "packages" | "require" | "require-dev")
+        || matches!(
+            key,
+            "package" | "packages" | "packages-dev" | "require" | "require-dev" | "requires"
+        )
+}
+
+/// True if a manifest or a lock file leads to a directory of the tree where it did not before: a package
+/// from there is code of the attempt, perhaps in the place of one that tests use. False where a package
+/// finds only those that its own manifest names.
+///
+/// `is_directory` is true of the directories of the tree.
+pub fn leads_into_tree(
+    path: &str,
+    before: Option<&str>,
+    after: &str,
+    is_directory: &dyn Fn(&str) -> bool,
+) -> bool {
+    let name = file_name(path);
+    let is_lock = |e: &Ecosystem| e.lock_files.contains(&name);
+    let is_meant = |e: &&&Ecosystem| is_lock(e) || (e.manifest)(name).is_some();
+    let Some(ecosystem) = ALL.iter().find(is_meant) else { return false };
+    let places = |text: &str| {
+        let mut found = Places { is_directory, all: BTreeSet::new() };
+        match document(name, text) {
+            Some(document) => found.add_document(&document, "", is_lock(ecosystem)),
+            None if is_lock(ecosystem) => found.add_lines(text),
+            None => {}
+        }
+        found.all
+    };
+    ecosystem.finds != PackagesFound::Named
+        && !places(after).is_subset(&before.map(places).unwrap_or_default())
+}
+
+/// The mentions of directories of the tree in a manifest or a lock file.
+struct Places<'d> {
+    is_directory: &'d dyn Fn(&str) -> bool,
+    /// Each with the keys or the lines above it.
+    all: BTreeSet<String>,
+}
+
+impl Places<'_> {
+    /// Adds those of a document: of all of it, or of its lists of dependencies.
+    fn add_document(&mut self, value: &Value, above: &str, counts: bool) {
+        match value {
+            Value::Object(members) => {
+                for (key, value) in members {
+                    // These say where something is in the package itself.
+                    if !matches!(key.as_str(), "autoload" | "autoload-dev" | "bin" | "extra") {
+                        let counts = counts || lists_dependencies(key);
+                        self.add_document(value, &format!("{above}\n{key}"), counts);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    let name = item.get("name").and_then(Value::as_str).unwrap_or_default();
+                    self.add_document(item, &format!("{above}\n{name}"), counts);
+                }
+            }
+            Value::String(text) if counts => self.add(text, above),
+            _ => {}
+        }
+    }
+
+    /// Adds those of a text in which deeper lines belong to the line above them.
+    fn add_lines(&mut self, text: &str) {
+        let mut above: Vec<(usize, &str)> = Vec::new();
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let depth = line.len() - line.trim_start().len();
+            while above.pop_if(|(other, _)| *other >= depth).is_some() {}
+            let lines: Vec<&str> = above.iter().map(|(_, line)| *line).collect();
+            // The keys of pnpm begin with a slash.
+            self.add(line.trim_start_matches([' ', '\'', '"', '/']), &lines.join("\n"));
+            above.push((depth, line));
+        }
+    }
+
+    fn add(&mut self, text: &str, above: &str) {
+        let is_between = |c: char| c.is_whitespace() || "\"'`,;=()[]{}<>#?&|^*!".contains(c);
+        if text.split(is_between).any(|word| self.is_place(word)) {
+            self.all.insert(format!("{above}\n{text}"));
+        }
+    }
+
+    /// True if a word names a directory of the tree, or may name one in a way that is not read here: by a
+    /// path from the root of the file system, or by an escape.
+    fn is_place(&self, word: &str) -> bool {
+        let is_local = word.contains("file:");
+        if word.contains("://") && !is_local {
+            return false;
+        }
+        let is_directory = |part: &str| {
+            let steps = part.split('/').filter(|step| !matches!(*step, "" | "." | ".."));
+            let inside = steps.collect::<Vec<_>>().join("/");
+            let is_root = inside.is_empty() && part.contains('.');
+            is_root || part.starts_with('/') || (self.is_directory)(&inside)
+        };
+        word.contains('\\')
+            || is_local && word.contains('%')
+            || word.split([':', '@']).any(is_directory)
+    }
 }
 
 /// Adds the names in a list of dependencies, or in groups of them.
@@ -97,7 +199,6 @@ fn first_name(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ecosystems::ALL;
 
     #[test]
     fn dependency_that_is_new_is_named_and_another_version_is_not() {
@@ -146,5 +247,86 @@ mod tests {
             assert_eq!(found.into_iter().collect::<Vec<_>>().join(" "), expected, "{path}");
             assert!(gained(ALL, path, Some(after), after).is_empty(), "{path}");
         }
+    }
+
+    #[test]
+    fn mention_of_a_directory_is_seen_and_another_version_is_none() {
+        let npm = |from: &str| {
+            format!(
+                "{{\"packages\": {{\"node_modules/b\": {from}, \"lib\": {{\"bin\": \"lib\"}}}}}}"
+            )
+        };
+        let pnpm = |from: &str| format!("importers:\n  .:\n    b:\n      version: {from}\n");
+        let poetry = |from: &str| format!("[[package]]\nname = \"b\"\n{from}\n");
+        let pairs = |before: String, after: [String; 2]| (before, after);
+        let cases = [
+            (
+                "package-lock.json",
+                pairs(
+                    npm("{\"version\": \"1\", \"resolved\": \"https://x.org/lib/b.tgz\"}"),
+                    [
+                        npm("{\"version\": \"2\", \"resolved\": \"https://x.org/lib/b-2.tgz\"}"),
+                        npm("{\"resolved\": \"l\\u0069b\", \"link\": true}"),
+                    ],
+                ),
+            ),
+            (
+                "package-lock.json",
+                pairs(
+                    npm("{}"),
+                    [npm("{\"license\": \"MIT\"}"), npm("{\"resolved\": \"file:/x\"}")],
+                ),
+            ),
+            ("pnpm-lock.yaml", pairs(pnpm("1.0.0"), [pnpm("2.0.0"), pnpm("link:lib/b")])),
+            (
+                "pnpm-lock.yaml",
+                pairs(String::new(), ["  /b/1.0.0:\n".to_owned(), "  b: \"l\\x69b\"\n".to_owned()]),
+            ),
+            (
+                "yarn.lock",
+                pairs(
+                    "b@^1:\n  resolved \"https://x.org/b\"\n".to_owned(),
+                    [
+                        "b@^2:\n  resolved \"https://x.org/lib\"\n".to_owned(),
+                        "b@^1:\n  resolved \"file:.\"\n".to_owned(),
+                    ],
+                ),
+            ),
+            (
+                "poetry.lock",
+                pairs(
+                    poetry(""),
+                    [poetry("version = \"2\""), poetry("[package.source]\nurl = \"lib\"")],
+                ),
+            ),
+            (
+                "pyproject.toml",
+                pairs(
+                    "[tool.poetry.dependencies]\nb = \"1\"\n".to_owned(),
+                    [
+                        "[tool.poetry.dependencies]\nb = \"2\"\n[tool.x]\ny = \"lib\"\n".to_owned(),
+                        "[tool.poetry.dependencies]\nb = { path = \"./lib\" }\n".to_owned(),
+                    ],
+                ),
+            ),
+            (
+                "package.json",
+                pairs(
+                    "{\"dependencies\": {\"b\": \"1\"}, \"main\": \"x\"}".to_owned(),
+                    [
+                        "{\"dependencies\": {\"b\": \"2\"}, \"main\": \"lib\"}".to_owned(),
+                        "{\"dependencies\": {\"b\": \"1\", \"c\": \"file:lib\"}}".to_owned(),
+                    ],
+                ),
+            ),
+        ];
+        let is_directory = |directory: &str| matches!(directory, "lib" | "lib/b");
+        for (path, (before, after)) in cases {
+            let leads = after.map(|own| leads_into_tree(path, Some(&before), &own, &is_directory));
+            assert_eq!(leads, [false, true], "{path}: {before}");
+            assert!(!leads_into_tree(path, Some(&before), &before, &is_directory), "{path}");
+        }
+        let named = "[dependencies]\nb = { path = \"lib\" }\n";
+        assert!(!leads_into_tree("Cargo.toml", None, named, &is_directory));
     }
 }

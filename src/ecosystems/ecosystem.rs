@@ -24,6 +24,8 @@ pub struct Ecosystem {
     pub project_files: &'static [&'static str],
     /// The files in which its tools lock the dependencies of a manifest.
     pub lock_files: &'static [&'static str],
+    /// The packages that a package finds.
+    pub finds: PackagesFound,
     /// The characters that begin a comment line in a source file.
     pub comment: &'static str,
     /// The text by which a source line starts a test.
@@ -64,6 +66,17 @@ pub struct Ecosystem {
     pub recipes: fn(&str) -> Vec<Recipe>,
 }
 
+/// The packages that a package finds when it runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum PackagesFound {
+    /// Those that its own manifest names.
+    Named,
+    /// All that are installed: one that an attempt brings may take the place of another.
+    Installed,
+    /// All that are installed, with each member of the workspace, under the name that it gives itself.
+    InstalledAndMembers,
+}
+
 /// A directory into which tools install dependencies, beside a manifest.
 pub struct InstalledDirectory {
     /// Its name.
@@ -99,6 +112,7 @@ impl Ecosystem {
         is_source_if_new: |file| file.is_inside_known_code(),
         project_files: &[],
         lock_files: &[],
+        finds: PackagesFound::Installed,
         comment: "",
         test_marks: &[],
         skip_marks: &[],

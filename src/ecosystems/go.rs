@@ -1,5 +1,5 @@
 //! Go.
-use crate::ecosystems::ecosystem::{Download, Ecosystem};
+use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
 use crate::ecosystems::manifest::{PutBackPart, line_hunks};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
@@ -13,6 +13,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     is_source_if_new: |file| file.has_its_language(),
     project_files: &["go.work"],
     lock_files: &["go.sum"],
+    finds: PackagesFound::Named,
     comment: "//",
     test_marks: &["func Test", "func Benchmark", "func Fuzz", "func Example"],
     // A package's own TestMain decides whether its tests run at all.

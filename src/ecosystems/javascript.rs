@@ -1,5 +1,5 @@
 //! JavaScript and TypeScript: package.json with npm, pnpm, yarn or bun.
-use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
+use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
 use crate::ecosystems::manifest::{PutBackPart, json_members};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs, unreadable};
 use crate::ecosystems::recipe::Recipe;
@@ -26,6 +26,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "pnpm-lock.yaml",
         "yarn.lock",
     ],
+    finds: PackagesFound::InstalledAndMembers,
     comment: "//",
     test_marks: &["it(", "test(", "describe(", "it.each", "test.each", "Deno.test("],
     skip_marks: &[
@@ -207,26 +208,6 @@ fn is_test_file(stem: &str, extension: &str) -> bool {
         && (stem == "test" || endings.iter().any(|ending| stem.ends_with(ending)))
 }
 
-/// True if a package that the base takes from a registry comes from a path now: it may be another
-/// test runner.
-fn redirects_dependency(base: &str, own: &str) -> bool {
-    const SECTIONS: [&str; 4] =
-        ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
-    let parse = |text| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
-    let (base, own) = (parse(base), parse(own));
-    let had = |name: &str| SECTIONS.iter().any(|section| base[*section].get(name).is_some());
-    SECTIONS.iter().any(|section| {
-        let packages = own[*section].as_object().into_iter().flatten();
-        packages.into_iter().any(|(name, value)| {
-            let from = value.as_str().unwrap_or_default();
-            let is_path = ["file:", "link:", "portal:", "./", "../"];
-            had(name)
-                && base[*section].get(name) != Some(value)
-                && is_path.iter().any(|start| from.starts_with(start))
-        })
-    })
-}
-
 /// Everything but what describes the package, its modules and the packages that it needs. So its name is
 /// put back (a package finds itself before one that is installed, such as an assertion library), and
 /// the programs that it installs, of which one may be named `node`.
@@ -267,8 +248,5 @@ fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
             &[&KEPT[..], &["name", "private", "scripts", "type"]].concat(),
         );
     };
-    if redirects_dependency(base, own) {
-        return None;
-    }
     json_members(Some(base), own, &KEPT)
 }

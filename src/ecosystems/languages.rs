@@ -86,9 +86,8 @@ impl KnownCode {
         code
     }
 
-    /// True if the base has the directory of this path.
-    pub fn has_directory_of(&self, path: &str) -> bool {
-        let directory = directory_of(path);
+    /// True if the base has this directory.
+    pub fn has_directory(&self, directory: &str) -> bool {
         directory.is_empty() || self.places.directories.contains(directory)
     }
 

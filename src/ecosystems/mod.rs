@@ -8,7 +8,7 @@ mod ci;
 mod ci_steps;
 mod dart;
 mod deno;
-mod dependencies;
+pub mod dependencies;
 pub mod detect;
 mod documents;
 mod dotnet;

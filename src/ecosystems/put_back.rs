@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::base_project::BaseProject;
-use crate::ecosystems::ecosystem::{Ecosystem, InnerTests, file_name};
-use crate::ecosystems::languages::is_hidden_or_installed;
+use crate::ecosystems::ecosystem::{Ecosystem, InnerTests, PackagesFound, file_name};
+use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::manifest::replaced;
 use crate::ecosystems::touched::{
     DecidingChange, TouchedPath, count_marks, deciding_change, has_fewer_tests, is_test_path_among,
@@ -63,9 +63,10 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
             let is_new = before.is_none();
             // A file that brings its directory brings a name, too: of a marker, or of a target of make.
             let brings_directory = is_new && !base.has_directory_of(path)?;
-            let counts = if is_about_dependencies(path) {
+            let counts = if let Some(ecosystem) = about_dependencies(path) {
                 // Among files of the base it may begin another project, whose tests nobody runs.
-                !is_new || brings_directory || base.is_unknown()?
+                let takes_name = ecosystem.finds == PackagesFound::InstalledAndMembers;
+                !is_new || brings_directory && !takes_name || base.is_unknown()?
             } else {
                 base.is_source(path, is_new)? || !brings_directory && base.is_document(path)?
             };
@@ -75,16 +76,24 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
     }
 }
 
-/// True for a manifest and for a file in which its dependencies are locked.
-fn is_about_dependencies(path: &str) -> bool {
+/// The ecosystem of a manifest, or of a file in which its dependencies are locked.
+fn about_dependencies(path: &str) -> Option<&'static Ecosystem> {
+    if is_hidden_or_installed(path) {
+        return None;
+    }
     let name = file_name(path);
-    !is_hidden_or_installed(path)
-        && ALL.iter().any(|e| (e.manifest)(name).is_some() || e.lock_files.contains(&name))
+    let is_meant = |e: &&&Ecosystem| (e.manifest)(name).is_some() || e.lock_files.contains(&name);
+    ALL.iter().find(is_meant).copied()
+}
+
+/// True if tools read a file of this name as text: source, a manifest or a lock file.
+pub fn is_read_as_text(path: &str) -> bool {
+    language_of(path).is_some() || about_dependencies(path).is_some()
 }
 
 /// True if a new file is a manifest or a lock file in a directory that the base does not have.
 pub fn begins_project(path: &str, base: &BaseProject<'_>) -> Result<bool> {
-    Ok(is_about_dependencies(path) && !base.has_directory_of(path)? && !base.is_unknown()?)
+    Ok(about_dependencies(path).is_some() && !base.has_directory_of(path)? && !base.is_unknown()?)
 }
 
 /// True if a file that an attempt adds decides which commands run, or keeps tests from running.
@@ -437,10 +446,6 @@ mod tests {
             let done = of("src/a.rs", Some(&base), Some(&after));
             assert!(matches!(done, PutBack::Inseparable(_)), "{after}: {done:?}");
         }
-        let package = |from: &str| format!("{{\"devDependencies\": {{\"jest\": \"{from}\"}}}}");
-        let swap = |to: &str| of("package.json", Some(&package("^1")), Some(&package(to)));
-        assert_eq!(swap("^2"), PutBack::Keep);
-        assert!(matches!(swap("file:./fake"), PutBack::Inseparable(_)));
         let gone = of("src/a.rs", Some("#[test]\nfn t() {}\n"), None);
         assert!(matches!(gone, PutBack::Inseparable(_)), "{gone:?}");
         let off = of("src/lib.rs", Some("mod a;\n"), Some("#[cfg(any())]\nmod a;\n"));

@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use toml::Table;
 
-use crate::ecosystems::ecosystem::{Download, Ecosystem, InnerTests};
+use crate::ecosystems::ecosystem::{Download, Ecosystem, InnerTests, PackagesFound};
 use crate::ecosystems::manifest::{PutBackPart, toml_lost_items, toml_text, toml_values};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::error::Result;
@@ -16,6 +16,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     extensions: &["rs"],
     is_source_if_new: |file| file.has_its_language(),
     lock_files: &["Cargo.lock"],
+    finds: PackagesFound::Named,
     comment: "//",
     test_marks: &["#[test]", "::test]", "::test(", "#[rstest", "proptest!"],
     skip_marks: &["#[ignore", "cfg(any())", "cfg(FALSE)", "cfg(false)", "#![cfg("],
@@ -276,13 +277,15 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     toml_text(own, &manifest, &put_back)
 }
 
-/// True if a package that the base depends on comes from another path now: it may be the one that
-/// tests compare with.
+/// True if a package that the base depends on comes from another place now: it may be the one that tests
+/// compare with.
 fn redirects_dependency(base: &Table, own: &Table) -> bool {
+    const PLACES: [&str; 5] = ["git", "package", "path", "registry", "registry-index"];
     let before = dependencies(base);
-    let mut new = dependencies(own).into_iter().filter(|dependency| !before.contains(dependency));
-    new.any(|(name, value)| {
-        value.get("path").is_some() && before.iter().any(|(other, _)| *other == name)
+    dependencies(own).into_iter().any(|(name, value)| {
+        let mut of_base = before.iter().filter(|(other, _)| *other == name).peekable();
+        of_base.peek().is_some()
+            && !of_base.any(|(_, old)| PLACES.iter().all(|key| old.get(key) == value.get(key)))
     })
 }
 
@@ -374,6 +377,8 @@ mod tests {
         assert!(cargo_part(Some(&with("x")), &with("fake")).is_none(), "another package");
         let moved = with("fake").replace("dev-", "");
         assert!(cargo_part(Some(&with("x")), &moved).is_none(), "in another section");
+        let cloned = with("file:///x").replace("path", "git");
+        assert!(cargo_part(Some(&with("x")), &cloned).is_none(), "from a repository");
         assert!(cargo_part(Some(""), &with("x")).is_some(), "a new package replaces none");
         for (own, kept) in cases {
             let result = cargo_part(Some(base), own).expect("it can be put back");

@@ -108,7 +108,7 @@ fn reported_file(file: &ChangedFile) -> ReportedFile {
     let side = |content: &FileContent| match content {
         FileContent::Missing => FileSide::Missing,
         FileContent::Text(bytes) => FileSide::Text(String::from_utf8_lossy(bytes).into_owned()),
-        FileContent::Binary(oid) => FileSide::Binary(*oid),
+        FileContent::Binary(oid, _) => FileSide::Binary(*oid),
     };
     ReportedFile { path: file.path.lossy(), before: side(&file.before), after: side(&file.after) }
 }

@@ -11,6 +11,8 @@ trials! {
     cargo_cheats_are_told_from_honest_changes: [CARGO];
     module_whose_tests_go_with_it_does_not_win: [CARGO];
     package_that_takes_the_name_of_a_library_does_not_win: [NPM];
+    lock_file_that_leads_to_another_directory_does_not_win: [NPM];
+    macro_behind_a_byte_of_a_binary_file_is_seen: [CC, MAKE];
     go_test_that_switches_the_others_off_does_not_win: [GO];
     rspec_that_is_told_to_run_nothing_does_not_win: [RSPEC];
 }
@@ -281,6 +283,60 @@ fn package_that_takes_the_name_of_a_library_does_not_win() {
     )]);
     let judged = world.frites(["judge", "--json", "--test", "node test/two.test.js", &run]);
     assert_eq!(judged.expect(3).json()["decision"], "own-tests");
+}
+
+/// npm takes a package from where the lock file says, without a word in a manifest.
+fn lock_file_that_leads_to_another_directory_does_not_win() {
+    let world = World::unborn();
+    let project =
+        "{\"name\": \"two\", \"version\": \"1.0.0\", \"dependencies\": {\"check\": \"^1.0.0\"}}";
+    let check = "{\"name\": \"check\", \"version\": \"1.0.0\"}";
+    world.write("package.json", project);
+    world.write("lib/check/package.json", check);
+    world
+        .write("lib/check/index.js", "module.exports = (is) => { if (!is) throw Error('no'); };\n");
+    world.write("src/two.js", "module.exports = 2;\n");
+    world.write("test/two.test.js", "require('check')(require('../src/two.js') === 2);\n");
+    world.write(".gitignore", "node_modules\n");
+    let lock = |packages: String| {
+        format!(
+            "{{\"name\": \"two\", \"version\": \"1.0.0\", \"lockfileVersion\": 3,\n\
+             \"packages\": {{\"\": {project}, {packages}}}}}\n"
+        )
+    };
+    let packed =
+        "\"node_modules/check\": {\"version\": \"1.0.0\", \"resolved\": \"file:lib/check\"}";
+    world.write("package-lock.json", lock(packed.to_owned()));
+    world.commit("base");
+    let other = lock(format!(
+        "\"src/check\": {check}, \"node_modules/check\": {{\"resolved\": \"src/check\", \"link\": true}}"
+    ));
+    let run = world.attempts(&[&format!(
+        "echo 'module.exports = 1;' > src/two.js; mkdir src/check
+        echo 'module.exports = () => 0;' > src/check/index.js; echo '{other}' > package-lock.json"
+    )]);
+    let test = "npm ci --offline --no-audit && node test/two.test.js";
+    let judged = world.frites(["judge", "--json", "--test", test, &run]).expect(3).json();
+    assert_eq!(judged["decision"], "own-tests");
+}
+
+/// git takes a file with a NUL for binary, and a compiler reads it all the same.
+fn macro_behind_a_byte_of_a_binary_file_is_seen() {
+    let world = World::unborn();
+    world.write("src/two.h", "int two(void);\n");
+    world.write("src/two.c", "#include \"two.h\"\nint two(void) { return 2; }\n");
+    world.write(
+        "tests/two.c",
+        "#include \"../src/two.h\"\n#include <assert.h>\nint main(void) { assert(two() == 2); }\n",
+    );
+    world.write("Makefile", "test:\n\t$(CC) -o two tests/two.c src/two.c\n\t./two\n");
+    world.write(".gitignore", "/two\n");
+    world.commit("base");
+    let run = world.attempts(&[
+        "printf '// \\0\n#define NDEBUG\n' >> src/two.h; sed -i s/2\\;/1\\;/ src/two.c",
+    ]);
+    let judged = world.frites(["judge", "--json", "--test", "make test", &run]).expect(3).json();
+    assert_eq!(judged["decision"], "own-tests");
 }
 
 fn go_test_that_switches_the_others_off_does_not_win() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::ecosystems::base_project::BaseProject;
+use crate::ecosystems::dependencies;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::put_back::{PutBack, begins_project, put_back};
 use crate::error::Result;
@@ -14,7 +15,7 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Results;
 use crate::model::path::TreePath;
 use crate::model::terms::Terms;
-use crate::ops::judge::changed_file::{ChangedFile, changed_files};
+use crate::ops::judge::changed_file::{ChangedFile, FileContent, changed_files};
 
 /// The most files beside the source that are judged in each combination.
 const MOST_BESIDE: usize = 3;
@@ -143,6 +144,39 @@ pub fn is_source_unknown(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> R
     BaseProject::of(repo, base, oracle, &[])?.is_unknown()
 }
 
+/// Puts manifests and lock files back that lead to a directory of the attempt, or of the base, from where
+/// no package came before.
+fn put_redirected_back(
+    changes: &[ChangedFile],
+    project: &BaseProject<'_>,
+    choices: &mut BTreeMap<TreePath, PutBack>,
+) -> Result<()> {
+    let paths: Vec<String> = changes.iter().map(|file| file.path.lossy()).collect();
+    let is_of_base = project.directories()?;
+    let is_directory = |directory: &str| {
+        let is_below =
+            |path: &String| path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'));
+        is_of_base(directory) || paths.iter().any(is_below)
+    };
+    for (file, path) in changes.iter().zip(&paths) {
+        let text = |content: &FileContent| {
+            content.text().map(|text| String::from_utf8_lossy(text).into_owned())
+        };
+        let (own, instead) = match choices.get(&file.path) {
+            Some(PutBack::Keep) => (text(&file.after), PutBack::Other),
+            Some(PutBack::Part(part)) => (Some(part.clone()), PutBack::Deciding),
+            _ => continue,
+        };
+        let base = text(&file.before);
+        if own.is_some_and(|own| {
+            dependencies::leads_into_tree(path, base.as_deref(), &own, &is_directory)
+        }) {
+            choices.insert(file.path.clone(), instead);
+        }
+    }
+    Ok(())
+}
+
 /// The thing to do with each path that is not kept.
 pub(super) fn choose(
     changes: &[ChangedFile],
@@ -192,6 +226,7 @@ pub(super) fn choose(
             choices.insert(file.path.clone(), PutBack::Other);
         }
     }
+    put_redirected_back(changes, project, &mut choices)?;
     choices.retain(|_, choice| *choice != PutBack::Keep);
     Ok(choices)
 }

@@ -1,4 +1,5 @@
 //! The files that a candidate changes, with their content on both sides.
+use crate::ecosystems::put_back::is_read_as_text;
 use crate::ecosystems::touched::TouchedPath;
 use crate::error::Result;
 use crate::git::diff::{self, Change, ChangeStatus};
@@ -26,8 +27,8 @@ pub enum FileContent {
     Missing,
     /// A file that git does not count as binary.
     Text(Vec<u8>),
-    /// A file that it does, or a submodule.
-    Binary(Oid),
+    /// A file that it does, with its bytes if a tool may read them as text, or a submodule.
+    Binary(Oid, Vec<u8>),
 }
 
 impl ChangedFile {
@@ -39,24 +40,23 @@ impl ChangedFile {
 }
 
 impl FileContent {
-    /// A missing object is searched for several times, so a submodule's commit counts as `binary`.
-    fn of(repo: &Repo, oid: &Oid, binary: bool) -> FileContent {
+    fn of(repo: &Repo, oid: &Oid, kind: ContentKind) -> FileContent {
         if oid.is_null() {
             return FileContent::Missing;
         }
-        if binary {
-            return FileContent::Binary(*oid);
+        // A missing object, such as a submodule's commit, is searched for several times.
+        let bytes = if kind == ContentKind::NotRead { None } else { repo.blob(oid).ok() };
+        match bytes {
+            Some(text) if kind == ContentKind::Text => FileContent::Text(text),
+            bytes => FileContent::Binary(*oid, bytes.unwrap_or_default()),
         }
-        // The other side of a file may be a submodule's commit, which is no blob.
-        repo.blob(oid).map_or(FileContent::Binary(*oid), FileContent::Text)
     }
 
-    /// The content as text; `None` if there is no file.
+    /// The content as text, also of a binary file that tools read; `None` if there is no file.
     pub fn text(&self) -> Option<&[u8]> {
         match self {
             FileContent::Missing => None,
-            FileContent::Text(bytes) => Some(bytes),
-            FileContent::Binary(_) => Some(b""),
+            FileContent::Text(bytes) | FileContent::Binary(_, bytes) => Some(bytes),
         }
     }
 
@@ -65,20 +65,34 @@ impl FileContent {
         match self {
             FileContent::Missing => Content::Missing,
             FileContent::Text(bytes) => Content::Text(bytes),
-            FileContent::Binary(oid) => Content::Binary(oid.as_str()),
+            FileContent::Binary(oid, _) => Content::Binary(oid.as_str()),
         }
     }
+}
+
+/// The way to read the content of a changed file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ContentKind {
+    Text,
+    /// Binary for git, by a NUL or by its attributes, while a compiler or a package manager reads it as text.
+    BinaryThatToolsRead,
+    NotRead,
 }
 
 /// A change with its content.
 pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
     let is_submodule =
         change.mode == EntryMode::Submodule && change.status != ChangeStatus::TypeChanged;
-    let binary = change.lines.is_none() || is_submodule;
+    let kind = match change.lines {
+        _ if is_submodule => ContentKind::NotRead,
+        Some(_) => ContentKind::Text,
+        None if is_read_as_text(&change.path.lossy()) => ContentKind::BinaryThatToolsRead,
+        None => ContentKind::NotRead,
+    };
     ChangedFile {
         path: change.path.clone(),
-        before: FileContent::of(repo, &change.old, binary),
-        after: FileContent::of(repo, &change.new, binary),
+        before: FileContent::of(repo, &change.old, kind),
+        after: FileContent::of(repo, &change.new, kind),
         loses: change.lines.is_none_or(|(_, deleted)| deleted > 0)
             && change.status != ChangeStatus::Added,
     }

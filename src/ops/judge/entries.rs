@@ -157,7 +157,7 @@ fn unseen(repo: &Repo, change: &Change, file: &ChangedFile) -> Vec<Flag> {
     }
     let (path, bytes) = (file.path.lossy(), repo.size(&change.new));
     let mut found = Vec::new();
-    if matches!(file.after, FileContent::Binary(_)) {
+    if matches!(file.after, FileContent::Binary(..)) {
         found.push(Flag::BinaryAdded { path: path.clone() });
     }
     if bytes > LARGE {
