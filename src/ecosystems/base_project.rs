@@ -85,7 +85,8 @@ impl<'t> BaseProject<'t> {
         }
         let code = self.code()?;
         let is_source = language.is_some_and(|language| code.is_source_if_new(path, language));
-        Ok(is_source || !code.is_known)
+        let is_free = !is_new || !code.has_test_named(file_name(path));
+        Ok(is_source || is_free && !code.is_known)
     }
 
     /// Finds out which of these files of the base are data of tests: in one look at the base, where each

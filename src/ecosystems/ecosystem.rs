@@ -109,7 +109,7 @@ impl Ecosystem {
         detectors: &[],
         extensions: &[],
         other_extensions: &[],
-        is_source_if_new: |file| file.is_inside_known_code(),
+        is_source_if_new: |file| file.is_inside_known_code() && !file.has_name_of_a_test(),
         project_files: &[],
         lock_files: &[],
         finds: PackagesFound::Installed,

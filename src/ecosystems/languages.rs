@@ -91,18 +91,19 @@ impl KnownCode {
         directory.is_empty() || self.places.directories.contains(directory)
     }
 
+    /// True if a test of the base, or a helper of tests, has this name.
+    pub fn has_test_named(&self, name: &str) -> bool {
+        self.places.test_names.contains(name)
+    }
+
     /// True if a file that the base does not have can be nothing but source.
     pub fn is_source_if_new(&self, path: &str, language: Language) -> bool {
         let mut nearest = directory_of(path);
         while !nearest.is_empty() && !self.places.directories.contains(nearest) {
             nearest = directory_of(nearest);
         }
-        (language.ecosystem.is_source_if_new)(&NewFile {
-            places: &self.places,
-            path,
-            nearest,
-            language: language.name,
-        })
+        let file = NewFile { places: &self.places, path, nearest, language: language.name };
+        (language.ecosystem.is_source_if_new)(&file)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::ecosystems::ecosystem::Ecosystem;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     other_extensions: &["pl", "pm", "t", "xs"],
     is_test_file: |_, extension| extension == "t",
+    test_directories: &["t", "xt"],
     project_files: &["Makefile.PL", "Build.PL", "cpanfile", "dist.ini"],
     interpreters: &["perl"],
     ..Ecosystem::NOTHING

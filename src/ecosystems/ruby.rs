@@ -24,7 +24,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
             && (stem.ends_with("_spec") || stem.ends_with("_test") || stem.starts_with("test_"))
     },
     decisive_files: &["Guardfile", "Rakefile"],
-    shadows_tool: |path| path.ends_with("config/environments/test.rb"),
+    shadows_tool: |path| path.ends_with("config/environments/test.rb") || is_plugin_by_name(path),
     manifest: |name| {
         let is_manifest = name == "Gemfile" || name.ends_with(".gemspec");
         if is_manifest { Some(gems_part as PutBackPart) } else { None }
@@ -32,6 +32,12 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     interpreters: &["ruby"],
     ..Ecosystem::NOTHING
 };
+
+/// True if minitest or RubyGems loads a file for its name, wherever Ruby looks for libraries.
+fn is_plugin_by_name(path: &str) -> bool {
+    path.ends_with("rubygems_plugin.rb")
+        || path.ends_with("_plugin.rb") && path.rsplit('/').nth(1) == Some("minitest")
+}
 
 /// RSpec if it is configured, else Rake's `test` task if the Rakefile defines one, else its default
 /// task if no directory of specs is there.

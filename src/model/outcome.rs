@@ -173,8 +173,8 @@ pub enum Obstacle {
     },
     /// The dependencies of the tree could not be downloaded.
     Download,
-    /// A command rewrote a file of the base that decides which commands run, and on the base it did
-    /// not.
+    /// A command rewrote a test of the base or a file that decides which commands run, and on the base
+    /// it did not.
     Rewritten {
         /// The file's path.
         file: String,
@@ -188,7 +188,7 @@ impl fmt::Display for Obstacle {
             Obstacle::Write { directory } => write!(f, "a write to '{directory}' was refused"),
             Obstacle::Download => write!(f, "its dependencies could not be downloaded"),
             Obstacle::Rewritten { file } => {
-                write!(f, "a command rewrote '{file}', which decides what runs")
+                write!(f, "a command rewrote '{file}', on which the verdict rests")
             }
         }
     }

@@ -35,7 +35,7 @@ fn cheat(src: &str, file: &str) -> String {
 fn file_that_is_no_source_switches_no_test_off() {
     /// The files of the base, its source, and the settings file.
     type Case<'a> = (&'a [&'a str], &'a str, &'a str);
-    let cases: [Case<'_>; 18] = [
+    let cases: [Case<'_>; 24] = [
         (&["Gemfile", "spec/a_spec.rb"], "lib/a.rb", ".rspec"),
         (&["Gemfile", "lib/a/b.rb"], "lib/a.rb", "lib/rspec.rb"),
         (&["build.gradle", "src/test/java/ATest.java"], "src/main/java/A.java", "settings.gradle"),
@@ -49,6 +49,16 @@ fn file_that_is_no_source_switches_no_test_off() {
             "src/main/java/a/A.java",
             "src/main/java/org/junit/Test.java",
         ),
+        (
+            &["pom.xml", "src/main/java/a/B.java", "src/test/java/a/Check.java"],
+            "src/main/java/a/A.java",
+            "src/main/java/a/Check.java",
+        ),
+        (&["lib/a/b.rb", "test/a/help.rb"], "lib/a.rb", "lib/a/help.rb"),
+        (&["lib/minitest/b.rb", "test/a_test.rb"], "lib/a.rb", "lib/minitest/quiet_plugin.rb"),
+        (&["lib/A/B.pm", "t/lib/A/Check.pm"], "lib/A.pm", "lib/A/Check.pm"),
+        (&["composer.json", "src/A/B.php", "tests/A/Check.php"], "src/A.php", "src/A/Check.php"),
+        (&["libexec/b.sh", "tests/lib/check.sh"], "libexec/a.sh", "libexec/check.sh"),
         (&["a.csproj", "ATest.cs"], "A.cs", "a.csproj.user"),
         (&["a.csproj", "ATest.cs"], "A.cs", "Directory.Build.rsp"),
         (&["composer.json", "tests/ATest.php"], "src/A.php", "phpunit.dist.xml"),
@@ -67,7 +77,7 @@ fn file_that_is_no_source_switches_no_test_off() {
         for src in [src, "app"] {
             let world = project(files, src, file);
             world.attempts(&[&cheat(src, file)]);
-            let json = world.frites(["judge", "--json"]).expect(3).json();
+            let json = world.frites(["judge", "--json"]).json();
             assert_eq!(json["decision"], "own-tests", "{file} beside {src}: {json:#}");
             world.frites(["apply"]).refuses(1, "only with its own tests or commands");
         }
@@ -528,10 +538,25 @@ fn pass_whose_commands_rewrote_what_decides_is_not_verified() {
     world.attempts(&["echo WRONG > greeting; printf 'test:\\n\\ttrue\\n' > Makefile.sh"]);
     let test = "[ ! -e Makefile.sh ] || touch Makefile.sh; make test";
     let answer = world.frites(["judge", "--test", test]).expect(3);
-    let words = "a command rewrote 'Makefile', which decides what runs";
+    let words = "a command rewrote 'Makefile', on which the verdict rests";
     assert!(answer.out().contains(words), "{}", answer.out());
     world.frites(["judge", "--replay"]).expect(3);
     world.frites(["apply"]).refuses(1, "nothing verified to land");
+    world.assert_clean();
+}
+
+#[test]
+fn pass_whose_code_rewrote_a_test_is_not_verified() {
+    let world = World::unborn();
+    world.write("src/greet.py", "echo helo\n");
+    world.write("tests/greeting", "hello\n");
+    world.write("tests/log", "");
+    world.commit("base");
+    world.attempts(&["echo 'echo helo > tests/greeting' >> src/greet.py"]);
+    let test = "cp src/greet.py x; sh x > out; date > tests/log; cmp out tests/greeting";
+    let answer = world.frites(["judge", "--test", test]).expect(3);
+    let words = "a command rewrote 'tests/greeting', on which the verdict rests";
+    assert!(answer.out().contains(words), "{}", answer.out());
     world.assert_clean();
 }
 

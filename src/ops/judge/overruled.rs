@@ -1,7 +1,8 @@
-//! Passes that do not stand: the report lacks tests of the base's, or a command rewrote a file of the
-//! base that decides which commands run.
+//! Passes that do not stand: the report lacks tests of the base's, or a command rewrote a test of the
+//! base or a file that decides which commands run.
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::put_back::decides_by_being_there;
+use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::base_tests::BaseTests;
@@ -36,8 +37,10 @@ pub fn overrule(
         }
         let mut deciding = None;
         for path in rewritten(results, baseline) {
-            let text = repo.file(&tree, path)?;
-            if text.is_some_and(|text| decides_by_being_there(path, &text, &project.scripts)) {
+            let decides = |text: Vec<u8>| {
+                is_test_path(path) || decides_by_being_there(path, &text, &project.scripts)
+            };
+            if repo.file(&tree, path)?.is_some_and(decides) {
                 deciding = Some(path.clone());
                 break;
             }
