@@ -150,8 +150,9 @@ impl Places<'_> {
         let is_directory = |part: &str| {
             let steps = part.split('/').filter(|step| !matches!(*step, "" | "." | ".."));
             let inside = steps.collect::<Vec<_>>().join("/");
-            let is_root = inside.is_empty() && part.contains('.');
-            is_root || part.starts_with('/') || (self.is_directory)(&inside)
+            let is_inside =
+                if inside.is_empty() { part.contains('.') } else { (self.is_directory)(&inside) };
+            is_inside || part.starts_with('/')
         };
         word.contains('\\')
             || is_local && word.contains('%')
@@ -304,7 +305,8 @@ mod tests {
                 pairs(
                     "[tool.poetry.dependencies]\nb = \"1\"\n".to_owned(),
                     [
-                        "[tool.poetry.dependencies]\nb = \"2\"\n[tool.x]\ny = \"lib\"\n".to_owned(),
+                        "[tool.poetry.dependencies]\nb = \"^2\"\n[tool.x]\ny = \"lib\"\n"
+                            .to_owned(),
                         "[tool.poetry.dependencies]\nb = { path = \"./lib\" }\n".to_owned(),
                     ],
                 ),
@@ -320,7 +322,7 @@ mod tests {
                 ),
             ),
         ];
-        let is_directory = |directory: &str| matches!(directory, "lib" | "lib/b");
+        let is_directory = |directory: &str| matches!(directory, "" | "lib" | "lib/b");
         for (path, (before, after)) in cases {
             let leads = after.map(|own| leads_into_tree(path, Some(&before), &own, &is_directory));
             assert_eq!(leads, [false, true], "{path}: {before}");
