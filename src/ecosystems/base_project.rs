@@ -9,11 +9,12 @@ use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
 use crate::ecosystems::new_file::directory_of;
-use crate::ecosystems::run_files::NamedFiles;
+use crate::ecosystems::run_files::{NamedFiles, resolved};
 use crate::ecosystems::scripts::files_of_oracle;
 use crate::ecosystems::test_data;
 use crate::ecosystems::touched::{is_named, is_test_path};
 use crate::error::{Error, Result};
+use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -23,8 +24,11 @@ const MOST_NAMES: usize = 100;
 
 /// The files of a base.
 pub trait BaseTree: Sync {
-    /// The paths of all files, and true for each that is a submodule.
-    fn paths(&self) -> Result<Vec<(String, bool)>>;
+    /// The paths of all files, with their modes.
+    fn paths(&self) -> Result<Vec<(String, EntryMode)>>;
+
+    /// The place in the tree to which a symbolic link leads; `None` if that is no path in the tree.
+    fn target_of(&self, link: &str) -> Option<String>;
 
     /// The lines that hold one of these words in files that are no documents, with the files' paths.
     fn lines_with(&self, words: &[String]) -> Result<Vec<(String, String)>>;
@@ -40,6 +44,7 @@ pub struct BaseProject<'t> {
     /// `oracle.source`: files that are source, too.
     more_source: GlobSet,
     code: OnceLock<KnownCode>,
+    links: OnceLock<Vec<(String, String)>>,
     /// Whether source files are data of tests, by their paths.
     test_data: Mutex<BTreeMap<String, bool>>,
     /// Whether documents are used, by their words.
@@ -63,6 +68,7 @@ impl<'t> BaseProject<'t> {
             compared,
             more_source: globs(source)?,
             code: OnceLock::new(),
+            links: OnceLock::new(),
             test_data: Mutex::default(),
             used: Mutex::default(),
         })
@@ -117,6 +123,36 @@ impl<'t> BaseProject<'t> {
         Ok(lines.iter().any(|(test, line)| test_data::is_read_in(test, line, path))
             && !is_used(lines)
             && !is_used(&self.tree.lines_with(&test_data::words_of_use(path))?))
+    }
+
+    /// The names that symbolic links of the base give to a path, besides its own.
+    pub fn names_by_links(&self, path: &str) -> Result<Vec<String>> {
+        let mut names = vec![path.to_owned()];
+        // A link may lead to another one, also in a circle.
+        let mut at = 0;
+        while at < names.len().min(MOST_NAMES) {
+            for (link, target) in self.links()? {
+                let rest = names[at].strip_prefix(target.as_str());
+                let is_there = |rest: &&str| rest.is_empty() || rest.starts_with('/');
+                let name = rest.filter(is_there).map(|rest| format!("{link}{rest}"));
+                names.extend(name.filter(|name| !names.contains(name)));
+            }
+            at += 1;
+        }
+        names.remove(0);
+        Ok(names)
+    }
+
+    /// The symbolic links of the base, each with the place in it to which it leads.
+    fn links(&self) -> Result<&[(String, String)]> {
+        if let Some(links) = self.links.get() {
+            return Ok(links);
+        }
+        let mut found = Vec::new();
+        for link in &self.code()?.links {
+            found.extend(self.tree.target_of(link).map(|target| (link.clone(), target)));
+        }
+        Ok(self.links.get_or_init(|| found))
     }
 
     /// True if a path is a submodule of the base, or below one: that is no source, whatever its name.
@@ -198,8 +234,13 @@ struct CommittedTree<'r> {
 }
 
 impl BaseTree for CommittedTree<'_> {
-    fn paths(&self) -> Result<Vec<(String, bool)>> {
-        self.repo.paths_and_kinds_of(&self.commit)
+    fn paths(&self) -> Result<Vec<(String, EntryMode)>> {
+        self.repo.paths_and_modes_of(&self.commit)
+    }
+
+    fn target_of(&self, link: &str) -> Option<String> {
+        let target = self.repo.bytes_at(&self.commit, link);
+        target.and_then(|to| resolved(directory_of(link), &String::from_utf8_lossy(&to)))
     }
 
     fn lines_with(&self, words: &[String]) -> Result<Vec<(String, String)>> {

@@ -5,6 +5,7 @@ use crate::ecosystems::ecosystem::{Ecosystem, file_name};
 use crate::ecosystems::new_file::{CodePlaces, NewFile, directory_of};
 use crate::ecosystems::touched::is_test_path;
 use crate::ecosystems::{ALL, installed};
+use crate::git::mode::EntryMode;
 
 /// The language of a source file.
 #[derive(Clone, Copy)]
@@ -45,24 +46,29 @@ pub struct KnownCode {
     places: CodePlaces,
     /// The submodules.
     pub submodules: BTreeSet<String>,
+    /// The symbolic links.
+    pub links: BTreeSet<String>,
     /// True if any file shows a language or a kind of project that is known.
     pub is_known: bool,
 }
 
 impl KnownCode {
-    /// The code among these paths, each with whether it is a submodule. `is_run` is true of files that the oracle's commands run: they
-    /// show no language.
-    pub fn of(paths: Vec<(String, bool)>, is_run: impl Fn(&str) -> bool) -> KnownCode {
+    /// The code among these paths. `is_run` is true of files that the oracle's commands run: they show no
+    /// language.
+    pub fn of(paths: Vec<(String, EntryMode)>, is_run: impl Fn(&str) -> bool) -> KnownCode {
         let mut code = KnownCode::default();
-        for (path, is_submodule) in paths {
+        for (path, mode) in paths {
             let directory = directory_of(&path);
             let mut above = directory;
             while !above.is_empty() && code.places.directories.insert(above.to_owned()) {
                 above = directory_of(above);
             }
-            if is_submodule {
+            if mode == EntryMode::Submodule {
                 code.submodules.insert(path);
                 continue;
+            }
+            if mode == EntryMode::Link {
+                code.links.insert(path.clone());
             }
             let is_decisive = || ALL.iter().any(|ecosystem| ecosystem.is_decisive(&path));
             code.is_known |= shows_project(file_name(&path));

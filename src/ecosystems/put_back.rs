@@ -52,8 +52,13 @@ impl PutBack {
 
 /// The thing to do with one changed path of an attempt on this base.
 pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutBack> {
-    let known = put_back_by_name(ALL, touched, &base.scripts);
     let TouchedPath { path, before, .. } = touched;
+    let mut known = put_back_by_name(ALL, touched, &base.scripts);
+    for name in base.names_by_links(path)? {
+        if known == PutBack::Keep {
+            known = put_back_by_name(ALL, TouchedPath { path: &name, ..touched }, &base.scripts);
+        }
+    }
     match known {
         // A submodule has no text.
         PutBack::Keep if before.is_none_or(<[u8]>::is_empty) && base.is_in_submodule(path)? => {

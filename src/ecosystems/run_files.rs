@@ -92,6 +92,8 @@ struct Place {
     /// The words of commands whose output is read there: what is made from a file and compared with it
     /// checks the file, as a formatter does.
     inputs: Vec<Word>,
+    /// The files that the line lists, which `xargs` or `find -exec` runs.
+    listed: Vec<Word>,
 }
 
 impl Place {
@@ -118,8 +120,10 @@ impl Follow<'_> {
         place.inputs = commands.filter(|c| c.is_read).flat_map(|c| c.words).collect();
         for line in &lines {
             place.may_fail = line.contains("||");
-            for command in simple_commands(line) {
-                self.command(&command, &mut place)?;
+            let commands = simple_commands(line);
+            place.listed = commands.iter().flat_map(|command| listed(&command.words)).collect();
+            for command in &commands {
+                self.command(command, &mut place)?;
             }
         }
         Ok(())
@@ -156,6 +160,14 @@ impl Follow<'_> {
         if command.is_read {
             return Ok(());
         }
+        if let Some(inner) = run_on_each(program, rest) {
+            for file in std::mem::take(&mut place.listed) {
+                let words = inner.iter().filter(|word| word.text != "{}").cloned();
+                let words = words.chain([file]).collect();
+                self.command(&SimpleCommand { words, is_read: false }, place)?;
+            }
+            return Ok(());
+        }
         if matches!(program.text.as_str(), "." | "source") {
             return match rest.first() {
                 Some(word) => self.file(word, place, true).map(drop),
@@ -164,7 +176,11 @@ impl Follow<'_> {
         }
         match interpreter(&program.text) {
             Some(ecosystem) => self.interpreted(ecosystem, rest, place),
-            None if program.text.contains('/') => self.file(program, place, false).map(drop),
+            None if program.text.contains('/')
+                || place.loops.contains_key(variable_of(program)) =>
+            {
+                self.file(program, place, false).map(drop)
+            }
             None => Ok(()),
         }
     }
@@ -177,7 +193,8 @@ impl Follow<'_> {
             let option = word.text.strip_prefix('-');
             let is_short = option.is_some_and(|option| !option.starts_with('-'));
             match option {
-                Some("m" | "-check" | "l") => return Ok(()),
+                Some("m") if !is_shell => return self.module(words.get(at + 1), place),
+                Some("-check" | "l" | "m") => return Ok(()),
                 Some(letters) if is_short && letters.ends_with('c') => {
                     return match words.get(at + 1) {
                         Some(text) if is_shell => self.text(&text.text, place),
@@ -195,6 +212,21 @@ impl Follow<'_> {
                         return Ok(());
                     }
                     after_option = false;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the files of a module that an interpreter runs, if they are in the tree.
+    fn module(&mut self, module: Option<&Word>, place: &Place) -> Result<()> {
+        let Some(module) = module else { return Ok(()) };
+        let path = module.text.replace('.', "/");
+        for name in [format!("{path}.py"), format!("{path}/__main__.py")] {
+            let word = Word { text: name, is_expanded: false };
+            for path in places_of(&word, place) {
+                if matches!((self.read)(&path)?, InTree::File(_)) {
+                    self.file(&word, place, false)?;
                 }
             }
         }
@@ -306,6 +338,37 @@ impl Follow<'_> {
     }
 }
 
+/// The files that a command lists for another one: its words, or where `find` looks for names.
+fn listed(words: &[Word]) -> Vec<Word> {
+    let Some((program, rest)) = words.split_first() else { return Vec::new() };
+    if program.text != "find" {
+        return rest.iter().filter(|word| !word.text.starts_with('-')).cloned().collect();
+    }
+    let is_path = |word: &&Word| !word.text.starts_with(['-', '(', '!']);
+    let value_of = |option: &str| {
+        let at = rest.iter().position(|word| word.text == option)?;
+        rest.get(at + 1).map(|word| word.text.clone())
+    };
+    let name = value_of("-name").or_else(|| value_of("-path")).unwrap_or_else(|| "*".to_owned());
+    let pattern = |top: &Word| Word { text: format!("{}/*{name}", top.text), is_expanded: true };
+    rest.iter().take_while(is_path).map(pattern).collect()
+}
+
+/// The command that `xargs` or `find` runs on each file that is listed.
+fn run_on_each<'w>(program: &Word, words: &'w [Word]) -> Option<&'w [Word]> {
+    if program.text == "find" {
+        let is_exec = |word: &Word| word.text.starts_with("-exec") || word.text.starts_with("-ok");
+        let start = words.iter().position(is_exec)? + 1;
+        let end = words[start..].iter().position(|word| matches!(word.text.as_str(), ";" | "+"));
+        return Some(&words[start..end.map_or(words.len(), |end| start + end)]);
+    }
+    // Values of options, such as the 4 of `-P 4`, are no programs.
+    let is_program =
+        |word: &Word| !word.text.starts_with(|c: char| c == '-' || c == '{' || c.is_ascii_digit());
+    let start = words.iter().position(is_program)?;
+    (program.text == "xargs").then(|| &words[start..])
+}
+
 /// The words from the program on: without assignments, `env`, `timeout 60` and the like.
 fn without_prefixes(words: &[Word]) -> &[Word] {
     let mut rest = words;
@@ -356,7 +419,7 @@ fn places_of(word: &Word, place: &Place) -> Vec<String> {
 }
 
 /// A path from a directory, without `.` and `..`; `None` if it is empty or leads out of the tree.
-fn resolved(directory: &str, path: &str) -> Option<String> {
+pub fn resolved(directory: &str, path: &str) -> Option<String> {
     if path.starts_with('/') || path.is_empty() {
         return None;
     }
@@ -396,7 +459,7 @@ mod tests {
     #[test]
     fn files_in_the_place_of_a_program_are_run_and_others_are_data() {
         let files = ["gate", "gate.py", "ci/t.sh", "main.c", "test_a.py"].map(|name| (name, ""));
-        let cases: [(&str, &[&str]); 38] = [
+        let cases: [(&str, &[&str]); 45] = [
             ("sh gate", &["gate"]),
             ("./gate", &["gate"]),
             ("./gate || exit 1", &["gate"]),
@@ -408,6 +471,13 @@ mod tests {
             ("cd ci; bash -eo pipefail t.sh", &["ci/t.sh"]),
             ("sh -c 'sh ci/t.sh && python gate.py'", &["ci/t.sh", "gate.py"]),
             ("uv run --offline python gate.py", &["gate.py"]),
+            ("python3 -m gate", &["gate.py"]),
+            ("python3 -m pytest gate.py", &[]),
+            ("for f in ci/*.sh; do $f || exit 1; done", &["ci/*.sh"]),
+            ("ls ci/*.sh | xargs -n 1 -P 4 sh -e", &["ci/*.sh"]),
+            ("find ci -name '*.sh' -exec sh {} \\;", &["ci/**.sh"]),
+            ("find . -type f | xargs sh -n", &[]),
+            ("ls *.py | xargs wc", &[]),
             ("node -r ./gate ci/t.sh", &["ci/t.sh", "gate"]),
             (". ./gate", &["gate"]),
             ("sh gate >/dev/null 2>&1", &["gate"]),

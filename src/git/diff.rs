@@ -55,7 +55,9 @@ pub struct Change {
     pub path: TreePath,
     /// The kind of the difference.
     pub status: ChangeStatus,
-    /// The mode after the change.
+    /// The mode before the change.
+    pub old_mode: EntryMode,
+    /// The mode after it.
     pub mode: EntryMode,
     /// The blob before; null if none.
     pub old: Oid,
@@ -207,7 +209,7 @@ fn compare_in_process(
             let ids = FileIds { old_mode, new_mode, old, new };
             text::write_patch(&mut patch.bytes, &path, &ids, text);
         }
-        let change = Change { path, status, mode: new_mode, old, new, lines };
+        let change = Change { path, status, old_mode, mode: new_mode, old, new, lines };
         patch.changes.push(change);
     }
     Some(patch)
@@ -327,7 +329,8 @@ fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
     let mut renames = Vec::new();
     while rest.first() == Some(&b':') {
         let head = std::str::from_utf8(take_record(&mut rest)?).ok()?;
-        let mut fields = head[1..].split(' ').skip(1);
+        let mut fields = head[1..].split(' ');
+        let old_mode = EntryMode::parse(fields.next()?)?;
         let mode = EntryMode::parse(fields.next()?)?;
         let old = Oid::parse(fields.next()?)?;
         let new = Oid::parse(fields.next()?)?;
@@ -336,7 +339,7 @@ fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
         let status = ChangeStatus::Modified;
         renames.push(Rename {
             from,
-            change: Change { path, status, mode, old, new, lines: Some((0, 0)) },
+            change: Change { path, status, old_mode, mode, old, new, lines: Some((0, 0)) },
         });
     }
     while !rest.is_empty() {
@@ -375,13 +378,13 @@ fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
     while rest.first() == Some(&b':') {
         let head = std::str::from_utf8(take_record(rest)?).ok()?;
         let mut fields = head[1..].split(' ');
-        fields.next()?;
+        let old_mode = EntryMode::parse(fields.next()?)?;
         let mode = EntryMode::parse(fields.next()?)?;
         let old = Oid::parse(fields.next()?)?;
         let new = Oid::parse(fields.next()?)?;
         let status = ChangeStatus::parse(fields.next()?)?;
         let path = TreePath::new(take_record(rest)?);
-        changes.push(Change { path, status, mode, old, new, lines: Some((0, 0)) });
+        changes.push(Change { path, status, old_mode, mode, old, new, lines: Some((0, 0)) });
     }
     // The counts have the order of the paths, but not every path has counts.
     let mut at = 0;
@@ -427,6 +430,7 @@ mod tests {
             let change = |(path, (status, old, new, lines))| Change {
                 path: TreePath::from(path),
                 status,
+                old_mode: EntryMode::Executable,
                 mode: EntryMode::File,
                 old,
                 new,
@@ -439,8 +443,8 @@ mod tests {
     /// The answer of git for these changes.
     fn answer(changes: &[Change], patch: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for Change { path, status, mode, old, new, .. } in changes {
-            bytes.extend(format!(":100644 {mode} {old} {new} {status}\0").into_bytes());
+        for Change { path, status, old_mode, mode, old, new, .. } in changes {
+            bytes.extend(format!(":{old_mode} {mode} {old} {new} {status}\0").into_bytes());
             bytes.extend([path, &b"\0"[..]].concat());
         }
         for Change { path, lines, .. } in changes {

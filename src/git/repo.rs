@@ -15,6 +15,7 @@ use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::{EXACT, Git, PAUSES, repeat};
 use crate::git::loose::LooseObjects;
+use crate::git::mode::EntryMode;
 use crate::git::overrides::Overrides;
 use crate::git::program;
 use crate::model::layout::StateDir;
@@ -284,6 +285,12 @@ impl Repo {
         })
     }
 
+    /// The bytes to which a path of a commit leads, a symbolic link's target or a file's content; `None` if
+    /// there is none or it cannot be read.
+    pub fn bytes_at(&self, commit: &Oid, path: &str) -> Option<Vec<u8>> {
+        self.blob(&to_oid(self.id_at(commit, path.into())?)).ok()
+    }
+
     /// The id of the object at a path of a commit; `None` if there is none or it cannot be read.
     pub(super) fn id_at(&self, commit: &Oid, path: &BStr) -> Option<gix::ObjectId> {
         let gix = self.gix();
@@ -492,15 +499,21 @@ impl Repo {
 
     /// The paths of all files of a commit.
     pub fn paths_of(&self, commit: &Oid) -> Result<Vec<String>> {
-        Ok(self.paths_and_kinds_of(commit)?.into_iter().map(|(path, _)| path).collect())
+        Ok(self.paths_and_modes_of(commit)?.into_iter().map(|(path, _)| path).collect())
     }
 
-    /// The paths of all files of a commit, and true for each that is a submodule.
-    pub fn paths_and_kinds_of(&self, commit: &Oid) -> Result<Vec<(String, bool)>> {
+    /// The paths of all files of a commit, with their modes.
+    pub fn paths_and_modes_of(&self, commit: &Oid) -> Result<Vec<(String, EntryMode)>> {
         let index = self.index_of(commit)?;
-        let entries = index.entries().iter();
-        let each =
-            entries.map(|e| (e.path(&index).to_str_lossy().into_owned(), e.mode.is_submodule()));
+        let each = index.entries().iter().map(|entry| {
+            let mode = match entry.mode {
+                gix::index::entry::Mode::COMMIT => EntryMode::Submodule,
+                gix::index::entry::Mode::SYMLINK => EntryMode::Link,
+                gix::index::entry::Mode::FILE_EXECUTABLE => EntryMode::Executable,
+                _ => EntryMode::File,
+            };
+            (entry.path(&index).to_str_lossy().into_owned(), mode)
+        });
         Ok(each.collect())
     }
 

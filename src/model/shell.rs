@@ -157,7 +157,10 @@ pub fn is_assignment(word: &str) -> bool {
 fn tokens(line: &str) -> Option<Vec<Token>> {
     let mut found = Vec::new();
     let mut is_of_errors = false;
-    let mut rest = line.trim().trim_end_matches([';', '\n', ' ']).chars().peekable();
+    let line = line.trim();
+    let plain = line.trim_end_matches([';', '\n', ' ']);
+    // `find -exec` ends with an escaped semicolon.
+    let mut rest = if plain.ends_with('\\') { line } else { plain }.chars().peekable();
     while let Some(&c) = rest.peek() {
         match c {
             ' ' | '\t' => drop(rest.next()),

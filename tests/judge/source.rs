@@ -1,6 +1,7 @@
 //! What counts as source, and how a candidate is judged that changes something else: attempts at
 //! switching tests off by files that nobody knows, and honest changes to data.
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
@@ -81,6 +82,40 @@ fn file_that_is_no_source_switches_no_test_off() {
             assert_eq!(json["decision"], "own-tests", "{file} beside {src}: {json:#}");
             world.frites(["apply"]).refuses(1, "only with its own tests or commands");
         }
+    }
+}
+
+#[test]
+fn file_that_has_another_name_or_mode_counts_as_what_it_is_run_as() {
+    const MAKE: &str = "test:\n\t";
+    const RUN_ALL: &str = "for f in tools/*.py; do if [ -x $$f ]; then $$f || exit 1; fi; done";
+    let broken = "echo true > tools/check.py";
+    // The links of the base, the recipe, the attempt.
+    let cases = [
+        (vec![("check.sh", "tools/check.py")], "sh check.sh", broken),
+        (vec![("ci", "tools")], "sh ci/check.py", broken),
+        (vec![("ci", "tests"), ("tests", "tools")], "sh tests/check.py", broken),
+        (vec![], RUN_ALL, broken),
+        (vec![], RUN_ALL, "chmod -x tools/check.py"),
+        (vec![], "ls tools/*.py | xargs -n 1 sh", broken),
+        (vec![], "find tools -name '*.py' -exec sh {} +", broken),
+    ];
+    for (links, recipe, attempt) in cases {
+        let world = World::unborn();
+        world.write("app.py", "bad\n");
+        world.write("tools/check.py", "#!/bin/sh\ngrep -q good app.py\n");
+        world.write("Makefile", format!("{MAKE}{recipe}\n"));
+        for (link, target) in links {
+            symlink(target, world.repo.join(link)).expect("made");
+        }
+        world.git(["add", "-A"]);
+        world.git(["update-index", "--chmod=+x", "tools/check.py"]);
+        world.git(["commit", "-qm", "base"]);
+        world.git(["checkout", "-q", "tools"]);
+        world.attempts(&[attempt]);
+        let json = world.frites(["judge", "--json", "--test", "make test"]).json();
+        assert_eq!(json["verified"], false, "{recipe}, {attempt}: {json:#}");
+        assert_ne!(json["decision"], "single", "{recipe}, {attempt}: {json:#}");
     }
 }
 

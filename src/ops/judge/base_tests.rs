@@ -192,7 +192,12 @@ pub(super) fn choose(
     project.look_for_test_data(of_base.iter().map(String::as_str))?;
     for file in changes {
         let name = file.path.lossy();
-        choices.insert(file.path.clone(), put_back(file.touched(&name), project)?);
+        let choice = match put_back(file.touched(&name), project)? {
+            // A script may run the files that are executable.
+            PutBack::Keep if file.changes_mode => PutBack::Other,
+            choice => choice,
+        };
+        choices.insert(file.path.clone(), choice);
     }
     // A file that was only moved has its tests with it.
     for gone in changes.iter().filter(|file| file.after.text().is_none()) {

@@ -19,6 +19,8 @@ pub struct ChangedFile {
     pub after: FileContent,
     /// True if lines of an existing file are removed.
     pub loses: bool,
+    /// True if an existing file became executable, or is so no more.
+    pub changes_mode: bool,
 }
 
 /// The content of a path on one side of a change.
@@ -95,6 +97,7 @@ pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
         after: FileContent::of(repo, &change.new, kind),
         loses: change.lines.is_none_or(|(_, deleted)| deleted > 0)
             && change.status != ChangeStatus::Added,
+        changes_mode: change.status == ChangeStatus::Modified && change.old_mode != change.mode,
     }
 }
 
