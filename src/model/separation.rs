@@ -39,6 +39,10 @@ pub struct AttemptAccess {
     /// The paths that the configuration opened, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
+    /// The directories for temporary files that the environment named, sorted. Commands that judge see
+    /// those of their own environment empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub temporary: Vec<String>,
 }
 
 impl AttemptAccess {
@@ -63,9 +67,13 @@ impl AttemptAccess {
     /// The access of commands that had this one in one round and another in the next.
     pub fn with(mut self, other: &AttemptAccess) -> AttemptAccess {
         self.separation = self.separation.min(other.separation);
-        self.writes.extend(other.writes.iter().cloned());
-        self.writes.sort();
-        self.writes.dedup();
+        for (all, more) in
+            [(&mut self.writes, &other.writes), (&mut self.temporary, &other.temporary)]
+        {
+            all.extend(more.iter().cloned());
+            all.sort();
+            all.dedup();
+        }
         self
     }
 }

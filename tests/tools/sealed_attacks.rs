@@ -18,6 +18,8 @@ trials! {
     deleting_the_home_directory_and_writing_to_seeds_changes_nothing: [NAMESPACES];
     abstract_sockets_of_others_cannot_be_reached: [NAMESPACES, PYTHON, LANDLOCK_SIGNALS];
     a_device_file_outside_of_dev_cannot_be_opened: [NAMESPACES];
+    nothing_of_an_attempt_is_seen_by_commands_that_judge: [NAMESPACES];
+    directory_for_temporary_files_of_another_shell_is_named: [NAMESPACES];
     no_command_mounts_cgroups_anew: [NAMESPACES];
     no_command_of_an_ordinary_user_mounts_cgroups_anew: [NAMESPACES, ORDINARY_USER];
 }
@@ -210,4 +212,39 @@ fn no_command_of_an_ordinary_user_mounts_cgroups_anew() {
     let words = ["judge", "--json", "--test", MOUNT_CGROUPS];
     let verdict = frites_as_ordinary_user(&world, words).expect(0).json();
     assert_eq!(verdict["recommended"], "bad", "{verdict:#}");
+}
+
+fn nothing_of_an_attempt_is_seen_by_commands_that_judge() {
+    let world = sealed();
+    let root = world.home().join("worktrees");
+    world.git(["config", "frites.spawn.worktree-root", &root.display().to_string()]);
+    world.frites(["spawn", "-n", "2", "--", "sh", "-c", "echo $FRITES_CANDIDATE > file"]).expect(0);
+    let test = format!(
+        "git rev-parse HEAD && ! git rev-parse -q --verify refs/frites/1/c1 &&
+         ! git for-each-ref refs/heads/frites refs/frites | grep . &&
+         ! ls {}/*/* \"$(git rev-parse --git-common-dir)\"/worktrees/*/gitdir",
+        root.display()
+    );
+    let judge = || world.frites(["judge", "--no-cache", "--test", &test]).expect(0);
+    judge();
+    world.git(["pack-refs", "--all", "--prune"]);
+    judge();
+    world.assert_clean();
+}
+
+fn directory_for_temporary_files_of_another_shell_is_named() {
+    let mut world = sealed();
+    let directory = world.home().join("temporary");
+    std::fs::create_dir(&directory).expect("made");
+    let usual = std::env::temp_dir();
+    world.set_env("FRITES_SPAWN_GUARD", "required");
+    world.set_env("TMPDIR", &directory);
+    let change = "echo x > file; echo x > $TMPDIR/x";
+    world.frites(["spawn", "-c", "a", "--", "sh", "-c", change]).expect(0);
+    let judge = |world: &World| world.frites(["judge", "--no-cache", "--test", "true"]);
+    judge(&world).expect(0);
+    world.set_env("TMPDIR", usual);
+    let words = "which attempts may write, so the result is not verified";
+    let answer = judge(&world).expect(3);
+    assert!(answer.stderr.contains(words), "{}", answer.stderr);
 }

@@ -58,7 +58,7 @@ pub struct GuardedWorld {
 
 /// The access of commands that no guard keeps from anything.
 pub fn unguarded() -> AttemptAccess {
-    AttemptAccess { separation: Separation::Unguarded, writes: Vec::new() }
+    AttemptAccess { separation: Separation::Unguarded, writes: Vec::new(), temporary: Vec::new() }
 }
 
 /// The guard for candidates' commands; `None` if they run with the user's permissions, by the
@@ -129,20 +129,30 @@ impl Guard {
         } else {
             sockets_of_keys(&private)
         };
-        let temporary = TEMPORARY.iter().map(PathBuf::from).chain([std::env::temp_dir()]);
-        let temporary = temporary.chain(variable("XDG_RUNTIME_DIR"));
-        let mut writable: Vec<PathBuf> =
-            temporary.chain(shared).map(|path| nearest_real(&path)).collect();
+        let mut temporary = vec![nearest_real(&std::env::temp_dir())];
+        temporary.extend(variable("XDG_RUNTIME_DIR").map(|path| nearest_real(&path)));
+        let mut writable: Vec<PathBuf> = TEMPORARY
+            .iter()
+            .map(PathBuf::from)
+            .chain(shared)
+            .map(|path| nearest_real(&path))
+            .collect();
+        writable.extend(temporary.iter().cloned());
         let cache = nearest_real(&cache);
         let in_cache = writable.iter().filter(|path| path.starts_with(&cache));
         let writes = opened.iter().chain(in_cache);
-        let writes = writes.map(|path| path.to_string_lossy().into_owned()).collect();
+        let names = |paths: &[PathBuf]| {
+            let names = paths.iter().map(|path| path.to_string_lossy().into_owned());
+            names.collect::<BTreeSet<_>>().into_iter().collect()
+        };
+        let writes = names(&writes.cloned().collect::<Vec<_>>());
+        let temporary = names(&temporary);
         writable.extend(opened);
         // A mount at `/` would open everything.
         writable.retain(|path| path.exists() && path.parent().is_some());
         let separation =
             if private.is_empty() { Separation::SharedHome } else { Separation::PrivateHome };
-        let access = AttemptAccess { separation, writes };
+        let access = AttemptAccess { separation, writes, temporary };
         Ok(Ok(Guard { writable, private, downloads: None, access, is_landlocked: false }))
     }
 
@@ -161,7 +171,8 @@ impl Guard {
         let line = format!("attempts are confined by Landlock alone: {reason}");
         TOLD.call_once(|| session.ui.note(line));
         let writes = opened.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        let access = AttemptAccess { separation: Separation::Landlock, writes };
+        let access =
+            AttemptAccess { separation: Separation::Landlock, writes, temporary: Vec::new() };
         let private = Vec::new();
         Ok(Guard { writable: opened, private, downloads: None, access, is_landlocked: true })
     }

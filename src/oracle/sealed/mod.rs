@@ -7,6 +7,7 @@ pub mod surroundings;
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +33,7 @@ use crate::model::path::TreePath;
 use crate::oracle::pool::{self, CheckoutRoom, LAYERS};
 use crate::oracle::sealed::kept::{KeptLayer, LayerName, LayerStart};
 use crate::oracle::sealed::plan::{Layers, Surroundings, WorldRoom, mounts};
-use crate::oracle::sealed::surroundings::SandboxOptions;
+use crate::oracle::sealed::surroundings::{REFS_OF_ATTEMPTS, SandboxOptions};
 use crate::process::world_spec::{DiskLimit, WorldSpec};
 use crate::store::Store;
 use crate::world::user_directories::make_room;
@@ -150,7 +151,9 @@ impl<'a> SealedCheckouts<'a> {
         let repo = store.repo();
         let dir = pool::home(repo)?;
         pool::note_repository(repo, &dir)?;
-        let surroundings = surroundings::of(repo, home, &dir, &options)?;
+        let runs = store.runs()?;
+        let worktrees = runs.iter().map(|run| store.worktrees(run.worktree_root.as_deref()));
+        let surroundings = surroundings::of(repo, home, &dir, worktrees, &options)?;
         let home = home.map(Path::to_owned);
         let base_layer = Mutex::default();
         let kept = OnceLock::new();
@@ -462,8 +465,30 @@ impl<'a> SealedCheckouts<'a> {
             own
         };
         fs::write(own.join("HEAD"), format!("{commit}\n")).context(failed)?;
+        hide_packed_refs(git_dir, &room.git_dir()).context(failed)?;
         CompleteIndex::hand_out(&room.index(), &own.join("index")).context(failed)
     }
+}
+
+/// Leaves the refs of attempts out of the packed refs that `upper` shows of a git directory.
+fn hide_packed_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
+    let packed = match fs::read(git_dir.join("packed-refs")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        packed => packed?,
+    };
+    let mut is_hidden = false;
+    let mut shown = Vec::new();
+    for line in packed.split_inclusive(|byte| *byte == b'\n') {
+        // The line of an annotated tag is followed by one with the commit that it names.
+        if !line.starts_with(b"^") {
+            let name = line.splitn(2, |byte| *byte == b' ').nth(1).unwrap_or_default();
+            is_hidden = REFS_OF_ATTEMPTS.iter().any(|refs| name.starts_with(refs.as_bytes()));
+        }
+        if !is_hidden {
+            shown.extend_from_slice(line);
+        }
+    }
+    if shown.len() < packed.len() { fs::write(upper.join("packed-refs"), shown) } else { Ok(()) }
 }
 
 impl Drop for SealedCheckouts<'_> {

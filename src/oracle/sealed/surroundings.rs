@@ -111,15 +111,19 @@ const SOCKETS: [&str; 14] = [
 /// need not name one.
 const SESSIONS: &str = "/run/user";
 
+/// The refs of attempts and of what is known of them.
+pub const REFS_OF_ATTEMPTS: [&str; 2] = ["refs/frites/", "refs/heads/frites/"];
+
 /// The variables that name a socket of the user's session.
 const SOCKET_VARIABLES: [&str; 2] = ["SSH_AUTH_SOCK", "GPG_AGENT_INFO"];
 
-/// The places for checkouts of a repository. `home` is the user's checkout, and `cache` the
-/// repository's directory in the cache.
+/// The places for checkouts of a repository. `home` is the user's checkout, `cache` the repository's
+/// directory in the cache, and `worktrees` the directories in which attempts work.
 pub fn of(
     repo: &Repo,
     home: Option<&Path>,
     cache: &Path,
+    worktrees: impl Iterator<Item = PathBuf>,
     options: &SandboxOptions,
 ) -> Result<Surroundings> {
     let user_home = user_home();
@@ -157,6 +161,8 @@ pub fn of(
     hidden.extend(SOCKET_VARIABLES.iter().filter_map(|name| variable(name)));
     hidden.extend(cache.parent().map(Path::to_owned));
     hidden.push(repo.state_dir().path().to_owned());
+    hidden.extend(worktrees);
+    hidden.extend(of_attempts(&git_dir));
     let hidden = distinct(
         hidden
             .into_iter()
@@ -167,6 +173,14 @@ pub fn of(
     let mut cut = named(&options.cut, Some(&checkout));
     cut.retain(|path| path.is_file() && !path.starts_with(&checkout));
     Ok(Surroundings { checkout, git_dir, of_the_user, temporary, hidden, cut, writable })
+}
+
+/// The places in a git directory in which attempts, or what was captured of them, can be found.
+fn of_attempts(git_dir: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
+    let entries = std::fs::read_dir(git_dir.join("worktrees")).into_iter().flatten().flatten();
+    let refs =
+        REFS_OF_ATTEMPTS.iter().flat_map(|refs| [(*refs).into(), Path::new("logs").join(refs)]);
+    entries.map(|entry| entry.path()).chain(refs.map(|path: PathBuf| git_dir.join(path)))
 }
 
 /// The configured paths that exist, without links. A relative path begins at the user's checkout.

@@ -292,7 +292,11 @@ fn attempts_write(
 ) -> Result<Vec<String>> {
     let mut found = BTreeSet::new();
     for candidate in session.store.candidates(run) {
-        found.extend(candidate.record()?.access.into_iter().flat_map(|access| access.writes));
+        let Some(access) = candidate.record()?.access else { continue };
+        found.extend(access.writes);
+        if sealed.is_some() {
+            found.extend(access.temporary);
+        }
     }
     found.retain(|path| sealed.is_none_or(|sealed| sealed.shows(Path::new(path))));
     Ok(found.into_iter().collect())
