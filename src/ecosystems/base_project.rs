@@ -1,5 +1,6 @@
 //! The base of attempts, as far as it tells what the files are for that they change.
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -14,10 +15,12 @@ use crate::ecosystems::scripts::files_of_oracle;
 use crate::ecosystems::test_data;
 use crate::ecosystems::touched::{is_named, is_test_path};
 use crate::error::{Error, Result};
+use crate::git::ignored::ignored;
 use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
+use crate::model::path::TreePath;
 
 /// The most names that are looked for at once: the time that this takes grows with them.
 const MOST_NAMES: usize = 100;
@@ -29,6 +32,9 @@ pub trait BaseTree: Sync {
 
     /// The place in the tree to which a symbolic link leads; `None` if that is no path in the tree.
     fn target_of(&self, link: &str) -> Option<String>;
+
+    /// True if git ignores a path.
+    fn ignores(&self, path: &str) -> Result<bool>;
 
     /// The lines that hold one of these words in files that are no documents, with the files' paths.
     fn lines_with(&self, words: &[String]) -> Result<Vec<(String, String)>>;
@@ -88,6 +94,10 @@ impl<'t> BaseProject<'t> {
             self.look_for_test_data([path].into_iter())?;
             let known = self.test_data.lock();
             return Ok(!is_named(path, &self.compared) && known.get(path) != Some(&true));
+        }
+        // A build or a seed puts a file there, which this one would replace.
+        if is_new && self.tree.ignores(path)? {
+            return Ok(false);
         }
         let code = self.code()?;
         let is_source = language.is_some_and(|language| code.is_source_if_new(path, language));
@@ -236,6 +246,11 @@ struct CommittedTree<'r> {
 impl BaseTree for CommittedTree<'_> {
     fn paths(&self) -> Result<Vec<(String, EntryMode)>> {
         self.repo.paths_and_modes_of(&self.commit)
+    }
+
+    fn ignores(&self, path: &str) -> Result<bool> {
+        let path = TreePath::new(path.as_bytes());
+        Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())
     }
 
     fn target_of(&self, link: &str) -> Option<String> {

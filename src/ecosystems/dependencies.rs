@@ -116,6 +116,10 @@ impl Places<'_> {
                 }
             }
             Value::String(text) if counts => self.add(text, above),
+            // npm takes such a package from the tree, whatever the place is called.
+            Value::Bool(true) if counts && above.ends_with("\nlink") => {
+                self.all.insert(above.to_owned());
+            }
             _ => {}
         }
     }
@@ -276,6 +280,13 @@ mod tests {
                 pairs(
                     npm("{}"),
                     [npm("{\"license\": \"MIT\"}"), npm("{\"resolved\": \"file:/x\"}")],
+                ),
+            ),
+            (
+                "package-lock.json",
+                pairs(
+                    npm("{}"),
+                    [npm("{\"link\": false}"), npm("{\"resolved\": \"\", \"link\": true}")],
                 ),
             ),
             ("pnpm-lock.yaml", pairs(pnpm("1.0.0"), [pnpm("2.0.0"), pnpm("link:lib/b")])),

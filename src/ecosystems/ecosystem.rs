@@ -49,9 +49,9 @@ pub struct Ecosystem {
     pub manifest: fn(&str) -> Option<PutBackPart>,
     /// True if a file at this path is run instead of the tool that a command names.
     pub shadows_tool: fn(&str) -> bool,
-    /// True if a file that is added at this path is loaded instead of a module that test runners
-    /// use.
-    pub shadows_library: fn(&str) -> bool,
+    /// True if a file that is added at this path with this text is loaded instead of a module that test
+    /// runners use.
+    pub shadows_library: fn(&str, &str) -> bool,
     /// The directories into which its tools install dependencies.
     pub installed: &'static [InstalledDirectory],
     /// The command that downloads the dependencies of its projects and does nothing else.
@@ -123,7 +123,7 @@ impl Ecosystem {
         decisive_files: &[],
         manifest: |_| None,
         shadows_tool: |_| false,
-        shadows_library: |_| false,
+        shadows_library: |_, _| false,
         installed: &[],
         download: None,
         interpreters: &[],

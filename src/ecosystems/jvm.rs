@@ -38,6 +38,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         let is_script = path.ends_with(".gradle.kts") && file_name(path) != "build.gradle.kts";
         is_script || (path.ends_with(".scala") && path.starts_with("project/"))
     },
+    shadows_library: is_in_a_foreign_package,
     manifest: |name| match name {
         "pom.xml" => Some(maven_part),
         "build.gradle" | "build.gradle.kts" => Some(gradle_part),
@@ -45,6 +46,17 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     },
     ..Ecosystem::NOTHING
 };
+
+/// True if a class names a package that its directory does not have: it may be one of a library.
+fn is_in_a_foreign_package(path: &str, text: &str) -> bool {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let mut lines = text.lines().flat_map(|line| line.split(';')).map(str::trim);
+    let package = lines.find_map(|line| line.strip_prefix("package ")).map(str::trim);
+    name.ends_with(".java")
+        && package.is_some_and(|package| {
+            !format!("/{directory}").ends_with(&format!("/{}", package.replace('.', "/")))
+        })
+}
 
 /// `test-compile` and `test`.
 fn maven(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {

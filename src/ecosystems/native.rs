@@ -41,7 +41,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "CTestConfig.cmake",
         "CTestCustom.cmake",
     ],
-    shadows_library: |path| {
+    shadows_library: |path, _| {
         let directories = path.rsplit_once('/').map_or("", |(directories, _)| directories);
         let header = file_name(path).strip_suffix(".h");
         header.is_some_and(|name| SYSTEM_HEADERS.binary_search(&name).is_ok())

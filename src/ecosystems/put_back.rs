@@ -402,6 +402,14 @@ mod tests {
         ] {
             assert_eq!(of(path, None, Some(text)), PutBack::Keep, "{text}");
         }
+        for (text, done) in [
+            ("package org.junit;\nclass Assert {}", PutBack::Deciding),
+            ("package a;\nclass Assert {}", PutBack::Keep),
+        ] {
+            assert_eq!(of("src/main/java/a/Assert.java", None, Some(text)), done, "{text}");
+        }
+        let script = "[package]\nname = 'b'\nbuild = 'src/b.rs'\n";
+        assert_eq!(of("b/Cargo.toml", None, Some(script)), PutBack::Deciding);
         for path in ["src/features.h", "src/sys/cdefs.h", "include/stdc-predef.h"] {
             assert_eq!(of(path, None, Some("")), PutBack::Deciding, "{path}");
         }

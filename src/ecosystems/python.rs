@@ -407,7 +407,7 @@ fn shadows_tool(path: &str) -> bool {
 }
 
 /// True if Python finds this module in the root instead of the one of its library.
-fn shadows_library(path: &str) -> bool {
+fn shadows_library(path: &str, _: &str) -> bool {
     let top = path.split('/').next().unwrap_or(path);
     let module = top.strip_suffix(".py").unwrap_or(top);
     path.ends_with(".py") && MODULES.binary_search(&module).is_ok()

@@ -261,7 +261,12 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     // A member or a default feature more takes no test away.
     const LISTS: [[&str; 2]; 2] = [["workspace", "members"], ["features", "default"]];
     // A new manifest belongs to a new package, which had no commands that could change.
-    let Some(base) = base else { return Some(own.to_owned()) };
+    let Some(base) = base else {
+        // Its build script runs before the tests of the others.
+        let manifest: Table = own.parse().ok()?;
+        let script = manifest.get("package").and_then(|package| package.get("build"));
+        return script.is_none().then(|| own.to_owned());
+    };
     let base: Table = base.parse().ok()?;
     let manifest: Table = own.parse().ok()?;
     if redirects_dependency(&base, &manifest) {

@@ -98,7 +98,8 @@ pub fn deciding_change(
     if is_named(path, scripts) || ecosystems.iter().any(|e| e.is_decisive(path)) {
         return DecidingChange::Whole;
     }
-    if before.is_none() && ecosystems.iter().any(|e| (e.shadows_library)(path)) {
+    let text = after.unwrap_or_default();
+    if before.is_none() && ecosystems.iter().any(|e| (e.shadows_library)(path, text)) {
         return DecidingChange::Whole;
     }
     let name = file_name(path);

@@ -120,6 +120,21 @@ fn file_that_has_another_name_or_mode_counts_as_what_it_is_run_as() {
 }
 
 #[test]
+fn new_file_that_git_ignores_is_no_source() {
+    let world = World::unborn();
+    world.write(".gitignore", "local.py\n");
+    world.write("src/app.py", "good\n");
+    world.commit("base");
+    // A seed of the user's, whose place the attempt's file would take.
+    world.write("src/local.py", "grep -q good src/app.py\n");
+    world.git(["config", "frites.seed.copy", "src/local.py"]);
+    world.attempts(&["echo bad > src/app.py; echo true > src/local.py; git add -f src/local.py"]);
+    let test = "cp src/local.py x; sh x";
+    let json = world.frites(["judge", "--json", "--test", test]).expect(3).json();
+    assert_eq!(json["decision"], "own-tests", "{json:#}");
+}
+
+#[test]
 fn file_that_commands_run_as_soon_as_it_is_there_decides() {
     const CHECK: &str = "test \"$(cat app)\" = good\n";
     let cases = [

@@ -178,6 +178,22 @@ fn files_without_conflict_are_merged_and_the_result_is_judged() {
 }
 
 #[test]
+fn newer_test_of_an_attempt_does_not_replace_one_that_head_got_meanwhile() {
+    let world = World::new();
+    world.write("app", "bad\n");
+    world.write("tests/check.sh", "test -s app\n");
+    world.commit("base");
+    let newer = "touch -d 2030-01-01 tests/check.sh";
+    world.attempts(&[&format!("echo worse > app; echo 'test -e app' > tests/check.sh; {newer}")]);
+    world.frites(["judge", "--test", "sh tests/check.sh"]).expect(0);
+    world.write("tests/check.sh", "grep -q good app\n");
+    world.commit("a stronger test");
+    world
+        .frites(["apply", "--merge", "--strategy", "newest-file-wins"])
+        .refuses(1, "with those of main it failed test");
+}
+
+#[test]
 fn mtimes_are_kept_in_the_capture() {
     let world = conflicting(&CASES[..1], 50, 100, false);
     // Neither the worktree nor the state directory is asked.

@@ -12,7 +12,8 @@ use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 
 impl Plan {
-    /// Judges the merged tree, unless it is the judged one. Fails if a command fails on it.
+    /// Judges the merged tree. If it is the judged one, only the tests of the target, which may have
+    /// changed since, are asked. Fails if a command fails on it.
     pub(super) fn judge_again(
         &mut self,
         session: &Session,
@@ -20,8 +21,16 @@ impl Plan {
         options: &LandOptions,
     ) -> Result<()> {
         let Session { repo, store, ui, .. } = session;
-        if self.tree == self.judged.tree || !self.verified {
+        if !self.verified {
             return Ok(());
+        }
+        if self.tree == self.judged.tree {
+            let is_as_judged = *target.state() == self.run.base || options.no_rejudge;
+            return if is_as_judged {
+                Ok(())
+            } else {
+                self.judge_with_base_tests(session, target, options)
+            };
         }
         let name = target.name();
         if options.no_rejudge {
