@@ -66,16 +66,21 @@ pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
 /// The code of a git that SIGKILL ended: it could not remove its locks.
 const KILLED: i32 = 137;
 
+/// The directory in which git looks for hooks in the user's checkout.
+pub fn hooks_directory(repo: &Repo) -> Result<OsString> {
+    let configured = repo.gix().config_snapshot().string("core.hooksPath").is_some();
+    if configured || std::env::var_os("GIT_CONFIG_PARAMETERS").is_some() {
+        let git = repo.checkout().for_user();
+        git.call("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]).line()
+    } else {
+        Ok(repo.common_dir().join("hooks").into_os_string())
+    }
+}
+
 /// The directory of the hooks that a commit would run in the user's checkout; `None` if it has no
 /// such hook.
 fn commit_hooks(repo: &Repo, merging: bool) -> Result<Option<OsString>> {
-    let configured = repo.gix().config_snapshot().string("core.hooksPath").is_some();
-    let directory = if configured || std::env::var_os("GIT_CONFIG_PARAMETERS").is_some() {
-        let git = repo.checkout().for_user();
-        git.call("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]).line()?
-    } else {
-        repo.common_dir().join("hooks").into_os_string()
-    };
+    let directory = hooks_directory(repo)?;
     // `reference-transaction` runs when any ref moves, and may refuse.
     let hooks =
         ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction"];

@@ -1016,3 +1016,30 @@ fn way_back_to_a_detached_head_is_told() {
     world.git(["switch", "-q", "--detach", "-"]);
     world.assert_clean();
 }
+
+#[test]
+fn hook_that_an_attempt_changes_does_not_run_outside_of_its_world() {
+    let world = World::new();
+    let ran = world.home().join("ran");
+    world.write(".githooks/pre-commit", "#!/bin/sh\nexit 0\n");
+    world.write(".githooks/post-merge", "#!/bin/sh\nexit 0\n");
+    world.git(["add", "-A"]);
+    world.git(["update-index", "--chmod=+x", ".githooks/pre-commit", ".githooks/post-merge"]);
+    world.git(["commit", "-qm", "hooks"]);
+    world.git(["checkout", "-q", "."]);
+    world.git(["config", "core.hooksPath", ".githooks"]);
+    let hook = format!("#!/bin/sh\ntouch '{}'\n", ran.display());
+    world.attempts(&[&format!(
+        "echo x >> README; printf \"{hook}\" | tee .githooks/post-merge > .githooks/pre-commit"
+    )]);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    let land = |args: &[&str]| world.frites([&["apply"], args].concat());
+    land(&["-m", "x"]).refuses(1, "a hook that git would run");
+    land(&["-m", "x", "--no-switch"]).expect(0);
+    land(&["-m", "x", "--no-verify", "--branch", "second"]).expect(0);
+    world.git(["switch", "-q", "main"]);
+    let merged = land(&["--merge"]).expect(0);
+    assert!(merged.stderr.contains("post-merge is not run"), "{}", merged.stderr);
+    assert!(!ran.exists());
+    world.assert_clean();
+}

@@ -14,7 +14,7 @@ use crate::model::trailer::Trailer;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::execute::{LandedAs, execute};
-use crate::ops::land::guards::refuse_candidates_worktree;
+use crate::ops::land::guards::{refuse_candidates_worktree, refuse_changed_hooks};
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
@@ -92,6 +92,9 @@ pub fn land(
         head.refuse_overwrite(session, &plan.tree, hint)?;
     }
     if fresh.commit {
+        if !options.no_verify && !fresh.no_switch {
+            refuse_changed_hooks(session, &from.commit, &plan.tree, &plan.address())?;
+        }
         trust::warn_before_commit(session.integrity());
     }
     let candidate = session.store.candidate(&plan.run, &plan.candidate);

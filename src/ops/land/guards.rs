@@ -3,6 +3,9 @@ use std::path::Path;
 
 use crate::config::{self, Config};
 use crate::error::{Error, Result};
+use crate::fs::tree::nearest_real;
+use crate::git::commit::hooks_directory;
+use crate::git::diff;
 use crate::git::landing::overwrite::overwritten_files;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -40,6 +43,25 @@ pub fn refuse_overwrite(
         names.join(", ")
     ))
     .hint(hint))
+}
+
+/// A hook of the user's checkout that differs between two trees, where `core.hooksPath` leads to tracked
+/// files: git would run the attempt's version, with the user's permissions.
+pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<TreePath>> {
+    let Some(root) = session.repo.work_tree() else { return Ok(None) };
+    let hooks = nearest_real(Path::new(&hooks_directory(&session.repo)?));
+    let Ok(inside) = hooks.strip_prefix(nearest_real(root)) else { return Ok(None) };
+    let changes = diff::changes(&session.repo, from, from, to)?;
+    let mut paths = changes.into_iter().map(|change| change.path);
+    Ok(paths.find(|path| path.on_disk(Path::new("")).starts_with(inside)))
+}
+
+/// Refuses to commit in the user's checkout if git would run such a hook.
+pub fn refuse_changed_hooks(session: &Session, from: &Oid, to: &Oid, address: &str) -> Result<()> {
+    let Some(hook) = changed_hook(session, from, to)? else { return Ok(()) };
+    Err(Error::no(format!("{address} changes '{}', a hook that git would run", hook.quoted()))
+        .hint(format!("look at it with `git frites diff {address}`"))
+        .hint("then land without hooks, `--no-verify`, or with those of before, `--no-switch`"))
 }
 
 /// Refuses to land a changed `.frites.toml` that git-frites itself would not read: on the branch that

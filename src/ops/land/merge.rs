@@ -10,6 +10,7 @@ use crate::model::trailer::Trailer;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::execute::{LandedAs, execute};
+use crate::ops::land::guards::changed_hook;
 use crate::ops::land::newest_wins::choices_as_json;
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
@@ -84,6 +85,7 @@ fn merge_plan(
         return Err(plan.conflict_error(target, &base, &conflicts));
     }
     target.refuse_overwrite(session, &plan.tree, "move them away and merge again")?;
+    let hook = changed_hook(session, target.state(), &plan.tree)?;
     trust::warn_before_commit(session.integrity());
     let message = plan.commit_message(session, options)?;
     let own = merged_message(plan, options, &message);
@@ -112,7 +114,10 @@ fn merge_plan(
         ..MoveDetails::default()
     };
     execute(session, target, &intent, &LandedAs::At { commit, why: &why, details: &details })?;
-    if target.is_user_checkout() {
+    if let Some(hook) = hook {
+        let address = plan.address();
+        session.ui.note(format!("post-merge is not run: {address} changes '{}'", hook.quoted()));
+    } else if target.is_user_checkout() {
         // As `git merge` does. The hook cannot undo anything any more.
         let _ = commit::run_hook(&session.repo.checkout(), "post-merge", &["0"])?;
     }
