@@ -153,3 +153,27 @@ fn one_of_which_the_bases_tests_cannot_tell_is_skipped() {
     world.frites(["judge", "--candidate", "c1"]).expect(3);
     world.assert_clean();
 }
+
+#[test]
+fn tree_that_git_cannot_check_out_fails_nobody_elses_judging() {
+    for name in [300, 6000].map(|length| "x".repeat(length)) {
+        let world = World::new();
+        let entry = if name.len() > 4096 {
+            format!("120000,$(printf {name} | git hash-object -w --stdin),link")
+        } else {
+            format!("100644,$(git hash-object -w --stdin < /dev/null),{name}")
+        };
+        let last = entry.rsplit(',').next().expect("a name");
+        world.attempts(&[
+            &format!(
+                "git update-index --add --cacheinfo {entry} && git update-index --skip-worktree {last}"
+            ),
+            "seq 9 > README",
+        ]);
+        let json = world.frites(["judge", "--json", "--test", "true"]).expect(0).json();
+        assert_eq!(json["recommended"], "c2", "{json:#}");
+        let why = &json["candidates"][0]["results"][0]["reason"];
+        assert!(why.to_string().contains("too long"), "{json:#}");
+        world.assert_clean();
+    }
+}

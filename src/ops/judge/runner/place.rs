@@ -31,6 +31,8 @@ pub(super) enum LaidTree {
     Plain(PlainCheckout),
     /// A sealed world, of this commit.
     Sealed(Box<SealedCheckout>, Oid),
+    /// Nowhere: git cannot check it out, for this reason. That is its own fault, and nobody else's.
+    Refused(String),
 }
 
 impl LaidTree {
@@ -45,6 +47,7 @@ impl LaidTree {
             LaidTree::Worktree(dir) => (!dir.is_dir()).then_some("its worktree is gone"),
             LaidTree::Plain(checkout) => checkout.problem.as_deref(),
             LaidTree::Sealed(checkout, _) => checkout.problem.as_deref(),
+            LaidTree::Refused(reason) => Some(reason),
         }
     }
 }
@@ -68,6 +71,16 @@ impl OracleRunner<'_> {
 
     /// Lays the tree of a commit down.
     pub(super) fn lay(&self, commit: &Oid, warmth: Warmth) -> Result<LaidTree> {
+        match self.lay_by_git(commit, warmth) {
+            // A name that is too long here, or a filter that fails on a file.
+            Err(error) if error.cause == Cause::GitExit && *commit != self.run.base => {
+                Ok(LaidTree::Refused(error.message))
+            }
+            laid => laid,
+        }
+    }
+
+    fn lay_by_git(&self, commit: &Oid, warmth: Warmth) -> Result<LaidTree> {
         if let Some(sealed) = &self.layered {
             self.tamper.begin()?;
             return Ok(LaidTree::Sealed(Box::new(sealed.acquire(commit, warmth)?), *commit));
@@ -94,6 +107,7 @@ impl OracleRunner<'_> {
             return Ok(self.not_started(report, reason));
         }
         match laid {
+            LaidTree::Refused(reason) => Ok(self.not_started(report, reason)),
             LaidTree::Worktree(dir) => {
                 self.execute(&place(dir, &|_| None, &|| Ok(Vec::new())), report, cancel)
             }
