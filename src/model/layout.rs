@@ -125,6 +125,9 @@ paths! { StateDir:
     /// The directory of worktrees, unless the configuration names another.
     worktrees: "worktrees";
 
+    /// The directory of all locks.
+    locks: "locks";
+
     /// The lock of the repository.
     repository_lock: "locks/repository";
 

@@ -75,6 +75,8 @@ fn commands_write_to_their_worktree_and_home_and_to_nothing_else() {
         refuses 'echo x >> $top/.frites/events.jsonl'
         refuses 'rm $top/.frites/runs/1/run.toml'
         refuses 'mkdir -p $HOME/cache/git-frites/x'
+        refuses 'ls $top/.frites/locks | grep .'
+        refuses 'ls $HOME/cache/git-frites | grep .'
         refuses 'echo x > /etc/frites-test'
         refuses 'mount -o remount,rw $top'
         refuses 'umount $git'

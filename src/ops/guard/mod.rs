@@ -247,6 +247,10 @@ impl Guard {
         let state = agent_state::directory(candidate);
         let writable = writable.into_iter().chain([dir.as_path()]).chain(state.as_deref());
         mounts.extend(needed(&replaced, writable, protected.iter().map(PathBuf::as_path)));
+        // Whoever can open a lock's file can take the lock (flock(2)), and keep it.
+        let locked =
+            [session.store.dir().locks(), nearest_real(&pool::home_of_all(&session.repo)?)];
+        mounts.extend(locked.into_iter().map(|at| Mount::Hidden { at }));
         let stage = work_of(&home);
         Ok(WorldSpec { dir, mounts, stage, network: true, ..WorldSpec::default() })
     }
