@@ -142,10 +142,11 @@ impl<'t> BaseProject<'t> {
         let mut at = 0;
         while at < names.len().min(MOST_NAMES) {
             for (link, target) in self.links()? {
-                let rest = names[at].strip_prefix(target.as_str());
-                let is_there = |rest: &&str| rest.is_empty() || rest.starts_with('/');
-                let name = rest.filter(is_there).map(|rest| format!("{link}{rest}"));
-                names.extend(name.filter(|name| !names.contains(name)));
+                let Some(rest) = names[at].strip_prefix(target.as_str()) else { continue };
+                let name = format!("{link}{rest}");
+                if (rest.is_empty() || rest.starts_with('/')) && !names.contains(&name) {
+                    names.push(name);
+                }
             }
             at += 1;
         }

@@ -73,14 +73,13 @@ pub fn leads_into_tree(
     is_directory: &dyn Fn(&str) -> bool,
 ) -> bool {
     let name = file_name(path);
-    let is_lock = |e: &Ecosystem| e.lock_files.contains(&name);
-    let is_meant = |e: &&&Ecosystem| is_lock(e) || (e.manifest)(name).is_some();
-    let Some(ecosystem) = ALL.iter().find(is_meant) else { return false };
+    let Some(ecosystem) = ecosystem_of(name) else { return false };
+    let is_lock = ecosystem.lock_files.contains(&name);
     let places = |text: &str| {
         let mut found = Places { is_directory, all: BTreeSet::new() };
         match document(name, text) {
-            Some(document) => found.add_document(&document, "", is_lock(ecosystem)),
-            None if is_lock(ecosystem) => found.add_lines(text),
+            Some(document) => found.add_document(&document, "", is_lock),
+            None if is_lock => found.add_lines(text),
             None => {}
         }
         found.all
@@ -88,6 +87,14 @@ pub fn leads_into_tree(
     ecosystem.finds != PackagesFound::Named
         && !places(after).is_subset(&before.map(places).unwrap_or_default())
 }
+
+/// The ecosystem of a manifest, or of a file in which its dependencies are locked, by its name.
+pub fn ecosystem_of(name: &str) -> Option<&'static Ecosystem> {
+    ALL.iter().copied().find(|e| (e.manifest)(name).is_some() || e.lock_files.contains(&name))
+}
+
+/// The characters between the words of a lock file, besides blanks.
+const BETWEEN_WORDS: &str = "\"'`,;=()[]{}<>#?&|^*!";
 
 /// The mentions of directories of the tree in a manifest or a lock file.
 struct Places<'d> {
@@ -138,8 +145,8 @@ impl Places<'_> {
     }
 
     fn add(&mut self, text: &str, above: &str) {
-        let is_between = |c: char| c.is_whitespace() || "\"'`,;=()[]{}<>#?&|^*!".contains(c);
-        if text.split(is_between).any(|word| self.is_place(word)) {
+        let mut words = text.split(|c: char| c.is_whitespace() || BETWEEN_WORDS.contains(c));
+        if words.any(|word| self.is_place(word)) {
             self.all.insert(format!("{above}\n{text}"));
         }
     }
@@ -151,16 +158,15 @@ impl Places<'_> {
         if word.contains("://") && !is_local {
             return false;
         }
-        let is_directory = |part: &str| {
-            let steps = part.split('/').filter(|step| !matches!(*step, "" | "." | ".."));
-            let inside = steps.collect::<Vec<_>>().join("/");
-            let is_inside =
-                if inside.is_empty() { part.contains('.') } else { (self.is_directory)(&inside) };
-            is_inside || part.starts_with('/')
-        };
         word.contains('\\')
             || is_local && word.contains('%')
-            || word.split([':', '@']).any(is_directory)
+            || word.split([':', '@']).any(|part| part.starts_with('/') || self.is_inside(part))
+    }
+
+    fn is_inside(&self, part: &str) -> bool {
+        let steps = part.split('/').filter(|step| !matches!(*step, "" | "." | ".."));
+        let inside = steps.collect::<Vec<_>>().join("/");
+        if inside.is_empty() { part.contains('.') } else { (self.is_directory)(&inside) }
     }
 }
 

@@ -69,11 +69,11 @@ pub struct Ecosystem {
 /// The packages that a package finds when it runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PackagesFound {
-    /// Those that its own manifest names.
+    /// The packages that its own manifest names.
     Named,
-    /// All that are installed: one that an attempt brings may take the place of another.
+    /// All installed packages: one that an attempt brings may take the place of another.
     Installed,
-    /// All that are installed, with each member of the workspace, under the name that it gives itself.
+    /// All installed packages, and each member of the workspace under the name that it gives itself.
     InstalledAndMembers,
 }
 

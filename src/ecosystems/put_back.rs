@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::base_project::BaseProject;
+use crate::ecosystems::dependencies::ecosystem_of;
 use crate::ecosystems::ecosystem::{Ecosystem, InnerTests, PackagesFound, file_name};
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::manifest::replaced;
@@ -81,14 +82,9 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
     }
 }
 
-/// The ecosystem of a manifest, or of a file in which its dependencies are locked.
+/// The ecosystem of a manifest or a lock file that belongs to the project.
 fn about_dependencies(path: &str) -> Option<&'static Ecosystem> {
-    if is_hidden_or_installed(path) {
-        return None;
-    }
-    let name = file_name(path);
-    let is_meant = |e: &&&Ecosystem| (e.manifest)(name).is_some() || e.lock_files.contains(&name);
-    ALL.iter().find(is_meant).copied()
+    if is_hidden_or_installed(path) { None } else { ecosystem_of(file_name(path)) }
 }
 
 /// True if tools read a file of this name as text: source, a manifest or a lock file.

@@ -344,29 +344,29 @@ fn listed(words: &[Word]) -> Vec<Word> {
     if program.text != "find" {
         return rest.iter().filter(|word| !word.text.starts_with('-')).cloned().collect();
     }
-    let is_path = |word: &&Word| !word.text.starts_with(['-', '(', '!']);
-    let value_of = |option: &str| {
-        let at = rest.iter().position(|word| word.text == option)?;
-        rest.get(at + 1).map(|word| word.text.clone())
-    };
-    let name = value_of("-name").or_else(|| value_of("-path")).unwrap_or_else(|| "*".to_owned());
-    let pattern = |top: &Word| Word { text: format!("{}/*{name}", top.text), is_expanded: true };
-    rest.iter().take_while(is_path).map(pattern).collect()
+    let at = rest.iter().position(|word| matches!(word.text.as_str(), "-name" | "-path"));
+    let name = at.and_then(|at| rest.get(at + 1)).map_or("*", |word| word.text.as_str());
+    let tops = rest.iter().take_while(|word| !word.text.starts_with(['-', '(', '!']));
+    tops.map(|top| Word { text: format!("{}/*{name}", top.text), is_expanded: true }).collect()
 }
 
 /// The command that `xargs` or `find` runs on each file that is listed.
 fn run_on_each<'w>(program: &Word, words: &'w [Word]) -> Option<&'w [Word]> {
-    if program.text == "find" {
-        let is_exec = |word: &Word| word.text.starts_with("-exec") || word.text.starts_with("-ok");
-        let start = words.iter().position(is_exec)? + 1;
-        let end = words[start..].iter().position(|word| matches!(word.text.as_str(), ";" | "+"));
-        return Some(&words[start..end.map_or(words.len(), |end| start + end)]);
+    match program.text.as_str() {
+        "find" => {
+            let start = words.iter().position(|word| word.text.starts_with("-exec"))? + 1;
+            let inner = &words[start..];
+            let end = inner.iter().position(|word| matches!(word.text.as_str(), ";" | "+"));
+            Some(&inner[..end.unwrap_or(inner.len())])
+        }
+        "xargs" => {
+            // Values of options, such as the 4 of `-P 4`, are no programs.
+            let is_no_program = |c: char| c == '-' || c == '{' || c.is_ascii_digit();
+            let start = words.iter().position(|word| !word.text.starts_with(is_no_program))?;
+            Some(&words[start..])
+        }
+        _ => None,
     }
-    // Values of options, such as the 4 of `-P 4`, are no programs.
-    let is_program =
-        |word: &Word| !word.text.starts_with(|c: char| c == '-' || c == '{' || c.is_ascii_digit());
-    let start = words.iter().position(is_program)?;
-    (program.text == "xargs").then(|| &words[start..])
 }
 
 /// The words from the program on: without assignments, `env`, `timeout 60` and the like.

@@ -154,9 +154,8 @@ fn put_redirected_back(
     let paths: Vec<String> = changes.iter().map(|file| file.path.lossy()).collect();
     let is_of_base = project.directories()?;
     let is_directory = |directory: &str| {
-        let is_below =
-            |path: &String| path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'));
-        is_of_base(directory) || paths.iter().any(is_below)
+        let below = format!("{directory}/");
+        is_of_base(directory) || paths.iter().any(|path| path.starts_with(&below))
     };
     for (file, path) in changes.iter().zip(&paths) {
         let text = |content: &FileContent| {
