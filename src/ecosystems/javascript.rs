@@ -1,6 +1,6 @@
 //! JavaScript and TypeScript: package.json with npm, pnpm, yarn or bun.
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
-use crate::ecosystems::manifest::{PutBackPart, json_members};
+use crate::ecosystems::manifest::{PutBackPart, json_members, words};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs, unreadable};
 use crate::ecosystems::recipe::Recipe;
 use crate::error::Result;
@@ -212,41 +212,15 @@ fn is_test_file(stem: &str, extension: &str) -> bool {
 /// put back (a package finds itself before one that is installed, such as an assertion library), and
 /// the programs that it installs, of which one may be named `node`.
 fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
-    const KEPT: [&str; 26] = [
-        "author",
-        "browser",
-        "browserslist",
-        "bugs",
-        "bundleDependencies",
-        "bundledDependencies",
-        "contributors",
-        "dependencies",
-        "description",
-        "devDependencies",
-        "engines",
-        "exports",
-        "files",
-        "funding",
-        "homepage",
-        "keywords",
-        "license",
-        "main",
-        "module",
-        "optionalDependencies",
-        "peerDependencies",
-        "peerDependenciesMeta",
-        "repository",
-        "types",
-        "typings",
-        "version",
-    ];
-    let Some(base) = base else {
-        // A new package has a name and scripts of its own, but its programs come before those of PATH.
-        return json_members(
-            None,
-            own,
-            &[&KEPT[..], &["name", "private", "scripts", "type"]].concat(),
-        );
-    };
-    json_members(Some(base), own, &KEPT)
+    const KEPT: &str = "\
+        author browser browserslist bugs bundleDependencies bundledDependencies contributors
+        dependencies description devDependencies engines exports files funding homepage keywords
+        license main module optionalDependencies peerDependencies peerDependenciesMeta
+        repository types typings version";
+    let mut kept = words(KEPT);
+    // A new package has a name and scripts of its own, but its programs come before those of PATH.
+    if base.is_none() {
+        kept.extend(["name", "private", "scripts", "type"]);
+    }
+    json_members(base, own, &kept)
 }

@@ -91,14 +91,19 @@ pub fn replaced(text: &str, at: Range<usize>, by: &str) -> String {
     format!("{}{by}{}", &text[..at.start], &text[at.end..])
 }
 
-/// Puts back all of a TOML document but the values at these paths, in which `*` stands for any key.
-pub fn toml_values(base: &Table, own: &Table, kept: &[&[&str]]) -> Table {
+/// The words of a list that is written as a text.
+pub fn words(list: &str) -> Vec<&str> {
+    list.split_whitespace().collect()
+}
+
+/// Puts back all of a TOML document but the values at these paths, such as `tool.*.version`: `*` stands
+/// for any key.
+pub fn toml_values(base: &Table, own: &Table, kept: &[&str]) -> Table {
     let mut table = base.clone();
     for key in base.keys().chain(own.keys()).collect::<BTreeSet<_>>() {
-        let inner: Vec<&[&str]> = kept
-            .iter()
-            .filter_map(|path| path.split_first())
-            .filter(|(first, _)| **first == "*" || *first == key)
+        let paths = kept.iter().map(|path| path.split_once('.').unwrap_or((path, "")));
+        let inner: Vec<&str> = paths
+            .filter(|(first, _)| *first == "*" || first == key)
             .map(|(_, rest)| rest)
             .collect();
         let value = if inner.iter().any(|path| path.is_empty()) {
@@ -336,7 +341,7 @@ mod tests {
         let own = "a = 2\nb = 2\n[s]\nx = 2\ny = 2\n[t.one]\nc = 2\nd = 2\n[t.two]\nc = 2\nd = 2\n";
         let expected = "b = 2\n[s]\nx = 1\ny = 2\n[t.one]\nd = 2\n[t.two]\nd = 2\n";
         let table = |text: &str| text.parse::<Table>().expect("it is TOML");
-        let kept: [&[&str]; 4] = [&["a"], &["b"], &["s", "y"], &["t", "*", "d"]];
+        let kept = ["a", "b", "s.y", "t.*.d"];
         let put_back = toml_values(&table(base), &table(own), &kept);
         assert_eq!(put_back, table(&format!("a = 2\n{expected}")));
         assert_eq!(toml_values(&table("s = 1"), &table("[s]\ny = 1"), &kept), table("s = 1"));

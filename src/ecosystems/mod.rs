@@ -31,7 +31,6 @@ mod php;
 mod project;
 pub mod put_back;
 mod python;
-mod python_library;
 mod recipe;
 mod ruby;
 mod run_files;

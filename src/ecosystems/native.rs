@@ -44,7 +44,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     shadows_library: |path, _| {
         let directories = path.rsplit_once('/').map_or("", |(directories, _)| directories);
         let header = file_name(path).strip_suffix(".h");
-        header.is_some_and(|name| SYSTEM_HEADERS.binary_search(&name).is_ok())
+        header.is_some_and(|name| SYSTEM_HEADERS.split_whitespace().any(|known| known == name))
             || directories.split('/').any(|name| SYSTEM_DIRECTORIES.contains(&name))
     },
     manifest: |name| match name {
@@ -56,120 +56,17 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 
 /// The headers of C's libraries and compilers, in the place of which a compiler may find one of a
 /// project. They include each other: who takes the place of `features.h` is a part of `assert.h`.
-const SYSTEM_HEADERS: [&str; 112] = [
-    "AssertMacros",
-    "Availability",
-    "AvailabilityMacros",
-    "TargetConditionals",
-    "_types",
-    "aio",
-    "alloca",
-    "argp",
-    "argz",
-    "assert",
-    "byteswap",
-    "cdefs",
-    "complex",
-    "cpio",
-    "ctype",
-    "dirent",
-    "dlfcn",
-    "elf",
-    "endian",
-    "envz",
-    "err",
-    "errno",
-    "error",
-    "execinfo",
-    "fcntl",
-    "features",
-    "features-time64",
-    "fenv",
-    "float",
-    "fmtmsg",
-    "fnmatch",
-    "fts",
-    "ftw",
-    "getopt",
-    "glob",
-    "gnu-versions",
-    "grp",
-    "iconv",
-    "ifaddrs",
-    "inttypes",
-    "iso646",
-    "langinfo",
-    "libgen",
-    "libintl",
-    "limits",
-    "link",
-    "locale",
-    "malloc",
-    "math",
-    "mcheck",
-    "memory",
-    "mm_malloc",
-    "mntent",
-    "monetary",
-    "mqueue",
-    "netdb",
-    "nl_types",
-    "obstack",
-    "paths",
-    "poll",
-    "printf",
-    "pthread",
-    "pty",
-    "pwd",
-    "regex",
-    "resolv",
-    "sched",
-    "search",
-    "semaphore",
-    "setjmp",
-    "shadow",
-    "signal",
-    "spawn",
-    "stab",
-    "stdalign",
-    "stdarg",
-    "stdatomic",
-    "stdbool",
-    "stdc-predef",
-    "stddef",
-    "stdint",
-    "stdio",
-    "stdio_ext",
-    "stdlib",
-    "stdnoreturn",
-    "string",
-    "strings",
-    "syscall",
-    "sysexits",
-    "syslimits",
-    "syslog",
-    "tar",
-    "termio",
-    "termios",
-    "tgmath",
-    "threads",
-    "time",
-    "uchar",
-    "ucontext",
-    "ulimit",
-    "unistd",
-    "unwind",
-    "utime",
-    "utmp",
-    "utmpx",
-    "values",
-    "varargs",
-    "wait",
-    "wchar",
-    "wctype",
-    "wordexp",
-    "xlocale",
-];
+const SYSTEM_HEADERS: &str = "\
+    AssertMacros Availability AvailabilityMacros TargetConditionals _types aio alloca argp argz
+    assert byteswap cdefs complex cpio ctype dirent dlfcn elf endian envz err errno error
+    execinfo fcntl features features-time64 fenv float fmtmsg fnmatch fts ftw getopt glob
+    gnu-versions grp iconv ifaddrs inttypes iso646 langinfo libgen libintl limits link locale
+    malloc math mcheck memory mm_malloc mntent monetary mqueue netdb nl_types obstack paths poll
+    printf pthread pty pwd regex resolv sched search semaphore setjmp shadow signal spawn stab
+    stdalign stdarg stdatomic stdbool stdc-predef stddef stdint stdio stdio_ext stdlib
+    stdnoreturn string strings syscall sysexits syslimits syslog tar termio termios tgmath
+    threads time uchar ucontext ulimit unistd unwind utime utmp utmpx values varargs wait wchar
+    wctype wordexp xlocale";
 
 /// The directories in which others of these lie.
 const SYSTEM_DIRECTORIES: [&str; 8] =

@@ -1,6 +1,6 @@
 //! PHP: the scripts of composer.json, and PHPUnit.
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
-use crate::ecosystems::manifest::{PutBackPart, json_members};
+use crate::ecosystems::manifest::{PutBackPart, json_members, words};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -78,22 +78,13 @@ fn phpunit(package: &serde_json::Value) -> &'static [&'static str] {
 
 /// Everything but what describes the package and the packages that it needs.
 fn composer_part(base: Option<&str>, own: &str) -> Option<String> {
-    const KEPT: [&str; 13] = [
-        "authors",
-        "description",
-        "funding",
-        "homepage",
-        "keywords",
-        "license",
-        "name",
-        "readme",
-        "require",
-        "require-dev",
-        "suggest",
-        "support",
-        "version",
-    ];
-    // A new package tells where its source lies.
-    let own_source: &[&str] = if base.is_none() { &["autoload"] } else { &[] };
-    json_members(base, own, &[&KEPT[..], own_source].concat())
+    const KEPT: &str = "\
+        authors description funding homepage keywords license name readme require require-dev
+        suggest support version";
+    let mut kept = words(KEPT);
+    if base.is_none() {
+        // A new package tells where its source lies.
+        kept.push("autoload");
+    }
+    json_members(base, own, &kept)
 }

@@ -4,9 +4,10 @@ use toml::Table;
 
 use crate::ecosystems::ci_steps::shell_line;
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
-use crate::ecosystems::manifest::{PutBackPart, ini_entries, line_hunks, toml_text, toml_values};
+use crate::ecosystems::manifest::{
+    PutBackPart, ini_entries, line_hunks, toml_text, toml_values, words,
+};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
-use crate::ecosystems::python_library::MODULES;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
@@ -406,50 +407,50 @@ fn shadows_tool(path: &str) -> bool {
     path.ends_with(".py") && ["pytest", "_pytest", "unittest", "ruff"].contains(&module)
 }
 
+/// The modules of the standard library (`sys.stdlib_module_names`, Python 3.11), without private ones
+/// and games: a file of an attempt can take the place of one that the test runner imports.
+const STANDARD_LIBRARY: &str = "\
+    abc aifc argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii
+    bisect builtins bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop
+    collections colorsys compileall concurrent configparser contextlib contextvars copy copyreg
+    crypt csv ctypes curses dataclasses datetime dbm decimal difflib dis distutils doctest email
+    encodings ensurepip enum errno faulthandler fcntl filecmp fileinput fnmatch fractions ftplib
+    functools gc genericpath getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac
+    html http imaplib imghdr imp importlib inspect io ipaddress itertools json keyword linecache
+    locale logging lzma mailbox mailcap marshal math mimetypes mmap modulefinder msilib msvcrt
+    multiprocessing netrc nis nntplib nt ntpath nturl2path numbers opcode operator optparse os
+    ossaudiodev pathlib pdb pickle pickletools pipes pkgutil platform plistlib poplib posix
+    posixpath pprint profile pstats pty pwd py_compile pyclbr pydoc pydoc_data pyexpat queue
+    quopri random re readline reprlib resource rlcompleter runpy sched secrets select selectors
+    shelve shlex shutil signal site smtpd smtplib sndhdr socket socketserver spwd sqlite3
+    sre_compile sre_constants sre_parse ssl stat statistics string stringprep struct subprocess
+    sunau symtable sys sysconfig syslog tabnanny tarfile telnetlib tempfile termios textwrap
+    threading time timeit tkinter token tokenize tomllib trace traceback tracemalloc tty types
+    typing unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser winreg
+    winsound wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib zoneinfo";
+
 /// True if Python finds this module in the root instead of the one of its library.
 fn shadows_library(path: &str, _: &str) -> bool {
     let top = path.split('/').next().unwrap_or(path);
     let module = top.strip_suffix(".py").unwrap_or(top);
-    path.ends_with(".py") && MODULES.binary_search(&module).is_ok()
+    path.ends_with(".py") && STANDARD_LIBRARY.split_whitespace().any(|name| name == module)
 }
 
 /// Everything but what describes the package and the packages that it needs. A new file may configure
 /// tools, too.
 fn pyproject_part(base: Option<&str>, own: &str) -> Option<String> {
-    const KEPT: [&[&str]; 29] = [
-        &["build-system", "requires"],
-        &["build-system", "build-backend"],
-        &["dependency-groups"],
-        &["project", "authors"],
-        &["project", "classifiers"],
-        &["project", "dependencies"],
-        &["project", "description"],
-        &["project", "dynamic"],
-        &["project", "keywords"],
-        &["project", "license"],
-        &["project", "license-files"],
-        &["project", "maintainers"],
-        &["project", "name"],
-        &["project", "optional-dependencies"],
-        &["project", "readme"],
-        &["project", "requires-python"],
-        &["project", "urls"],
-        &["project", "version"],
-        &["tool", "pdm", "dev-dependencies"],
-        &["tool", "poetry", "authors"],
-        &["tool", "poetry", "dependencies"],
-        &["tool", "poetry", "description"],
-        &["tool", "poetry", "dev-dependencies"],
-        &["tool", "poetry", "extras"],
-        &["tool", "poetry", "group", "*", "dependencies"],
-        &["tool", "poetry", "name"],
-        &["tool", "poetry", "readme"],
-        &["tool", "poetry", "version"],
-        &["tool", "uv", "dev-dependencies"],
-    ];
+    const KEPT: &str = "\
+        build-system.requires build-system.build-backend dependency-groups project.authors
+        project.classifiers project.dependencies project.description project.dynamic
+        project.keywords project.license project.license-files project.maintainers project.name
+        project.optional-dependencies project.readme project.requires-python project.urls
+        project.version tool.pdm.dev-dependencies tool.poetry.authors tool.poetry.dependencies
+        tool.poetry.description tool.poetry.dev-dependencies tool.poetry.extras
+        tool.poetry.group.*.dependencies tool.poetry.name tool.poetry.readme tool.poetry.version
+        tool.uv.dev-dependencies";
     let base: Table = base.unwrap_or_default().parse().ok()?;
     let project: Table = own.parse().ok()?;
-    toml_text(own, &project, &toml_values(&base, &project, &KEPT))
+    toml_text(own, &project, &toml_values(&base, &project, &words(KEPT)))
 }
 
 /// Every line of a list of requirements that does not name a package and its versions.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use toml::Table;
 
 use crate::ecosystems::ecosystem::{Download, Ecosystem, InnerTests, PackagesFound};
-use crate::ecosystems::manifest::{PutBackPart, toml_lost_items, toml_text, toml_values};
+use crate::ecosystems::manifest::{PutBackPart, toml_lost_items, toml_text, toml_values, words};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -225,39 +225,14 @@ fn length_of_quote(text: &str) -> usize {
 
 /// Everything but what describes the package, the packages that it needs, its features and its programs.
 fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
-    const KEPT: [&[&str]; 31] = [
-        &["bench"],
-        &["bin"],
-        &["build-dependencies"],
-        &["dependencies"],
-        &["dev-dependencies"],
-        &["example"],
-        &["features"],
-        &["package", "authors"],
-        &["package", "categories"],
-        &["package", "description"],
-        &["package", "documentation"],
-        &["package", "edition"],
-        &["package", "exclude"],
-        &["package", "homepage"],
-        &["package", "include"],
-        &["package", "keywords"],
-        &["package", "license"],
-        &["package", "license-file"],
-        &["package", "publish"],
-        &["package", "readme"],
-        &["package", "repository"],
-        &["package", "resolver"],
-        &["package", "rust-version"],
-        &["package", "version"],
-        &["target", "*", "build-dependencies"],
-        &["target", "*", "dependencies"],
-        &["target", "*", "dev-dependencies"],
-        &["workspace", "dependencies"],
-        &["workspace", "members"],
-        &["workspace", "package"],
-        &["workspace", "resolver"],
-    ];
+    const KEPT: &str = "\
+        bench bin build-dependencies dependencies dev-dependencies example features
+        package.authors package.categories package.description package.documentation
+        package.edition package.exclude package.homepage package.include package.keywords
+        package.license package.license-file package.publish package.readme package.repository
+        package.resolver package.rust-version package.version target.*.build-dependencies
+        target.*.dependencies target.*.dev-dependencies workspace.dependencies workspace.members
+        workspace.package workspace.resolver";
     // A member or a default feature more takes no test away.
     const LISTS: [[&str; 2]; 2] = [["workspace", "members"], ["features", "default"]];
     // A new manifest belongs to a new package, which had no commands that could change.
@@ -272,7 +247,7 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     if redirects_dependency(&base, &manifest) {
         return None;
     }
-    let mut put_back = toml_values(&base, &manifest, &KEPT);
+    let mut put_back = toml_values(&base, &manifest, &words(KEPT));
     for list in LISTS {
         toml_lost_items(&base, &mut put_back, list)?;
     }
