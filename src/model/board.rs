@@ -4,38 +4,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::name::Name;
-
 /// `board.json`: how the candidates of a run stand, for processes that watch the one that works on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SharedBoard {
     /// The process that works on the run: once it has ended, the rest says nothing.
     pub process: u32,
-    /// The candidates.
-    pub rows: Vec<SharedRow>,
+    /// The candidates, without what a running command does: it tells that by its mark.
+    pub rows: Vec<Row>,
     /// How many of them have ended.
     pub summary: String,
     /// The work that the verdict waits for, apart from the attempts.
     pub missing: String,
-}
-
-/// One candidate, as long as no command of it runs: the running one tells by its mark what it does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct SharedRow {
-    /// The candidate.
-    pub candidate: Name,
-    /// How it stands.
-    pub standing: Standing,
-    /// True if it would win now.
-    pub leads: bool,
-    /// The work on it, or how it ended.
-    pub doing: String,
-    /// The time that it took.
-    pub elapsed: Option<Duration>,
-    /// Lines added and deleted.
-    pub size: Option<(u64, u64)>,
 }
 
 /// How a candidate stands at this moment.
@@ -68,7 +48,8 @@ impl Standing {
 }
 
 /// One candidate, or the base, at this moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Row {
     /// `RUN/CAND`.
     pub address: String,

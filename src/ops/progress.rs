@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::fs::{atomic, regular};
-use crate::model::board::{Row, SharedBoard, SharedRow, Standing, remaining};
+use crate::model::board::{Row, SharedBoard, Standing, remaining};
 use crate::model::candidate::State;
 use crate::model::layout::{AGENT, LogDir};
 use crate::model::name::{BASE, Name};
@@ -77,8 +77,8 @@ pub struct Board {
     jobs: usize,
     began: Instant,
     state: Mutex<BoardState>,
-    /// The file that other processes read, and the candidates on it.
-    shared: OnceLock<(PathBuf, Vec<Name>)>,
+    /// The file that other processes read, the run, and the candidates on it.
+    shared: OnceLock<(PathBuf, Name, Vec<Name>)>,
 }
 
 #[derive(Default)]
@@ -99,20 +99,22 @@ struct BoardState {
 }
 
 impl BoardState {
-    fn shared_row(&self, name: &Name) -> SharedRow {
+    /// The row of a candidate as far as reports tell: it does not say which command runs.
+    fn row(&self, run: &Name, name: &Name) -> Row {
         let ended = self.ended.get(name);
         let standing = match ended {
             Some(ended) => ended.standing,
             None if self.at_work.contains_key(name) => Standing::Running,
             None => Standing::Waiting,
         };
-        SharedRow {
-            candidate: name.clone(),
+        Row {
+            address: format!("{run}/{name}"),
             standing,
             leads: self.leader.as_ref() == Some(name),
             doing: ended.map_or(WAITING, |ended| &ended.words).to_owned(),
             elapsed: ended.and_then(|ended| ended.elapsed),
             size: self.sizes.get(name).copied(),
+            last_line: None,
         }
     }
 }
@@ -187,18 +189,18 @@ impl Board {
     }
 
     /// Writes for other processes how these candidates stand, now and whenever it changes.
-    fn share_in(&self, path: PathBuf, names: &[Name]) {
-        let _ = self.shared.set((path, names.to_vec()));
+    fn share_in(&self, path: PathBuf, run: &Name, names: &[Name]) {
+        let _ = self.shared.set((path, run.clone(), names.to_vec()));
         self.share(&self.state.lock());
     }
 
     /// Writes for other processes how the candidates stand. It is no error that this fails: they see what
     /// runs by its marks.
     fn share(&self, state: &BoardState) {
-        let Some((path, names)) = self.shared.get() else { return };
+        let Some((path, run, names)) = self.shared.get() else { return };
         let board = SharedBoard {
             process: std::process::id(),
-            rows: names.iter().map(|name| state.shared_row(name)).collect(),
+            rows: names.iter().map(|name| state.row(run, name)).collect(),
             summary: self.done(state, names),
             missing: state.missing.clone(),
         };
@@ -224,29 +226,12 @@ impl Board {
     }
 
     fn row(&self, state: &mut BoardState, candidate: CandidateRef<'_>) -> Row {
-        let size = state.sizes.get(candidate.name).copied();
-        let leads = state.leader.as_ref() == Some(candidate.name);
-        let row = |standing, doing: &str, elapsed| Row {
-            address: candidate.address(),
-            standing,
-            leads,
-            doing: doing.to_owned(),
-            elapsed,
-            size,
-            last_line: None,
-        };
-        if let Some(Ending { standing, words, elapsed, size: of_end }) =
-            state.ended.get(candidate.name)
-        {
-            return Row { size: of_end.or(size), ..row(*standing, words, *elapsed) };
-        }
-        let Some(since) = state.at_work.get(candidate.name) else {
-            return row(Standing::Waiting, WAITING, None);
-        };
+        let row = state.row(&candidate.run.run, candidate.name);
+        let Some(since) = state.at_work.get(candidate.name) else { return row };
         match running(candidate) {
             Some(running) => {
                 state.seen.insert(candidate.name.clone(), running.what.clone());
-                Row { size, leads, ..row_at_work(candidate.address(), running) }
+                Row { size: row.size, leads: row.leads, ..row_at_work(row.address, running) }
             }
             None => {
                 let doing = match state.seen.get(candidate.name) {
@@ -254,7 +239,7 @@ impl Board {
                     Some(last) if last == AGENT => "capturing",
                     Some(last) => last,
                 };
-                row(Standing::Running, doing, Some(since.elapsed()))
+                Row { doing: doing.to_owned(), elapsed: Some(since.elapsed()), ..row }
             }
         }
     }
@@ -303,7 +288,7 @@ impl Board {
 
 impl Drop for Board {
     fn drop(&mut self) {
-        if let Some((path, _)) = self.shared.get() {
+        if let Some((path, ..)) = self.shared.get() {
             let _ = fs::remove_file(path);
         }
     }
@@ -318,7 +303,7 @@ pub fn live<T>(
     board: &Board,
     work: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
-    board.share_in(session.store.run_dir(&run.run).board(), names);
+    board.share_in(session.store.run_dir(&run.run).board(), &run.run, names);
     if !session.ui.begin_live() {
         return work();
     }
@@ -376,15 +361,12 @@ pub fn elsewhere(store: &Store, run: &Run) -> Elsewhere {
     let text = regular::read_text(&store.run_dir(&run.run).board());
     let board = text.ok().and_then(|text| serde_json::from_str::<SharedBoard>(&text).ok());
     let board = board.filter(|board| process::is_alive(board.process)).unwrap_or_default();
-    for SharedRow { candidate, standing, leads, doing, elapsed, size } in board.rows {
-        let address = store.candidate(run, &candidate).address();
-        match rows.iter_mut().find(|row| row.address == address) {
-            Some(row) => (row.leads, row.size) = (leads, size),
+    for told in board.rows {
+        match rows.iter_mut().find(|row| row.address == told.address) {
+            Some(row) => (row.leads, row.size) = (told.leads, told.size),
             // Its next command is about to run, or its last one has just ended.
-            None if standing == Standing::Running => {}
-            None => {
-                rows.push(Row { address, standing, leads, doing, elapsed, size, last_line: None });
-            }
+            None if told.standing == Standing::Running => {}
+            None => rows.push(told),
         }
     }
     rows.sort_by_key(|row| store.candidates(run).position(|c| c.address() == row.address));
