@@ -193,7 +193,9 @@ fn as_json(plan: &Plan, branch: &RefName, commit: Option<&Oid>) -> Value {
 
 /// Runs the hook for a candidate that has landed; the commit is `None` if the change is only staged.
 pub fn tell_landed(session: &Session, plan: &Plan, branch: &RefName, commit: Option<&Oid>) {
-    hooks::tell_landed(session, &plan.run.run, &plan.candidate, as_json(plan, branch, commit));
+    let document = as_json(plan, branch, commit);
+    let Plan { run, candidate, .. } = plan;
+    hooks::tell(session, keys::HOOKS_LANDED, &run.run, Some(candidate), document);
 }
 
 /// `back` is the command that leads back to what was checked out before.

@@ -7,6 +7,7 @@ use crate::commands::{
     explain, judge_plan, junit, next_steps, note_left_out, opened, preflight, print_verdict,
     require_jobs_within_limit, tell_proof,
 };
+use crate::config::keys;
 use crate::error::{Error, Result, exit};
 use crate::model::part::PartOutcome;
 use crate::model::run::Run;
@@ -128,7 +129,8 @@ pub fn show_verdict(
         let lines = explain::paragraphs(session, verdict, None)?.into_iter().flatten().skip(1);
         lines.for_each(|line| session.ui.note(line));
     }
-    hooks::tell_verdict(session, &verdict.run, comparison::as_json(verdict));
+    let document = comparison::as_json(verdict);
+    hooks::tell(session, keys::HOOKS_VERDICT, &verdict.run, None, document);
     junit::write(session, verdict, args.junit.as_deref())?;
     Ok(comparison::exit_code(verdict))
 }

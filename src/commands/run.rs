@@ -362,7 +362,7 @@ fn conclude(
     let mut hints = if merged.is_none() { next_steps(session, &verdict) } else { Vec::new() };
     hints.extend(limited_hints(session, run));
     print_verdict(session, &verdict, document, args.quiet, &hints)?;
-    hooks::tell_verdict(session, &run.run, comparison::as_json(&verdict));
+    hooks::tell(session, keys::HOOKS_VERDICT, &run.run, None, comparison::as_json(&verdict));
     junit::write(session, &verdict, args.junit.as_deref())?;
     if let Some(merged) = merged.transpose()? {
         if !args.json {

@@ -25,43 +25,12 @@ use crate::process::{self, End, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::ui::json;
 
-/// A moment at which a hook runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hook {
-    /// A candidate's command has ended, and its result is captured.
-    CandidateEnded,
-    /// A run has a verdict, which was printed.
-    Verdict,
-    /// A candidate has landed.
-    Landed,
-    /// A candidate's worktree is about to be removed.
-    BeforeClean,
-}
+/// The configuration key of a hook.
+type HookKey = Key<Option<Argv>>;
 
-impl Hook {
-    fn key(self) -> Key<Option<Argv>> {
-        match self {
-            Hook::CandidateEnded => keys::HOOKS_CANDIDATE_ENDED,
-            Hook::Verdict => keys::HOOKS_VERDICT,
-            Hook::Landed => keys::HOOKS_LANDED,
-            Hook::BeforeClean => keys::HOOKS_BEFORE_CLEAN,
-        }
-    }
-
-    /// The word in the document and in the names of files.
-    fn as_str(self) -> &'static str {
-        self.key().name.trim_start_matches("hooks.")
-    }
-}
-
-/// Runs the hook for a verdict, whose document this is.
-pub fn tell_verdict(session: &Session, run: &Name, document: Value) {
-    tell(session, Hook::Verdict, run, None, document);
-}
-
-/// Runs the hook for a candidate that has landed, with the document of the landing.
-pub fn tell_landed(session: &Session, run: &Name, candidate: &Name, document: Value) {
-    tell(session, Hook::Landed, run, Some(candidate), document);
+/// The hook's word in documents and in the names of files.
+fn word(hook: HookKey) -> &'static str {
+    hook.name.trim_start_matches("hooks.")
 }
 
 /// Runs the hook for a candidate whose command has ended.
@@ -76,12 +45,12 @@ pub fn tell_ended(session: &Session, candidate: CandidateRef<'_>, captured: &Cap
     });
     json::put_file(&mut fields, "worktree", &candidate.worktree());
     json::put_file(&mut fields, "log", &candidate.directory().log(AGENT));
-    tell(session, Hook::CandidateEnded, &record.run, Some(&record.candidate), fields);
+    tell(session, keys::HOOKS_CANDIDATE_ENDED, &record.run, Some(&record.candidate), fields);
 }
 
 /// True if a hook is asked before a worktree is removed.
 pub fn is_asked_to_remove(session: &Session) -> bool {
-    session.config.get(Hook::BeforeClean.key()).is_some()
+    session.config.get(keys::HOOKS_BEFORE_CLEAN).is_some()
 }
 
 /// Asks the hook whether a candidate's worktree may be removed; true if it ran. A hook that fails or
@@ -98,20 +67,21 @@ pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<b
     });
     json::put_file(&mut fields, "worktree", &candidate.worktree());
     let run = &candidate.run.run;
-    match run_hook(session, Hook::BeforeClean, run, Some(candidate.name), fields)? {
+    match run_hook(session, keys::HOOKS_BEFORE_CLEAN, run, Some(candidate.name), fields)? {
         None => Ok(true),
-        Some(Failure { words, log }) => Err(Error::no(format!(
+        Some(Failure { words, log, .. }) => Err(Error::no(format!(
             "hooks.before-clean refuses that {candidate} is removed: {words}"
         ))
         .hint(format!("what it printed is in '{}'", log.display()))),
     }
 }
 
-fn tell(session: &Session, hook: Hook, run: &Name, candidate: Option<&Name>, fields: Value) {
-    let name = hook.key().name;
+/// Runs a hook, and warns if it fails: nothing depends on it.
+pub fn tell(session: &Session, hook: HookKey, run: &Name, candidate: Option<&Name>, fields: Value) {
+    let name = hook.name;
     match run_hook(session, hook, run, candidate, fields) {
-        Ok(None) => {}
-        Ok(Some(Failure { words, log })) => {
+        Ok(None | Some(Failure { is_interrupted: true, .. })) => {}
+        Ok(Some(Failure { words, log, .. })) => {
             log_excerpt::warn(session, &format!("{name} failed: {words}"), &log);
         }
         Err(error) => session.ui.warn(format!("{name} was not run: {}", error.message)),
@@ -122,33 +92,34 @@ fn tell(session: &Session, hook: Hook, run: &Name, candidate: Option<&Name>, fie
 struct Failure {
     words: String,
     log: PathBuf,
+    is_interrupted: bool,
 }
 
-/// Runs a hook to its end; gives how it failed, if it did. If it was interrupted, it has failed only
-/// where its answer matters.
+/// Runs a hook to its end; gives how it failed, if it did.
 fn run_hook(
     session: &Session,
-    hook: Hook,
+    hook: HookKey,
     run: &Name,
     candidate: Option<&Name>,
     mut fields: Value,
 ) -> Result<Option<Failure>> {
-    let Some(Argv(argv)) = session.config.get(hook.key()) else { return Ok(None) };
+    let Some(Argv(argv)) = session.config.get(hook) else { return Ok(None) };
+    let hook = word(hook);
     // A hook that judges or lands would run itself again.
     let around = std::env::var(env::HOOK).unwrap_or_default();
-    if around.split(' ').any(|name| name == hook.as_str()) {
+    if around.split(' ').any(|name| name == hook) {
         return Ok(None);
     }
     // A command of an attempt may have written the configuration.
     trust::require_trust(session.integrity(), None)?;
-    fields["hook"] = json!(hook.as_str());
+    fields["hook"] = json!(hook);
     let directory = session.store.run_dir(run);
-    let input = directory.hook_input(hook.as_str(), candidate);
-    let log = directory.hook_log(hook.as_str(), candidate);
+    let input = directory.hook_input(hook, candidate);
+    let log = directory.hook_log(hook, candidate);
     atomic::write(&input, json::document(fields).as_bytes())?;
     let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();
     let dir = session.home.clone().unwrap_or_else(|| session.repo.common_dir().to_owned());
-    let mut variables = vec![(env::HOOK, format!("{around} {}", hook.as_str()).trim().to_owned())];
+    let mut variables = vec![(env::HOOK, format!("{around} {hook}").trim().to_owned())];
     variables.push((env::RUN, run.to_string()));
     variables.extend(candidate.map(|name| (env::CANDIDATE, name.to_string())));
     // The variables of an attempt are not the hook's; but what runs inside of one stays there.
@@ -169,9 +140,7 @@ fn run_hook(
     let ended = process::run(&job);
     work.close(&session.store)?;
     let End { outcome, cancelled, .. } = ended?;
-    let words = match cancelled {
-        true => (hook == Hook::BeforeClean).then(|| "interrupted".to_owned()),
-        false => (!outcome.passed()).then(|| outcome.to_string()),
-    };
-    Ok(words.map(|words| Failure { words, log }))
+    let words = if cancelled { "interrupted".to_owned() } else { outcome.to_string() };
+    let failed = cancelled || !outcome.passed();
+    Ok(failed.then_some(Failure { words, log, is_interrupted: cancelled }))
 }
