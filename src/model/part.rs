@@ -1,6 +1,7 @@
 //! The parts of a run that can be judged by themselves, its base and its candidates: the terms on which
 //! they are judged, on whatever machines, and their outcomes.
 use std::fmt;
+use std::mem::{self, Discriminant};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -234,34 +235,19 @@ impl PartOutcome {
         )
     }
 
-    fn ends(&self) -> Vec<(Stage, End)> {
-        self.all_results().map(|result| (result.stage, End::of(&result.outcome))).collect()
+    fn ends(&self) -> Vec<(Stage, Discriminant<Outcome>)> {
+        self.all_results().map(|result| (result.stage, deciding_end(&result.outcome))).collect()
     }
 }
 
-/// The part of a command's end that decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Passed,
-    Flaky,
-    Failed,
-    ReportedFailures,
-    MissingTests,
-    CannotTell,
-    Skipped,
-}
-
-impl End {
-    fn of(outcome: &Outcome) -> End {
-        match outcome {
-            Outcome::Passed => End::Passed,
-            Outcome::Flaky { .. } => End::Flaky,
-            Outcome::ReportedFailures { .. } => End::ReportedFailures,
-            Outcome::MissingTests { .. } => End::MissingTests,
-            Outcome::CannotTell => End::CannotTell,
-            Outcome::Skipped => End::Skipped,
-            _ => End::Failed,
-        }
+/// The part of a command's end that decides: all failures are alike.
+fn deciding_end(outcome: &Outcome) -> Discriminant<Outcome> {
+    match outcome {
+        Outcome::Failed { .. }
+        | Outcome::Signalled { .. }
+        | Outcome::WroteTooMuch { .. }
+        | Outcome::CouldNotStart { .. } => mem::discriminant(&Outcome::TimedOut),
+        other => mem::discriminant(other),
     }
 }
 
