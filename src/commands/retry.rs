@@ -9,6 +9,7 @@ use crate::complete;
 use crate::error::{Error, Result};
 use crate::model::address::Address;
 use crate::model::name::Name;
+use crate::ops::beside::NextAttempt;
 use crate::ops::repair;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempt;
@@ -77,7 +78,8 @@ pub fn run(session: &Session, args: &RetryArgs) -> Result<u8> {
     if is_own && command.prompt == prompt {
         require_yes(session, candidate, &command, args.yes)?;
     }
-    let report = attempt::rerun(session, candidate, command, &options)?;
+    let round = NextAttempt { candidate: name.clone(), command, is_further_round: true };
+    let report = attempt::rerun_all(session, &run, vec![round], &options, &())?;
     let answer = CandidateAnswer {
         run: &run,
         candidates: std::slice::from_ref(&name),

@@ -225,20 +225,8 @@ fn mark_cancelled(candidate: CandidateRef<'_>, error: &Error) {
     let _ = marked;
 }
 
-/// Runs another command in a candidate's own worktree. The worktree is captured first, so that both
+/// Runs other commands in candidates' own worktrees. Each worktree is captured first, so that both
 /// rounds are iterations of their own.
-pub fn rerun(
-    session: &Session,
-    candidate: CandidateRef<'_>,
-    command: CandidateCommand,
-    options: &AttemptOptions,
-) -> Result<AttemptReport> {
-    let candidate_name = candidate.name.clone();
-    let round = NextAttempt { candidate: candidate_name, command, is_further_round: true };
-    rerun_all(session, candidate.run, vec![round], options, &())
-}
-
-/// Runs other commands in candidates' own worktrees, as [`rerun`] does.
 pub fn rerun_all(
     session: &Session,
     run: &Run,
