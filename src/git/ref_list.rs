@@ -250,10 +250,10 @@ impl Repo {
         })
     }
 
-    /// The names of all refs from which a commit can be reached, sorted.
-    pub fn refs_that_contain(&self, commit: &Oid) -> Result<Vec<RefName>> {
+    /// The names of the refs under this prefix from which a commit can be reached, sorted.
+    pub fn refs_that_contain(&self, commit: &Oid, under: &str) -> Result<Vec<RefName>> {
         let call = self.git().call("for-each-ref").args(["--format=%(refname)", "--contains"]);
-        let list = call.arg(commit.as_str()).bytes()?;
+        let list = call.args([commit.as_str(), under]).bytes()?;
         Ok(String::from_utf8_lossy(&list).lines().map(RefName::new).collect())
     }
 

@@ -157,15 +157,8 @@ fn made_on_branch(repo: &Repo, branch: &RefName, from: &Oid) -> Result<Option<Oi
 /// A branch of the user that reaches a commit, other than the one that it was made on; the current
 /// branch before others.
 fn other_branch(repo: &Repo, commit: &Oid, made_on: &RefName) -> Result<Option<RefName>> {
-    let call = repo.git().call("for-each-ref").args(["--format=%(refname)", "--contains"]);
-    let list = call.args([commit.as_str(), "refs/heads/"]).bytes()?;
-    let list = String::from_utf8_lossy(&list);
-    let mut branches = Vec::new();
-    for branch in list.lines().map(RefName::new) {
-        if branch != *made_on && !branch.starts_with("refs/heads/frites/run/") {
-            branches.push(branch);
-        }
-    }
+    let mut branches = repo.refs_that_contain(commit, "refs/heads/")?;
+    branches.retain(|name| name != made_on && !name.starts_with("refs/heads/frites/run/"));
     let current = repo.head_branch().filter(|branch| branches.contains(branch));
     Ok(current.or_else(|| branches.into_iter().next()))
 }

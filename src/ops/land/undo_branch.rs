@@ -129,7 +129,7 @@ fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool)
 pub(super) fn tell_who_keeps(session: &Session, candidate: &Candidate) {
     let Some(commit) = &candidate.landing_commit else { return };
     // The undo is done, also if the commit is not there any more.
-    let found = branches_with(session, commit).unwrap_or_default();
+    let found = session.repo.refs_that_contain(commit, "refs/heads/").unwrap_or_default();
     let mut found = found.iter().map(RefName::short);
     let Some(other) = found.find(|name| !name.starts_with("frites/run/")) else { return };
     let address = candidate.address();
@@ -137,16 +137,9 @@ pub(super) fn tell_who_keeps(session: &Session, candidate: &Candidate) {
     session.ui.hint(format!("`git revert {}` takes it back there", commit.short()));
 }
 
-/// The branches that hold a commit.
-fn branches_with(session: &Session, commit: &Oid) -> Result<Vec<RefName>> {
-    let call = session.repo.git().call("for-each-ref").args(["--format=%(refname)", "--contains"]);
-    let found = call.args([commit.as_str(), "refs/heads/"]).bytes()?;
-    Ok(String::from_utf8_lossy(&found).lines().map(RefName::new).collect())
-}
-
 /// Refuses to record an undo if no record names the branch and some branch still holds the commit.
 fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Result<()> {
-    let found = branches_with(session, commit)?;
+    let found = session.repo.refs_that_contain(commit, "refs/heads/")?;
     let Some(short) = found.first().map(RefName::short) else { return Ok(()) };
     Err(Error::no(format!(
         "no record says on which branch {address} landed, and '{short}' holds it"

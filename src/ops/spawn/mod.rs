@@ -163,7 +163,7 @@ fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
         return Ok(None);
     }
     let mut maker: Option<(Run, Name)> = None;
-    for name in repo.refs_that_contain(commit)? {
+    for name in repo.refs_that_contain(commit, "refs/")? {
         if !is_of_attempt(&name) && !name.starts_with("refs/frites") {
             return Ok(None);
         }
