@@ -48,45 +48,35 @@ fn recover_held(store: &Store, run: &Name) -> Result<Option<String>> {
         }
         return Ok(None);
     };
-    match active.phase {
-        Phase::Making => {
-            let Some(record) = store.run_intent(run) else {
-                // The intent itself was never whole, so nothing else was made.
-                tree::delete_tree(store.run_dir(run).path())
-                    .context(|| format!("could not remove run {run}"))?;
-                return Ok(None);
-            };
-            roll_back(store, &record, &active.entries)?;
-            Ok(Some(format!("run {run} was interrupted while it was made, and is taken back")))
-        }
-        Phase::Adding(names) => {
-            let Some(mut record) = store.run(run)? else {
-                store.clear_active(run)?;
-                return Ok(None);
-            };
-            let is_done = names.iter().all(|name| record.candidates.contains(name));
-            if is_done {
-                cancel_running(store, &record)?;
-                store.clear_active(run)?;
-                return Ok(Some(interrupted(&record)));
-            }
+    if active.phase == Phase::Making {
+        let Some(record) = store.run_intent(run) else {
+            // The intent itself was never whole, so nothing else was made.
+            tree::delete_tree(store.run_dir(run).path())
+                .context(|| format!("could not remove run {run}"))?;
+            return Ok(None);
+        };
+        roll_back(store, &record, &active.entries)?;
+        return Ok(Some(format!("run {run} was interrupted while it was made, and is taken back")));
+    }
+    let Some(mut record) = store.run(run)? else {
+        store.clear_active(run)?;
+        return Ok(None);
+    };
+    let message = match active.phase {
+        Phase::Adding(names) if !names.iter().all(|name| record.candidates.contains(name)) => {
             record.candidates.extend(names.iter().cloned());
             take_back(store, &record, &names, &active.entries)?;
-            store.clear_active(run)?;
-            Ok(Some(format!(
+            format!(
                 "run {run} was interrupted while candidates were added, and they are taken back"
-            )))
+            )
         }
-        Phase::Running => {
-            let Some(record) = store.run(run)? else {
-                store.clear_active(run)?;
-                return Ok(None);
-            };
+        _ => {
             cancel_running(store, &record)?;
-            store.clear_active(run)?;
-            Ok(Some(interrupted(&record)))
+            interrupted(&record)
         }
-    }
+    };
+    store.clear_active(run)?;
+    Ok(Some(message))
 }
 
 /// The message about a run whose commands were killed.
