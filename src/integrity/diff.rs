@@ -104,17 +104,8 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
     found
 }
 
-/// Lists the differences in the facts of [`crate::integrity::fingerprint::configuration`].
-pub fn compare_configuration(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
-    compare_only(before, after, Fact::is_configuration)
-}
-
-/// Lists the differences in the facts of [`crate::integrity::fingerprint::decisive`].
-pub fn compare_decisive(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
-    compare_only(before, after, Fact::is_decisive)
-}
-
-fn compare_only(
+/// Lists the differences in some facts.
+pub fn compare_only(
     before: &Fingerprint,
     after: &Fingerprint,
     wanted: fn(&Fact) -> bool,

@@ -96,8 +96,7 @@ pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
                 }
                 Err(error) => {
                     let why = format!("{}: {}", file.display(), crate::error::describe(&error));
-                    let Fact { kind, place, name } = unreadable_configuration();
-                    found.put(kind, &place, &name, why.clone(), Some(why));
+                    found.put_unreadable(FactKind::Config, "", why);
                 }
             }
         }
@@ -217,19 +216,15 @@ impl Fingerprint {
         self.0.insert(Fact::new(kind, place, name), FactValue { digest, text });
     }
 
+    fn put_unreadable(&mut self, kind: FactKind, place: &str, why: String) {
+        self.put(kind, place, UNREADABLE, why.clone(), Some(why));
+    }
+
     /// Adds the settings of a list that git wrote with `-z`.
     fn settings(&mut self, list: Result<Vec<u8>>, scoped: bool, place: &str) {
         let list = match list {
             Ok(list) => list,
-            Err(e) => {
-                return self.put(
-                    FactKind::Config,
-                    place,
-                    UNREADABLE,
-                    e.message.clone(),
-                    Some(e.message),
-                );
-            }
+            Err(e) => return self.put_unreadable(FactKind::Config, place, e.message),
         };
         let mut values: BTreeMap<(String, String), String> = BTreeMap::new();
         let text = String::from_utf8_lossy(&list);
@@ -320,9 +315,7 @@ impl Fingerprint {
             repo.git().call("for-each-ref").arg("--format=%(refname) %(objectname) %(symref)");
         let list = match call.args(["refs/frites/", "refs/heads/frites/"]).bytes() {
             Ok(list) => list,
-            Err(e) => {
-                return self.put(FactKind::Ref, "", UNREADABLE, e.message.clone(), Some(e.message));
-            }
+            Err(e) => return self.put_unreadable(FactKind::Ref, "", e.message),
         };
         for line in String::from_utf8_lossy(&list).lines() {
             let Some((name, value)) = line.split_once(' ') else { continue };

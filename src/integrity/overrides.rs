@@ -2,8 +2,8 @@
 //! as nothing.
 use crate::git::overrides::SettingOverrides;
 use crate::integrity::baseline::{self, WatchDir};
-use crate::integrity::diff::compare_configuration;
-use crate::integrity::fact::FactKind;
+use crate::integrity::diff::compare_only;
+use crate::integrity::fact::{Fact, FactKind};
 use crate::integrity::fingerprint::{self, Fingerprint};
 use crate::integrity::{IntegrityContext, quarantine};
 
@@ -50,7 +50,7 @@ fn override_differences(
     after: &Fingerprint,
     settings: &mut SettingOverrides,
 ) {
-    for difference in compare_configuration(before, after) {
+    for difference in compare_only(before, after, Fact::is_configuration) {
         let fact = &difference.fact;
         if fact.kind == FactKind::Config {
             settings.add(&fact.name, before.effective(fact));

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::git::refs;
 use crate::integrity::diff::{self, Difference};
-use crate::integrity::fact::FactKind;
+use crate::integrity::fact::{Fact, FactKind};
 use crate::integrity::quarantine::{self, Suspect};
 use crate::integrity::watch::MOST_REPORTED;
 use crate::integrity::watched_commands::WatchedCommands;
@@ -84,7 +84,9 @@ fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
     };
     for (name, path) in watched {
         let Some((before, commands)) = baseline::read(&path) else { continue };
-        if let Some(first) = diff::compare_configuration(&before, &now).into_iter().find(is_ours) {
+        if let Some(first) =
+            diff::compare_only(&before, &now, Fact::is_configuration).into_iter().find(is_ours)
+        {
             let since = if commands.are_judging() { "judging" } else { "commands" };
             return Err(Error::fatal(format!(
                 "the configuration of git-frites has changed since run {name}'s {since} started: {}",

@@ -123,7 +123,7 @@ impl IntegrityWatch {
         let mut changed = None;
         if stamps != self.stamps {
             let now = fingerprint::decisive(context, self.commands);
-            let decisive = diff::compare_decisive(&self.before, &now);
+            let decisive = diff::compare_only(&self.before, &now, Fact::is_decisive);
             changed = (!decisive.is_empty()).then_some(now);
             differences.extend(decisive);
         }
@@ -318,7 +318,7 @@ pub(super) fn compare_again(context: IntegrityContext<'_>) -> Result<()> {
     if !now.has_readable_configuration() {
         return Ok(());
     }
-    let differences = diff::compare_configuration(&before, &now);
+    let differences = diff::compare_only(&before, &now, Fact::is_configuration);
     report_and_store(context, &unread.moment, &before, &differences)?;
     quarantine::forget(context.store, &unread.fact)
 }
