@@ -128,35 +128,26 @@ pub struct Candidate {
     #[serde(default)]
     pub landing: Landing,
     /// The time of its landing, or of the undo.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_time: Option<jiff::Timestamp>,
     /// True if the worktree never expires, because a person wants to review it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
     /// The first of the ten ports that are reserved for the command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// The commit that landed the candidate or undid the landing; `None` if the change was only
     /// staged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_commit: Option<Oid>,
     /// The branch of `landing_commit`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_branch: Option<RefName>,
     /// The command's exit code, if it ended by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The signal that ended the command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// The reason why the command could not start, or a description of `state`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The time at which the agent's limit is over, as the agent told it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets: Option<String>,
     /// The fault of the environment because of which the agent could not go on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<AgentFault>,
     /// True if the command left processes behind, which were ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -167,17 +158,14 @@ pub struct Candidate {
     pub again: bool,
     /// The access that the attempt's commands had outside of its worktree; `None` without a command, and
     /// where nobody knows it: in records of earlier versions and of attempts on other machines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AttemptAccess>,
     /// True while the worktree is made again, after an interruption: the files in it are
     /// incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remaking: bool,
     /// The time at which the command started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<jiff::Timestamp>,
     /// The time at which the command ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<jiff::Timestamp>,
     /// The usage of its agent in each of its commands, in order; empty if the agent has no known
     /// report.
@@ -285,7 +273,8 @@ impl Candidate {
         let resets = self.resets.as_deref();
         let cause = self.state.cause(self.exit_code, self.signal, resets, self.fault);
         let has_reason = matches!(self.state, State::Failed | State::TimedOut | State::Cancelled);
-        match cause.or_else(|| self.reason.clone().filter(|_| has_reason)) {
+        let reason = if has_reason { self.reason.clone() } else { None };
+        match cause.or(reason) {
             _ if self.state == State::Running && self.started.is_none() => "waiting".to_owned(),
             Some(cause) if cause == FOR_LATER => "not started".to_owned(),
             Some(cause) if cause == ENOUGH_PASSED => format!("stopped: {cause}"),

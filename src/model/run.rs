@@ -25,16 +25,12 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// The prompt of the commands: a blob, which the record's tree holds as `prompt.md`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Oid>,
     /// The task that the run is bound to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// `spawn.worktree-root` at the time of the spawn, if it was configured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree_root: Option<String>,
     /// The candidate that the run was spawned from, if any: the base is its state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
     /// The commands, mostly agents, that run in the worktrees of these candidates instead of
     /// `command`.
@@ -63,10 +59,8 @@ pub struct Run {
 #[serde(rename_all = "kebab-case")]
 pub struct GivenLimits {
     /// `--timeout`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
     /// `--idle-timeout`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_timeout: Option<u64>,
 }
 
@@ -120,10 +114,8 @@ pub struct Synthesis {
 #[serde(rename_all = "kebab-case")]
 pub struct Addition {
     /// The tree with which the worktree begins; that of the base if `None`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<Oid>,
     /// The prompt, if it is not the run's: a blob, which the record's tree holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Oid>,
     /// The time limits that were given for its command.
     #[serde(default, skip_serializing_if = "GivenLimits::is_empty")]
@@ -135,14 +127,12 @@ pub struct Addition {
 #[serde(rename_all = "kebab-case")]
 pub struct Assignment {
     /// The agent's name, if the command is an agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Name>,
     /// Program and arguments, with their placeholders.
     pub command: Vec<String>,
     /// True if the command reads the prompt from its standard input.
     pub stdin: bool,
     /// Text before the prompt for this candidate only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<String>,
 }
 
