@@ -265,33 +265,33 @@ impl Session {
         } else {
             capture::branch_snapshot(&self.repo, source)?
         };
-        let Some(WorktreeSnapshot { tree, heads, head, omissions, bytes }) = snapshot else {
+        let Some(snapshot) = snapshot else {
             return self.captured(candidate.run, record, previous, Omissions::default());
         };
-        let base_tree = self.repo.commit(&candidate.run.base)?.tree;
+        let WorktreeSnapshot { tree, head, bytes, .. } = snapshot;
+        let base = &candidate.run.base;
+        let base_tree = self.repo.commit(base)?.tree;
         let last = previous.as_ref().map_or(&base_tree, |p| &p.tree);
         let is_described = words.is_some() && previous.is_some();
-        if tree == *last && heads.is_empty() && !is_described {
-            let mut captured = self.captured(candidate.run, record, previous, omissions)?;
+        if tree == *last && snapshot.heads.is_empty() && !is_described {
+            let mut captured =
+                self.captured(candidate.run, record, previous, snapshot.omissions)?;
             self.update_record(&mut captured.candidate, captured.changes.len(), bytes)?;
             self.store_end(candidate, &mut captured, head)?;
             return Ok(captured);
         }
-        let patch = diff::compare(&self.repo, &candidate.run.base, &base_tree, &tree)?;
+        let patch = diff::compare(&self.repo, base, &base_tree, &tree)?;
         self.update_record(&mut record, patch.changes.len(), bytes)?;
-        let base = &candidate.run.base;
         let blast = diff::blast(&self.repo, base, &base_tree, &tree, &patch.changes)?;
         let iteration = previous.as_ref().map_or(1, |p| p.iteration.saturating_add(1));
-        let written = patch.changes.iter().filter(|c| c.status != ChangeStatus::Deleted);
-        let written = written.filter(|_| there).map(|c| &c.path);
+        let changes = if there { patch.changes.as_slice() } else { &[] };
+        let written = changes.iter().filter(|c| c.status != ChangeStatus::Deleted).map(|c| &c.path);
         let refname = refs::mtimes(&candidate.run.run, candidate.name);
         let times = NewTimes::read(&self.repo, refname, source.worktree, &tree, written)?;
         let message = message(candidate.run, &record, iteration, blast, head, words);
-        let snapshot = WorktreeSnapshot { tree, heads, head, omissions, bytes };
         let refname = candidate.capture_ref();
         let times = times.as_ref();
         let commit = capture::store(&self.repo, source, &snapshot, &refname, &message, times)?;
-        let WorktreeSnapshot { tree, omissions, .. } = snapshot;
         atomic::write(&candidate.directory().patch(), &patch.bytes)?;
         let capture = Capture { commit, tree, iteration };
         let event = Event::Captured {
@@ -311,7 +311,7 @@ impl Session {
             changes: patch.changes,
             blast,
             gone: false,
-            omissions,
+            omissions: snapshot.omissions,
             problem: None,
         })
     }
@@ -418,15 +418,13 @@ impl Session {
         capture: Option<Capture>,
         omissions: Omissions,
     ) -> Result<Captured> {
-        let changes = match &capture {
-            Some(capture) => self.changes_of(run, &capture.tree)?,
-            None => Vec::new(),
-        };
-        let blast = match &capture {
-            Some(capture) => {
-                diff::blast(&self.repo, &run.base, &run.base, &capture.tree, &changes)?
+        let (changes, blast) = match &capture {
+            Some(Capture { tree, .. }) => {
+                let changes = self.changes_of(run, tree)?;
+                let blast = diff::blast(&self.repo, &run.base, &run.base, tree, &changes)?;
+                (changes, blast)
             }
-            None => Blast::default(),
+            None => Default::default(),
         };
         let gone = self.store.candidate(run, &candidate.candidate).has_lost_worktree(&candidate);
         let fresh = false;
