@@ -68,13 +68,12 @@ pub fn maker(
     }
     let of_best = run.agents.get(best).map(|a| Assignment { framing: None, ..a.clone() });
     if let Some(assignment) = configured_agent(session)?.or(of_best) {
-        return match &assignment.agent {
-            Some(agent) => match stopped_agents::why_stopped(session, run, agent)? {
-                Some(why) => nobody(&why),
-                None => Ok(SynthesisMaker::Assigned(assignment)),
-            },
-            None => Ok(SynthesisMaker::Assigned(assignment)),
-        };
+        if let Some(agent) = &assignment.agent
+            && let Some(why) = stopped_agents::why_stopped(session, run, agent)?
+        {
+            return nobody(&why);
+        }
+        return Ok(SynthesisMaker::Assigned(assignment));
     }
     if run.prompt.is_none() {
         return nobody(
@@ -154,14 +153,7 @@ pub fn explain_skip(session: &Session, verdict: &mut Verdict, reason: String) ->
 }
 
 /// The candidates that a synthesis integrates: those that passed, not only with their own tests,
-/// with distinct trees, the best first, without earlier syntheses. `None` if there are fewer than
-/// two.
-fn material(verdict: &Verdict) -> Option<Vec<&Entry>> {
-    let found = distinct(verdict);
-    (found.len() >= 2).then_some(found)
-}
-
-/// The candidates that passed, each tree once.
+/// each tree once, the best first, without earlier syntheses.
 fn distinct(verdict: &Verdict) -> Vec<&Entry> {
     let mut found: Vec<&Entry> = Vec::new();
     let ranked = verdict.decision.ranking.iter().filter_map(|name| verdict.entry(name));
@@ -198,13 +190,13 @@ pub fn synthesize(
         Error::no(format!("run {} was not judged, so nothing in it has passed yet", run.run))
             .hint(format!("judge it first: `git frites judge {}`", run.run))
     })?;
-    let material = material(&verdict).ok_or_else(|| {
-        Error::no(format!(
-            "there is nothing to integrate in run {}: {}",
-            run.run, verdict.decision.rationale
-        ))
-        .hint("a synthesis needs two candidates that passed with different results")
-    })?;
+    let material = distinct(&verdict);
+    if material.len() < 2 {
+        let Verdict { run, decision, .. } = &verdict;
+        let why = format!("there is nothing to integrate in run {run}: {}", decision.rationale);
+        return Err(Error::no(why)
+            .hint("a synthesis needs two candidates that passed with different results"));
+    }
     let text: Arc<[u8]> = prompt(session, &run, &verdict, &material)?.into();
     let command = CandidateCommand::assigned(&assignment, Some(text.clone()));
     command.require_prompt()?;
@@ -277,15 +269,11 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
     )
     .into_bytes();
     match &run.prompt {
-        Some(blob) => text.extend_from_slice(repo.blob(blob)?.trim_ascii()),
-        None => text.extend_from_slice(
-            format!("What the command `{}` does.", run.command.join(" ")).as_bytes(),
-        ),
+        Some(blob) => text.extend(repo.blob(blob)?.trim_ascii()),
+        None => text.extend(format!("What the command `{}` does.", run.command.join(" ")).bytes()),
     }
-    text.extend_from_slice(
-        format!("\n\n# {}, which stands in this worktree: {}\n\n", best.candidate, best.blast)
-            .as_bytes(),
-    );
+    let Entry { candidate, blast, .. } = best;
+    text.extend(format!("\n\n# {candidate}, which stands in this worktree: {blast}\n\n").bytes());
     text.extend(list(&diff::compare(repo, &run.base, &run.base, tree(run, best))?.changes));
     let mut by_size = others.to_vec();
     by_size.sort_by_key(|e| (e.blast, e.index));
@@ -293,7 +281,7 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
     let mut room = usize::try_from(limit).unwrap_or(usize::MAX);
     for entry in by_size {
         let patch = diff::compare(repo, &run.base, &run.base, tree(run, entry))?;
-        text.extend_from_slice(format!("\n# {}: {}\n\n", entry.candidate, entry.blast).as_bytes());
+        text.extend(format!("\n# {}: {}\n\n", entry.candidate, entry.blast).bytes());
         if patch.bytes.len() <= room {
             room -= patch.bytes.len();
             let fence = fence(&patch.bytes);
@@ -303,9 +291,9 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
         } else {
             room = 0;
             text.extend(list(&patch.changes));
-            text.extend_from_slice(b"\nIt is too long to be shown. ");
+            text.extend(b"\nIt is too long to be shown. ");
         }
-        text.extend_from_slice(whereabouts(store.candidate(run, &entry.candidate)).as_bytes());
+        text.extend(whereabouts(store.candidate(run, &entry.candidate)).bytes());
     }
     Ok(text)
 }
