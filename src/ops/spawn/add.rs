@@ -17,7 +17,9 @@ use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::prepare::{Preparation, Prepared};
-use crate::ops::spawn::{SpawnedRun, free_ports, limits, populate_all, recover, register_all};
+use crate::ops::spawn::{
+    SpawnedRun, commands_of, free_ports, limits, populate_all, recover, register_all,
+};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
@@ -44,16 +46,9 @@ impl AddRequest {
     pub fn commands(&self, session: &Session, run: &Run) -> Result<Vec<(Name, CandidateCommand)>> {
         let shared = run.prompt.as_ref().map(|blob| session.repo.blob(blob)).transpose()?;
         let prompt = self.prompt.clone().or_else(|| shared.map(Into::into));
-        let mut commands = Vec::new();
-        for name in &self.candidates {
-            let Some(assignment) = self.assignments.get(name) else { continue };
-            let command = match self.command.as_slice() {
-                [] => CandidateCommand::assigned(assignment, prompt.clone()),
-                argv => CandidateCommand::typed(argv, prompt.clone()),
-            };
-            command.require_prompt()?;
-            commands.push((name.clone(), command));
-        }
+        let names = &self.candidates;
+        let commands = commands_of(names, &self.assignments, &self.command, prompt.as_ref());
+        commands.iter().try_for_each(|(_, command)| command.require_prompt())?;
         Ok(commands)
     }
 }
@@ -81,10 +76,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     let (lock, mut run) = store.lock_and_read(&run.run)?;
     refuse_taken(&run, &names)?;
     limits::require_room(session, run.candidates.len(), names.len())?;
-    let command = |(name, assigned): (&Name, &Assignment)| {
-        (name.clone(), CandidateCommand::assigned(assigned, None))
-    };
-    let commands: Vec<(Name, CandidateCommand)> = assignments.iter().map(command).collect();
+    let commands = commands_of(&names, &assignments, &[], None);
     commands.iter().try_for_each(|(_, command)| command.require_program())?;
     if !assignments.is_empty() {
         guard::choose(session)?;

@@ -71,13 +71,28 @@ pub struct Request {
 impl Request {
     /// The command of each candidate; empty where people work.
     pub fn commands(&self) -> Vec<(Name, CandidateCommand)> {
-        let command = |name: &Name| match self.agents.get(name) {
-            Some(agent) => Some(CandidateCommand::assigned(agent, self.prompt.clone())),
-            None => (!self.command.is_empty())
-                .then(|| CandidateCommand::typed(&self.command, self.prompt.clone())),
-        };
-        self.candidates.iter().filter_map(|name| Some((name.clone(), command(name)?))).collect()
+        commands_of(&self.candidates, &self.agents, &self.command, self.prompt.as_ref())
     }
+}
+
+/// The command of each of these candidates: the one that was typed for all of them, or else its own
+/// assignment; none where people work.
+fn commands_of(
+    candidates: &[Name],
+    assignments: &BTreeMap<Name, Assignment>,
+    typed: &[OsString],
+    prompt: Option<&Arc<[u8]>>,
+) -> Vec<(Name, CandidateCommand)> {
+    let mut commands = Vec::new();
+    for name in candidates {
+        let command = match (typed, assignments.get(name)) {
+            ([], None) => continue,
+            ([], Some(own)) => CandidateCommand::assigned(own, prompt.cloned()),
+            (argv, _) => CandidateCommand::typed(argv, prompt.cloned()),
+        };
+        commands.push((name.clone(), command));
+    }
+    commands
 }
 
 /// The place where a run's candidates start.
