@@ -94,8 +94,9 @@ pub fn resume(
 /// judged. The round's work stays an iteration.
 fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     let go_on = format!("go on in its worktree with `git frites retry {candidate}`");
-    let before = candidate.latest_usable()?.filter(|_| candidate.worktree().is_dir());
-    let Some((capture, state)) = before else {
+    let (Some((capture, state)), true) =
+        (candidate.latest_usable()?, candidate.worktree().is_dir())
+    else {
         session
             .ui
             .warn(format!("{candidate}: another round of it was interrupted, and is not resumed"));
