@@ -17,9 +17,7 @@ use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::prepare::{Preparation, Prepared};
-use crate::ops::spawn::{
-    SpawnedRun, commands_of, free_ports, limits, populate_all, recover, register_all,
-};
+use crate::ops::spawn::{SpawnedRun, commands_of, limits, populate_all, recover, register_all};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
@@ -135,7 +133,6 @@ fn make(
     let Session { repo, store, .. } = session;
     let repository = store.lock_repository()?;
     refuse_stray(session, run, names)?;
-    let ports = free_ports(session, names.len())?;
     let phase = Phase::Adding(names.to_vec());
     let entries = recover::entry_names(repo)?;
     // The intent is written before the first effect: if this process dies, the next command removes
@@ -143,9 +140,8 @@ fn make(
     store.set_active(&run.run, &Active { phase, entries: entries.clone() })?;
     let registered = register_all(session, run, names);
     drop(repository);
-    let filled = registered.and_then(|worktrees| {
-        let prepared =
-            populate_all(session, run, names, &worktrees, preparation, &ports, || Ok(()))?;
+    let filled = registered.and_then(|registered| {
+        let prepared = populate_all(session, run, names, &registered, preparation, || Ok(()))?;
         // Last, and not beside the candidates' records: from here on recovery finds them in the run,
         // and expects all of them to be whole.
         let mut kept = store.judged(&run.run)?;

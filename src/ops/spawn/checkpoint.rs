@@ -1,6 +1,5 @@
 //! Checkpoints: captures of candidates at intervals while their commands run. A capture has its own
 //! index, so it does not disturb a command.
-use crate::store::candidate::CandidateRef;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
+use crate::store::candidate::CandidateRef;
 
 /// Does `work`, and captures the running candidates at the interval `every` until it is done.
 pub fn beside<T>(

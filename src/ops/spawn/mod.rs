@@ -299,16 +299,15 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     let repository = store.lock_repository()?;
     let (run, lock) = draft(session, request)?;
     let active = Active { phase: Phase::Making, entries: recover::entry_names(repo)? };
-    let ports = free_ports(session, run.candidates.len())?;
     // The intent is written before the first effect: if this process dies, the next command removes
     // the run.
     let made = store
         .save_intent(&run, &active)
         .and_then(|()| register_all(session, &run, &run.candidates));
     drop(repository);
-    let filled = made.and_then(|worktrees| {
+    let filled = made.and_then(|made| {
         let save = || store.save_record(&run, None, &[]);
-        populate_all(session, &run, &run.candidates, &worktrees, preparation, &ports, save)
+        populate_all(session, &run, &run.candidates, &made, preparation, save)
     });
     let prepared = match filled {
         Ok(prepared) => prepared,
@@ -342,7 +341,7 @@ fn numbered(session: &Session) -> Result<(Name, Lock)> {
 
 /// Ports for `count` candidates that no other candidate with a worktree has. The caller holds the
 /// repository lock.
-pub fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
+fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     let Session { repo, store, .. } = session;
     let mut taken = BTreeSet::new();
     for run in store.runs()? {
@@ -354,9 +353,16 @@ pub fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     Ok(ports::free_blocks(count, &taken, key))
 }
 
+/// New worktrees without files, and the ports of their candidates, in the order of these.
+struct Registered {
+    worktrees: Vec<Worktree>,
+    ports: Vec<u16>,
+}
+
 /// Makes the administrative entries and branches of new worktrees. The caller holds the repository
 /// lock.
-pub fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Vec<Worktree>> {
+fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Registered> {
+    let ports = free_ports(session, names.len())?;
     let mut all = Vec::new();
     for candidate in names.iter().map(|name| session.store.candidate(run, name)) {
         let path = candidate.worktree();
@@ -370,7 +376,8 @@ pub fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Vec<
         }
         all.push(NewWorktree { path, branch: candidate.branch() });
     }
-    registration::register_all(&session.repo, &all, &run.base)
+    let worktrees = registration::register_all(&session.repo, &all, &run.base)?;
+    Ok(Registered { worktrees, ports })
 }
 
 /// Fills registered worktrees with files, seeds and what `spawn.setup` makes, and writes the private
@@ -378,15 +385,15 @@ pub fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Vec<
 ///
 /// `save` stores the record of the run. It is called beside the storing of the candidates' records:
 /// each waits for the disk, with all the new files, and so they wait together.
-pub fn populate_all(
+fn populate_all(
     session: &Session,
     run: &Run,
     names: &[Name],
-    worktrees: &[Worktree],
+    registered: &Registered,
     preparation: &Preparation,
-    ports: &[u16],
     save: impl FnOnce() -> Result<()> + Send,
 ) -> Result<Vec<Prepared>> {
+    let Registered { worktrees, ports } = registered;
     let places: Vec<(&Name, &Worktree)> = names.iter().zip(worktrees).collect();
     let plain = places.iter().filter(|(name, _)| run.seed(name).is_none());
     let plain: Vec<&Worktree> = plain.map(|(_, worktree)| *worktree).collect();

@@ -164,12 +164,10 @@ pub fn add_worktrees(
 ) -> Result<Vec<Prepared>> {
     let store = &session.store;
     store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
-    let (worktrees, ports) = {
-        let _repository = store.lock_repository()?;
-        (spawn::register_all(session, run, names)?, spawn::free_ports(session, names.len())?)
-    };
-    let prepared =
-        spawn::populate_all(session, run, names, &worktrees, preparation, &ports, || Ok(()))?;
+    let repository = store.lock_repository()?;
+    let registered = spawn::register_all(session, run, names)?;
+    drop(repository);
+    let prepared = spawn::populate_all(session, run, names, &registered, preparation, || Ok(()))?;
     preparation.report(session, run, names, &prepared)?;
     Ok(prepared)
 }
