@@ -14,7 +14,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
-use crate::ops::land::record::save_state;
+use crate::ops::land::record::{LandedState, save_state};
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{BranchMove, Event, MoveDetails};
@@ -74,32 +74,25 @@ fn detect_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
         let to = repo.commit(&commit)?.tree;
         store.save_landed(&Intent { branch, to, commit: true, ..intent })?;
     }
-    save_state(store, run, name, landing, place, Some(&commit))?;
+    let state = LandedState { landing, branch: place.clone(), commit: Some(commit) };
+    save_state(store, run, name, &state)?;
     if is_same {
         return Ok(());
     }
-    store.record_event(run, &event(repo, name, &left, &commit, place, landing)?)
-}
-
-fn event(
-    repo: &Repo,
-    candidate: &Name,
-    left: &LeftConflicts,
-    commit: &Oid,
-    branch: &RefName,
-    landing: Landing,
-) -> Result<Event> {
-    let candidate = candidate.clone();
-    let branch = branch.short().to_owned();
-    let LeftConflicts { iteration, from, .. } = *left;
-    if landing == Landing::Merged {
+    let candidate = name.clone();
+    let branch = place.short().to_owned();
+    let LeftConflicts { iteration, from, .. } = left;
+    let event = if landing == Landing::Merged {
         let choices = Some(Value::Array(Vec::new()));
         let details = MoveDetails { choices, ..MoveDetails::default() };
-        let moved = BranchMove { iteration, from, commit: *commit, verified: false, details };
-        return Ok(Event::Merged { candidate, branch, moved });
-    }
-    let tree = repo.commit(commit)?.tree;
-    Ok(Event::Landed { candidate, iteration, branch, tree, commit: Some(*commit), verified: false })
+        let moved = BranchMove { iteration, from, commit, verified: false, details };
+        Event::Merged { candidate, branch, moved }
+    } else {
+        let tree = repo.commit(&commit)?.tree;
+        let commit = Some(commit);
+        Event::Landed { candidate, iteration, branch, tree, commit, verified: false }
+    };
+    store.record_event(run, &event)
 }
 
 /// True if a merged candidate landed by a person's commit: one of git-frites has two parents.

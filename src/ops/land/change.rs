@@ -1,15 +1,13 @@
-//! The change that a landing brings to its branch, and the part of it that a checkout still holds after a switch.
+//! The change that a landing brings to its branch.
 use std::fmt;
 
 use crate::error::Result;
-use crate::git::diff::{self, Change};
+use crate::git::diff;
 use crate::git::repo::Repo;
 use crate::model::blast::Blast;
 use crate::model::count::some_of;
 use crate::model::oid::Oid;
-use crate::model::path::TreePath;
 use crate::ops::land::plan::Plan;
-use crate::store::intents::Intent;
 
 /// The change of a branch by a landing: its size and its files.
 pub struct LandedChange {
@@ -34,19 +32,4 @@ impl fmt::Display for LandedChange {
             files => write!(f, "{} ({})", self.blast, some_of(files)),
         }
     }
-}
-
-/// The files of a staged landing that are staged in the checkout although it is on another branch:
-/// `git switch` takes staged changes along. None in a bare repository or amid a merge.
-pub fn carried_along(repo: &Repo, intent: &Intent) -> Result<Vec<TreePath>> {
-    let (Some(_), Some(head), false) = (repo.work_tree(), repo.head(), intent.commit) else {
-        return Ok(Vec::new());
-    };
-    let Ok(staged) = repo.checkout().call("write-tree").oid() else { return Ok(Vec::new()) };
-    let from = &intent.from.commit;
-    let landed = diff::changes(repo, from, from, &intent.to)?;
-    let here = diff::changes(repo, &head, &head, &staged)?;
-    let is_landed =
-        |change: &Change| landed.iter().any(|l| l.path == change.path && l.new == change.new);
-    Ok(here.into_iter().filter(is_landed).map(|change| change.path).collect())
 }

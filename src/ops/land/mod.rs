@@ -18,4 +18,3 @@ pub mod undo;
 mod undo_branch;
 mod undo_merge;
 mod unverified;
-mod write_times;

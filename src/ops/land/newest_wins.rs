@@ -14,8 +14,7 @@ use crate::git::merge::{self, ConflictGroup, Conflicts};
 use crate::git::mode::EntryMode;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
-use crate::ops::land::sides::{Side, Sides};
-use crate::ops::land::write_times::SideTimes;
+use crate::ops::land::sides::{Side, SideTimes, Sides};
 use crate::ops::session::Session;
 use crate::ui::json::put_path;
 

@@ -70,33 +70,40 @@ pub fn record_event(store: &Store, run: &Name, event: &Event) -> Result<()> {
     };
     store.forget_conflicts(run, candidate)?;
     // A branch and its mark move together; but git writes one after the other, and a kill may fall between.
-    save_state(store, run, candidate, landing, &RefName::of_branch(branch), commit.as_ref())?;
+    let branch = RefName::of_branch(branch);
+    save_state(store, run, candidate, &LandedState { landing, branch, commit })?;
     store.record_event(run, event)
 }
 
-/// Sets the ref of a candidate's landing and its record: it landed on `branch` with `commit`, or
-/// that was undone.
+/// A landing, or the undo of one.
+pub(super) struct LandedState {
+    pub landing: Landing,
+    pub branch: RefName,
+    /// `None` if the change is only staged, or the branch was deleted.
+    pub commit: Option<Oid>,
+}
+
+/// Sets the ref of a candidate's landing and its record.
 pub(super) fn save_state(
     store: &Store,
     run: &Name,
     name: &Name,
-    landing: Landing,
-    branch: &RefName,
-    commit: Option<&Oid>,
+    state: &LandedState,
 ) -> Result<()> {
+    let LandedState { landing, branch, commit } = state;
     let mark = refs::landing(run, name);
     let marked = store.repo().read_ref(&mark)?;
-    if marked.as_ref() != commit {
-        store.repo().update_ref(&mark, commit, marked.as_ref(), "apply")?;
+    if marked != *commit {
+        store.repo().update_ref(&mark, commit.as_ref(), marked.as_ref(), "apply")?;
     }
     store.repo().sync_refs(&[branch, &mark])?;
     let Some(run) = store.run(run)? else { return Ok(()) };
     if commit.is_none() {
-        store.note_state(&run, name, landing, Some(branch))?;
+        store.note_state(&run, name, *landing, Some(branch))?;
     }
     store.candidate(&run, name).update(|candidate| {
-        candidate.landing = landing;
-        candidate.landing_commit = commit.copied();
+        candidate.landing = *landing;
+        candidate.landing_commit = *commit;
         candidate.landing_branch = Some(branch.clone());
         candidate.landing_time = Some(Timestamp::now());
     })?;

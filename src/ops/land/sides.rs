@@ -1,7 +1,18 @@
-//! The two sides of a merge whose conflicts are to be resolved.
+//! The two sides of a merge whose conflicts are to be resolved, and the times at which they wrote their files.
+use std::collections::BTreeMap;
+
+use crate::error::Result;
+use crate::git::capture;
+use crate::git::capture::mtimes;
+use crate::git::commit::STAGED;
+use crate::git::merge;
+use crate::git::mode::EntryMode;
+use crate::git::refs;
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::ops::land::target::ResolvedTarget;
+use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 
 /// One side of a merge.
@@ -44,5 +55,115 @@ impl Sides<'_> {
             Side::Landing => self.landing,
             Side::Target => self.target.state(),
         }
+    }
+}
+
+/// The times at which both sides of a merge wrote their files.
+pub struct SideTimes {
+    landing: WriteTimes,
+    /// None if the target is a branch: its commits give the times.
+    target: Option<WriteTimes>,
+}
+
+impl SideTimes {
+    /// Reads the captures of both sides.
+    pub fn of(session: &Session, sides: &Sides<'_>) -> Result<SideTimes> {
+        let landing = WriteTimes::of(session, sides.candidate, sides.capture)?;
+        let target = match &sides.target.candidate {
+            None => None,
+            Some((run, name)) => {
+                let candidate = session.store.candidate(run, name);
+                let newest = candidate.latest()?;
+                newest.map(|newest| WriteTimes::of(session, candidate, &newest)).transpose()?
+            }
+        };
+        Ok(SideTimes { landing, target })
+    }
+
+    /// The time at which a side wrote a path, in seconds since 1970; `None` if it is unknown.
+    pub fn of_path(
+        &self,
+        session: &Session,
+        sides: &Sides<'_>,
+        side: Side,
+        path: &TreePath,
+    ) -> Result<Option<i64>> {
+        match (side, &self.target) {
+            (Side::Landing, _) => self.landing.of_path(session, path),
+            (Side::Target, Some(times)) => times.of_path(session, path),
+            (Side::Target, None) => mtimes::last_touched(&session.repo, &sides.target.tip, path),
+        }
+    }
+}
+
+/// The times at which a candidate wrote its files.
+struct WriteTimes {
+    base: Oid,
+    /// The attempt's own commits.
+    heads: Vec<Oid>,
+    /// The captures, newest first: commit and time in seconds since 1970.
+    captures: Vec<(Oid, i64)>,
+    /// The times at which the files of the newest capture were written, in seconds since 1970.
+    written: BTreeMap<TreePath, i64>,
+}
+
+impl WriteTimes {
+    fn of(session: &Session, candidate: CandidateRef<'_>, newest: &Capture) -> Result<WriteTimes> {
+        let run = candidate.run;
+        let chain = capture::chain(&session.repo, &newest.commit, &run.base)?;
+        // A commit of staged files has the time of the capture, not of the files.
+        let heads = chain.iter().flat_map(|(_, commit)| commit.parents.iter().skip(1).cloned());
+        let heads = heads
+            .filter(|oid| {
+                session.repo.commit(oid).is_ok_and(|commit| commit.message.trim_end() != STAGED)
+            })
+            .collect();
+        let written = match chain.first() {
+            Some((_, commit)) => {
+                mtimes::of_capture(&session.repo, &refs::mtimes(&run.run, candidate.name), commit)?
+            }
+            None => BTreeMap::new(),
+        };
+        let captures = chain.into_iter().map(|(oid, commit)| (oid, commit.time)).collect();
+        Ok(WriteTimes { base: run.base, heads, captures, written })
+    }
+
+    /// The time at which the attempt gave a path the content of the newest capture: that of the
+    /// attempt's commit, else the file's own time; for a deleted file, the time of the first
+    /// capture without it.
+    fn of_path(&self, session: &Session, path: &TreePath) -> Result<Option<i64>> {
+        let repo = &session.repo;
+        let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {
+            Ok(merge::entries(repo, commit, std::slice::from_ref(path))?.into_values().next())
+        };
+        let Some((newest, _)) = self.captures.first() else { return Ok(None) };
+        let entry = at(newest)?;
+        if entry.as_ref().is_some_and(|(mode, _)| *mode == EntryMode::Directory) {
+            // A directory where the other side has a file is as new as the newest file that the
+            // attempt has written there.
+            let below = merge::files_below(repo, newest, path)?;
+            let before = merge::entries(repo, &self.base, &below)?;
+            let after = merge::entries(repo, newest, &below)?;
+            let mut time = None;
+            for file in below.iter().filter(|file| before.get(*file) != after.get(*file)) {
+                time = time.max(self.of_path(session, file)?);
+            }
+            return Ok(time);
+        }
+        let blob = entry.as_ref().map(|(_, blob)| blob);
+        if let Some(time) = mtimes::commit_time(repo, &self.heads, &self.base, path, blob)? {
+            return Ok(Some(time));
+        }
+        if let Some(time) = self.written.get(path) {
+            return Ok(Some(*time));
+        }
+        let mut since = None;
+        for (commit, time) in &self.captures {
+            if at(commit)? != entry {
+                break;
+            }
+            since = Some(*time);
+        }
+        Ok(since)
     }
 }

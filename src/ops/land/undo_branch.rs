@@ -1,15 +1,17 @@
 //! Undoes a landing on a fresh branch: the branch is deleted, and the checkout goes back to where it was.
 use crate::error::{Error, Result};
+use crate::git::diff::Change;
 use crate::git::landing::advance::roll_back;
 use crate::git::landing::checkout_mark;
-use crate::git::{refs, worktree};
+use crate::git::repo::Repo;
+use crate::git::{diff, refs, worktree};
 use crate::model::candidate::Candidate;
 use crate::model::count::some_of;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::land::by_hand::keep_resolution;
-use crate::ops::land::change::carried_along;
 use crate::ops::land::guards::refuse_overwrite;
 use crate::ops::land::record::{record, record_event};
 use crate::ops::session::Session;
@@ -106,6 +108,21 @@ fn tell_what_stays(session: &Session, intent: &Intent, address: &str) -> Result<
         _ => "put it aside with `git stash`".to_owned(),
     });
     Ok(())
+}
+
+/// The files of a staged landing that are staged in the checkout although it is on another branch:
+/// `git switch` takes staged changes along. None in a bare repository or amid a merge.
+fn carried_along(repo: &Repo, intent: &Intent) -> Result<Vec<TreePath>> {
+    let (Some(_), Some(head), false) = (repo.work_tree(), repo.head(), intent.commit) else {
+        return Ok(Vec::new());
+    };
+    let Ok(staged) = repo.checkout().call("write-tree").oid() else { return Ok(Vec::new()) };
+    let from = &intent.from.commit;
+    let landed = diff::changes(repo, from, from, &intent.to)?;
+    let here = diff::changes(repo, &head, &head, &staged)?;
+    let is_landed =
+        |change: &Change| landed.iter().any(|l| l.path == change.path && l.new == change.new);
+    Ok(here.into_iter().filter(is_landed).map(|change| change.path).collect())
 }
 
 /// The most paths that a command to type names.

@@ -15,6 +15,7 @@ use crate::ops::land::execute::{LandedAs, execute};
 use crate::ops::land::merge::committed_state;
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
+use crate::store::candidate::CandidateRef;
 use crate::store::events::MoveDetails;
 use crate::store::intents::Intent;
 
@@ -76,8 +77,8 @@ pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Res
             .hint(format!("look at `git log {}..{}`", merge.short(), branch.short())));
     }
     target.refuse_overwrite(session, &tree, "move them away and undo again")?;
-    let (commit, iteration) = commit_revert(session, run, candidate, &target, &merge, &tree)?;
     let landed = store.candidate(run, &candidate.candidate);
+    let (commit, iteration) = commit_revert(session, landed, &target, &merge, &tree)?;
     let intent = Intent { undoing: true, ..target.intent(landed, iteration, commit) };
     let why = format!("revert: {address}");
     let details =
@@ -90,8 +91,7 @@ pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Res
 /// iteration that had landed.
 fn commit_revert(
     session: &Session,
-    run: &Run,
-    candidate: &Candidate,
+    candidate: CandidateRef<'_>,
     target: &ResolvedTarget,
     merge: &Oid,
     tree: &Oid,
@@ -102,7 +102,7 @@ fn commit_revert(
     let iteration = match landed.and_then(|(_, iteration)| iteration.parse().ok()) {
         Some(iteration) => iteration,
         None => {
-            let left = session.store.left_conflicts(&candidate.run, &candidate.candidate)?;
+            let left = session.store.left_conflicts(&candidate.run.run, candidate.name)?;
             left.map_or(1, |left| left.iteration)
         }
     };
@@ -123,9 +123,9 @@ fn commit_revert(
         // As `git revert`: the hooks that `--no-verify` skips are for the commits of people.
         verify: false,
     };
-    let parent = committed_state(session, run, target)?;
+    let parent = committed_state(session, candidate.run, target)?;
     let request = CommitRequest { tree, parent: &parent, merged: None, message: &message };
-    Ok((make_commit(session, run, &request)?, iteration))
+    Ok((make_commit(session, candidate.run, &request)?, iteration))
 }
 
 /// The branch as a target: a candidate's worktree, if the branch is a candidate's and that worktree
