@@ -272,31 +272,34 @@ pub fn lock(session: &Session, run: &Run) -> Result<Lock> {
     Ok(lock)
 }
 
+/// Removes a candidate's worktree after the end of its run, unless it is marked as kept. True if it was
+/// there.
+fn clean_after_end(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
+    if candidate.record()?.kept {
+        return Ok(false);
+    }
+    capture_or_refuse(session, candidate)?;
+    Ok(remove(session, candidate, false)?.is_some())
+}
+
 /// Removes a run's worktrees and branches after its end, except those that are marked as kept.
 /// Gives the addresses of what is removed. Worktrees that cannot be removed are warned of: the
 /// run's result stands.
 pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
-    let one = |candidate: CandidateRef<'_>| -> Result<bool> {
-        if candidate.record()?.kept {
-            return Ok(false);
-        }
-        capture_or_refuse(session, candidate)?;
-        Ok(remove(session, candidate, false)?.is_some())
-    };
     let mut removed = Vec::new();
-    let mut all = || -> Result<()> {
-        let _lock = lock(session, run)?;
-        for candidate in session.store.candidates(run) {
-            match one(candidate) {
-                Ok(true) => removed.push(candidate.address()),
-                Ok(false) => {}
-                Err(error) => session.ui.warn(format!("{candidate} stays: {}", error.message)),
-            }
+    let _lock = match lock(session, run) {
+        Ok(lock) => lock,
+        Err(error) => {
+            session.ui.warn(format!("run {} was not cleaned: {}", run.run, error.message));
+            return removed;
         }
-        Ok(())
     };
-    if let Err(error) = all() {
-        session.ui.warn(format!("run {} was not cleaned: {}", run.run, error.message));
+    for candidate in session.store.candidates(run) {
+        match clean_after_end(session, candidate) {
+            Ok(true) => removed.push(candidate.address()),
+            Ok(false) => {}
+            Err(error) => session.ui.warn(format!("{candidate} stays: {}", error.message)),
+        }
     }
     removed
 }
