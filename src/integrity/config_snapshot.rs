@@ -13,6 +13,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
 
+use bstr::ByteSlice;
+
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
 use crate::git::overrides::Overrides;
@@ -88,12 +90,11 @@ fn as_file(list: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut fields = list.split(|b| *b == 0);
     while let (Some(scope), Some(record)) = (fields.next(), fields.next()) {
-        let (key, value) = match record.iter().position(|b| *b == b'\n') {
-            Some(at) => (&record[..at], Some(&record[at + 1..])),
+        let (key, value) = match record.split_once_str(b"\n") {
+            Some((key, value)) => (key, Some(value)),
             None => (record, None),
         };
-        let dot = |at: Option<usize>| at.map(|at| (&key[..at], &key[at + 1..]));
-        let Some((section, rest)) = dot(key.iter().position(|b| *b == b'.')) else { continue };
+        let Some((section, rest)) = key.split_once_str(b".") else { continue };
         // Settings of the command line are ours alone; included settings are in the list already.
         if scope == b"command"
             || matches!(section, b"include" | b"includeif")
@@ -102,12 +103,12 @@ fn as_file(list: &[u8]) -> Vec<u8> {
             continue;
         }
         file.extend([b"[", section].concat());
-        let name = match rest.iter().rposition(|b| *b == b'.') {
-            Some(at) => {
+        let name = match rest.rsplit_once_str(b".") {
+            Some((subsection, name)) => {
                 file.extend(b" \"");
-                quote(&rest[..at], &mut file);
+                quote(subsection, &mut file);
                 file.extend(b"\"");
-                &rest[at + 1..]
+                name
             }
             None => rest,
         };

@@ -83,9 +83,6 @@ impl UsageFormat {
     /// session counts.
     pub fn usage(&self, output: &str) -> Usage {
         let objects = objects(output);
-        let last = |read: &dyn Fn(&Value) -> Option<Usage>| {
-            objects.iter().rev().find_map(read).unwrap_or_default()
-        };
         match self {
             UsageFormat::Off => Usage::default(),
             UsageFormat::Claude => sessions(&objects, claude),
@@ -104,7 +101,7 @@ impl UsageFormat {
                 all(steps.map(open_code_step))
             }
             UsageFormat::Pointers(UsagePointers { tokens_in, tokens_out, cost }) => {
-                last(&|object| {
+                let last = objects.iter().rev().find_map(|object| {
                     let at = |pointer: &Option<String>| object.pointer(pointer.as_ref()?);
                     let found = [at(tokens_in), at(tokens_out), at(cost)];
                     found.iter().any(Option::is_some).then(|| Usage {
@@ -112,7 +109,8 @@ impl UsageFormat {
                         tokens_out: found[1].and_then(tokens),
                         cost: found[2].and_then(money),
                     })
-                })
+                });
+                last.unwrap_or_default()
             }
         }
     }

@@ -15,10 +15,9 @@ const BEGINNINGS: [&str; 6] = [
 
 /// The last `count` lines that are no such chatter, or of all lines if there are no others.
 pub fn last_telling(lines: Vec<String>, count: usize) -> Vec<String> {
-    let is_chatter =
-        |line: &String| BEGINNINGS.iter().any(|begin| line.trim_start().starts_with(begin));
-    let (chatter, mut telling): (Vec<String>, Vec<String>) =
-        lines.into_iter().partition(is_chatter);
+    let (chatter, mut telling): (Vec<String>, Vec<String>) = lines
+        .into_iter()
+        .partition(|line| BEGINNINGS.iter().any(|begin| line.trim_start().starts_with(begin)));
     if telling.is_empty() {
         telling = chatter;
     }

@@ -15,7 +15,8 @@ pub struct RunCosts {
 }
 
 impl RunCosts {
-    /// Notes a run, unless another one is noted. So the answer changes once at most.
+    /// Notes the time of a run, unless one of its kind is noted already: so [`RunCosts::warm_pays`] changes
+    /// its answer at most once.
     pub fn note(&mut self, is_warm: bool, seconds: f64) {
         let noted = if is_warm { &mut self.warm } else { &mut self.cold };
         noted.get_or_insert(seconds);

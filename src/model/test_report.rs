@@ -150,10 +150,7 @@ impl TestReport {
 
     /// The tests that passed and that another report does not have.
     pub fn passing_beyond(&self, other: &TestReport) -> Vec<String> {
-        let is_new = |name: &&String| {
-            other.passing.binary_search(name).is_err() && other.failing.binary_search(name).is_err()
-        };
-        self.passing.iter().filter(is_new).cloned().collect()
+        self.passing.iter().filter(|name| !other.ran(name)).cloned().collect()
     }
 
     /// The failing tests in words: `2 of 297 tests fail`.

@@ -57,8 +57,8 @@ impl Beside for () {
     fn all_ended(&self) {}
 }
 
-/// Tells the work beside attempts that they have ended when it is dropped, also after a panic: the work
-/// would wait for ever.
+/// Tells the work beside attempts that they have ended when this is dropped, also after a panic: otherwise
+/// that work would wait for ever.
 pub(super) struct UntilAllEnded<'a>(pub &'a dyn Beside);
 
 impl Drop for UntilAllEnded<'_> {
