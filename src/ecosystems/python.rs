@@ -248,13 +248,15 @@ fn named_tests(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
     if let Some(source) = package_with_tests(&project.settings) {
         return Ok(project.by_module(&["pytest"], source));
     }
-    if let Some(directory) = tests_beside_requirements(files)? {
-        let unittest = ["unittest", "discover", "-s", directory.name];
-        let words: &[&str] = if directory.has_pytest { &["pytest"] } else { &unittest };
+    if let Some(directory) = tests_beside_requirements(files) {
+        let unittest = ["unittest", "discover", "-s", directory];
+        let words: &[&str] = if needs_pytest(files, directory)? { &["pytest"] } else { &unittest };
         return Ok(project.by_module(words, "requirements.txt"));
     }
     if let Some(name) = files.ending(".py").into_iter().find(|n| n.starts_with("test")) {
-        return Ok(project.by_module(&["unittest", "discover"], name));
+        let unittest = ["unittest", "discover"];
+        let words: &[&str] = if needs_pytest(files, "")? { &["pytest"] } else { &unittest };
+        return Ok(project.by_module(words, name));
     }
     if files.has("noxfile.py") {
         let words = [project.environment.before("nox"), &["nox"]].concat();
@@ -336,13 +338,6 @@ fn nox_session(noxfile: &str) -> Option<String> {
     plain.or_else(|| about_tests.first()).map(|name| (*name).to_owned())
 }
 
-/// The directory of tests in a project that has nothing but a list of its requirements.
-struct TestDirectory {
-    name: &'static str,
-    /// True if the requirements name pytest.
-    has_pytest: bool,
-}
-
 /// The lists of packages that tests need.
 const REQUIREMENTS: [&str; 5] = [
     "requirements.txt",
@@ -352,20 +347,33 @@ const REQUIREMENTS: [&str; 5] = [
     "test-requirements.txt",
 ];
 
-fn tests_beside_requirements(files: &RootFiles<'_>) -> Result<Option<TestDirectory>> {
-    let directories = ["tests", "test"];
-    let Some(name) = directories.into_iter().find(|name| files.has_directory(name)) else {
-        return Ok(None);
-    };
-    if !files.has("requirements.txt") {
-        return Ok(None);
-    }
-    let mut has_pytest = false;
+/// The directory of tests in a project that has nothing but a list of its requirements.
+fn tests_beside_requirements(files: &RootFiles<'_>) -> Option<&'static str> {
+    let name = ["tests", "test"].into_iter().find(|name| files.has_directory(name))?;
+    files.has("requirements.txt").then_some(name)
+}
+
+/// True if requirements, CI or the test files of a directory show pytest: unittest would find no test, or
+/// not all of them. The root is the directory `""`.
+fn needs_pytest(files: &RootFiles<'_>, directory: &str) -> Result<bool> {
     for list in REQUIREMENTS {
         let text = files.text(list)?.unwrap_or_default();
-        has_pytest |= text.lines().any(|line| line.trim_start().starts_with("pytest"));
+        if text.lines().any(|line| line.trim_start().starts_with("pytest")) {
+            return Ok(true);
+        }
     }
-    Ok(Some(TestDirectory { name, has_pytest }))
+    for path in files.paths() {
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if parent != directory || !name.starts_with("test") || !name.ends_with(".py") {
+            continue;
+        }
+        let text = files.text(path)?.unwrap_or_default();
+        let marks = ["import pytest", "from pytest ", "def test"];
+        if text.lines().any(|line| marks.iter().any(|mark| line.starts_with(mark))) {
+            return Ok(true);
+        }
+    }
+    Ok(files.ci().names("pytest"))
 }
 
 /// The file that configures tox.

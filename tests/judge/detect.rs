@@ -286,6 +286,16 @@ fn each_kind_of_project_runs_its_own_commands() {
         ),
         (
             "python3",
+            vec![("test_a.py", "import unittest\n"), ("test_b.py", "def test_b():\n    pass\n")],
+            only(&["test: python3 -m pytest, from test_a.py"]),
+        ),
+        (
+            "python3",
+            vec![("test_a.py", "from pytest import mark\n")],
+            only(&["test: python3 -m pytest, from test_a.py"]),
+        ),
+        (
+            "python3",
             vec![("pyproject.toml", "[tool.pytest.ini_options]\n")],
             only(&["test: python3 -m pytest, from pyproject.toml"]),
         ),
@@ -396,6 +406,15 @@ fn each_kind_of_project_runs_its_own_commands() {
                 "setup: python3 -m venv .venv && .venv/bin/python -m pip install -U pip && \
                  .venv/bin/python -m pip install -r requirements.txt, from requirements.txt",
                 "test: .venv/bin/python -m unittest discover -s tests, from requirements.txt",
+            ]),
+        ),
+        (
+            "python3",
+            vec![("requirements.txt", "flask\n"), ("tests/test_a.py", "import pytest\n")],
+            only(&[
+                "setup: python3 -m venv .venv && .venv/bin/python -m pip install -U pip && \
+                 .venv/bin/python -m pip install -r requirements.txt pytest, from requirements.txt",
+                "test: .venv/bin/python -m pytest, from requirements.txt",
             ]),
         ),
         (
