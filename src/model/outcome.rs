@@ -283,6 +283,15 @@ impl StageResult {
         is_setup || by_the_place || self.outcome.could_not_start()
     }
 
+    /// The number of tests in the report of a command that failed, if none of them did: then another
+    /// part of the command failed, such as a check behind the tests.
+    pub fn tests_without_failure(&self) -> Option<u64> {
+        let report = self.tests.as_ref()?;
+        let has_failed = matches!(self.outcome, Outcome::Failed { .. });
+        let no_test_failed = report.problem.is_none() && report.failing.is_empty();
+        (has_failed && no_test_failed && report.total > 0).then_some(report.total)
+    }
+
     /// The reason why it is no pass, in few words.
     pub fn why_not_passed(&self) -> String {
         match &self.obstacle {

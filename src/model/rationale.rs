@@ -417,7 +417,9 @@ impl DecisionInputs<'_> {
             Some(base) if base.outcome == Outcome::CannotTell => {
                 format!("; {} cannot tell of the base", stopped.stage)
             }
-            Some(base) => format!("; {} fails on the base, too ({})", stopped.stage, base.outcome),
+            Some(base) => {
+                format!("; {} fails on the base, too ({})", stopped.stage, end_in_words(base))
+            }
             None if baseline.results.passed() => "; the base passes".into(),
             None => String::new(),
         }
@@ -594,8 +596,21 @@ pub fn stopped_in(result: &StageResult) -> String {
             };
             format!("failed {stage} ({outcome}; {tests})")
         }
-        _ => format!("failed {stage} ({outcome})"),
+        _ => format!("failed {stage} ({})", end_in_words(result)),
     }
+}
+
+/// The end of a command, and what its report of the tests says against it.
+fn end_in_words(result: &StageResult) -> String {
+    match result.tests_without_failure() {
+        Some(tests) => format!("{}; {}", result.outcome, no_failure(tests)),
+        None => result.outcome.to_string(),
+    }
+}
+
+/// The words for a number of tests none of which failed, although their command did.
+pub fn no_failure(tests: u64) -> String {
+    format!("no failure in {}", count(tests, "test"))
 }
 
 /// The stages that count, in words: `build, lint and test`.

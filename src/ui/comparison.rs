@@ -118,7 +118,7 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
         leaky,
         cached,
         changed,
-        tests,
+        tests: _,
         earlier,
         warm,
         obstacle,
@@ -134,9 +134,8 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
     if let Some(obstacle) = obstacle {
         line.push_str(&format!("; {obstacle}"));
     }
-    if let Some(report) = tests {
-        line.push_str("; ");
-        line.push_str(&test_words::summary(report));
+    if let Some(summary) = test_words::summary(result) {
+        line.push_str(&format!("; {summary}"));
     }
     if !changed.is_empty() {
         line.push_str(&format!(

@@ -1,9 +1,11 @@
 //! The explanation of a verdict: what ran, why the first candidate is first, what each other one lacks,
 //! and what other rules would recommend.
 use crate::model::base_tests::BaseTestsResult;
+use crate::model::count::count;
 use crate::model::cross_score;
 use crate::model::decision::{self, decide};
-use crate::model::name::Name;
+use crate::model::name::{BASE, Name};
+use crate::model::outcome::{Results, StageResult};
 use crate::model::rank::Rank;
 use crate::model::ranking::Rules;
 use crate::model::rationale::{why_judged_twice, why_unusable};
@@ -18,7 +20,10 @@ pub fn of_verdict(verdict: &Verdict, commands: Vec<String>) -> Vec<Vec<String>> 
     let mut steps = decision::steps(&verdict.candidates, rules);
     let mut decisive = vec![comparison::sentence(verdict)];
     decisive.extend(steps.drain(..steps.len().min(1)));
-    let candidates = verdict.candidates.iter().flat_map(|entry| about(verdict, entry)).collect();
+    let base = verdict.baseline.as_ref();
+    let base = base.and_then(|base| failed_beside_tests(verdict, BASE, &base.results));
+    let candidates = verdict.candidates.iter().flat_map(|entry| about(verdict, entry));
+    let candidates = base.into_iter().chain(candidates).collect();
     let mut all = vec![decisive, commands, candidates, steps, other_rules(verdict)];
     all.retain(|paragraph| !paragraph.is_empty());
     all
@@ -66,6 +71,7 @@ fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
         format!("{name} has the same tree as {twin}, so its commands ran once for both")
     }));
     lines.extend(entry.flags.iter().map(|flag| format!("{name} {flag}")));
+    lines.extend(failed_beside_tests(verdict, name.as_str(), &entry.results));
     lines.extend(entry.base_tests.as_ref().map(|second| judged_twice(entry, second)));
     lines.extend(confirmed(verdict, entry));
     if !entry.dropped.is_empty() {
@@ -84,6 +90,18 @@ fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
     }
     lines.extend(MoreSkipped::of(base, entry).map(|more| format!("{name} {}", more.in_words())));
     lines
+}
+
+/// The failure of a command none of whose tests failed.
+fn failed_beside_tests(verdict: &Verdict, name: &str, results: &Results) -> Option<String> {
+    let stopped = results.stopped_at()?;
+    let StageResult { stage, outcome, .. } = stopped;
+    let tests = count(stopped.tests_without_failure()?, "test");
+    Some(format!(
+        "{name}: no test fails in the report of {stage} ({tests}), so another part of the command ended \
+         with {outcome}: `git frites output {}/{name} {stage}`",
+        verdict.run
+    ))
 }
 
 /// Whether results over the base's build outputs were found again without them.

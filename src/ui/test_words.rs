@@ -1,5 +1,7 @@
 //! Single tests in words: which fail, which of them fail on the base, too, and how many are skipped.
 use crate::model::count::count;
+use crate::model::outcome::StageResult;
+use crate::model::rationale::no_failure;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::test_report::{TestReport, shortened, some_tests};
 use crate::model::verdict::{Baseline, Entry};
@@ -8,14 +10,17 @@ use crate::ui::table;
 /// The most tests that a table names of one candidate.
 const NAMED: usize = 4;
 
-/// A report at the end of a line about its command.
-pub fn summary(report: &TestReport) -> String {
+/// The report at the end of a line about its command; `None` if there is none.
+pub fn summary(result: &StageResult) -> Option<String> {
+    let report = result.tests.as_ref()?;
     let TestReport { total, problem, failing, .. } = report;
-    match problem {
+    Some(match problem {
         Some(problem) => problem.clone(),
-        None if failing.is_empty() => count(*total, "test"),
+        None if failing.is_empty() => {
+            without_failure(result).unwrap_or_else(|| count(*total, "test"))
+        }
         None => format!("{}: {}", report.failures(), some_tests(failing, failing)),
-    }
+    })
 }
 
 /// Remarks on a candidate's tests in a table. The list of failing tests comes last: what follows it
@@ -23,6 +28,7 @@ pub fn summary(report: &TestReport) -> String {
 pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     let more_skipped = base.and_then(|base| MoreSkipped::of(base, entry));
     let mut words: Vec<String> = more_skipped.map(|more| more.in_words()).into_iter().collect();
+    words.extend(entry.results.stopped_at().and_then(without_failure));
     if let Some([_, ..]) = entry.results.failing_tests()
         && let Some(report) = entry.results.report()
     {
@@ -36,7 +42,13 @@ pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
 pub fn of_base(base: &Baseline) -> Vec<String> {
     let report = base.results.report();
     let failing = report.filter(|report| report.problem.is_none() && !report.failing.is_empty());
-    failing.map_or_else(Vec::new, |report| told(report, None))
+    let mut words = failing.map_or_else(Vec::new, |report| told(report, None));
+    words.extend(base.results.stopped_at().and_then(without_failure));
+    words
+}
+
+fn without_failure(result: &StageResult) -> Option<String> {
+    result.tests_without_failure().map(no_failure)
 }
 
 /// The number of failing tests and the first names, with their results on the base, in parts between

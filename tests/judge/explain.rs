@@ -71,3 +71,45 @@ fn run_that_was_not_judged_says_how_to_judge_it() {
     world.attempts(&["echo x > new"]);
     world.frites(["explain"]).refuses(128, "run 1 was never judged");
 }
+
+/// A test as `npm test` runs one with a `posttest`: its tests pass, and a command behind them fails.
+const FAILS_BEHIND: &str =
+    "echo '=== 3 passed in 0.10s ==='; echo 'style: missing semicolon'; exit 2";
+
+#[test]
+fn failure_behind_the_tests_is_told_of_base_and_candidates() {
+    crate::common::in_the_open_world();
+    let world = World::new();
+    world.attempts(&["echo 1 > new"]);
+    let judged = world.frites(["judge", "--test", FAILS_BEHIND]).expect(1);
+    let out = judged.out();
+    let reason = crate::common::sentence(&out);
+    assert!(reason.contains("it failed test (exit 2; no failure in 3 tests)"), "{reason}");
+    assert!(judged.stderr.contains("1/c1: test exit 2 ("), "{}", judged.stderr);
+    assert!(judged.stderr.contains("; no failure in 3 tests\n"), "{}", judged.stderr);
+    let rows: Vec<&str> =
+        out.lines().filter(|row| row.contains("  no failure in 3 tests")).collect();
+    assert_eq!(rows.len(), 2, "{out}");
+    let explained = world.frites(["explain"]).expect(0).out();
+    for name in ["@base", "c1"] {
+        let line = format!(
+            "{name}: no test fails in the report of test (3 tests), so another part of the command ended \
+             with exit 2: `git frites output 1/{name} test`"
+        );
+        assert!(explained.lines().any(|shown| shown == line), "{line}:\n{explained}");
+    }
+    let about = world.frites(["explain", "c1"]).expect(0).out();
+    assert!(about.contains("another part of the command"), "{about}");
+    world.assert_clean();
+}
+
+#[test]
+fn failure_behind_the_tests_of_the_base_alone_is_told() {
+    crate::common::in_the_open_world();
+    let world = World::new();
+    world.attempts(&[crate::common::edits::SMALL]);
+    let test = "echo '=== 3 passed in 0.10s ==='; grep -q TWO src/lib.txt || exit 2";
+    world.frites(["judge", "-q", "--test", test]).expect(0);
+    let explained = world.frites(["explain"]).expect(0).out();
+    assert!(explained.contains("\n@base: no test fails in the report of test"), "{explained}");
+}
