@@ -171,6 +171,11 @@ pub enum Obstacle {
         /// The directory that it lies in.
         directory: String,
     },
+    /// A file was not found that the user has and the commands cannot see.
+    Hidden {
+        /// The file's path.
+        file: String,
+    },
     /// The dependencies of the tree could not be downloaded.
     Download,
     /// A command rewrote a test of the base or a file that decides which commands run, and on the base
@@ -186,6 +191,7 @@ impl fmt::Display for Obstacle {
         match self {
             Obstacle::Rename => write!(f, "a rename was refused"),
             Obstacle::Write { directory } => write!(f, "a write to '{directory}' was refused"),
+            Obstacle::Hidden { file } => write!(f, "'{file}' is hidden from the commands"),
             Obstacle::Download => write!(f, "its dependencies could not be downloaded"),
             Obstacle::Rewritten { file } => {
                 write!(f, "a command rewrote '{file}', on which the verdict rests")

@@ -6,7 +6,7 @@ use rustix::fs::Access;
 
 use crate::fs::regular;
 use crate::fs::tree::nearest_real;
-use crate::model::outcome::Obstacle;
+use crate::model::outcome::{Obstacle, Outcome};
 use crate::model::plain;
 use crate::process::world_spec::Confinement;
 
@@ -19,6 +19,10 @@ const READ_ONLY: [&str; 2] = ["read-only file system", "erofs"];
 
 /// The words for EACCES, the one error of a write that Landlock refuses; in small letters.
 const DENIED: [&str; 3] = ["permission denied", "eacces", "accessdenied"];
+
+/// The words for a file that is not there: those of the C library, of shells, and of Node.js; in small
+/// letters.
+const NOT_THERE: [&str; 4] = ["no such file", "enoent", "not found", "cannot find"];
 
 /// The number of lines before such words in which the path can stand.
 const LINES_BEFORE: usize = 5;
@@ -34,14 +38,30 @@ const CALLS_ON_SHARED_MEMORY: [&str; 3] = ["shm_open", "sem_open", "SemLock"];
 
 /// The obstacle that the log of a command that failed speaks of. Its words prove nothing: code under
 /// test can print them.
-pub(super) fn in_log(log: &Path, confinement: &Confinement) -> Option<Obstacle> {
+pub(super) fn in_log(log: &Path, outcome: &Outcome, confinement: &Confinement) -> Option<Obstacle> {
     let text = regular::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    if let Outcome::CouldNotStart { reason } = outcome {
+        text.push_str(reason);
+    }
     if let Some(path) = refused_write(&text, confinement) {
         let directory = if path.is_dir() { &path } else { path.parent()? };
         return Some(Obstacle::Write { directory: directory.to_string_lossy().into_owned() });
     }
-    tells_of_a_rename(&text).then_some(Obstacle::Rename)
+    if tells_of_a_rename(&text) {
+        return Some(Obstacle::Rename);
+    }
+    let file = hidden_file(&text, confinement)?;
+    Some(Obstacle::Hidden { file: file.to_string_lossy().into_owned() })
+}
+
+/// The first path that a log calls missing, if it exists outside and the confinement hides it.
+fn hidden_file(log: &str, confinement: &Confinement) -> Option<PathBuf> {
+    let mut paths = log
+        .lines()
+        .filter(|line| NOT_THERE.iter().any(|words| line.to_lowercase().contains(words)))
+        .flat_map(|line| absolute_paths(&plain::line(line)));
+    paths.find(|path| path.exists() && confinement.hides(&nearest_real(path)))
 }
 
 /// True if a log speaks of a rename that an overlay refuses: that of a directory of a layer below.

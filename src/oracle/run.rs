@@ -180,7 +180,8 @@ fn run_with_retries(
         let EndedTests { report: tests, failed } =
             expected.map(|expected| expected.read(&log)).unwrap_or_default();
         let obstacle = confinement.as_ref().filter(|_| !end.outcome.passed());
-        let obstacle = obstacle.and_then(|confinement| obstacles::in_log(&log, confinement));
+        let obstacle =
+            obstacle.and_then(|confinement| obstacles::in_log(&log, &end.outcome, confinement));
         let outcome = match (end.outcome, &obstacle) {
             (Outcome::Failed { code: CANNOT_TELL }, _) => Outcome::CannotTell,
             // A program that cannot be started is another matter.

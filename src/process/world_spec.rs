@@ -50,15 +50,21 @@ impl Confinement {
     /// True if commands can write to this path, which is without links, as far as its mode lets them.
     pub fn lets_write(&self, path: &Path) -> bool {
         match self {
-            Confinement::Sealed(world) => {
-                let above = world.mounts.iter().filter(|mount| path.starts_with(mount.at()));
-                // Of two at the same place, the last one is seen.
-                let nearest = above.max_by_key(|mount| mount.at().components().count());
-                nearest.is_some_and(Mount::can_be_written)
-            }
+            Confinement::Sealed(world) => world.nearest(path).is_some_and(Mount::can_be_written),
             Confinement::Landlock(restriction) => {
                 restriction.writable.iter().any(|open| path.starts_with(open))
             }
+        }
+    }
+
+    /// True if commands cannot see what lies at this path, which is without links, outside: it is hidden,
+    /// or another directory is shown there that is not the checkout.
+    pub fn hides(&self, path: &Path) -> bool {
+        let Confinement::Sealed(world) = self else { return false };
+        match world.nearest(path) {
+            Some(Mount::Hidden { .. }) => true,
+            Some(Mount::Directory { at, .. }) => !world.dir.starts_with(at) && at != path,
+            _ => false,
         }
     }
 
@@ -104,6 +110,15 @@ pub struct WorldSpec {
     pub memory: Option<u64>,
     /// The limit of what commands write to directories that are thrown away.
     pub disk: Option<DiskLimit>,
+}
+
+impl WorldSpec {
+    /// The mount that a path, which is without links, lies in.
+    fn nearest(&self, path: &Path) -> Option<&Mount> {
+        let above = self.mounts.iter().filter(|mount| path.starts_with(mount.at()));
+        // Of two at the same place, the last one is seen.
+        above.max_by_key(|mount| mount.at().components().count())
+    }
 }
 
 /// A limit of disk space.

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::common::sealed::{confined, sealed};
-use crate::common::{Answer, World};
+use crate::common::{Answer, World, make_executable, write};
 use crate::tool::{LANDLOCK, NAMESPACES, trials};
 
 trials! {
     a_write_that_a_sealed_world_refuses_is_named_and_nothing_can_be_told: [NAMESPACES];
     so_is_one_that_landlock_refuses: [LANDLOCK];
+    a_file_that_a_sealed_world_hides_is_named_where_it_is_missed: [NAMESPACES];
     a_failure_that_speaks_of_a_refusal_of_nobody_stays_a_failure: [NAMESPACES];
     a_candidate_that_says_so_itself_gets_neither_a_pass_nor_a_repair: [NAMESPACES];
     of_npms_settings_the_credentials_alone_are_hidden: [NAMESPACES];
@@ -62,6 +63,41 @@ fn a_write_that_a_sealed_world_refuses_is_named_and_nothing_can_be_told() {
 
 fn so_is_one_that_landlock_refuses() {
     assert_named(confined("landlock"), "Landlock");
+}
+
+fn a_file_that_a_sealed_world_hides_is_named_where_it_is_missed() {
+    let mut world = sealed();
+    let closed = closed(&world);
+    world.set_env("FRITES_SANDBOX_HIDE", format!("['{}']", closed.display()));
+    let temporary = tempfile::tempdir_in("/tmp").unwrap();
+    world.attempts(&["echo one > README"]);
+    for directory in [temporary.path(), &closed] {
+        let script = directory.join("check.sh");
+        write(&script, "#!/bin/sh\ntrue\n");
+        make_executable(&script);
+        let path = script.display();
+        let argv = format!("['{path}']");
+        for (test, code) in [
+            (path.to_string(), 128),
+            (argv, 128),
+            (format!("sh {path}"), 1),
+            (format!("cat {path}; exit 127"), 128),
+        ] {
+            world.git(["config", "frites.oracle.test", &test]);
+            let told = world.frites(["judge", "--no-cache"]).expect(code).stderr;
+            let hint =
+                format!("hint: the sealed world hides {path}: keep it where commands see it");
+            let times = told.lines().filter(|line| line.starts_with(&hint)).count();
+            assert_eq!(times, 1, "{test}: {told}");
+        }
+        // A path that is nowhere, and one that nobody calls missing, are no matter of the world.
+        for test in [format!("cat {path}.gone; exit 1"), format!("echo {path} is mine; exit 1")] {
+            world.git(["config", "frites.oracle.test", &test]);
+            let told = world.frites(["judge", "--no-cache"]).expect(1).stderr;
+            assert!(!told.contains("hides"), "{test}: {told}");
+        }
+    }
+    world.assert_clean();
 }
 
 fn judged(world: &World, code: i32, test: &str) -> Answer {

@@ -183,20 +183,33 @@ impl OracleRunner<'_> {
         downloads::that_differ(repo, &self.downloads, [&base?.tree, &own?.tree])
     }
 
-    /// Says once for each directory how commands can write there, if a write to it was refused.
+    /// Says once for each directory how commands can write there, if a write to it was refused, and for
+    /// each file that they do not see.
     fn tell_way_out(&self, result: &StageResult) {
-        let Some(Obstacle::Write { directory }) = &result.obstacle else { return };
-        let mut told = self.told.lock();
-        if told.insert(directory.clone()) {
-            let who = match self.world() {
-                WorldKind::Landlock => "Landlock",
-                WorldKind::Sealed | WorldKind::Open => "the sealed world",
-            };
-            let name = keys::SANDBOX_WRITE.name;
-            self.session.ui.hint(format!(
-                "{who} refused a write to {directory}: `git config --add frites.{name} {}`",
-                shell_word(directory)
-            ));
+        let (path, hint) = match &result.obstacle {
+            Some(Obstacle::Write { directory }) => {
+                let who = match self.world() {
+                    WorldKind::Landlock => "Landlock",
+                    WorldKind::Sealed | WorldKind::Open => "the sealed world",
+                };
+                let name = keys::SANDBOX_WRITE.name;
+                let word = shell_word(directory);
+                let hint = format!(
+                    "{who} refused a write to {directory}: `git config --add frites.{name} {word}`"
+                );
+                (directory, hint)
+            }
+            Some(Obstacle::Hidden { file }) => {
+                let hint = format!(
+                    "the sealed world hides {file}: keep it where commands see it, such as in your home \
+                     directory or in the repository (`git frites man sandbox`)"
+                );
+                (file, hint)
+            }
+            _ => return,
+        };
+        if self.told.lock().insert(path.clone()) {
+            self.session.ui.hint(hint);
         }
     }
 
