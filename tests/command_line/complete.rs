@@ -190,3 +190,38 @@ fn completion_scripts_are_printed_outside_a_repository() {
     }
     world.run(&world.repo, "git-frites", ["completions", "csh"]).refuses(2, "invalid value 'csh'");
 }
+
+/// The file that the Debian package brings for each shell, below a data directory.
+const IN_THE_PACKAGE: [(&str, &str, &str); 3] = [
+    ("bash", "git-frites.bash", "bash-completion/completions/git-frites"),
+    ("zsh", "_git-frites", "zsh/vendor-completions/_git-frites"),
+    ("fish", "git-frites.fish", "fish/vendor_conf.d/git-frites.fish"),
+];
+
+#[test]
+fn completion_is_installed_where_the_shell_looks_and_doctor_finds_it() {
+    let mut world = World::empty("no repository");
+    let data = world.home().join("data");
+    world.set_env("XDG_DATA_DIRS", &data);
+    let manifest = fs::read_to_string(source().join("Cargo.toml")).unwrap();
+    for (shell, script, packaged) in IN_THE_PACKAGE {
+        assert!(manifest.contains(&format!("\"usr/share/{packaged}\"")), "{packaged}");
+        world.set_env("SHELL", format!("/bin/{shell}"));
+        let doctor = || world.run(&world.repo, "git-frites", ["doctor"]).stderr;
+        let advice = format!("`git frites completions --install {shell}` puts it there");
+        assert!(doctor().contains(&advice), "{}", doctor());
+        let answer = world.run(&world.repo, "git-frites", ["completions", "--install"]).expect(0);
+        let file = Path::new(answer.out().trim_end()).to_owned();
+        assert!(file.starts_with(world.home()), "{}", file.display());
+        let bytes = fs::read(source().join("completions").join(script)).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), bytes);
+        assert!(!doctor().contains(&advice), "{}", doctor());
+        let there = data.join(packaged);
+        fs::create_dir_all(there.parent().unwrap()).unwrap();
+        fs::rename(file, there).unwrap();
+        assert!(!doctor().contains(&advice), "{}", doctor());
+    }
+    world.set_env("SHELL", "/bin/csh");
+    let words = "there is no known place for a completion of 'csh'";
+    world.run(&world.repo, "git-frites", ["completions", "--install"]).refuses(128, words);
+}

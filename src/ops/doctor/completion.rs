@@ -23,7 +23,7 @@ const SHELLS: [ShellPlaces; 3] = [
     },
     ShellPlaces {
         name: "zsh",
-        in_data: &["zsh/site-functions/_git-frites"],
+        in_data: &["zsh/site-functions/_git-frites", "zsh/vendor-completions/_git-frites"],
         in_home: &[".zfunc/_git-frites"],
         startup: ".zshrc",
     },
