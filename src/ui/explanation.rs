@@ -10,6 +10,7 @@ use crate::model::rank::Rank;
 use crate::model::ranking::Rules;
 use crate::model::rationale::{why_judged_twice, why_unusable};
 use crate::model::test_comparison::{Comparison, MoreSkipped};
+use crate::model::test_report::some_tests;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ui::{comparison, effort_words};
 
@@ -85,7 +86,15 @@ fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
     let Some(base) = &verdict.baseline else { return lines };
     if let Some(comparison) = Comparison::of(base, entry) {
         for (what, tests) in comparison.kinds() {
-            lines.extend(tests.iter().map(|test| format!("{name}: {test} fails; it {what}")));
+            match tests {
+                [] => {}
+                [test] => lines.push(format!("{name}: {test} fails; it {what}")),
+                tests => lines.push(format!(
+                    "{name}: {} tests fail, each of which {what}: {}",
+                    tests.len(),
+                    some_tests(tests, tests)
+                )),
+            }
         }
     }
     lines.extend(MoreSkipped::of(base, entry).map(|more| format!("{name} {}", more.in_words())));

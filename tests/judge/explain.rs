@@ -113,3 +113,20 @@ fn failure_behind_the_tests_of_the_base_alone_is_told() {
     let explained = world.frites(["explain"]).expect(0).out();
     assert!(explained.contains("\n@base: no test fails in the report of test"), "{explained}");
 }
+
+#[test]
+fn many_failing_tests_are_told_in_one_line() {
+    crate::common::in_the_open_world();
+    let world = World::new();
+    world.attempts(&["echo broken > src/lib.txt"]);
+    let test = "if grep -q broken src/lib.txt; then \
+                  for t in a b c d; do echo \"FAILED t.py::$t - x\"; done; \
+                  echo '=== 4 failed, 1 passed in 0.10s ==='; exit 1; \
+                fi; echo '=== 5 passed in 0.10s ==='";
+    world.frites(["judge", "-q", "--test", test]).expect(1);
+    let explained = world.frites(["explain"]).expect(0).out();
+    let about: Vec<&str> = explained.lines().filter(|line| line.starts_with("c1: ")).collect();
+    let [line] = about[..] else { panic!("{explained}") };
+    let start = "c1: 4 tests fail, each of which does not fail on the base: ";
+    assert!(line.starts_with(start) && line.ends_with(" and 1 more"), "{line}");
+}
