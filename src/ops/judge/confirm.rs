@@ -233,13 +233,15 @@ pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Opt
     let is_compared = |second: &&BaseTestsResult| !claim.is_pending() && !second.results.is_empty();
     let end = |entry: &Entry| {
         let second = entry.base_tests.as_ref().filter(is_compared);
-        let results = match second {
-            Some(second) if entry.results.passed() => &second.results,
-            _ => &entry.results,
+        let (before, results) = match second {
+            Some(second) if entry.results.passed() => {
+                ("passed, but with the base's tests it ", &second.results)
+            }
+            _ => ("", &entry.results),
         };
         match results.stopped_at() {
             None => "passed".to_owned(),
-            Some(result) => format!("ended at {}: {}", result.stage, result.outcome),
+            Some(result) => format!("{before}ended at {}: {}", result.stage, result.outcome),
         }
     };
     let end_of = |entry: &Entry| (entry.passed(), entry.passed_own_tests_only());
@@ -453,6 +455,40 @@ pub(super) mod tests {
         })
         .expect("no judge fails");
         assert!(entries.iter().all(|entry| entry.passed() && !entry.is_claim()), "{entries:?}");
+    }
+
+    #[test]
+    fn a_contradiction_tells_the_second_judging_from_the_first() {
+        let (passed, failed) = (Outcome::Passed, Outcome::Failed { code: 1 });
+        let ends = |first: &Outcome, second: &Outcome| {
+            [first, second].map(|end| [end.clone(), Outcome::Skipped])
+        };
+        let tree = |over_layers, cold| {
+            let second = Some(Second::Always);
+            let tree = Judgeable { lines: 1, second, over_layers, cold };
+            let (mut claim, mut confirmed) = (entry(1, 0, &tree), entry(1, 0, &tree));
+            for (entry, ends) in [(&mut claim, &tree.over_layers), (&mut confirmed, &tree.cold)] {
+                let [own, with_base_tests] = ends.each_ref().map(|ends| {
+                    Results::from_iter([StageResult::new(Stage::Test, 0.0, ends[0].clone())])
+                });
+                entry.results = own;
+                if entry.results.passed() {
+                    let second = entry.base_tests.as_mut().expect("a second judging");
+                    second.results = with_base_tests;
+                }
+            }
+            contradiction(&claim, &confirmed, StaleCause::Outputs).unwrap_or_default()
+        };
+        assert_eq!(
+            tree(ends(&failed, &passed), ends(&passed, &failed)),
+            "no second build in one place: over the base's outputs it ended at test: exit 1, without \
+             them it passed, but with the base's tests it ended at test: exit 1"
+        );
+        assert_eq!(
+            tree(ends(&passed, &failed), ends(&failed, &passed)),
+            "stale build output: over the base's outputs it passed, but with the base's tests it ended \
+             at test: exit 1, without them it ended at test: exit 1"
+        );
     }
 
     proptest! {
