@@ -371,6 +371,11 @@ impl Results {
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
+    /// The last command that was not left out because an earlier one failed.
+    pub fn last_run(&self) -> Option<&StageResult> {
+        self.0.iter().rfind(|result| result.outcome != Outcome::Skipped)
+    }
+
     /// True if no command was left out because an earlier one failed.
     pub fn ran_all(&self) -> bool {
         self.0.iter().all(|result| result.outcome != Outcome::Skipped)

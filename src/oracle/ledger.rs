@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
-use crate::model::outcome::Results;
+use crate::model::outcome::{Results, Stage};
 use crate::model::run_costs::RunCosts;
 use crate::model::terms::Terms;
 use crate::model::verdict::Effort;
@@ -61,8 +61,9 @@ struct Remembered {
     outcomes: BTreeMap<(String, Oid), TreeOutcome>,
     /// The commands that were run and saved for them.
     effort: Effort,
-    /// The times of runs over outputs and without, by the share of the processor that they had.
-    costs: BTreeMap<ProcessorShare, RunCosts>,
+    /// The times of runs over outputs and without, by the share of the processor that they had and the
+    /// last command that ran.
+    costs: BTreeMap<(ProcessorShare, Stage), RunCosts>,
     /// The layers with what the base's commands have left, by the id of the terms.
     base_layer: Option<(String, Arc<BaseInUse>)>,
 }
@@ -73,9 +74,11 @@ impl Memory {
         *self.0.lock() = Remembered::default();
     }
 
-    /// The times that runs with this share of the processor took.
+    /// The times of those runs with this share of the processor that got furthest.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
-        self.0.lock().costs.get(&share).copied().unwrap_or_default()
+        let memory = self.0.lock();
+        let furthest = memory.costs.iter().rfind(|((of, _), _)| *of == share);
+        furthest.map(|(_, costs)| *costs).unwrap_or_default()
     }
 
     /// Marks all outcomes as those of an earlier judging.
@@ -168,19 +171,20 @@ impl<'m> Ledger<'m> {
         memory.effort.ran_base += more.ran_base;
     }
 
-    /// Notes the time of a run of all commands with this share of the processor.
+    /// Notes the time of a run with this share of the processor. It is compared with runs that ended at the
+    /// same command: if the base got no further, its outputs save nothing beyond.
     pub fn note_cost(&self, share: ProcessorShare, is_warm: bool, results: &Results) {
-        if results.ran_all() {
-            self.note_seconds(share, is_warm, results.time().as_secs_f64());
+        if let Some(last) = results.last_run() {
+            self.note_seconds((share, last.stage), is_warm, results.time().as_secs_f64());
         }
     }
 
-    /// Notes the time of such a run in seconds.
-    pub fn note_seconds(&self, share: ProcessorShare, is_warm: bool, seconds: f64) {
-        self.memory.0.lock().costs.entry(share).or_default().note(is_warm, seconds);
+    /// Notes the time in seconds of a run with this share of the processor that ended at this command.
+    pub fn note_seconds(&self, of: (ProcessorShare, Stage), is_warm: bool, seconds: f64) {
+        self.memory.0.lock().costs.entry(of).or_default().note(is_warm, seconds);
     }
 
-    /// The times that are noted for this share of the processor.
+    /// The times that are noted for this share of the processor, of the runs that got furthest.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
         self.memory.costs(share)
     }

@@ -10,6 +10,8 @@ trials! {
     a_single_candidate_is_judged_without_outputs_at_once: [NAMESPACES];
     an_explicit_value_uses_outputs_always: [NAMESPACES];
     a_base_over_outputs_of_an_ancestor_has_its_time_without_them: [NAMESPACES];
+    a_lint_that_fails_everywhere_runs_once_for_each_candidate: [NAMESPACES];
+    where_the_base_fails_and_leaves_nothing_each_candidate_is_judged_once: [NAMESPACES];
 }
 
 /// Takes time: longer than it takes to begin a command.
@@ -30,7 +32,13 @@ fn project(attempts: &[&str]) -> World {
 
 const THREE: [&str; 3] = ["seq 3 > new", "seq 2 > new", "seq 1 > new"];
 
-/// Judges by this test; gives the numbers of runs without outputs and over them, the base's included.
+/// The numbers of runs without outputs and over them, the base's included.
+fn counted(world: &World) -> [usize; 2] {
+    let runs = shared_lines(world, "runs");
+    ["cold", "warm"].map(|way| runs.iter().filter(|run| *run == way).count())
+}
+
+/// Judges by this test; gives the numbers of runs.
 fn runs(world: &World, test: &str, options: &[&str]) -> [usize; 2] {
     let words = ["judge", "-j", "1", "--json", "--test", test];
     let verdict = world.frites(words.iter().chain(options)).expect(0).json();
@@ -38,8 +46,7 @@ fn runs(world: &World, test: &str, options: &[&str]) -> [usize; 2] {
         verdict["recommended"],
         format!("c{}", verdict["candidates"].as_array().unwrap().len())
     );
-    let runs = shared_lines(world, "runs");
-    ["cold", "warm"].map(|way| runs.iter().filter(|run| *run == way).count())
+    counted(world)
 }
 
 fn a_suite_that_outputs_do_not_make_faster_is_judged_without_them() {
@@ -92,5 +99,31 @@ fn a_base_over_outputs_of_an_ancestor_has_its_time_without_them() {
     let after = runs(&world, &test, &["2"]);
     // The base shows the time over outputs, and the ancestor showed that without.
     assert_eq!([after[0] - before[0], after[1] - before[1]], [3, 1]);
+    world.assert_clean();
+}
+
+fn a_lint_that_fails_everywhere_runs_once_for_each_candidate() {
+    let world = project(&THREE);
+    let lint = format!("{TRACED}; {WORK}; echo built > out; echo 'error: no rule'; exit 1");
+    let words = ["judge", "-j", "1", "--json", "--lint", &lint, "--test", "true"];
+    let verdict = world.frites(words).expect(3).json();
+    assert_eq!(verdict["decision"], "broken-base", "{verdict:#}");
+    // The base, all three, and over outputs the one that showed the time.
+    assert_eq!(counted(&world), [4, 1]);
+    assert!(verdict["costs"]["warm"].is_number(), "{verdict:#}");
+    world.assert_clean();
+}
+
+fn where_the_base_fails_and_leaves_nothing_each_candidate_is_judged_once() {
+    let world = project(&THREE);
+    let test = format!("{TRACED}; grep -q right new");
+    let words = ["judge", "-j", "1", "--json", "--test", &test];
+    let verdict = world.frites(words).expect(1).json();
+    assert_eq!(verdict["decision"], "near-miss", "{verdict:#}");
+    assert_eq!(counted(&world), [4, 0]);
+    world.attempts(&["echo wrong > new", "echo right > new; seq 9 >> new"]);
+    let verdict = world.frites([&words[..], &["2"]].concat()).expect(0).json();
+    assert_eq!(verdict["recommended"], "c2", "{verdict:#}");
+    assert_eq!(counted(&world), [7, 0]);
     world.assert_clean();
 }

@@ -196,8 +196,13 @@ impl OracleRunner<'_> {
     /// The share of the base that is expected to cost the least time, confirmations included. What is
     /// unknown is learnt over outputs.
     pub(super) fn warmth_that_pays(&self) -> Result<Warmth> {
-        if !self.weighs_warm || !self.has_outputs() {
+        if !self.weighs_warm {
             return Ok(self.warmth());
+        }
+        if !self.has_outputs() {
+            // An overlay alone saves no run, and a failure there has to be confirmed.
+            let base_failed = self.layers().is_some_and(|layers| layers.has_failed());
+            return Ok(if base_failed { Warmth::Cold } else { self.warmth() });
         }
         let share = self.share();
         if share == ProcessorShare::Whole {
@@ -213,8 +218,9 @@ impl OracleRunner<'_> {
         if let Some(base) = self.ledger.recall(&self.base_tree()?, Warmth::Cold) {
             self.ledger.note_cost(ProcessorShare::Whole, false, &base.results);
         }
-        if let Some(seconds) = self.layers().and_then(|layers| layers.cold_seconds()) {
-            self.ledger.note_seconds(ProcessorShare::Whole, false, seconds);
+        let seconds = self.layers().and_then(|layers| layers.cold_seconds());
+        if let Some((seconds, last)) = seconds.zip(self.terms.oracle.last()) {
+            self.ledger.note_seconds((ProcessorShare::Whole, last.stage), false, seconds);
         }
         Ok(())
     }
