@@ -14,6 +14,7 @@ trials! {
     downloads_of_the_bases_setup_serve_cold_runs: [NAMESPACES];
     the_base_is_judged_over_nothing_of_its_own_failed_run: [NAMESPACES, MAKE];
     nor_where_landlock_confines_it: [LANDLOCK, MAKE];
+    a_base_that_failed_once_is_judged_over_its_outputs_again_once_it_passes: [NAMESPACES];
     a_base_that_passes_over_its_own_outputs_is_confirmed_where_no_candidate_passes: [NAMESPACES];
     what_a_download_alone_leaves_serves_cold_runs: [NAMESPACES];
     of_a_tree_whose_dependencies_cannot_be_downloaded_nothing_can_be_told: [NAMESPACES];
@@ -102,6 +103,25 @@ fn the_base_is_judged_over_nothing_of_its_own_failed_run() {
 
 fn nor_where_landlock_confines_it() {
     assert_base_fails_each_time(&project_with_a_stamp("landlock"));
+}
+
+fn a_base_that_failed_once_is_judged_over_its_outputs_again_once_it_passes() {
+    let world = sealed();
+    world.write(".gitignore", "out\n");
+    world.commit("outputs are ignored");
+    world.attempts(&["echo more > README", "seq 9 > README"]);
+    let broken = world.home().join("shared/broken");
+    fs::write(&broken, "").unwrap();
+    let test = "echo built > out; test ! -e ~/shared/broken";
+    judged(&world, 1, &["--test", test]);
+    fs::remove_file(broken).unwrap();
+    let inherited: Vec<Value> = [&[][..], &[], &["--no-cache"]]
+        .map(|options| judged(&world, 0, &[&["--test", test], options].concat()))
+        .map(|verdict| verdict["baseline"]["inherited"].clone())
+        .into();
+    // Over nothing of the failure, then anew over nothing, then over the outputs of the pass.
+    assert_eq!(inherited, [Value::Null, Value::Null, Value::Bool(true)]);
+    world.assert_clean();
 }
 
 /// Its tests pass once, and after that only over what they left.

@@ -161,9 +161,23 @@ impl OracleRunner<'_> {
         if must_confirm_base(results, *inherited, stumbled(results), entries) {
             known = self.confirmed_base(&tree, known)?;
         }
+        self.drop_layers_of_failure(&tree, &known.results)?;
         let mut baseline = baseline(known);
         baseline.settle();
         Ok(Some(baseline))
+    }
+
+    /// Drops the layers that a failed run of the base has left, if it passes by now: it would never be judged
+    /// over them. The pass goes with them, so that the next judging runs the base, and keeps new ones.
+    fn drop_layers_of_failure(&self, tree: &Oid, results: &Results) -> Result<()> {
+        let Some(layered) = &self.layered else { return Ok(()) };
+        if !results.passed() || !layered.layers().is_some_and(|layers| layers.has_failed()) {
+            return Ok(());
+        }
+        let repo = &self.session.repo;
+        self.ledger.cache.forget(repo, &JudgedTree { tree: *tree, commit: self.run.base })?;
+        self.ledger.keep_base_layer(None);
+        layered.forget_layers()
     }
 
     fn confirmed_base(&self, tree: &Oid, known: TreeOutcome) -> Result<TreeOutcome> {
