@@ -2,7 +2,7 @@
 //! which of the two ways is expected to cost less.
 use serde::{Deserialize, Serialize};
 
-/// The times of the first runs of all commands, in seconds; `None` where no run was seen.
+/// The times of the first runs that ended at one command, in seconds; `None` where no run was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RunCosts {

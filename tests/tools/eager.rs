@@ -436,5 +436,6 @@ fn a_run_that_is_killed_at_any_moment_decides_the_same_and_judges_no_pass_twice(
         assert!(again <= 1, "{place}");
         world.assert_clean();
     }
-    assert!(killed > kills() / 3, "only {killed} of {} runs had begun", kills());
+    eprintln!("{killed} of {} runs had begun when they were killed", kills());
+    assert!(killed > kills() / 3, "too few");
 }
