@@ -2,7 +2,9 @@
 # Measures what judging eight attempts costs where tests build the project first: each candidate from nothing (cold),
 # in layers over the outputs that the base's judging leaves, and once more when that layer exists.
 #
-# Usage: sh benches/builds.sh [cargo|make|tsc|python]...   with git-frites and jq on PATH; makes each project itself.
+# Usage: sh benches/builds.sh [cargo|make|tsc|python|four]...   with git-frites and jq on PATH; makes each project itself.
+#        four: of four attempts at the cargo project one is a cheat, one fails and two pass. How long judging them takes
+#        when the layer exists, divided by the cold run that confirms the winner.
 #        BENCH_PROJECT=DIR BENCH_FILE=FILE BENCH_TEST=CMD sh benches/builds.sh project   measures a project of yours:
 #        each attempt appends the lines that BENCH_LINE gives (%s becomes its name) to FILE.
 # BENCH_CANDIDATES is the number of attempts. BENCH_DIR chooses the file system; it must not be below /tmp or /dev/shm,
@@ -68,6 +70,14 @@ END
     echo target >.gitignore
     cargo generate-lockfile -q
     file=src/part3.rs line='pub fn %s() -> u32 { 1 }\n' test='cargo test -q'
+}
+
+# The same tool with a test of its own file, which a cheat can change.
+make_four() {
+    make_cargo
+    echo 'pub fn answer() -> u32 { 1 }' >>src/lib.rs
+    mkdir tests
+    echo '#[test] fn answers() { assert!([1, 2].contains(&tool::answer())); }' >tests/answer.rs
 }
 
 # A C program of 200 files.
@@ -153,12 +163,48 @@ judged() {
         | "\($all) \(if $warm > 0 then $all - ($cold | add // 0) else $all end) \($passed) \($warm) \($v.verified)"' "$home/verdict.json"
 }
 
-for kind in ${*:-cargo make tsc python}; do
+# four_attempts LINES: a run of a cheat and an attempt that fails, of so many lines, and two that pass, of 20 and of 40.
+four_attempts() {
+    git frites spawn -q -n 4 -- sh -c '
+        case $FRITES_CANDIDATE in
+        c1) answer=9 lines='$1'; sed -i "s/1, 2/1, 2, 9/" tests/answer.rs ;;
+        c2) answer=8 lines='$1' ;;
+        c3) answer=2 lines=20 ;;
+        c4) answer=2 lines=40 ;;
+        esac
+        sed -i "s/{ 1 }/{ $answer }/" src/lib.rs
+        seq -f "// %.0f" $lines >>src/part3.rs' >/dev/null
+}
+
+# judged_four WORDS: how long the last run takes to judge, until its leader is confirmed and in all.
+judged_four() {
+    begin=$(date +%s.%N)
+    { git frites judge --no-cache --test "$test" --json 2>&3 >"$home/verdict.json"; } 3>&1 |
+        sed -u -n '/^run .* is confirmed/p' | while read -r _; do date +%s.%N; done >"$home/confirmed"
+    end=$(date +%s.%N)
+    [ -s "$home/confirmed" ] || echo "$end" >"$home/confirmed"
+    jq -r --argjson all "$(echo "$end - $begin" | bc)" --argjson first "$(echo "$(cat "$home/confirmed") - $begin" | bc)" '
+        . as $v | [.candidates[] | select(.candidate == $v.recommended) | .results[].seconds] | add as $cold
+        | [$v.candidates[] | select([.results[], .base_tests.results[]?] | any(.warm != true)) | .candidate] as $again
+        | [$all, $cold, $all / $cold, $first / $cold, $v.recommended, ($again | join(","))] | @sh' "$home/verdict.json" |
+        xargs printf '  %-36s %8.1f s   ÷ one cold run of %.1f s: %.2f; leader confirmed after %.2f; %s wins; cold: %s\n' "$1"
+}
+
+for kind in ${*:-cargo make tsc python four}; do
     rm -rf "$home/project" && mkdir "$home/project" && cd "$home/project"
     git config --global --remove-section frites.seed 2>/dev/null || :
     git config --global --remove-section frites.spawn 2>/dev/null || :
     "make_$kind"
     commit
+    if [ "$kind" = four ]; then
+        echo "four:"
+        four_attempts 60
+        git frites judge -q --no-cache --test "$test" >/dev/null
+        judged_four 'the cheat and the failure are larger'
+        four_attempts 1
+        judged_four 'both are smaller than the winner'
+        continue
+    fi
     git frites spawn -q -n $attempts -- sh -c "printf '$line' \"\$FRITES_CANDIDATE\" >>'$file'" >/dev/null
     cold=$(judged --cold)
     git frites clean -q --cache
