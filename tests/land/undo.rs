@@ -232,21 +232,31 @@ fn undo_keeps_a_fresh_branch_with_later_work() {
 }
 
 #[test]
-fn undo_of_a_fresh_branch_that_was_merged_says_who_keeps_the_change() {
-    for delete in [false, true] {
+fn undo_of_a_fresh_branch_that_was_merged_waits_until_the_change_is_reverted_there() {
+    for (merge, delete) in [("merge -q", false), ("merge -q", true), ("merge -q --no-ff", false)] {
         let world = World::new();
         judged(&world, "echo TWO > src/lib.txt");
         world.frites(["apply", "--no-switch", "-m", "x"]).expect(0);
         let landed = world.git(["rev-parse", "frites/apply/1"]);
-        world.git(["merge", "-q", "frites/apply/1"]);
+        world.sh(&world.repo, &format!("git {merge} frites/apply/1")).expect(0);
         if delete {
             world.git(["branch", "-q", "-d", "frites/apply/1"]);
         }
-        let told = world.frites(["apply", "--undo"]).expect(0).stderr;
-        let warning = "warning: 'main' holds the change of 1/c1, too, and keeps it\n";
-        let hint = format!("hint: `git revert {}` takes it back there\n", &landed[..10]);
-        assert!(told.contains(&format!("{warning}{hint}")), "{told}");
-        assert_eq!(world.git(["rev-parse", "main"]), landed);
+        let before = world.git(["for-each-ref"]);
+        let told = world
+            .frites(["apply", "--undo"])
+            .refuses(1, "'main' has the commit of 1/c1, too, and would keep its change")
+            .stderr;
+        let revert = format!("hint: on 'main' `git revert {}` takes it back", &landed[..10]);
+        assert!(told.contains(&revert), "{told}");
+        assert_eq!(told.contains("`git branch -D frites/apply/1`"), !delete, "{told}");
+        assert_eq!(world.git(["for-each-ref"]), before);
+        assert_eq!(landing(&world, "1"), "landed");
+        world.git(["revert", "--no-edit", &landed]);
+        world.frites(["apply", "--undo"]).expect(0);
+        assert_eq!(landing(&world, "1"), "undone");
+        world.frites(["apply", "--no-switch", "-m", "again"]).expect(0);
+        assert_eq!(world.git(["show", "frites/apply/1:src/lib.txt"]), "TWO");
         world.assert_clean();
     }
 }

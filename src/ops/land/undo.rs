@@ -8,7 +8,7 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::trailer::Trailer;
 use crate::ops::land::by_hand::unresolved;
-use crate::ops::land::undo_branch::{delete_branch, tell_who_keeps};
+use crate::ops::land::undo_branch::delete_branch;
 use crate::ops::land::undo_merge::{Reverted, revert};
 use crate::ops::session::Session;
 use crate::process::interrupt;
@@ -36,7 +36,6 @@ pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
         return Ok(UndoneLanding { candidate, branch, commit: Some(commit), later });
     }
     let branch = delete_branch(session, &selection.run, &candidate)?;
-    tell_who_keeps(session, &candidate);
     Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
 }
 

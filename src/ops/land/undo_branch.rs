@@ -34,10 +34,12 @@ pub(super) fn delete_branch(
     };
     let branch = recorded.clone().unwrap_or_else(|| refs::apply_branch(&run.run));
     let short = branch.short().to_owned();
-    let Some(tip) = repo.read_ref(&branch)? else {
-        if let (None, Some(commit)) = (&recorded, &candidate.landing_commit) {
-            refuse_unknown_branch(session, &address, commit)?;
-        }
+    let tip = repo.read_ref(&branch)?;
+    if let (None, None, Some(commit)) = (tip, &recorded, &candidate.landing_commit) {
+        refuse_unknown_branch(session, &address, commit)?;
+    }
+    refuse_merged(session, candidate, &branch, tip.is_some())?;
+    let Some(tip) = tip else {
         session.ui.note(format!("the branch '{short}' is gone already"));
         record_deletion(store, candidate, &branch)?;
         return Ok(branch);
@@ -142,16 +144,44 @@ fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool)
         .hint("undo it there, or switch to another branch there"))
 }
 
-/// Says so if a person's branch holds what landed on the fresh one that is gone now: it was merged.
-pub(super) fn tell_who_keeps(session: &Session, candidate: &Candidate) {
-    let Some(commit) = &candidate.landing_commit else { return };
-    // The undo is done, also if the commit is not there any more.
-    let found = session.repo.refs_that_contain(commit, "refs/heads/").unwrap_or_default();
-    let mut found = found.iter().map(RefName::short);
-    let Some(other) = found.find(|name| !name.starts_with("frites/run/")) else { return };
-    let address = candidate.address();
-    session.ui.warn(format!("'{other}' holds the change of {address}, too, and keeps it"));
-    session.ui.hint(format!("`git revert {}` takes it back there", commit.short()));
+/// Refuses to undo a landing whose commit a person's branch has as well, such as after a merge: the change
+/// would stay there. It can be undone once that branch has reverted it.
+fn refuse_merged(
+    session: &Session,
+    candidate: &Candidate,
+    fresh: &RefName,
+    is_there: bool,
+) -> Result<()> {
+    let Some(commit) = &candidate.landing_commit else { return Ok(()) };
+    for branch in session.repo.refs_that_contain(commit, "refs/heads/")? {
+        let short = branch.short();
+        let is_ours = branch == *fresh || short.starts_with("frites/run/");
+        if is_ours || is_reverted(session, commit, &branch)? {
+            continue;
+        }
+        let address = candidate.address();
+        let error = Error::no(format!(
+            "'{short}' has the commit of {address}, too, and would keep its change"
+        ))
+        .hint(format!(
+            "on '{short}' `git revert {}` takes it back; then undo again",
+            commit.short()
+        ));
+        let fresh = fresh.short();
+        return Err(match is_there {
+            true => error.hint(format!("`git branch -D {fresh}` deletes the fresh branch alone")),
+            false => error,
+        });
+    }
+    Ok(())
+}
+
+/// True if a later commit of the branch says that it reverts this one, as `git revert` writes it.
+fn is_reverted(session: &Session, commit: &Oid, branch: &RefName) -> Result<bool> {
+    let words = format!("--grep=This reverts commit {commit}");
+    let range = format!("{commit}..{}", branch.as_str());
+    let call = session.repo.git().call("rev-list").args(["-1", "--fixed-strings", &words, &range]);
+    Ok(!call.bytes()?.is_empty())
 }
 
 /// Refuses to record an undo if no record names the branch and some branch still holds the commit.
