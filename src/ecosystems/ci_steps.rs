@@ -21,6 +21,9 @@ const MOST_FILES: usize = 100;
 /// The words before a command that run it as it is.
 const WRAPPERS: [&str; 8] = ["command", "env", "exec", "npx", "sudo", "time", "uvx", "xvfb-run"];
 
+/// Programs that run the script that their first word names. Those of Python begin with its name.
+const SCRIPT_RUNNERS: [&str; 6] = ["bash", "node", "perl", "php", "ruby", "sh"];
+
 /// The programs that run another one, each with the word that says so.
 const RUNNERS: [(&str, &str); 7] = [
     ("bundle", "exec"),
@@ -288,8 +291,8 @@ fn without_wrappers(words: &[String]) -> &[String] {
     if WRAPPERS.contains(&program) || is_assignment(first) {
         return without_wrappers(after_options(rest));
     }
-    if ["sh", "bash", "php"].contains(&program) && rest.first().is_some_and(|w| !w.starts_with('-'))
-    {
+    let runs_script = SCRIPT_RUNNERS.contains(&program) || program.starts_with("python");
+    if runs_script && rest.first().is_some_and(|word| !word.starts_with('-')) {
         return without_wrappers(rest);
     }
     if program.starts_with("python") && rest.first().is_some_and(|word| word == "-m") {
@@ -333,6 +336,10 @@ fn is_test(words: &[String]) -> bool {
     let path = without_wrappers(words).first().map_or("", String::as_str);
     let words = essence(words);
     let Some(program) = words.first() else { return false };
+    // The shell's own test of a file or a number.
+    if ["test", "["].contains(&path) {
+        return false;
+    }
     let tests = ["test", "tests", "check", "spec"];
     let is_tester = ["test", "spec", "phpunit", "bats"].iter().any(|part| path.contains(part));
     let verb = words.get(1).map(|word| word.split([':', '-', '.']).next().unwrap_or_default());
@@ -423,13 +430,17 @@ mod tests {
             "npm run test-ci",
             "if true; then npm run test-never; fi",
             "npm test > log",
+            "python3 ./scripts/run-tests.py",
+            "python3 setup.py build",
+            "test -s manual.1",
+            "[ -s manual.1 ]",
         ]);
         let shown: Vec<String> = ci
             .other_tests(Some(&test("npm run test")))
             .iter()
             .map(|c| c.command.to_string())
             .collect();
-        assert_eq!(shown, ["npm run test-ci"]);
+        assert_eq!(shown, ["npm run test-ci", "python3 ./scripts/run-tests.py"]);
         assert_eq!(
             ci.install("npm", &["install"]).unwrap_or_default(),
             ["npm", "install", "--ignore-scripts"]

@@ -186,10 +186,16 @@ fn choose(files: &RootFiles<'_>, proposals: Vec<Proposal>) -> Detected {
     }));
     for other in &others {
         let reason = first.why_before(other);
-        let commands = other.commands.iter().filter(|c| !found.commands.contains(c));
-        let passed_over = commands
-            .map(|command| PassedOver { command: Some(command.clone()), reason: reason.clone() });
-        found.passed_over.extend(passed_over.collect::<Vec<_>>());
+        for command in other.commands.iter().filter(|c| !found.commands.contains(c)) {
+            // One setup may belong to several tests. A build or a lint is told once.
+            let belongs = matches!(command.stage, Stage::Setup | Stage::Test);
+            let is_told = found.passed_over.iter().any(|p| p.command.as_ref() == Some(command));
+            if belongs || !is_told {
+                found
+                    .passed_over
+                    .push(PassedOver { command: Some(command.clone()), reason: reason.clone() });
+            }
+        }
     }
     let test = first.command(Stage::Test);
     let of_ci = files.ci().other_tests(test).into_iter();

@@ -76,8 +76,12 @@ impl ResolvedOracle {
             let missing = programs::missing_programs(std::slice::from_ref(*command));
             command.stage == Stage::Test && missing.is_empty()
         };
+        let missing = programs::missing_programs(&self.commands).into_iter().next();
         programs::require_programs(&self.commands).map_err(|error| {
-            let Some(at) = others.iter().position(is_usable) else { return error };
+            // A lint can be left out, and the test stays.
+            let is_lint = missing.is_some_and(|(stage, _)| stage == Stage::Lint);
+            let next = if is_lint { None } else { others.iter().position(is_usable) };
+            let Some(at) = next else { return error };
             let next = others[at];
             let mut own = others[..at].iter().rev().take_while(|c| c.stage != Stage::Test);
             let Some(setup) = own.find(|c| c.stage == Stage::Setup) else {

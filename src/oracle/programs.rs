@@ -14,7 +14,7 @@ use crate::process;
 /// A path from the checkout's root is not looked for: setup, a build or an attempt can make it.
 pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
     match all_missing(oracle).next() {
-        Some((command, program)) => Err(missing(command, &program)),
+        Some((command, program)) => Err(missing(oracle, command, &program)),
         None => Ok(()),
     }
 }
@@ -42,12 +42,17 @@ pub fn programs(command: &CommandLine) -> Vec<String> {
     }
 }
 
-fn missing(command: &OracleCommand, program: &str) -> Error {
+fn missing(oracle: &[OracleCommand], command: &OracleCommand, program: &str) -> Error {
+    let others = oracle.iter().filter(|other| other.stage != command.stage);
+    let is_shared = others.flat_map(|c| programs(&c.command)).any(|other| other == program);
     let other = match command.stage {
-        Stage::Setup => "set `spawn.setup` to another command".to_owned(),
-        stage => format!("name another command with `--{stage} CMD`"),
+        Stage::Setup => ", or set `spawn.setup` to another command".to_owned(),
+        Stage::Test => ", or name another command with `--test CMD`".to_owned(),
+        _ if is_shared => String::new(),
+        // Another command in its place would be the only one that is run.
+        stage => format!(", or leave it out with `--{stage} ''`"),
     };
     let why = if program.contains('/') { "is no program" } else { "is not on PATH" };
     Error::fatal(format!("the {} command cannot run: '{program}' {why}", command.stage))
-        .hint(format!("install it, or {other} (this one is from {})", command.source))
+        .hint(format!("install it{other} (this one is from {})", command.source))
 }

@@ -674,7 +674,9 @@ fn missing_build_tool_is_fatal_and_names_its_source() {
     have_only(&mut world, &["git", "sh"]);
     let answer =
         world.frites(["judge"]).refuses(128, "the build command cannot run: 'go' is not on PATH");
-    assert!(answer.stderr.contains("`--build CMD` (this one is from go.mod)"), "{}", answer.stderr);
+    // The test needs it, too.
+    let hint = "hint: install it (this one is from go.mod)\n";
+    assert!(answer.stderr.contains(hint), "{}", answer.stderr);
     world.assert_clean();
 }
 
@@ -897,11 +899,27 @@ fn lint_that_is_not_installed_and_that_no_ci_names_is_left_out() {
     let reason = "it is not installed, and no CI file names it";
     assert!(plan.contains(&format!("passed over: {words}: {reason}\n")), "{plan}");
     world.frites(["judge"]).expect(0);
-    let mut world = project(&[files[0], files[1], ci]);
+    let mut world = project(&[files[0], files[1], ci, ("Makefile", "test:\n\ttrue\n")]);
     stand_in(&mut world, "go");
-    world
+    let told = world
         .frites(["judge"])
-        .refuses(128, "the lint command cannot run: 'golangci-lint' is not on PATH");
+        .refuses(128, "the lint command cannot run: 'golangci-lint' is not on PATH")
+        .stderr;
+    assert!(told.contains("hint: install it, or leave it out with `--lint ''`"), "{told}");
+    assert!(!told.contains("another test"), "the test is not missing: {told}");
+    let plan = world.frites(["judge", "-n", "--lint", ""]).expect(0).out();
+    assert!(plan.contains("\ntest: `go test ./...`, from go.mod\n"), "{plan}");
+}
+
+#[test]
+fn lint_that_several_proposals_have_is_passed_over_once() {
+    let pyproject = "[tool.ruff]\nline-length = 100\n";
+    let files = [("tox.ini", "[tox]\n"), ("pyproject.toml", pyproject), ("test_a.py", "")];
+    let mut world = project(&files);
+    stand_in(&mut world, "tox");
+    let plan = world.frites(["judge", "-n"]).expect(0).out();
+    assert_eq!(plan.matches("passed over: lint `ruff check`").count(), 1, "{plan}");
+    assert!(plan.contains("passed over: test `python3 -m unittest discover`"), "{plan}");
 }
 
 #[test]
