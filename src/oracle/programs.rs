@@ -14,7 +14,7 @@ use crate::process;
 /// A path from the checkout's root is not looked for: setup, a build or an attempt can make it.
 pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
     match all_missing(oracle).next() {
-        Some((command, program)) => Err(missing(oracle, command, &program)),
+        Some((command, program)) => Err(missing(command, &program)),
         None => Ok(()),
     }
 }
@@ -42,15 +42,14 @@ pub fn programs(command: &CommandLine) -> Vec<String> {
     }
 }
 
-fn missing(oracle: &[OracleCommand], command: &OracleCommand, program: &str) -> Error {
-    let others = oracle.iter().filter(|other| other.stage != command.stage);
-    let is_shared = others.flat_map(|c| programs(&c.command)).any(|other| other == program);
+fn missing(command: &OracleCommand, program: &str) -> Error {
     let other = match command.stage {
         Stage::Setup => ", or set `spawn.setup` to another command".to_owned(),
         Stage::Test => ", or name another command with `--test CMD`".to_owned(),
-        _ if is_shared => String::new(),
+        // The test mostly needs what it builds.
+        Stage::Build => String::new(),
         // Another command in its place would be the only one that is run.
-        stage => format!(", or leave it out with `--{stage} ''`"),
+        Stage::Lint => ", or leave it out with `--lint ''`".to_owned(),
     };
     let why = if program.contains('/') { "is no program" } else { "is not on PATH" };
     Error::fatal(format!("the {} command cannot run: '{program}' {why}", command.stage))

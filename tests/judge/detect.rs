@@ -674,7 +674,6 @@ fn missing_build_tool_is_fatal_and_names_its_source() {
     have_only(&mut world, &["git", "sh"]);
     let answer =
         world.frites(["judge"]).refuses(128, "the build command cannot run: 'go' is not on PATH");
-    // The test needs it, too.
     let hint = "hint: install it (this one is from go.mod)\n";
     assert!(answer.stderr.contains(hint), "{}", answer.stderr);
     world.assert_clean();
