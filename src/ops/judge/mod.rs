@@ -4,7 +4,6 @@ mod changed_file;
 #[cfg(test)]
 mod classify;
 mod confirm;
-mod cross;
 mod eager;
 pub(super) mod entries;
 pub(super) mod listed;
@@ -15,7 +14,6 @@ mod overruled;
 pub(super) mod part_judge;
 pub(super) mod part_shelf;
 pub mod plan;
-mod prove;
 mod record;
 pub(super) mod replay;
 mod runner;
@@ -32,9 +30,9 @@ pub use eager::{EagerJudge, NextRounds, RoundGiver};
 pub use entries::covers;
 pub use options::JudgeOptions;
 pub use part_judge::judge_some;
-pub use prove::prove;
 pub use replay::replay;
 pub use runner::commit::judge_commit;
+pub use runner::cross::prove;
 
 use crate::error::{Error, Result};
 use crate::model::decision::decide;

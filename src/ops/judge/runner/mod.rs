@@ -2,6 +2,7 @@
 //! separate checkout.
 mod ahead;
 pub mod commit;
+pub mod cross;
 mod place;
 mod run_all;
 mod trees;

@@ -5,12 +5,10 @@ use crate::error::Result;
 use crate::git::layers::base::BaseLayer;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::outcome::Results;
 use crate::model::ranking::Rules;
 use crate::model::verdict::{Baseline, Effort, Entry};
 use crate::model::world::WorldKind;
 use crate::ops::judge::confirm::{self, StaleCause, StaleCauses, must_confirm_base, stumbled};
-use crate::ops::judge::cross::{self, CrossJudge};
 use crate::ops::judge::entries;
 use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::runner::OracleRunner;
@@ -18,7 +16,6 @@ use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{BaseTurn, Round, Schedule, Scheduler, StopWhen, Subject, Work};
 use crate::ops::judge::shown;
 use crate::ops::progress::{self, Board, WorkKind};
-use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::sealed::Warmth;
@@ -100,25 +97,16 @@ impl OracleRunner<'_> {
         baseline: &Baseline,
         jobs: usize,
     ) -> Result<()> {
-        let Session { repo, config, .. } = self.session;
         if self.terms.settings.cross {
-            let judge = LaidOverJudge { runner: self, jobs };
-            return cross::weigh(repo, &self.run.base, &self.terms, entries, baseline, &judge);
+            return self.weigh(entries, baseline, jobs);
         }
-        if config.get(keys::ORACLE_PROOF) != ProofMode::Always || self.is_in_place() {
-            return Ok(());
-        }
-        for entry in entries.iter_mut().filter(|entry| entry.passed()) {
-            let judge = |work| self.judge_with_tests(&work);
-            entry.proof = cross::proof_of(repo, &self.run.base, entry, baseline, judge)?;
+        let mode = self.session.config.get(keys::ORACLE_PROOF);
+        if mode == ProofMode::Always && !self.is_in_place() {
+            for entry in entries.iter_mut().filter(|entry| entry.passed()) {
+                entry.proof = self.proof_of(entry, baseline)?;
+            }
         }
         Ok(())
-    }
-
-    /// The results of a tree with test files laid over it, of which nothing is decided.
-    pub fn judge_with_tests(&self, work: &Work) -> Result<Results> {
-        let mut results = self.judge_laid_over(std::slice::from_ref(work), 1, self.warmth())?;
-        Ok(results.remove(0))
     }
 
     pub(super) fn overrule(&self, entries: &mut [Entry], base: Option<&Baseline>) -> Result<bool> {
@@ -339,26 +327,6 @@ impl OracleRunner<'_> {
             return StaleCause::Rename;
         }
         if has_outputs { StaleCause::Outputs } else { StaleCause::Overlay }
-    }
-}
-
-/// Judges trees with test files laid over them, cold: the ranking depends on them.
-struct LaidOverJudge<'r, 'a> {
-    runner: &'r OracleRunner<'a>,
-    jobs: usize,
-}
-
-impl CrossJudge for LaidOverJudge<'_, '_> {
-    fn judge(&self, works: &[Work]) -> Result<Vec<Results>> {
-        self.runner.judge_laid_over(works, self.jobs, Warmth::Cold)
-    }
-
-    fn known(&self, work: &Work) -> Option<Results> {
-        Some(self.runner.ledger.recall(work.tree.as_ref()?, Warmth::Warm)?.results)
-    }
-
-    fn judge_again(&self, work: &Work) -> Result<Results> {
-        self.runner.judge_again(work)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::run::Run;
 use crate::model::verdict::{Effort, Entry};
 use crate::model::world::WorldKind;
-use crate::ops::judge::cross::EVERYBODY;
+use crate::ops::judge::runner::cross::EVERYBODY;
 use crate::ops::judge::runner::place::LaidTree;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::judge::schedule::{Judge, Subject, Work};

@@ -3,7 +3,7 @@ mod matrix;
 mod overlay;
 mod proof;
 
-pub use proof::{has_tests, proof_of};
+pub use proof::prove;
 
 use std::collections::BTreeMap;
 
@@ -11,44 +11,32 @@ use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::put_back::decides_by_being_there;
 use crate::error::Result;
 use crate::git::diff::Change;
-use crate::git::repo::Repo;
 use crate::model::cross::{Cell, CrossResult, CrossTest, Proof};
 use crate::model::cross_score::set_scores;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::Results;
-use crate::model::terms::Terms;
 use crate::model::test_report::TestReport;
 use crate::model::verdict::{Baseline, Entry};
 use crate::ops::judge::base_tests;
-use crate::ops::judge::cross::matrix::{Author, CrossTree, TestRow};
-use crate::ops::judge::cross::overlay::{TestFiles, lay_over};
+use crate::ops::judge::runner::OracleRunner;
+use crate::ops::judge::runner::cross::matrix::{Author, CrossTree, TestRow};
+use crate::ops::judge::runner::cross::overlay::{TestFiles, lay_over};
 use crate::ops::judge::schedule::Work;
+use crate::oracle::sealed::Warmth;
 
 /// The author in names of trees with the test files of everybody.
-pub const EVERYBODY: &str = "@all";
+pub(super) const EVERYBODY: &str = "@all";
 
 /// The most tests of one author that are looked at.
 const MOST_TESTS: usize = 1000;
 
-/// Judges trees with test files laid over them.
-pub trait CrossJudge {
-    /// The results of each of several trees.
-    fn judge(&self, works: &[Work]) -> Result<Vec<Results>>;
-
-    /// The results of a tree that were found already, if only over outputs of the base.
-    fn known(&self, work: &Work) -> Option<Results>;
-
-    /// The results of a tree, found anew whatever is known of it.
-    fn judge_again(&self, work: &Work) -> Result<Results>;
-}
-
 /// A judging of the tests of candidates on each other.
-struct Crossing<'a, J> {
-    repo: &'a Repo,
-    base: &'a Oid,
+struct Crossing<'r, 'a> {
+    runner: &'r OracleRunner<'a>,
+    /// The number of trees that are judged at the same time.
+    jobs: usize,
     base_tree: Oid,
-    judge: &'a J,
     /// The candidates that passed, those with one tree once.
     candidates: Vec<CrossCandidate>,
 }
@@ -64,51 +52,56 @@ struct CrossCandidate {
     tests: TestFiles,
 }
 
-/// Judges the tests of each candidate that passed on the others that did, and on the base; sets what they
-/// say and the score of each.
-pub fn weigh(
-    repo: &Repo,
-    base: &Oid,
-    terms: &Terms,
-    entries: &mut [Entry],
-    baseline: &Baseline,
-    judge: &impl CrossJudge,
-) -> Result<()> {
-    let mut candidates: Vec<CrossCandidate> = Vec::new();
-    for entry in entries.iter().filter(|entry| entry.passed()) {
-        let (Some(capture), Some(tree)) = (&entry.tree, entry.judged()) else { continue };
-        if candidates.iter().all(|other| other.tree != *tree) {
-            candidates.push(CrossCandidate {
-                name: entry.candidate.clone(),
-                tree: *tree,
-                source: base_tests::without_tests(repo, base, tree, terms)?,
-                tests: TestFiles::of(repo, base, capture)?,
-            });
+impl OracleRunner<'_> {
+    /// Judges the tests of each candidate that passed on the others that did, and on the base; sets what
+    /// they say and the score of each.
+    pub(super) fn weigh(
+        &self,
+        entries: &mut [Entry],
+        baseline: &Baseline,
+        jobs: usize,
+    ) -> Result<()> {
+        let (repo, base) = (&self.session.repo, &self.run.base);
+        let mut candidates: Vec<CrossCandidate> = Vec::new();
+        for entry in entries.iter().filter(|entry| entry.passed()) {
+            let (Some(capture), Some(tree)) = (&entry.tree, entry.judged()) else { continue };
+            if candidates.iter().all(|other| other.tree != *tree) {
+                candidates.push(CrossCandidate {
+                    name: entry.candidate.clone(),
+                    tree: *tree,
+                    source: base_tests::without_tests(repo, base, tree, &self.terms)?,
+                    tests: TestFiles::of(repo, base, capture)?,
+                });
+            }
         }
+        let crossing = Crossing { runner: self, jobs, base_tree: self.base_tree()?, candidates };
+        let rows = crossing.rows(baseline)?;
+        crossing.set_results(rows, entries);
+        Ok(())
     }
-    let base_tree = repo.commit(base)?.tree;
-    let crossing = Crossing { repo, base, base_tree, judge, candidates };
-    let rows = crossing.rows(terms, baseline)?;
-    crossing.set_results(rows, entries);
-    Ok(())
 }
 
-impl<J: CrossJudge> Crossing<'_, J> {
+impl Crossing<'_, '_> {
+    /// Judges trees cold: the ranking depends on them.
+    fn judge(&self, works: &[Work]) -> Result<Vec<Results>> {
+        self.runner.judge_laid_over(works, self.jobs, Warmth::Cold)
+    }
+
     /// The rows of each candidate's tests.
-    fn rows(&self, terms: &Terms, baseline: &Baseline) -> Result<Vec<Vec<TestRow>>> {
+    fn rows(&self, baseline: &Baseline) -> Result<Vec<Vec<TestRow>>> {
         let report = baseline.results.report().cloned().unwrap_or_default();
         let mut authors = Vec::new();
         for at in 0..self.candidates.len() {
             if !self.candidates[at].tests.files.is_empty() {
-                authors.push(self.author(at, terms.settings.commands.retries > 0, &report)?);
+                authors.push(self.author(at, &report)?);
             }
         }
-        self.set_apart(terms, &mut authors)?;
+        self.set_apart(&mut authors)?;
         let whose: Vec<usize> = authors.iter().map(|author| author.candidate).collect();
         let count = self.candidates.len();
         let found = matrix::fill(count, &authors, &report, |trees| {
             let works = trees.iter().map(|tree| self.laid_over(tree, &whose));
-            self.judge.judge(&works.collect::<Result<Vec<Work>>>()?)
+            self.judge(&works.collect::<Result<Vec<Work>>>()?)
         })?;
         let mut all = vec![Vec::new(); self.candidates.len()];
         for (author, mut rows) in authors.iter().zip(found) {
@@ -122,19 +115,19 @@ impl<J: CrossJudge> Crossing<'_, J> {
     }
 
     /// A candidate with test files as an author: with the tests that it passes and the base does not
-    /// have. With `twice` it has to pass them once more.
-    fn author(&self, at: usize, twice: bool, base: &TestReport) -> Result<Author> {
+    /// have. Where failures are tried again it has to pass them once more.
+    fn author(&self, at: usize, base: &TestReport) -> Result<Author> {
         let candidate = &self.candidates[at];
         let name = &candidate.name;
         let own = Work::of_cross(Some(name), name.as_str(), candidate.tree);
-        let results = match self.judge.known(&own) {
-            Some(known) => known,
-            None => self.judge.judge(std::slice::from_ref(&own))?.remove(0),
+        let results = match self.runner.ledger.recall(&candidate.tree, Warmth::Warm) {
+            Some(known) => known.results,
+            None => self.judge(std::slice::from_ref(&own))?.remove(0),
         };
         let report = results.report();
         let mut adds = report.map(|own| own.passing_beyond(base)).unwrap_or_default();
-        if twice {
-            let again = self.judge.judge_again(&own)?;
+        if self.runner.terms.settings.commands.retries > 0 {
+            let again = self.runner.judge_again(&own)?;
             adds.retain(|name| Cell::of(&again, name) == Cell::Pass);
         }
         adds.truncate(MOST_TESTS);
@@ -152,8 +145,10 @@ impl<J: CrossJudge> Crossing<'_, J> {
 
     /// Sets the authors apart whose files or tests have what others have by the same name, and those whose
     /// files decide how all tests run.
-    fn set_apart(&self, terms: &Terms, authors: &mut [Author]) -> Result<()> {
-        let project = BaseProject::of(self.repo, self.base, &terms.oracle, &terms.settings.source)?;
+    fn set_apart(&self, authors: &mut [Author]) -> Result<()> {
+        let OracleRunner { session, run, terms, .. } = self.runner;
+        let source = &terms.settings.source;
+        let project = BaseProject::of(&session.repo, &run.base, &terms.oracle, source)?;
         let all = authors.to_vec();
         for author in authors {
             let tests = &self.candidates[author.candidate].tests;
@@ -164,7 +159,7 @@ impl<J: CrossJudge> Crossing<'_, J> {
                     || author.adds.iter().any(|name| other.adds.contains(name))
             });
             let decides = tests.files.iter().any(|file| {
-                let content = self.repo.blob(&file.new).unwrap_or_default();
+                let content = session.repo.blob(&file.new).unwrap_or_default();
                 decides_by_being_there(&file.path.lossy(), &content, &project.scripts)
             });
             author.is_apart = collides || decides;
@@ -183,7 +178,7 @@ impl<J: CrossJudge> Crossing<'_, J> {
             [one] => one.name.as_str(),
             _ => EVERYBODY,
         };
-        let laid = lay_over(self.repo, own, &files)?;
+        let laid = lay_over(&self.runner.session.repo, own, &files)?;
         Ok(Work::of_cross(of.map(|candidate| &candidate.name), name, laid))
     }
 
