@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct SharedBoard {
     /// The process that works on the run: once it has ended, the rest says nothing.
     pub process: u32,
-    /// The candidates, without what a running command does: it tells that by its mark.
+    /// The candidates.
     pub rows: Vec<Row>,
     /// How many of them have ended.
     pub summary: String,
@@ -63,7 +63,8 @@ pub struct Row {
     pub elapsed: Option<Duration>,
     /// Lines added and deleted so far.
     pub size: Option<(u64, u64)>,
-    /// The last line that its command printed.
+    /// The last line that its command printed, which other processes see in its log.
+    #[serde(skip)]
     pub last_line: Option<String>,
 }
 

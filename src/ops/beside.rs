@@ -1,6 +1,6 @@
 //! Work that is done beside the commands of attempts, such as judging those that have ended.
 use crate::model::name::Name;
-use crate::ops::progress::Board;
+use crate::ops::board::Board;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::start_gate::StartGate;
 use crate::process::interrupt::Cancel;

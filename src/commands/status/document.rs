@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::git::diff::ChangeStatus;
 use crate::git::repo::Repo;
 use crate::model::usage::UsageSum;
+use crate::ops::board;
 use crate::ops::history::{self, DiskUse};
-use crate::ops::progress;
 use crate::ops::session::ReadSession;
 use crate::store::candidate::CandidateRef;
 use crate::ui::{comparison, json};
@@ -33,7 +33,7 @@ pub fn run(session: &ReadSession, one: &ShownRun) -> Result<Value> {
         object["tree"] = json!(member.capture.as_ref().map(|c| &c.tree));
         object["lines"] = json!(member.blast.lines);
         object["files_touched"] = json!(member.blast.files);
-        object["doing"] = json!(progress::running(candidate).map(|r| {
+        object["doing"] = json!(board::running(candidate).map(|r| {
             json!({ "stage": r.what, "seconds": r.elapsed.as_secs_f64(), "last_line": r.last_line })
         }));
         object["bytes"] = json!(record.bytes_now());

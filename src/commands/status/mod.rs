@@ -23,9 +23,9 @@ use crate::model::name::Name;
 use crate::model::run::{Parent, Run};
 use crate::model::usage::UsageSum;
 use crate::model::verdict::Verdict;
+use crate::ops::board::{self, Elsewhere};
 use crate::ops::corrected;
 use crate::ops::history::{self, DiskUse};
-use crate::ops::progress::{self, Elsewhere};
 use crate::ops::session::ReadSession;
 use crate::oracle::user_cache::UserCache;
 use crate::store::candidate::CandidateRef;
@@ -377,7 +377,7 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
 
 /// The work of other processes for a run; for one candidate if it is named.
 fn at_work(session: &ReadSession, run: &Run, only: Option<&Name>) -> Elsewhere {
-    let mut found = progress::elsewhere(&session.store, run);
+    let mut found = board::elsewhere(&session.store, run);
     if let Some(name) = only {
         let address = session.store.candidate(run, name).address();
         found.rows.retain(|row| row.address == address);

@@ -2,14 +2,14 @@
 use crate::model::board::Standing;
 use crate::model::outcome::{Outcome, Results};
 use crate::model::verdict::Entry;
-use crate::ops::progress::Ending;
+use crate::ops::board::Ending;
 use crate::ui::comparison;
 use crate::ui::style::Tone;
 
 /// The end of a candidate's commands that were ended because it could not matter any more.
 pub fn not_needed() -> Ending {
     let words = "not needed".to_owned();
-    Ending { standing: Standing::Waiting, words, elapsed: None, size: None }
+    Ending { standing: Standing::Waiting, words, elapsed: None }
 }
 
 /// The end of a candidate's commands as a row shows it.
@@ -32,7 +32,7 @@ pub fn ending(entry: &Entry) -> Ending {
         None => (Standing::Good, "passed".to_owned()),
     };
     let elapsed = results.time() + base_tests.time();
-    Ending { standing, words, elapsed: Some(elapsed), size: None }
+    Ending { standing, words, elapsed: Some(elapsed) }
 }
 
 /// The end of a candidate's commands with test files laid over its tree, whose failures are findings.
@@ -40,7 +40,7 @@ pub fn ending_across(results: &Results) -> Ending {
     let failure = results.stopped_at().map(|result| comparison::stop(result).0);
     let standing = if failure.is_some() { Standing::Caution } else { Standing::Good };
     let words = failure.unwrap_or_else(|| "passed".to_owned());
-    Ending { standing, words, elapsed: Some(results.time()), size: None }
+    Ending { standing, words, elapsed: Some(results.time()) }
 }
 
 #[cfg(test)]

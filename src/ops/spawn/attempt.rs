@@ -10,10 +10,10 @@ use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::beside::{AttemptsAtWork, Beside, NextAttempt, UntilAllEnded};
+use crate::ops::board::{self, Board, Ending, WorkKind};
 use crate::ops::capture::{self, Captured};
 use crate::ops::guard::{self, Guard};
 use crate::ops::hooks;
-use crate::ops::progress::{self, Board, Ending, WorkKind};
 use crate::ops::session::Session;
 use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::CandidateCommand;
@@ -131,12 +131,13 @@ fn run_all(
         let done = one.run().inspect_err(|error| mark_cancelled(candidate, error));
         board.ended(name, ending(&done));
         if let Ok(captured) = &done {
+            board.saw(name, capture::lines_of(&captured.changes));
             beside.attempt_ended(name);
             hooks::tell_ended(session, candidate, captured);
         }
         done
     };
-    let results = progress::live(session, run, &names, &board, || {
+    let results = board::live(session, run, &names, &board, || {
         let at_work = AttemptsAtWork {
             board: &board,
             queue: &queue,
@@ -192,9 +193,9 @@ fn do_beside<T>(
 
 /// The end of an attempt as a row on the terminal shows it.
 fn ending(done: &Result<Captured>) -> Ending {
-    let Ok(Captured { candidate, changes, problem, .. }) = done else {
+    let Ok(Captured { candidate, problem, .. }) = done else {
         let words = State::Cancelled.to_string();
-        return Ending { standing: Standing::Bad, words, elapsed: None, size: None };
+        return Ending { standing: Standing::Bad, words, elapsed: None };
     };
     let standing = match candidate.state {
         _ if problem.is_some() => Standing::Bad,
@@ -206,7 +207,7 @@ fn ending(done: &Result<Captured>) -> Ending {
         Some(_) => "not captured".to_owned(),
         None => candidate.state_in_words(),
     };
-    Ending { standing, words, elapsed: candidate.run_time(), size: capture::lines_of(changes) }
+    Ending { standing, words, elapsed: candidate.run_time() }
 }
 
 fn is_running(candidate: CandidateRef<'_>) -> bool {

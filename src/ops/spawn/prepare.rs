@@ -19,9 +19,9 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
+use crate::ops::board::{self, Board, Ending, WorkKind};
 use crate::ops::guard::{self, Guard};
 use crate::ops::log_excerpt;
-use crate::ops::progress::{self, Board, Ending, WorkKind};
 use crate::ops::session::Session;
 use crate::ops::spawn::command::{CandidateCommand, users_program};
 use crate::oracle::programs;
@@ -128,7 +128,7 @@ impl Preparation {
         let Some(setup) = &self.setup else { return work(&board) };
         let worktrees = count(names.len(), "worktree");
         session.ui.note(format!("run {}: setup of {worktrees} with `{}`", run.run, setup.command));
-        progress::live(session, run, names, &board, || work(&board))
+        board::live(session, run, names, &board, || work(&board))
     }
 
     /// The times for the files of the worktrees: where a seed may be a build output, the files must
@@ -208,7 +208,7 @@ impl Prepared {
             Some(failure) => (Standing::Bad, format!("failed ({failure})")),
             None => (Standing::Good, "set up".to_owned()),
         };
-        Ending { standing, words, elapsed: None, size: None }
+        Ending { standing, words, elapsed: None }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::error::Result;
 use crate::model::verdict::{Baseline, Entry};
+use crate::ops::board::Board;
 use crate::ops::judge::confirm;
 use crate::ops::judge::next_step::NextStep;
 use crate::ops::judge::runner::OracleRunner;
@@ -11,7 +12,6 @@ use crate::ops::judge::runner::run_all::baseline;
 use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{Round, Schedule, Scheduler, StopWhen, Work};
 use crate::ops::kept_commits::{self, KeptCommits};
-use crate::ops::progress::Board;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::process::interrupt::Cancel;

@@ -8,6 +8,7 @@ use crate::model::oid::Oid;
 use crate::model::ranking::Rules;
 use crate::model::verdict::{Baseline, Effort, Entry};
 use crate::model::world::WorldKind;
+use crate::ops::board::{self, Board, WorkKind};
 use crate::ops::judge::confirm::{self, StaleCause, StaleCauses, must_confirm_base, stumbled};
 use crate::ops::judge::entries;
 use crate::ops::judge::overruled::overrule;
@@ -15,7 +16,6 @@ use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{BaseTurn, Round, Schedule, Scheduler, StopWhen, Subject, Work};
 use crate::ops::judge::shown;
-use crate::ops::progress::{self, Board, WorkKind};
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::sealed::Warmth;
@@ -124,7 +124,7 @@ impl OracleRunner<'_> {
     ) -> Result<Effort> {
         let base = self.ledger.recall(&self.base_tree()?, Warmth::Warm);
         board.expect(base.map(|base| base.results.time()).unwrap_or_default());
-        progress::live(self.session, self.run, shown, board, || {
+        board::live(self.session, self.run, shown, board, || {
             let mut judge = TreeJudge::new(self, board.jobs(), warmth, board, shown);
             judge.base.is_first |= base_is_first;
             scheduler.run(board.jobs(), &judge);

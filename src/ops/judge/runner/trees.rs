@@ -9,13 +9,13 @@ use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::run::Run;
 use crate::model::verdict::{Effort, Entry};
 use crate::model::world::WorldKind;
+use crate::ops::board::{self, Board, WorkKind};
 use crate::ops::judge::runner::cross::EVERYBODY;
 use crate::ops::judge::runner::place::LaidTree;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::judge::schedule::{Judge, Subject, Work};
 use crate::ops::judge::shown;
 use crate::ops::kept_commits;
-use crate::ops::progress::{self, Board, WorkKind};
 use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
@@ -414,7 +414,7 @@ impl OracleRunner<'_> {
         let board = Board::new(WorkKind::Judging, jobs);
         let judge = TreeJudge::new(self, jobs, warmth, &board, &[]);
         let subjects: Vec<Name> = first.iter().filter_map(|work| work.crossed()).cloned().collect();
-        let judged = progress::live(self.session, self.run, &subjects, &board, || {
+        let judged = board::live(self.session, self.run, &subjects, &board, || {
             process::in_parallel(jobs, &first, |work| {
                 let Some(results) = self.judge_one(&judge, work, &Cancel::default())? else {
                     return Err(oracle_run::interrupted());

@@ -1,5 +1,5 @@
 //! The progress of a run's candidates, for the changing rows on a terminal and for `status`.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -42,9 +42,6 @@ fn running_in(address: &str, place: LogDir) -> Option<Running> {
     LogDirectory::both(address, place).iter().find_map(LogDirectory::running)
 }
 
-/// The word of a row before any work on its candidate has begun.
-const WAITING: &str = "waiting";
-
 /// The kind of work of a run's candidates in one part of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkKind {
@@ -65,8 +62,6 @@ pub struct Ending {
     pub words: String,
     /// The time that the commands took.
     pub elapsed: Option<Duration>,
-    /// Lines added and deleted; as last seen if `None`.
-    pub size: Option<(u64, u64)>,
 }
 
 /// The state of the candidates while attempts run or candidates are judged. The code that works on a
@@ -77,19 +72,13 @@ pub struct Board {
     jobs: usize,
     began: Instant,
     state: Mutex<BoardState>,
-    /// The file that other processes read, the run, and the candidates on it.
+    /// The file that other processes read, the run, and the candidates in the file.
     shared: OnceLock<(PathBuf, Name, Vec<Name>)>,
 }
 
 #[derive(Default)]
 struct BoardState {
-    at_work: BTreeMap<Name, Instant>,
-    ended: BTreeMap<Name, Ending>,
-    /// Candidates whose own commands have ended; they may have been judged since.
-    over: BTreeSet<Name>,
-    sizes: BTreeMap<Name, (u64, u64)>,
-    /// The stage that was last seen of those at work.
-    seen: BTreeMap<Name, String>,
+    candidates: BTreeMap<Name, OnBoard>,
     /// The time that one tree is expected to take.
     each: Option<Duration>,
     /// The candidate that would win now.
@@ -98,24 +87,52 @@ struct BoardState {
     missing: String,
 }
 
+/// The work on one candidate.
+#[derive(Default)]
+struct OnBoard {
+    /// The time since when it is at work.
+    since: Option<Instant>,
+    /// How its last work ended, or what its next work waits for.
+    ended: Option<Ending>,
+    /// True if its own commands have ended; it may have been judged since.
+    is_over: bool,
+    /// Lines added and deleted.
+    size: Option<(u64, u64)>,
+    /// The stage that was last seen while it is at work.
+    seen: Option<String>,
+}
+
 impl BoardState {
-    /// The row of a candidate as far as reports tell: it does not say which command runs.
+    /// The row of a candidate, as far as its logs do not tell more.
     fn row(&self, run: &Name, name: &Name) -> Row {
-        let ended = self.ended.get(name);
-        let standing = match ended {
-            Some(ended) => ended.standing,
-            None if self.at_work.contains_key(name) => Standing::Running,
-            None => Standing::Waiting,
+        let nothing = OnBoard::default();
+        let known = self.candidates.get(name).unwrap_or(&nothing);
+        let (standing, doing, elapsed) = match (&known.ended, known.since) {
+            (Some(Ending { standing, words, elapsed }), _) => (*standing, words.as_str(), *elapsed),
+            (None, None) => (Standing::Waiting, "waiting", None),
+            (None, Some(since)) => {
+                let doing = match known.seen.as_deref() {
+                    None => "preparing",
+                    Some(last) if last == AGENT => "capturing",
+                    Some(last) => last,
+                };
+                (Standing::Running, doing, Some(since.elapsed()))
+            }
         };
         Row {
             address: format!("{run}/{name}"),
             standing,
             leads: self.leader.as_ref() == Some(name),
-            doing: ended.map_or(WAITING, |ended| &ended.words).to_owned(),
-            elapsed: ended.and_then(|ended| ended.elapsed),
-            size: self.sizes.get(name).copied(),
+            doing: doing.to_owned(),
+            elapsed,
+            size: known.size,
             last_line: None,
         }
+    }
+
+    /// The number of these candidates whose own commands have ended.
+    fn over(&self, names: &[Name]) -> usize {
+        names.iter().filter(|name| self.candidates.get(*name).is_some_and(|c| c.is_over)).count()
     }
 }
 
@@ -138,41 +155,52 @@ impl Board {
 
     /// Says that work on a candidate begins.
     pub fn began(&self, name: &Name) {
-        let mut state = self.state.lock();
-        state.at_work.insert(name.clone(), Instant::now());
-        state.ended.remove(name);
-        state.seen.remove(name);
-        self.share(&state);
+        self.update(name, |candidate| {
+            candidate.since = Some(Instant::now());
+            candidate.ended = None;
+            candidate.seen = None;
+        });
     }
 
     /// Says that work on a candidate begins, and what it is while no log tells.
     pub fn began_with(&self, name: &Name, what: &str) {
         self.began(name);
-        self.state.lock().seen.insert(name.clone(), what.to_owned());
+        self.update(name, |candidate| candidate.seen = Some(what.to_owned()));
     }
 
     /// Says what the work on a candidate waits for.
     pub fn waits(&self, name: &Name, words: String) {
-        let mut state = self.state.lock();
-        state.at_work.remove(name);
-        let waiting = Ending { standing: Standing::Waiting, words, elapsed: None, size: None };
-        state.ended.insert(name.clone(), waiting);
-        self.share(&state);
+        self.update(name, |candidate| {
+            candidate.since = None;
+            candidate.ended = Some(Ending { standing: Standing::Waiting, words, elapsed: None });
+        });
     }
 
     /// Says that a command of the candidate's own begins.
     pub fn attempt_began(&self, name: &Name) {
-        self.state.lock().over.remove(name);
+        self.update(name, |candidate| candidate.is_over = false);
         self.began(name);
     }
 
     /// Says how the work on a candidate ended.
     pub fn ended(&self, name: &Name, ending: Ending) {
-        self.saw(name, ending.size);
+        self.update(name, |candidate| {
+            candidate.since = None;
+            candidate.is_over = true;
+            candidate.ended = Some(ending);
+        });
+    }
+
+    /// Says how many lines a candidate has added and deleted, if that is known.
+    pub fn saw(&self, name: &Name, lines: Option<(u64, u64)>) {
+        if lines.is_some() {
+            self.state.lock().candidates.entry(name.clone()).or_default().size = lines;
+        }
+    }
+
+    fn update(&self, name: &Name, change: impl FnOnce(&mut OnBoard)) {
         let mut state = self.state.lock();
-        state.at_work.remove(name);
-        state.over.insert(name.clone());
-        state.ended.insert(name.clone(), ending);
+        change(state.candidates.entry(name.clone()).or_default());
         self.share(&state);
     }
 
@@ -188,12 +216,6 @@ impl Board {
         self.share(&state);
     }
 
-    /// Writes for other processes how these candidates stand, now and whenever it changes.
-    fn share_in(&self, path: PathBuf, run: &Name, names: &[Name]) {
-        let _ = self.shared.set((path, run.clone(), names.to_vec()));
-        self.share(&self.state.lock());
-    }
-
     /// Writes for other processes how the candidates stand. It is no error that this fails: they see what
     /// runs by its marks.
     fn share(&self, state: &BoardState) {
@@ -207,41 +229,25 @@ impl Board {
         let _ = serde_json::to_vec(&board).map(|bytes| atomic::write_unsynced(path, &bytes));
     }
 
-    /// Says how many lines a candidate has added and deleted, if that is known.
-    fn saw(&self, name: &Name, lines: Option<(u64, u64)>) {
-        if let Some(lines) = lines {
-            self.state.lock().sizes.insert(name.clone(), lines);
-        }
-    }
-
     fn view(&self, session: &Session, run: &Run, names: &[Name]) -> View {
         let mut state = self.state.lock();
         let address = format!("{}/{BASE}", run.run);
         let base = running_in(&address, session.store.run_dir(&run.run).base());
-        let base = base.map(|running| row_at_work(address, running));
-        let rows =
-            names.iter().map(|name| self.row(&mut state, session.store.candidate(run, name)));
-        let rows: Vec<Row> = base.into_iter().chain(rows).collect();
-        View { rows, summary: self.summary(&state, names) }
-    }
-
-    fn row(&self, state: &mut BoardState, candidate: CandidateRef<'_>) -> Row {
-        let row = state.row(&candidate.run.run, candidate.name);
-        let Some(since) = state.at_work.get(candidate.name) else { return row };
-        match running(candidate) {
-            Some(running) => {
-                state.seen.insert(candidate.name.clone(), running.what.clone());
-                Row { size: row.size, leads: row.leads, ..row_at_work(row.address, running) }
+        let mut rows: Vec<Row> =
+            base.into_iter().map(|running| row_at_work(address.clone(), running)).collect();
+        for name in names {
+            let mut row = state.row(&run.run, name);
+            if row.standing == Standing::Running
+                && let Some(running) = running(session.store.candidate(run, name))
+                && let Some(known) = state.candidates.get_mut(name)
+            {
+                known.seen = Some(running.what.clone());
+                let Row { size, leads, address, .. } = row;
+                row = Row { size, leads, ..row_at_work(address, running) };
             }
-            None => {
-                let doing = match state.seen.get(candidate.name) {
-                    None => "preparing",
-                    Some(last) if last == AGENT => "capturing",
-                    Some(last) => last,
-                };
-                Row { doing: doing.to_owned(), elapsed: Some(since.elapsed()), ..row }
-            }
+            rows.push(row);
         }
+        View { rows, summary: self.summary(&state, names) }
     }
 
     /// How many have ended, in words.
@@ -251,18 +257,16 @@ impl Board {
             WorkKind::Attempts => "attempts",
             WorkKind::Judging => "judging",
         };
-        let done = names.iter().filter(|name| state.over.contains(*name)).count();
-        format!("{what}: {done} of {} done", names.len())
+        format!("{what}: {} of {} done", state.over(names), names.len())
     }
 
     fn summary(&self, state: &BoardState, names: &[Name]) -> String {
         let elapsed = whole_seconds(self.began.elapsed());
         let mut words = format!("{}, {elapsed}", self.done(state, names));
         if let Some(each) = state.each {
-            let all = names.len();
-            let done = names.iter().filter(|name| state.over.contains(*name)).count();
-            let running: Vec<Duration> = state.at_work.values().map(Instant::elapsed).collect();
-            let waiting = all.saturating_sub(done + running.len());
+            let at_work = state.candidates.values().filter_map(|candidate| candidate.since);
+            let running: Vec<Duration> = at_work.map(|since| since.elapsed()).collect();
+            let waiting = names.len().saturating_sub(state.over(names) + running.len());
             let left = remaining(each, self.jobs, &running, waiting);
             if !left.is_zero() {
                 words.push_str(&format!(", about {} left", whole_seconds(left)));
@@ -276,13 +280,12 @@ impl Board {
 
     /// The candidates whose worktrees change now.
     fn changing(&self) -> Vec<Name> {
-        match self.kind {
-            WorkKind::Attempts => {
-                let state = self.state.lock();
-                state.at_work.keys().filter(|name| !state.over.contains(*name)).cloned().collect()
-            }
-            WorkKind::Setup | WorkKind::Judging => Vec::new(),
+        if self.kind != WorkKind::Attempts {
+            return Vec::new();
         }
+        let state = self.state.lock();
+        let changing = state.candidates.iter().filter(|(_, c)| c.since.is_some() && !c.is_over);
+        changing.map(|(name, _)| name.clone()).collect()
     }
 }
 
@@ -303,7 +306,9 @@ pub fn live<T>(
     board: &Board,
     work: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
-    board.share_in(session.store.run_dir(&run.run).board(), &run.run, names);
+    let path = session.store.run_dir(&run.run).board();
+    let _ = board.shared.set((path, run.run.clone(), names.to_vec()));
+    board.share(&board.state.lock());
     if !session.ui.begin_live() {
         return work();
     }
@@ -361,12 +366,12 @@ pub fn elsewhere(store: &Store, run: &Run) -> Elsewhere {
     let text = regular::read_text(&store.run_dir(&run.run).board());
     let board = text.ok().and_then(|text| serde_json::from_str::<SharedBoard>(&text).ok());
     let board = board.filter(|board| process::is_alive(board.process)).unwrap_or_default();
-    for told in board.rows {
-        match rows.iter_mut().find(|row| row.address == told.address) {
-            Some(row) => (row.leads, row.size) = (told.leads, told.size),
+    for shared in board.rows {
+        match rows.iter_mut().find(|row| row.address == shared.address) {
+            Some(row) => (row.leads, row.size) = (shared.leads, shared.size),
             // Its next command is about to run, or its last one has just ended.
-            None if told.standing == Standing::Running => {}
-            None => rows.push(told),
+            None if shared.standing == Standing::Running => {}
+            None => rows.push(shared),
         }
     }
     rows.sort_by_key(|row| store.candidates(run).position(|c| c.address() == row.address));
