@@ -13,7 +13,6 @@ pub mod surroundings;
 pub mod test_reports;
 pub mod user_cache;
 
-use crate::config::keys::Key;
 use crate::config::{Config, keys};
 use crate::ecosystems::detect::{Detected, PassedOver, detect};
 use crate::error::Result;
@@ -120,42 +119,29 @@ pub fn resolve(
     flags: &OracleFlags,
     base: &Oid,
 ) -> Result<ResolvedOracle> {
-    let by_flags = stages(flags).map(|(stage, text, _)| {
-        let command = CommandLine::Shell(text.clone()?);
-        Some(OracleCommand { stage, command, source: format!("--{stage}") })
-    });
-    let by_config = stages(flags).map(|(stage, _, key)| {
-        let (command, source) = config.command(key)?;
-        Some(OracleCommand { stage, command, source })
-    });
-    let named = |all: &[Option<OracleCommand>; 3]| -> Vec<OracleCommand> {
-        all.iter().flatten().filter(|c| !c.command.is_empty()).cloned().collect()
-    };
-    let is_off = |stage: Stage| {
-        let set = by_flags.iter().chain(&by_config).flatten().find(|c| c.stage == stage);
-        set.is_some_and(|c| c.command.is_empty())
-    };
+    let named = NamedCommands::of(config, flags);
     let detected = || -> Result<Detected> {
         if !config.get(keys::ORACLE_DETECT) {
             return Ok(Detected::default());
         }
         let mut found = detect(repo, base)?;
-        found.commands.retain(|c| !is_off(c.stage));
+        found.commands.retain(|c| !named.is_off(c.stage));
         if found.commands.iter().all(|c| c.stage == Stage::Setup) {
             found.commands.clear();
         }
         Ok(found)
     };
-    let mut oracle = ResolvedOracle { commands: named(&by_flags), ..ResolvedOracle::default() };
+    let mut oracle =
+        ResolvedOracle { commands: to_run(&named.by_flags), ..ResolvedOracle::default() };
     if !oracle.commands.is_empty() {
-        if named(&by_config).is_empty() {
+        if to_run(&named.by_config).is_empty() {
             // Only a remark: files that cannot be parsed matter to nobody here.
             oracle.left_out = detected().unwrap_or_default().commands;
         }
         oracle.left_out.retain(|c| !oracle.commands.iter().any(|named| named.stage == c.stage));
     } else {
-        oracle.commands = named(&by_config);
-        oracle.commands.retain(|c| !is_off(c.stage));
+        oracle.commands = to_run(&named.by_config);
+        oracle.commands.retain(|c| !named.is_off(c.stage));
     }
     if oracle.commands.is_empty() {
         let found = detected()?;
@@ -184,25 +170,15 @@ pub fn passed_over(
     oracle: &ResolvedOracle,
 ) -> Result<Vec<PassedOver>> {
     let runs = |command: &OracleCommand| oracle.commands.contains(command);
-    let is_off = |stage: Stage| {
-        let named = stages(flags).into_iter().find(|(of, ..)| *of == stage);
-        named.is_some_and(|(_, flag, key)| {
-            let by_flag = flag.as_ref().map(|text| text.trim().is_empty());
-            by_flag.or_else(|| Some(config.command(key)?.0.is_empty())).unwrap_or_default()
-        })
-    };
+    let named = NamedCommands::of(config, flags);
     let by_flags = oracle.commands.iter().any(|c| c.source.starts_with("--"));
     let named_by = match (oracle.is_detected, by_flags) {
         (true, _) => None,
         (false, true) => Some("options name the commands"),
         (false, false) => Some("the configuration names the commands"),
     };
-    let configured = stages(flags).into_iter().filter_map(|(stage, _, key)| {
-        let (command, source) = config.command(key)?;
-        Some(OracleCommand { stage, command, source })
-    });
+    let configured = to_run(&named.by_config).into_iter().filter(|command| !runs(command));
     let mut all: Vec<PassedOver> = configured
-        .filter(|command| !command.command.is_empty() && !runs(command))
         .map(|command| PassedOver {
             reason: named_by.unwrap_or("an option takes this stage out").to_owned(),
             command: Some(command),
@@ -228,7 +204,7 @@ pub fn passed_over(
         let reason = match named_by {
             Some(named_by) => named_by.to_owned(),
             _ if !config.get(keys::ORACLE_DETECT) => "oracle.detect is false".to_owned(),
-            _ if is_off(command.stage) => format!("{} is empty", command.stage),
+            _ if named.is_off(command.stage) => format!("{} is empty", command.stage),
             _ if command.stage == Stage::Setup && has_setup => "a setup is configured".to_owned(),
             None => passed_over.reason,
         };
@@ -242,13 +218,39 @@ fn setup_of(config: &Config) -> Option<(CommandLine, String)> {
     config.command(keys::ORACLE_SETUP).or_else(|| config.command(keys::SPAWN_SETUP))
 }
 
-/// A stage of the oracle with its flag and its key.
-type NamedStage<'a> = (Stage, &'a Option<String>, Key<Option<CommandLine>>);
+/// The commands that options and the configuration name; an empty one takes its stage out.
+struct NamedCommands {
+    by_flags: Vec<OracleCommand>,
+    by_config: Vec<OracleCommand>,
+}
 
-fn stages(flags: &OracleFlags) -> [NamedStage<'_>; 3] {
-    [
-        (Stage::Build, &flags.build, keys::ORACLE_BUILD),
-        (Stage::Lint, &flags.lint, keys::ORACLE_LINT),
-        (Stage::Test, &flags.test, keys::ORACLE_TEST),
-    ]
+impl NamedCommands {
+    fn of(config: &Config, flags: &OracleFlags) -> NamedCommands {
+        let mut named = NamedCommands { by_flags: Vec::new(), by_config: Vec::new() };
+        for (stage, flag, key) in [
+            (Stage::Build, &flags.build, keys::ORACLE_BUILD),
+            (Stage::Lint, &flags.lint, keys::ORACLE_LINT),
+            (Stage::Test, &flags.test, keys::ORACLE_TEST),
+        ] {
+            if let Some(text) = flag {
+                let command = CommandLine::Shell(text.clone());
+                named.by_flags.push(OracleCommand { stage, command, source: format!("--{stage}") });
+            }
+            if let Some((command, source)) = config.command(key) {
+                named.by_config.push(OracleCommand { stage, command, source });
+            }
+        }
+        named
+    }
+
+    /// True if an option takes a stage out, or the configuration if no option names it.
+    fn is_off(&self, stage: Stage) -> bool {
+        let set = self.by_flags.iter().chain(&self.by_config).find(|c| c.stage == stage);
+        set.is_some_and(|c| c.command.is_empty())
+    }
+}
+
+/// The commands without empty ones.
+fn to_run(named: &[OracleCommand]) -> Vec<OracleCommand> {
+    named.iter().filter(|c| !c.command.is_empty()).cloned().collect()
 }

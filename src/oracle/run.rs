@@ -68,33 +68,25 @@ pub struct ExecContext<'a> {
     pub on_end: &'a dyn Fn(&StageResult),
 }
 
-/// The end of the oracle's run on one tree.
-#[derive(Clone, Debug, PartialEq)]
-pub enum OracleEnd {
-    /// The results of all commands, in order; those after a failure are skipped.
-    Finished(Results),
-    /// The results did not matter any more, and the commands were killed.
-    Cancelled,
-}
-
 /// The most characters of a line of output that a result keeps.
 const LONGEST_ERROR: usize = 200;
 
 /// The most lines at the end of a log in which one that speaks of the command itself is looked for.
 const PASSED_OVER: usize = 20;
 
-/// Runs the oracle's commands in order, up to the first that fails.
+/// Runs the oracle's commands in order, up to the first that fails; those after it are skipped. `None`
+/// if the results did not matter any more, and the commands were killed.
 ///
 /// Fails when git-frites is interrupted: a partial result is neither a pass nor a failure.
 pub fn run(
     oracle: &[OracleCommand],
     options: &OracleOptions,
     context: &ExecContext<'_>,
-) -> Result<OracleEnd> {
+) -> Result<Option<Results>> {
     let mut lacks_downloads = false;
     for command in &context.place.downloads {
         let Some(result) = run_with_retries(command, options, context)? else {
-            return Ok(OracleEnd::Cancelled);
+            return Ok(None);
         };
         if !result.outcome.passed() {
             lacks_downloads = context.place.needs_downloads;
@@ -109,7 +101,7 @@ pub fn run(
             continue;
         }
         let Some(mut result) = run_with_retries(command, options, context)? else {
-            return Ok(OracleEnd::Cancelled);
+            return Ok(None);
         };
         let now = (context.place.changed)()?;
         let new = now.iter().filter(|path| !changed.contains(path));
@@ -122,7 +114,7 @@ pub fn run(
         (context.on_end)(&result);
         results.push(result);
     }
-    Ok(OracleEnd::Finished(results))
+    Ok(Some(results))
 }
 
 /// Runs one command until it passes or no retries are left. `None` if it was cancelled.

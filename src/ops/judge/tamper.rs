@@ -86,42 +86,33 @@ impl<'a> TamperWatch<'a> {
     /// Looks for changes after the oracle has run on one tree. `candidate` is the only one whose
     /// commands can have made them. If nothing has affected outcomes so far, `cache` stores this
     /// one.
+    ///
+    /// If the tree is that of the base, before it runs on any candidate, a change by its commands holds for
+    /// every candidate.
     pub fn check(
         &self,
+        is_first_base: bool,
         candidate: Option<&Name>,
         cache: impl FnOnce() -> Result<Option<JudgedTree>>,
     ) -> Result<()> {
         let mut state = self.state.lock();
-        let WatchState { watch, trees, tainted, cached, base_made_changes, .. } = &mut *state;
-        *trees += 1;
+        if is_first_base {
+            state.base_came_first = true;
+        } else {
+            state.trees += 1;
+        }
+        let WatchState { watch, tainted, cached, base_made_changes, .. } = &mut *state;
         let Some(watch) = watch else {
             // The other watch tells at its end whether the outcome may be wrong.
             return if self.is_covered { cache().map(drop) } else { Ok(()) };
         };
-        *tainted |= watch.affects_outcomes();
+        *tainted |= !is_first_base && watch.affects_outcomes();
         watch.look_again(self.session.integrity(), candidate)?;
-        if !watch.affects_outcomes() && !*base_made_changes {
-            cached.extend(cache()?);
+        if is_first_base {
+            *base_made_changes = watch.affects_outcomes();
+            watch.accept_conditions();
         }
-        Ok(())
-    }
-
-    /// Looks for changes after the oracle has run on the base, before it runs on any candidate.
-    /// A change by the base's commands then holds for every candidate.
-    pub fn check_base_first(
-        &self,
-        cache: impl FnOnce() -> Result<Option<JudgedTree>>,
-    ) -> Result<()> {
-        let mut state = self.state.lock();
-        let WatchState { watch, cached, base_came_first, base_made_changes, .. } = &mut *state;
-        *base_came_first = true;
-        let Some(watch) = watch else {
-            return if self.is_covered { cache().map(drop) } else { Ok(()) };
-        };
-        watch.look_again(self.session.integrity(), None)?;
-        *base_made_changes = watch.affects_outcomes();
-        watch.accept_conditions();
-        if !*base_made_changes {
+        if !watch.affects_outcomes() && !*base_made_changes {
             cached.extend(cache()?);
         }
         Ok(())

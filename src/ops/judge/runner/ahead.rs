@@ -63,18 +63,17 @@ impl OracleRunner<'_> {
     }
 
     fn fill_in(&self, entries: &mut [Entry], round: Round<'_>, warmth: Warmth) -> Result<()> {
-        let recall = |work: &Work| {
-            let known = work.tree.and_then(|tree| self.ledger.recall(&tree, warmth));
-            Ok(known.map(|known| known.results))
-        };
+        let recall =
+            |work: &Work| Ok(self.ledger.recall(&work.tree, warmth).map(|known| known.results));
         Scheduler::new(entries, schedule(round)).fill_in(recall)
     }
 
     /// Puts the logs of an entry's outcome among its own: an equal tree of another candidate may have them.
     pub fn bring_logs(&self, entry: &Entry) -> Result<()> {
         let bring = |work: &Work| {
-            let known = work.tree.and_then(|tree| self.ledger.recall(&tree, Warmth::Warm));
-            let Some(known) = known else { return Ok(None) };
+            let Some(known) = self.ledger.recall(&work.tree, Warmth::Warm) else {
+                return Ok(None);
+            };
             if let Some(directory) = known.logs.directory_now() {
                 self.report_to(&work.of)?.logs.copy_from(&directory)?;
             }

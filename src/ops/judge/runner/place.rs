@@ -16,7 +16,7 @@ use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::log_excerpt;
 use crate::oracle::pool::PlainCheckout;
-use crate::oracle::run::{self as oracle_run, ExecContext, JudgedPlace, OracleEnd};
+use crate::oracle::run::{self as oracle_run, ExecContext, JudgedPlace};
 use crate::oracle::sealed::{SealedCheckout, Warmth};
 use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
@@ -102,9 +102,10 @@ impl OracleRunner<'_> {
         laid: &LaidTree,
         report: &ReportTo,
         cancel: &Cancel,
-    ) -> Result<OracleEnd> {
+    ) -> Result<Option<Results>> {
         if let Some(reason) = laid.problem() {
-            return Ok(self.not_started(report, reason));
+            self.session.ui.warn(format!("{}: {reason}", report.name));
+            return Ok(Some(oracle_run::not_started(&self.terms.oracle, reason)));
         }
         match laid {
             LaidTree::Refused(reason) => Ok(self.not_started(report, reason)),
@@ -132,7 +133,7 @@ impl OracleRunner<'_> {
                     ..place(checkout.dir(), &confinement, &changed)
                 };
                 let mut end = self.execute(&place, report, cancel)?;
-                if let OracleEnd::Finished(results) = &mut end {
+                if let Some(results) = &mut end {
                     self.note_world(checkout, commit, results);
                 }
                 Ok(end)
@@ -236,17 +237,8 @@ impl OracleRunner<'_> {
 
     /// Runs the oracle on one commit to its end, as nothing cancels it.
     pub(super) fn finish_on_commit(&self, commit: &Oid, report: &ReportTo) -> Result<Results> {
-        match self.run_on(&self.lay(commit, Warmth::Cold)?, report, &Cancel::default())? {
-            OracleEnd::Finished(results) => Ok(results),
-            OracleEnd::Cancelled => {
-                Err(Error::internal(format!("{}: judging ended too early", report.name)))
-            }
-        }
-    }
-
-    pub(super) fn not_started(&self, report: &ReportTo, reason: &str) -> OracleEnd {
-        self.session.ui.warn(format!("{}: {reason}", report.name));
-        OracleEnd::Finished(oracle_run::not_started(&self.terms.oracle, reason))
+        let end = self.run_on(&self.lay(commit, Warmth::Cold)?, report, &Cancel::default())?;
+        end.ok_or_else(|| Error::internal(format!("{}: judging ended too early", report.name)))
     }
 
     /// True if no further command runs after this one.
@@ -260,7 +252,7 @@ impl OracleRunner<'_> {
         place: &JudgedPlace<'_>,
         report: &ReportTo,
         cancel: &Cancel,
-    ) -> Result<OracleEnd> {
+    ) -> Result<Option<Results>> {
         report.logs.begin()?;
         let logs = &report.logs.directory();
         let policy = &self.session.policy;

@@ -19,7 +19,6 @@ use crate::ops::judge::shown;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::sealed::Warmth;
-use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
 
 impl OracleRunner<'_> {
@@ -169,13 +168,10 @@ impl OracleRunner<'_> {
     }
 
     fn confirmed_base(&self, tree: &Oid, known: TreeOutcome) -> Result<TreeOutcome> {
-        let report = self.report_to(&Subject::Base)?;
-        let end =
-            self.run_on(&self.lay(&self.run.base, Warmth::Cold)?, &report, &Cancel::default())?;
-        let Some(results) = self.counted(&Work::of_base(*tree), end) else { return Ok(known) };
-        let confirmed = TreeOutcome::new(results, report.logs);
+        let results = self.judge_again(&Work::of_base(*tree))?;
+        let confirmed = TreeOutcome::new(results, self.report_to(&Subject::Base)?.logs);
         let repo = &self.session.repo;
-        self.tamper.check(None, || {
+        self.tamper.check(false, None, || {
             let judged = JudgedTree::of(repo, self.run.base)?;
             self.ledger.keep(repo, &judged, &confirmed)?;
             Ok(Some(judged))

@@ -20,7 +20,7 @@ use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::outcomes::Turn;
-use crate::oracle::run::{self as oracle_run, OracleEnd};
+use crate::oracle::run as oracle_run;
 use crate::oracle::sealed::Warmth;
 use crate::process;
 use crate::process::interrupt::{self, Cancel};
@@ -161,13 +161,12 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
             runner.ledger.keep(&runner.session.repo, &judged, outcome)?;
             Ok(Some(judged))
         };
-        match &work.of {
-            Subject::Base if self.base.is_first => runner.tamper.check_base_first(keep)?,
-            Subject::Candidate { name, .. } if self.alone => {
-                runner.tamper.check(Some(name), keep)?;
-            }
-            _ => runner.tamper.check(None, keep)?,
-        }
+        let is_first_base = work.of == Subject::Base && self.base.is_first;
+        let candidate = match &work.of {
+            Subject::Candidate { name, .. } if self.alone => Some(name),
+            _ => None,
+        };
+        runner.tamper.check(is_first_base, candidate, keep)?;
         let Some((tree, outcome)) = tree.zip(outcome) else { return Ok(()) };
         runner.ledger.remember(&tree, outcome.clone());
         if work.of == Subject::Base {
@@ -190,8 +189,7 @@ impl Judge for TreeJudge<'_, '_> {
     fn prepare(&self, work: &Work) -> Result<Option<PreparedTree>> {
         let runner = self.runner;
         let unprepared = Ok(Some(PreparedTree::default()));
-        let Some(tree) = work.tree else { return unprepared };
-        if runner.layered.is_none() || runner.ledger.recall(&tree, self.warmth).is_some() {
+        if runner.layered.is_none() || runner.ledger.recall(&work.tree, self.warmth).is_some() {
             return unprepared;
         }
         let judged = runner.judged(work)?;
@@ -229,10 +227,6 @@ impl Judge for TreeJudge<'_, '_> {
         let (laid, judged) = match &work.of {
             Subject::Candidate { name, .. } if runner.is_in_place() => {
                 (runner.lay_in_place(name)?, None)
-            }
-            _ if work.tree.is_none() => {
-                let end = runner.not_started(&report, "nothing was captured");
-                return self.tell_end(work, runner.counted(work, end));
             }
             _ => {
                 let judged = runner.judged(work)?;
@@ -297,21 +291,21 @@ impl OracleRunner<'_> {
 
     /// The tree to judge, with a commit of it on the run's base, which is kept until judging ends.
     fn judged(&self, work: &Work) -> Result<JudgedTree> {
-        let tree = match (&work.of, work.tree) {
-            (Subject::Base, _) | (_, None) => {
-                return JudgedTree::of(&self.session.repo, self.run.base);
-            }
-            (_, Some(tree)) => tree,
+        let tree = work.tree;
+        let commit = match work.of {
+            Subject::Base => self.run.base,
+            // Until a ref keeps the commit, a garbage collection may delete it.
+            _ => self
+                .session
+                .repo
+                .retry_during_gc(|| kept_commits::keep_tree(self.session, self.run, &tree))?,
         };
-        // Until a ref keeps the commit, a garbage collection may delete it.
-        let keep = || kept_commits::keep_tree(self.session, self.run, &tree);
-        let commit = self.session.repo.retry_during_gc(keep)?;
         Ok(JudgedTree { tree, commit })
     }
 
     /// The results of commands that have ended; `None` if they were cancelled.
-    pub(super) fn counted(&self, work: &Work, end: OracleEnd) -> Option<Results> {
-        let OracleEnd::Finished(results) = end else { return None };
+    pub(super) fn counted(&self, work: &Work, end: Option<Results>) -> Option<Results> {
+        let results = end?;
         let commands = results.commands_run();
         self.ledger.count(match work.of {
             Subject::Base => Effort { ran_base: commands, ..Effort::default() },
@@ -323,13 +317,13 @@ impl OracleRunner<'_> {
     /// The results of a tree, if the ledger has them. With [`Warmth::Cold`], results over outputs of the
     /// base do not count. Puts the logs where they belong, and reports results that were not reported yet.
     pub(super) fn find(&self, work: &Work, warmth: Warmth) -> Result<Option<Results>> {
-        let tree = match work.tree {
-            Some(tree) if !self.is_in_place() => tree,
-            _ => return Ok(None),
-        };
+        if self.is_in_place() {
+            return Ok(None);
+        }
         let is_base = work.of == Subject::Base;
         let report = self.report_to(&work.of)?;
-        if let Some(known) = self.ledger.recall(&tree, if is_base { Warmth::Warm } else { warmth })
+        if let Some(known) =
+            self.ledger.recall(&work.tree, if is_base { Warmth::Warm } else { warmth })
         {
             if known.is_remembered && matches!(work.of, Subject::Candidate { second: false, .. }) {
                 self.tamper.found_before(1);
@@ -404,11 +398,11 @@ impl OracleRunner<'_> {
         jobs: usize,
         warmth: Warmth,
     ) -> Result<Vec<Results>> {
-        let mut distinct: BTreeMap<Option<Oid>, &Work> = BTreeMap::new();
+        let mut distinct: BTreeMap<Oid, &Work> = BTreeMap::new();
         for work in works {
             distinct.entry(work.tree).or_insert(work);
         }
-        let (trees, first): (Vec<Option<Oid>>, Vec<&Work>) = distinct.into_iter().unzip();
+        let (trees, first): (Vec<Oid>, Vec<&Work>) = distinct.into_iter().unzip();
         let jobs = jobs.clamp(1, first.len().max(1));
         self.require_space(&self.run.base, jobs)?;
         let board = Board::new(WorkKind::Judging, jobs);
@@ -425,7 +419,7 @@ impl OracleRunner<'_> {
                 Ok(results)
             })
         })?;
-        let of_tree: BTreeMap<Option<Oid>, Results> = trees.into_iter().zip(judged).collect();
+        let of_tree: BTreeMap<Oid, Results> = trees.into_iter().zip(judged).collect();
         Ok(works.iter().filter_map(|work| of_tree.get(&work.tree).cloned()).collect())
     }
 
@@ -433,7 +427,7 @@ impl OracleRunner<'_> {
     pub fn judge_again(&self, work: &Work) -> Result<Results> {
         let report = self.report_to(&work.of)?;
         let results = self.finish_on_commit(&self.judged(work)?.commit, &report)?;
-        Ok(self.counted(work, OracleEnd::Finished(results)).unwrap_or_default())
+        Ok(self.counted(work, Some(results)).unwrap_or_default())
     }
 }
 

@@ -90,8 +90,8 @@ pub enum Subject {
 pub struct Work {
     /// Whose tree it is.
     pub of: Subject,
-    /// The tree; `None` if nothing was captured.
-    pub tree: Option<Oid>,
+    /// The tree.
+    pub tree: Oid,
     place: Place,
     group: Group,
 }
@@ -131,7 +131,6 @@ pub trait Judge: Sync {
 
 /// Judges each distinct tree once and gives the results to every entry with that tree.
 pub struct Scheduler<'e> {
-    schedule: Schedule<'e>,
     shared: Mutex<Shared<'e>>,
     /// Signalled when a tree has begun or ended.
     changed: Condvar,
@@ -140,8 +139,7 @@ pub struct Scheduler<'e> {
 /// The state that the workers share.
 struct Shared<'e> {
     entries: &'e mut [Entry],
-    /// True if candidates are judged in their worktrees.
-    in_place: bool,
+    schedule: Schedule<'e>,
     /// The group of each entry, by its spawn index.
     groups: BTreeMap<u32, u32>,
     known: BTreeMap<(Group, Place), Results>,
@@ -183,7 +181,7 @@ impl<'e> Scheduler<'e> {
         }
         let shared = Shared {
             entries,
-            in_place: schedule.in_place,
+            schedule,
             groups,
             known: BTreeMap::new(),
             running: BTreeMap::new(),
@@ -193,7 +191,7 @@ impl<'e> Scheduler<'e> {
             error: None,
             stopped: false,
         };
-        Scheduler { schedule, shared: Mutex::new(shared), changed: Condvar::new() }
+        Scheduler { shared: Mutex::new(shared), changed: Condvar::new() }
     }
 
     /// Fills in the results that `find` has: for each candidate those of its trees, in order, up to the
@@ -202,12 +200,12 @@ impl<'e> Scheduler<'e> {
         let mut shared = self.shared.lock();
         let mut unknown: BTreeSet<(Group, Place)> = BTreeSet::new();
         loop {
-            let all = self.unjudged(&shared);
+            let all = shared.unjudged();
             let Some(work) = all.into_iter().find(|work| !unknown.contains(&work.key())) else {
                 return Ok(());
             };
             match find(&work)? {
-                Some(results) => drop(shared.set(self.schedule.round, &work, results)),
+                Some(results) => drop(shared.set(&work, results)),
                 None => drop(unknown.insert(work.key())),
             }
         }
@@ -226,12 +224,12 @@ impl<'e> Scheduler<'e> {
 
     /// True if the base is to be judged, and is not known yet.
     pub fn awaits_base(&self) -> bool {
-        self.base(&self.shared.lock()).is_some()
+        self.shared.lock().base().is_some()
     }
 
     /// The number of trees whose commands can run at once, at most `jobs`.
     pub fn workers(&self, jobs: usize) -> usize {
-        jobs.max(1).min(self.unjudged(&self.shared.lock()).len())
+        jobs.max(1).min(self.shared.lock().unjudged().len())
     }
 
     /// Judges until every tree that matters is judged, or one judge fails. The commands of at most
@@ -286,7 +284,7 @@ impl<'e> Scheduler<'e> {
             if shared.stopped {
                 return None;
             }
-            let wanted = self.wanted(&shared);
+            let wanted = shared.wanted();
             for (place, cancel) in &shared.running {
                 if !wanted.iter().any(|work| work.place == *place) {
                     cancel.cancel();
@@ -322,7 +320,7 @@ impl<'e> Scheduler<'e> {
     fn await_turn(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>, jobs: usize) -> bool {
         let mut shared = self.shared.lock();
         loop {
-            let wanted = self.wanted(&shared);
+            let wanted = shared.wanted();
             if shared.stopped || !wanted.iter().any(|other| other.place == work.place) {
                 return false;
             }
@@ -339,7 +337,7 @@ impl<'e> Scheduler<'e> {
         match judged {
             Ok(None) => {}
             Ok(Some(results)) => {
-                let completed = self.shared.lock().set(self.schedule.round, work, results);
+                let completed = self.shared.lock().set(work, results);
                 completed.iter().for_each(|entry| judge.completed(entry));
             }
             Err(error) => {
@@ -349,50 +347,12 @@ impl<'e> Scheduler<'e> {
             }
         }
     }
-
-    /// The trees that still matter, in the order in which to judge them.
-    fn wanted(&self, shared: &Shared<'_>) -> Vec<Work> {
-        let mut works = match self.schedule.stop {
-            StopWhen::AllRan => {
-                let open = shared.entries.iter().filter(|entry| !fails_base_tests(entry));
-                self.works(shared, open.collect())
-            }
-            StopWhen::Decided(rules) => self.works(shared, undecided(shared.entries, rules)),
-        };
-        let is_first = self.schedule.base.is_some_and(|base| base.is_first);
-        if is_first && works.first().is_some_and(|work| work.of == Subject::Base) {
-            works.truncate(1);
-        }
-        works
-    }
-
-    /// The next tree of each entry without results, and the base's.
-    fn unjudged(&self, shared: &Shared<'_>) -> Vec<Work> {
-        self.works(shared, shared.entries.iter().collect())
-    }
-
-    fn works(&self, shared: &Shared<'_>, entries: Vec<&Entry>) -> Vec<Work> {
-        let mut works: Vec<Work> = self.base(shared).into_iter().collect();
-        for entry in entries.into_iter().filter(|entry| entry.not_run()) {
-            if let Some(work) = shared.progress(self.schedule.round, entry).and_then(|p| p.needs)
-                && !works.iter().any(|other| other.place == work.place)
-            {
-                works.push(work);
-            }
-        }
-        works
-    }
-
-    fn base(&self, shared: &Shared<'_>) -> Option<Work> {
-        let work = Work::of_base(self.schedule.base?.tree);
-        (!shared.known.contains_key(&work.key())).then_some(work)
-    }
 }
 
 impl Work {
     /// The base's tree.
     pub fn of_base(tree: Oid) -> Work {
-        Work { of: Subject::Base, tree: Some(tree), place: Place::Tree(tree), group: None }
+        Work { of: Subject::Base, tree, place: Place::Tree(tree), group: None }
     }
 
     /// A tree with test files laid over it.
@@ -415,24 +375,64 @@ impl Work {
 }
 
 impl Shared<'_> {
+    /// The trees that still matter, in the order in which to judge them.
+    fn wanted(&self) -> Vec<Work> {
+        let mut works = match self.schedule.stop {
+            StopWhen::AllRan => {
+                let open = self.entries.iter().filter(|entry| !fails_base_tests(entry));
+                self.works(open.collect())
+            }
+            StopWhen::Decided(rules) => self.works(undecided(self.entries, rules)),
+        };
+        let is_first = self.schedule.base.is_some_and(|base| base.is_first);
+        if is_first && works.first().is_some_and(|work| work.of == Subject::Base) {
+            works.truncate(1);
+        }
+        works
+    }
+
+    /// The next tree of each entry without results, and the base's.
+    fn unjudged(&self) -> Vec<Work> {
+        self.works(self.entries.iter().collect())
+    }
+
+    fn works(&self, entries: Vec<&Entry>) -> Vec<Work> {
+        let mut works: Vec<Work> = self.base().into_iter().collect();
+        for entry in entries.into_iter().filter(|entry| entry.not_run()) {
+            if let Some(work) = self.progress(entry).and_then(|p| p.needs)
+                && !works.iter().any(|other| other.place == work.place)
+            {
+                works.push(work);
+            }
+        }
+        works
+    }
+
+    fn base(&self) -> Option<Work> {
+        let work = Work::of_base(self.schedule.base?.tree);
+        (!self.known.contains_key(&work.key())).then_some(work)
+    }
+
     /// The progress of judging an entry; `None` if it was not to be judged.
     ///
     /// Where it is claimed that it passes by itself, the second judging comes first: if it fails there,
     /// its own tree matters only as long as nobody else passes.
-    fn progress(&self, round: Round<'_>, entry: &Entry) -> Option<Progress> {
+    fn progress(&self, entry: &Entry) -> Option<Progress> {
+        let round = self.schedule.round;
         let group = *self.groups.get(&entry.index)?;
-        let work = |place: Place, tree: Option<Oid>, second: bool| {
+        let work = |place: Place, tree: Oid, second: bool| {
             let first = self.entries.iter().find(|other| other.index == group).unwrap_or(entry);
             let (name, iteration) = (first.candidate.clone(), first.iteration);
             let of = Subject::Candidate { name, iteration, second };
             Work { of, tree, place, group: Some(group) }
         };
-        let place = match entry.judged() {
-            Some(tree) if !self.in_place => Place::Tree(*tree),
-            _ => Place::Worktree(entry.index),
+        let tree = *entry.judged()?;
+        let place = match self.schedule.in_place {
+            true => Place::Worktree(entry.index),
+            false => Place::Tree(tree),
         };
         let own = self.known.get(&(Some(group), place.clone())).cloned();
-        let mut needs = own.is_none().then(|| work(place, entry.judged().copied(), false));
+        let mut needs = own.is_none().then(|| work(place, tree, false));
         let has_passed = own.as_ref().map_or_else(|| round.claims_pass(entry), Results::passed);
         if !has_passed || !round.has_second(entry) {
             return Some(Progress { own, second: None, needs });
@@ -441,7 +441,7 @@ impl Shared<'_> {
         for tree in entry.base_tests.iter().flat_map(BaseTestsResult::trees) {
             let place = Place::Tree(*tree);
             let Some(more) = self.known.get(&(Some(group), place.clone())) else {
-                needs = Some(work(place, Some(*tree), true));
+                needs = Some(work(place, *tree, true));
                 return Some(Progress { own, second: None, needs });
             };
             second.extend(more.iter().cloned());
@@ -453,15 +453,14 @@ impl Shared<'_> {
     }
 
     /// Notes the results of a tree; gives the entries of which enough is known with it.
-    fn set(&mut self, round: Round<'_>, work: &Work, results: Results) -> Vec<Entry> {
+    fn set(&mut self, work: &Work, results: Results) -> Vec<Entry> {
         self.known.insert(work.key(), results);
         let mut completed = Vec::new();
         for at in 0..self.entries.len() {
             if !self.entries[at].not_run() {
                 continue;
             }
-            let Some(Progress { own, second, needs }) = self.progress(round, &self.entries[at])
-            else {
+            let Some(Progress { own, second, needs }) = self.progress(&self.entries[at]) else {
                 continue;
             };
             let entry = &mut self.entries[at];
