@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
 
+use crate::model::oid::Oid;
+
 /// Tokens in a row that make a run.
 const RUN: usize = 4;
 
@@ -34,14 +36,23 @@ impl Hasher for Hashed {
 const NOTHING: u64 = 0;
 
 /// The content of a path on one side of a change.
-#[derive(Clone, Copy, Debug)]
-pub enum Content<'a> {
-    /// There is no such file.
+pub enum FileContent {
+    /// There is no file.
     Missing,
-    /// A text; bytes that are not UTF-8 are replaced.
-    Text(&'a [u8]),
-    /// A binary file or a submodule, by its object id: one run.
-    Binary(&'a str),
+    /// A file that git does not count as binary.
+    Text(Vec<u8>),
+    /// A file that it does, with its bytes if a tool may read them as text, or a submodule: one run.
+    Binary(Oid, Vec<u8>),
+}
+
+impl FileContent {
+    /// The content as text, also of a binary file that tools read; `None` if there is no file.
+    pub fn text(&self) -> Option<&[u8]> {
+        match self {
+            FileContent::Missing => None,
+            FileContent::Text(bytes) | FileContent::Binary(_, bytes) => Some(bytes),
+        }
+    }
 }
 
 /// The runs that an attempt adds and removes, for each path: a multiset.
@@ -53,20 +64,22 @@ pub struct Edit {
 
 impl Edit {
     /// Adds how one path changes.
-    pub fn add(&mut self, path: &[u8], before: Content<'_>, after: Content<'_>) {
+    pub fn add(&mut self, path: &[u8], before: &FileContent, after: &FileContent) {
         let mut runs = Runs::default();
         let [before_text, after_text] = [before, after].map(|content| match content {
-            Content::Text(bytes) => String::from_utf8_lossy(bytes),
-            Content::Missing | Content::Binary(_) => "".into(),
+            FileContent::Text(bytes) => String::from_utf8_lossy(bytes),
+            FileContent::Missing | FileContent::Binary(..) => "".into(),
         });
         // A line with the tokens that complete its runs has the same runs wherever it stands: what both
         // sides have as often is not looked at further.
         let mut lines: HashMap<&str, (usize, i64)> = HashMap::new();
         for (content, text, step) in [(before, &before_text, -1), (after, &after_text, 1)] {
             match content {
-                Content::Missing => {}
-                Content::Binary(id) => *runs.entry(run_of(&[token(id)])).or_default() += step,
-                Content::Text(_) => {
+                FileContent::Missing => {}
+                FileContent::Binary(id, _) => {
+                    *runs.entry(run_of(&[token(id.as_str())])).or_default() += step;
+                }
+                FileContent::Text(_) => {
                     if let Some(run) = only_run(text) {
                         *runs.entry(run).or_default() += step;
                     } else {
@@ -244,11 +257,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn content(text: &str) -> FileContent {
+        FileContent::Text(text.as_bytes().to_vec())
+    }
+
     /// Edits of one file `f` from one text to others.
     fn edits(base: &str, results: &[&str]) -> Vec<Edit> {
         let mut all = vec![Edit::default(); results.len()];
         for (edit, text) in all.iter_mut().zip(results) {
-            edit.add(b"f", Content::Text(base.as_bytes()), Content::Text(text.as_bytes()));
+            edit.add(b"f", &content(base), &content(text));
         }
         all
     }
@@ -273,22 +290,24 @@ mod tests {
         assert_eq!(Tokens("a_b1 +=\n ü; ").collect::<Vec<_>>(), ["a_b1", "+", "=", "ü", ";"]);
         let size = |before, after| {
             let mut edit = Edit::default();
-            edit.add(b"f", before, after);
+            edit.add(b"f", &before, &after);
             edit.size
         };
-        let text = |text: &'static str| Content::Text(text.as_bytes());
-        assert_eq!(size(Content::Missing, text("a_b1 += ü;")), 2);
-        assert_eq!(size(Content::Missing, text("x y")), 1);
-        assert_eq!(size(Content::Missing, text("")), 1, "an empty file is there");
-        assert_eq!(size(Content::Binary("aa"), Content::Binary("bb")), 2, "one lost, one gained");
-        assert_eq!(size(text("x\ny\nz"), text("x y z")), 0, "blanks do not count");
+        let binary = |digit: &str| {
+            FileContent::Binary(Oid::parse(&digit.repeat(40)).expect("an id"), Vec::new())
+        };
+        assert_eq!(size(FileContent::Missing, content("a_b1 += ü;")), 2);
+        assert_eq!(size(FileContent::Missing, content("x y")), 1);
+        assert_eq!(size(FileContent::Missing, content("")), 1, "an empty file is there");
+        assert_eq!(size(binary("a"), binary("b")), 2, "one lost, one gained");
+        assert_eq!(size(content("x\ny\nz"), content("x y z")), 0, "blanks do not count");
     }
 
     #[test]
     fn the_same_words_at_another_path_share_nothing() {
         let mut all = vec![Edit::default(); 2];
-        all[0].add(b"f", Content::Missing, Content::Text(b"a b c d"));
-        all[1].add(b"g", Content::Missing, Content::Text(b"a b c d"));
+        all[0].add(b"f", &FileContent::Missing, &content("a b c d"));
+        all[1].add(b"g", &FileContent::Missing, &content("a b c d"));
         assert_eq!(covers(&all), [[1.0, 0.0], [0.0, 1.0]]);
     }
 

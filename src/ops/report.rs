@@ -6,13 +6,14 @@ use serde_json::{Map, Value};
 
 use crate::error::Result;
 use crate::git::diff;
+use crate::model::agreement::FileContent;
 use crate::model::candidate::Candidate;
 use crate::model::layout::AGENT;
 use crate::model::outcome::{Outcome, StageResult};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::history;
-use crate::ops::judge::{ChangedFile, FileContent, changed_file, covers};
+use crate::ops::judge::{ChangedFile, changed_file, covers};
 use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::process::last_words;

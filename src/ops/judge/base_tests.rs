@@ -9,13 +9,14 @@ use crate::ecosystems::put_back::{PutBack, begins_project, put_back};
 use crate::error::Result;
 use crate::git::protect::{self, Restore, RestoredTree};
 use crate::git::repo::Repo;
+use crate::model::agreement::FileContent;
 use crate::model::base_tests::{BaseTests, BaseTestsResult, TreeBeside};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Results;
 use crate::model::path::TreePath;
 use crate::model::terms::Terms;
-use crate::ops::judge::changed_file::{ChangedFile, FileContent, changed_files};
+use crate::ops::judge::changed_file::{ChangedFile, changed_files};
 
 /// The most files beside the source that are judged in each combination.
 const MOST_BESIDE: usize = 3;

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
-use crate::model::agreement::Content;
+use crate::model::agreement::FileContent;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
@@ -23,16 +23,6 @@ pub struct ChangedFile {
     pub changes_mode: bool,
 }
 
-/// The content of a path on one side of a change.
-pub enum FileContent {
-    /// There is no file.
-    Missing,
-    /// A file that git does not count as binary.
-    Text(Vec<u8>),
-    /// A file that it does, with its bytes if a tool may read them as text, or a submodule.
-    Binary(Oid, Vec<u8>),
-}
-
 impl ChangedFile {
     /// The change as its language sees it. `name` is the path as text.
     pub fn touched<'f>(&'f self, name: &'f str) -> TouchedPath<'f> {
@@ -41,34 +31,15 @@ impl ChangedFile {
     }
 }
 
-impl FileContent {
-    fn of(repo: &Repo, oid: &Oid, kind: ContentKind) -> FileContent {
-        if oid.is_null() {
-            return FileContent::Missing;
-        }
-        // A missing object, such as a submodule's commit, is searched for several times.
-        let bytes = if kind == ContentKind::NotRead { None } else { repo.blob(oid).ok() };
-        match bytes {
-            Some(text) if kind == ContentKind::Text => FileContent::Text(text),
-            bytes => FileContent::Binary(*oid, bytes.unwrap_or_default()),
-        }
+fn content(repo: &Repo, oid: &Oid, kind: ContentKind) -> FileContent {
+    if oid.is_null() {
+        return FileContent::Missing;
     }
-
-    /// The content as text, also of a binary file that tools read; `None` if there is no file.
-    pub fn text(&self) -> Option<&[u8]> {
-        match self {
-            FileContent::Missing => None,
-            FileContent::Text(bytes) | FileContent::Binary(_, bytes) => Some(bytes),
-        }
-    }
-
-    /// The content as agreement compares it.
-    pub fn as_agreement(&self) -> Content<'_> {
-        match self {
-            FileContent::Missing => Content::Missing,
-            FileContent::Text(bytes) => Content::Text(bytes),
-            FileContent::Binary(oid, _) => Content::Binary(oid.as_str()),
-        }
+    // A missing object, such as a submodule's commit, is searched for several times.
+    let bytes = if kind == ContentKind::NotRead { None } else { repo.blob(oid).ok() };
+    match bytes {
+        Some(text) if kind == ContentKind::Text => FileContent::Text(text),
+        bytes => FileContent::Binary(*oid, bytes.unwrap_or_default()),
     }
 }
 
@@ -93,8 +64,8 @@ pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
     };
     ChangedFile {
         path: change.path.clone(),
-        before: FileContent::of(repo, &change.old, kind),
-        after: FileContent::of(repo, &change.new, kind),
+        before: content(repo, &change.old, kind),
+        after: content(repo, &change.new, kind),
         loses: change.lines.is_none_or(|(_, deleted)| deleted > 0)
             && change.status != ChangeStatus::Added,
         changes_mode: change.status == ChangeStatus::Modified && change.old_mode != change.mode,

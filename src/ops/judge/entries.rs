@@ -13,7 +13,7 @@ use crate::git::ignored::ignored;
 use crate::git::mode::EntryMode;
 use crate::git::protect::{RestoredTree, protected};
 use crate::git::repo::Repo;
-use crate::model::agreement::{self, Edit};
+use crate::model::agreement::{self, Edit, FileContent};
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::candidate::{Candidate, State};
 use crate::model::flag::{Flag, LARGE};
@@ -26,7 +26,7 @@ use crate::model::usage::UsageSum;
 use crate::model::verdict::{Entry, GONE};
 use crate::ops::capture::Captured;
 use crate::ops::judge::base_tests;
-use crate::ops::judge::changed_file::{ChangedFile, FileContent, changed_file, changed_files};
+use crate::ops::judge::changed_file::{ChangedFile, changed_file, changed_files};
 use crate::ops::kept_commits;
 use crate::ops::session::Session;
 use crate::process;
@@ -215,7 +215,7 @@ fn set_agreement(entries: &mut [Entry], files: &[Vec<ChangedFile>]) {
 fn edit_of(files: &[ChangedFile]) -> Edit {
     let mut edit = Edit::default();
     for file in files {
-        edit.add(&file.path, file.before.as_agreement(), file.after.as_agreement());
+        edit.add(&file.path, &file.before, &file.after);
     }
     edit
 }

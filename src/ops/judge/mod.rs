@@ -25,7 +25,7 @@ pub mod unseeded;
 pub(super) mod worlds;
 
 pub use base_tests::{is_source_unknown, plan_for as plan_base_tests};
-pub use changed_file::{ChangedFile, FileContent, changed_file};
+pub use changed_file::{ChangedFile, changed_file};
 pub use eager::{EagerJudge, NextRounds, RoundGiver};
 pub use entries::covers;
 pub use options::JudgeOptions;

@@ -47,7 +47,7 @@ impl LaidTree {
             LaidTree::Worktree(dir) => (!dir.is_dir()).then_some("its worktree is gone"),
             LaidTree::Plain(checkout) => checkout.problem.as_deref(),
             LaidTree::Sealed(checkout, _) => checkout.problem.as_deref(),
-            LaidTree::Refused(reason) => Some(reason),
+            LaidTree::Refused(_) => None,
         }
     }
 }
@@ -103,12 +103,15 @@ impl OracleRunner<'_> {
         report: &ReportTo,
         cancel: &Cancel,
     ) -> Result<Option<Results>> {
-        if let Some(reason) = laid.problem() {
+        let not_started = |reason: &str| {
             self.session.ui.warn(format!("{}: {reason}", report.name));
-            return Ok(Some(oracle_run::not_started(&self.terms.oracle, reason)));
+            Ok(Some(oracle_run::not_started(&self.terms.oracle, reason)))
+        };
+        if let Some(reason) = laid.problem() {
+            return not_started(reason);
         }
         match laid {
-            LaidTree::Refused(reason) => Ok(self.not_started(report, reason)),
+            LaidTree::Refused(reason) => not_started(reason),
             LaidTree::Worktree(dir) => {
                 self.execute(&place(dir, &|_| None, &|| Ok(Vec::new())), report, cancel)
             }

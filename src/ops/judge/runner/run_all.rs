@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::git::layers::base::BaseLayer;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::outcome::Results;
 use crate::model::ranking::Rules;
 use crate::model::verdict::{Baseline, Effort, Entry};
 use crate::model::world::WorldKind;
