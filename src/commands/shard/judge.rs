@@ -12,7 +12,7 @@ use crate::model::name::Name;
 use crate::model::part::{Part, PartOutcome, SharedTerms};
 use crate::model::shard::{SHARD_RULE, Shard};
 use crate::ops::session::Session;
-use crate::ops::shard::{self, Sink};
+use crate::ops::shard::{self, ShardJudge};
 
 // `git frites shard judge`
 #[derive(Debug, clap::Args)]
@@ -60,15 +60,21 @@ pub fn run(session: &Session, args: &ShardJudgeArgs) -> Result<u8> {
     let terms = shard::current_terms(session, &run, exchange.as_ref())?;
     require_trust(session, &run, args.trust_config)?;
     let parts = parts(&terms, part.as_ref(), args.share)?;
-    let sink = Sink { remote: exchange.as_ref(), bundle: args.bundle.as_deref() };
-    let on_part = |part: &Part, outcome: &PartOutcome, before: bool| {
+    let judge = ShardJudge {
+        session,
+        run: &run,
+        terms: &terms,
+        jobs,
+        remote: exchange.as_ref(),
+        bundle: args.bundle.as_deref(),
+    };
+    judge.judge(&parts, |part: &Part, outcome: &PartOutcome, before: bool| {
         let before = if before { "\tstored before" } else { "" };
         if args.quiet {
             return Ok(());
         }
         session.ui.answer(format!("{}/{part}\t{}{before}\n", run.run, outcome.words()))
-    };
-    shard::judge_parts(session, &run, &terms, &parts, jobs, sink, on_part)?;
+    })?;
     Ok(exit::OK)
 }
 

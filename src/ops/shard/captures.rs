@@ -1,17 +1,15 @@
 //! Captures of attempts that were made on different machines.
-use std::time::Duration;
-
 use crate::error::{Error, Result};
 use crate::git::commit::commit_tree;
 use crate::git::refs;
-use crate::git::remote::{From, RemoteMove, may_succeed_later};
+use crate::git::remote::{From, RemoteMove};
 use crate::git::repo::Repo;
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
-use crate::ops::shard::exchange::{Exchange, PAUSES_MS};
+use crate::ops::shard::exchange::{Exchange, PAUSES_MS, wait_to_push_again};
 use crate::store::candidate::CandidateRef;
 
 impl Exchange<'_> {
@@ -63,7 +61,7 @@ impl Exchange<'_> {
         let repo = &session.repo;
         let name = candidate.capture_ref();
         let fetched = self.fetched(&name);
-        let mut pauses = PAUSES_MS.map(Duration::from_millis).into_iter();
+        let mut pauses = PAUSES_MS.into_iter();
         loop {
             let Some(ours) = repo.read_ref(&name)? else { return Ok(()) };
             let theirs = repo.read_ref(&fetched)?;
@@ -83,15 +81,10 @@ impl Exchange<'_> {
                 }
                 return Ok(());
             };
-            match pauses.next().filter(|_| may_succeed_later(&reason)) {
-                Some(pause) => std::thread::sleep(pause),
-                None => {
-                    let error = Error::fatal(format!(
-                        "'{}' did not take the capture of {candidate}: {reason}",
-                        self.place()
-                    ));
-                    return Err(self.unstored(candidate, error));
-                }
+            if !wait_to_push_again(&mut pauses, &reason) {
+                let place = self.place();
+                let error = format!("'{place}' did not take the capture of {candidate}: {reason}");
+                return Err(self.unstored(candidate, Error::fatal(error)));
             }
             self.fetch_attempt(candidate.name)?;
         }

@@ -8,8 +8,7 @@ use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::judge::JudgeOptions;
 use crate::ops::judge::replay::replay_locked;
 use crate::ops::session::Session;
-use crate::ops::shard::exchange::{Exchange, ExchangeSide};
-use crate::ops::shard::parts::shelf;
+use crate::ops::shard::exchange::{Exchange, ExchangeSide, shelf};
 
 /// The first and the longest pause between two looks.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);

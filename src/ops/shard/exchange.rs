@@ -1,14 +1,17 @@
 //! The exchange of a run with another repository: its records and outcomes are fetched beside ours,
-//! compared, and then taken; one outcome at a time is pushed.
+//! compared, and then taken; one outcome at a time is pushed. For machines that may read a repository
+//! and move nothing in it, outcomes are files.
 //!
 //! The other repository's compare-and-swap of a ref is the only lock.
+use std::path::Path;
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::git::reflog;
 use crate::git::refs;
 use crate::git::remote::{From, Remote, RemoteMove, may_succeed_later};
 use crate::model::name::Name;
+use crate::model::oid::Oid;
 use crate::model::part::{Part, PartOutcome, SharedTerms};
 use crate::model::refname::RefName;
 use crate::model::run::Run;
@@ -63,11 +66,6 @@ impl<'a> Exchange<'a> {
         // One name with a `*` may match nothing: @record and @results; @terms.
         let run = &self.run;
         self.remote.fetch(&["r", "t"].map(|first| format!("refs/frites/{run}/@{first}*")))
-    }
-
-    /// Fetches the outcomes of the run alone.
-    pub fn fetch_outcomes(&self) -> Result<()> {
-        self.remote.fetch(&[format!("{}*", refs::results(&self.run))])
     }
 
     /// Fetches captures of the run, and takes those that are new here.
@@ -240,7 +238,7 @@ impl<'a> Exchange<'a> {
         let part = new.outcome.part();
         let name = refs::result_of(run, &part);
         let fetched = remote.fetched(&name);
-        let mut pauses = PAUSES_MS.map(Duration::from_millis).into_iter();
+        let mut pauses = PAUSES_MS.into_iter();
         loop {
             let theirs = repo.read_ref(&fetched)?;
             let first = PartShelf { store, run, remote: Some(remote) }.find(&part, terms)?;
@@ -263,17 +261,90 @@ impl<'a> Exchange<'a> {
                 }
                 return Ok(());
             };
-            match pauses.next().filter(|_| may_succeed_later(&reason)) {
-                Some(pause) => std::thread::sleep(pause),
-                None => {
-                    return Err(Error::fatal(format!(
-                        "'{}' did not take the outcome of {run}/{part}: {reason}",
-                        self.place()
-                    ))
-                    .hint("it is stored here only; whoever judges must be allowed to move the refs refs/frites/*/@results/* there"));
-                }
+            if !wait_to_push_again(&mut pauses, &reason) {
+                return Err(Error::fatal(format!(
+                    "'{}' did not take the outcome of {run}/{part}: {reason}",
+                    self.place()
+                ))
+                .hint("it is stored here only; whoever judges must be allowed to move the refs refs/frites/*/@results/* there"));
             }
             self.fetch()?;
         }
     }
+}
+
+/// Waits before the next try to push a ref. False if there is none: it would be refused, too.
+pub(super) fn wait_to_push_again(pauses: &mut impl Iterator<Item = u64>, reason: &str) -> bool {
+    if !may_succeed_later(reason) {
+        return false;
+    }
+    let Some(pause) = pauses.next() else { return false };
+    std::thread::sleep(Duration::from_millis(pause));
+    true
+}
+
+/// The terms of a run that was opened: those of the remote, or else of this repository.
+pub fn current_terms(
+    session: &Session,
+    run: &Run,
+    exchange: Option<&Exchange<'_>>,
+) -> Result<SharedTerms> {
+    let found = match exchange {
+        Some(exchange) => exchange.terms(run)?,
+        None => session.store.terms(&run.run)?,
+    };
+    let name = &run.run;
+    found.ok_or_else(|| {
+        let (place, option) = match exchange {
+            Some(exchange) => (format!(" at '{}'", exchange.place()), " --remote R"),
+            None => (String::new(), ""),
+        };
+        Error::fatal(format!("run {name} was not opened for judging in parts{place}"))
+            .hint(format!("where its worktrees are: `git frites shard open{option} {name}`"))
+    })
+}
+
+/// The stored outcomes of a run: at the remote, or else here.
+pub fn shelf<'s>(
+    session: &'s Session,
+    run: &'s Run,
+    exchange: Option<&'s Exchange<'_>>,
+) -> PartShelf<'s> {
+    let remote = exchange.map(|exchange| &exchange.remote);
+    PartShelf { store: &session.store, run: &run.run, remote }
+}
+
+/// Writes the outcomes of these parts to a bundle, without what everybody has who has the run.
+/// Parts without an outcome here are left out; without any, nothing is written.
+pub(super) fn write_bundle(
+    session: &Session,
+    run: &Run,
+    parts: &[Part],
+    file: &Path,
+) -> Result<()> {
+    let repo = &session.repo;
+    let mut names: Vec<RefName> = Vec::new();
+    for part in parts {
+        let name = refs::result_of(&run.run, part);
+        if repo.read_ref(&name)?.is_some() {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        session.ui.note(format!("no outcome is to be written to '{}'", file.display()));
+        return Ok(());
+    }
+    let record = repo.read_ref(&refs::record(&run.run))?;
+    let known: Vec<Oid> = [run.base].into_iter().chain(record).collect();
+    repo.write_bundle(file, &names, &known)
+}
+
+/// Takes the outcomes of a run from a bundle, and nothing else that is in it.
+pub fn take_bundle(session: &Session, run: &Run, file: &Path) -> Result<()> {
+    let failed = || format!("could not read '{}'", file.display());
+    let place = file.canonicalize().context(failed)?;
+    let exchange = Exchange::new(session, &place.to_string_lossy(), &run.run);
+    exchange.remote.fetch(&[format!("{}*", refs::results(&run.run))])?;
+    let (_lock, run) = session.store.lock_and_read(&run.run)?;
+    exchange.take_outcomes(session.store.terms(&run.run)?.as_ref(), ExchangeSide::Here)
 }
