@@ -103,6 +103,23 @@ pub struct Doubts {
     pub attempts_write: Vec<String>,
 }
 
+impl Doubts {
+    /// Adds the doubts about other results.
+    pub fn add(&mut self, more: &Doubts) {
+        self.tainted |= more.tainted;
+        for (all, more) in [
+            (&mut self.leads_back, &more.leads_back),
+            (&mut self.attempts_write, &more.attempts_write),
+        ] {
+            for path in more {
+                if !all.contains(path) {
+                    all.push(path.clone());
+                }
+            }
+        }
+    }
+}
+
 /// The hint for seeds that lead back to a checkout.
 pub const LEADS_BACK_HINT: &str = "let `spawn.setup` make the environment in each checkout, such \
                                    as with `uv sync`, and take it out of the seeds";

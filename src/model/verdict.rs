@@ -305,9 +305,11 @@ impl Entry {
         self.results.iter().chain(second).any(flaky)
     }
 
-    /// The trees of the second judging; `None` if there is none.
-    pub fn second_trees(&self) -> Option<Vec<Oid>> {
-        self.base_tests.as_ref().map(|second| second.trees().copied().collect())
+    /// The trees of a second judging, and the reason if there are none; `None` if nothing is judged a
+    /// second time.
+    pub fn second_judging(&self) -> Option<(Vec<Oid>, Option<&str>)> {
+        let second = self.base_tests.as_ref()?;
+        Some((second.trees().copied().collect(), second.problem.as_deref()))
     }
 
     /// The tree that was judged and may land.

@@ -30,6 +30,7 @@ use crate::git::worktree::{self, Worktree};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::store::Store;
+use crate::world::user_directories::variable;
 
 /// The prefix of our worktrees' administrative entries. It distinguishes those of a killed process
 /// from the user's.
@@ -413,18 +414,9 @@ pub fn share_blocks(dir: &Path) -> io::Result<()> {
 
 /// The directories that may hold rooms, the best first.
 fn places() -> Vec<PathBuf> {
-    let mut places: Vec<PathBuf> = Vec::new();
-    if let Some(dir) =
-        std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute())
-    {
-        places.push(dir);
-    } else if let Some(home) =
-        std::env::var_os("HOME").map(PathBuf::from).filter(|p| p.is_absolute())
-    {
-        places.push(home.join(if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" }));
-    }
-    places.push(std::env::temp_dir());
-    places
+    let below_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
+    let own = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(below_home)));
+    own.into_iter().chain([std::env::temp_dir()]).collect()
 }
 
 /// The submodules of a commit that the user's checkout at `home` has initialised, and the

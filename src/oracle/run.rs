@@ -16,7 +16,6 @@ use crate::model::terms::CommandSettings;
 use crate::oracle::obstacles;
 use crate::oracle::sealed::surroundings::SandboxOptions;
 use crate::oracle::test_reports::TestReports;
-use crate::oracle::test_reports::ended::EndedTests;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::processor_share::ProcessorShare;
@@ -169,8 +168,8 @@ fn run_with_retries(
             return Ok(None);
         }
         let seconds = end.elapsed.as_secs_f64();
-        let EndedTests { report: tests, failed } =
-            expected.map(|expected| expected.read(&log)).unwrap_or_default();
+        let ended = expected.map(|expected| expected.read(&log)).unwrap_or_default();
+        let tests = ended.report;
         let obstacle = confinement.as_ref().filter(|_| !end.outcome.passed());
         let obstacle =
             obstacle.and_then(|confinement| obstacles::in_log(&log, &end.outcome, confinement));
@@ -182,8 +181,8 @@ fn run_with_retries(
             {
                 Outcome::CannotTell
             }
-            (Outcome::Passed, _) if failed > 0 && !options.commands.trust_exit => {
-                Outcome::ReportedFailures { failed }
+            (Outcome::Passed, _) if ended.failed > 0 && !options.commands.trust_exit => {
+                Outcome::ReportedFailures { failed: ended.failed }
             }
             (other, _) => other,
         };

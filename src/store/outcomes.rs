@@ -202,13 +202,18 @@ impl Store {
     /// any more.
     pub fn terms(&self, run: &Name) -> Result<Option<SharedTerms>> {
         let Some(terms) = self.terms_at(run, &refs::terms(run))? else { return Ok(None) };
-        let round = self.verdict(run)?.map_or(0, |verdict| verdict.round);
+        let round = self.last_round(run)?;
         Ok(Some(terms).filter(|terms| terms.round >= round))
+    }
+
+    /// The round of the last whole judging; 0 if there was none.
+    pub fn last_round(&self, run: &Name) -> Result<u32> {
+        Ok(self.verdict(run)?.map_or(0, |verdict| verdict.round))
     }
 
     /// The round that a new judging begins: no outcome of before belongs to it.
     pub fn next_round(&self, run: &Run) -> Result<u32> {
-        let last = self.verdict(&run.run)?.map_or(0, |verdict| verdict.round);
+        let last = self.last_round(&run.run)?;
         let parts = self.parts(run)?.into_iter().map(|(_, part)| part.round);
         let opened = self.terms(&run.run)?.map(|terms| terms.round);
         Ok(parts.chain(opened).fold(last, u32::max).saturating_add(1))

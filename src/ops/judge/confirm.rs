@@ -15,6 +15,7 @@ use crate::model::decision::decide;
 use crate::model::outcome::{Obstacle, Results};
 use crate::model::ranking::{Rules, undecided};
 use crate::model::verdict::Entry;
+use crate::ops::judge::entries::share_equal_trees;
 use crate::ops::judge::schedule::StopWhen;
 
 /// Judges claims again if the recommendation by these rules depends on them, or if the overlay made
@@ -38,7 +39,7 @@ pub fn confirm(
         }
     }
     judge_cold(&mut confirmed, &claims, StopWhen::Decided(rules))?;
-    share(&mut confirmed);
+    share_equal_trees(&mut confirmed);
     settle(entries, confirmed, causes);
     let mut refused = refused(entries, causes);
     if !refused.is_empty() {
@@ -180,17 +181,6 @@ fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
         entry.is_claim() && !entry.passed() && is_suspect
     };
     entries.iter().filter(is_refused).map(without_results).collect()
-}
-
-/// Gives what was found of a tree to the other entries with it, which nobody had to judge.
-fn share(entries: &mut [Entry]) {
-    let judged: Vec<Entry> = entries.iter().filter(|entry| !entry.not_run()).cloned().collect();
-    for entry in entries.iter_mut().filter(|entry| entry.not_run()) {
-        if let Some(twin) = judged.iter().find(|twin| twin.judged() == entry.judged()) {
-            entry.results.clone_from(&twin.results);
-            entry.base_tests.clone_from(&twin.base_tests);
-        }
-    }
 }
 
 /// Puts confirmed results in the place of claims, and names what differs. A candidate that was not

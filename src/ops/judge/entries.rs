@@ -6,7 +6,7 @@ use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::flags;
 use crate::ecosystems::put_back;
 use crate::ecosystems::touched::is_test_path;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::git::commit::neutral_commit;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::ignored::ignored;
@@ -30,6 +30,45 @@ use crate::ops::judge::changed_file::{ChangedFile, changed_file, changed_files};
 use crate::ops::kept_commits;
 use crate::ops::session::Session;
 use crate::process;
+use crate::store::candidate::CandidateRef;
+
+/// Refuses to go on with a run if a capture is missing here that its verdict, its terms or an
+/// outcome list: its candidate would seem to have changed nothing, and another one would win. A
+/// worktree is captured anew.
+pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
+    let store = &session.store;
+    let mut missing: Vec<CandidateRef<'_>> = Vec::new();
+    for candidate in store.candidates(run) {
+        if candidate.latest()?.is_none() && !candidate.worktree().is_dir() {
+            missing.push(candidate);
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let verdict = store.verdict(&run.run)?;
+    let terms = store.terms(&run.run)?;
+    let parts = store.parts(run)?;
+    missing.retain(|candidate| {
+        let name = candidate.name;
+        let judged = verdict.as_ref().and_then(|verdict| verdict.entry(name));
+        let mut alone = parts.iter().filter_map(|(_, part)| part.candidate.as_ref());
+        let found = alone.find(|entry| entry.candidate == *name);
+        let mut trees = terms.iter().flat_map(|terms| &terms.trees);
+        judged.into_iter().chain(found).any(|entry| entry.iteration.is_some())
+            || trees.any(|tree| tree.is_judged_for(name))
+    });
+    let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let what = match names.as_slice() {
+        [] => return Ok(()),
+        [one] => format!("the capture of {one} is not here"),
+        all => format!("the captures of {} are not here", all.join(", ")),
+    };
+    Err(Error::fatal(what).hint(format!(
+        "fetch the whole run: `git fetch REMOTE 'refs/frites/{0}/*:refs/frites/{0}/*'`, or decide with `git frites shard collect --remote REMOTE {0}`",
+        run.run
+    )))
+}
 
 /// Captures a run's candidates and makes an entry for each, in spawn order, without results.
 pub fn of_run(session: &Session, run: &Run, terms: &Terms) -> Result<Vec<Entry>> {
@@ -239,6 +278,20 @@ pub fn set_agreement_of_judged(session: &Session, run: &Run, entries: &mut [Entr
     let files = files.collect::<Result<Vec<Vec<ChangedFile>>>>()?;
     set_agreement(entries, &files);
     Ok(())
+}
+
+/// Gives an outcome to each entry that has none, if another one with the same tree has one: a tree is
+/// judged under one name.
+pub fn share_equal_trees(entries: &mut [Entry]) {
+    let judged: Vec<Entry> =
+        entries.iter().filter(|e| e.usable() && !e.not_run()).cloned().collect();
+    for entry in entries.iter_mut().filter(|e| e.not_run()) {
+        let mut twins = judged.iter().filter(|e| e.judged() == entry.judged());
+        if let Some(twin) = twins.find(|e| e.second_judging() == entry.second_judging()) {
+            entry.results.clone_from(&twin.results);
+            entry.base_tests.clone_from(&twin.base_tests);
+        }
+    }
 }
 
 /// Names for each entry with results the first one that has the same tree: the commands ran for that.

@@ -6,7 +6,6 @@ mod classify;
 mod confirm;
 mod eager;
 pub(super) mod entries;
-pub(super) mod listed;
 pub mod modules;
 mod next_step;
 mod options;
@@ -83,7 +82,7 @@ impl<'a> RepeatedJudging<'a> {
         let RepeatedJudging { session, options, .. } = self;
         let _span = tracing::info_span!("judge", run = %run.run).entered();
         let (_lock, run) = &session.store.lock_and_read(&run.run)?;
-        listed::require_captures(session, run)?;
+        entries::require_captures(session, run)?;
         let _kept = KeptCommits::new(session, run);
         let oracle = options.oracle(session, run.root())?;
         on_oracle(&oracle)?;

@@ -14,7 +14,6 @@ use crate::model::run::Run;
 use crate::model::terms::Terms;
 use crate::ops::capture::Captured;
 use crate::ops::judge::entries;
-use crate::ops::judge::listed::require_captures;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
@@ -55,14 +54,14 @@ pub fn judge_some(
         check_candidate(run, name)?;
     }
     let _lock = store.share_run(&run.run)?;
-    require_captures(session, run)?;
+    entries::require_captures(session, run)?;
     let oracle = options.oracle(session, run.root())?;
     on_oracle(&oracle)?;
     let judge = PartJudge {
         session,
         run,
         terms: options.terms_to_run(session, &oracle)?,
-        round: store.verdict(&run.run)?.map_or(0, |verdict| verdict.round),
+        round: store.last_round(&run.run)?,
         options: options.clone(),
     };
     let mut captured = Vec::new();

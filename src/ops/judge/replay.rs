@@ -5,7 +5,6 @@ use crate::fs::{atomic, regular};
 use crate::integrity::trust;
 use crate::model::decision::{decide, with_commands};
 use crate::model::name::Name;
-use crate::model::oid::Oid;
 use crate::model::part::{Part, PartOutcome, SharedTerms};
 use crate::model::rank::Rank;
 use crate::model::ranking::Rules;
@@ -19,7 +18,7 @@ use crate::ops::judge::part_judge::end_of_log;
 use crate::ops::judge::part_shelf::PartShelf;
 use crate::ops::judge::record::{save, undecided};
 use crate::ops::judge::terms::OwnTerms;
-use crate::ops::judge::{confirm, entries, listed};
+use crate::ops::judge::{confirm, entries};
 use crate::ops::session::Session;
 
 /// Decides again from the stored outcomes, without running anything. The terms are those of
@@ -35,7 +34,7 @@ pub fn replay(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Ve
 pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Verdict> {
     let store = &session.store;
     trust::require_own_record(session.integrity(), run)?;
-    listed::require_captures(session, run)?;
+    entries::require_captures(session, run)?;
     let shelf = PartShelf { store, run: &run.run, remote: None };
     shelf.name_unreadable(&session.ui, &run.candidates);
     let opened = store.terms(&run.run)?;
@@ -75,7 +74,7 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
             verdict.baseline.insert(Baseline { results, inherited: false }).settle();
             used.push(base);
         }
-        share_equal_trees(&mut verdict.candidates);
+        entries::share_equal_trees(&mut verdict.candidates);
         shelf.tell_machines(&session.ui, &used)?;
     }
     decide_and_save(session, run, options, stored.as_ref(), verdict)
@@ -128,21 +127,6 @@ fn add_parts(
         }
     }
     Ok(used)
-}
-
-/// Gives an outcome to each candidate that has none, if another one with the same tree has one: a
-/// tree is judged under one name.
-fn share_equal_trees(entries: &mut [Entry]) {
-    let judged: Vec<Entry> =
-        entries.iter().filter(|e| e.usable() && !e.not_run()).cloned().collect();
-    for entry in entries.iter_mut().filter(|e| e.not_run()) {
-        let mut twins = judged.iter().filter(|e| e.judged() == entry.judged());
-        let Some(twin) = twins.find(|e| second_judging(e) == second_judging(entry)) else {
-            continue;
-        };
-        entry.results.clone_from(&twin.results);
-        entry.base_tests.clone_from(&twin.base_tests);
-    }
 }
 
 /// Decides over a verdict's candidates, and records the decision if it is new.
@@ -265,18 +249,11 @@ fn why_not_used(
         return Some("other changes to protected paths were put back".into());
     }
     let was_judged_once = part.terms.settings.in_place || theirs.problem.is_some();
-    if second_judging(theirs) != second_judging(present) && !was_judged_once {
+    if theirs.second_judging() != present.second_judging() && !was_judged_once {
         return Some("it was not judged with the same of the base's tests put back".into());
     }
     let difference = part.terms.first_difference(&opened?.terms())?;
     Some(format!("it was found on other terms: {difference}"))
-}
-
-/// The trees of a second judging, and the reason if there are none; `None` if nothing is judged a second
-/// time.
-fn second_judging(entry: &Entry) -> Option<(Vec<Oid>, Option<&str>)> {
-    let problem = entry.base_tests.as_ref()?.problem.as_deref();
-    Some((entry.second_trees()?, problem))
 }
 
 /// Puts an outcome into a verdict. All else is as this side finds it.
@@ -284,15 +261,7 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: &PartOutcome, found: &
     let settings = &part.terms.settings;
     verdict.judged = verdict.judged.max(part.judged);
     let ours = &mut verdict.terms.settings;
-    ours.doubts.tainted |= settings.doubts.tainted;
-    let sums = [
-        (&mut ours.doubts.leads_back, &settings.doubts.leads_back),
-        (&mut ours.doubts.attempts_write, &settings.doubts.attempts_write),
-    ];
-    for (all, more) in sums {
-        let new: Vec<String> = more.iter().filter(|path| !all.contains(path)).cloned().collect();
-        all.extend(new);
-    }
+    ours.doubts.add(&settings.doubts);
     ours.in_place |= settings.in_place;
     // The same for all outcomes.
     ours.commands.world = settings.commands.world;

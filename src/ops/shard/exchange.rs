@@ -101,7 +101,7 @@ impl<'a> Exchange<'a> {
     pub fn terms(&self, run: &Run) -> Result<Option<SharedTerms>> {
         let store = &self.session.store;
         let found = store.terms_at(&self.run, &self.fetched(&refs::terms(&self.run)))?;
-        let round = store.verdict(&run.run)?.map_or(0, |verdict| verdict.round);
+        let round = store.last_round(&run.run)?;
         Ok(found.filter(|terms| terms.round >= round))
     }
 
@@ -199,7 +199,7 @@ impl<'a> Exchange<'a> {
         let (own_answers, found_answers) = match terms {
             Some(terms) => (answers(own, terms, part), answers(found, terms, part)),
             None => {
-                let round = session.store.verdict(run)?.map_or(0, |verdict| verdict.round);
+                let round = session.store.last_round(run)?;
                 let tree =
                     |outcome: &PartOutcome| outcome.candidate.as_ref().and_then(|entry| entry.tree);
                 let asks_the_same = difference.is_none() && tree(found) == tree(own);

@@ -11,7 +11,6 @@ use crate::model::run::Run;
 use crate::model::verdict::Entry;
 use crate::ops::judge::JudgeOptions;
 use crate::ops::judge::entries;
-use crate::ops::judge::listed::require_captures;
 use crate::ops::session::Session;
 use crate::ops::shard::exchange::Exchange;
 use crate::oracle::{self, ResolvedOracle};
@@ -35,7 +34,7 @@ pub fn open(
     if let Some(place) = remote {
         Exchange::new(session, place, &run.run).take_captures(run)?;
     }
-    require_captures(session, run)?;
+    entries::require_captures(session, run)?;
     // The programs need not be installed here.
     let oracle = oracle::resolve(&session.repo, &session.config, &options.flags, run.root())?;
     on_oracle(&oracle)?;

@@ -118,8 +118,12 @@ impl KeptLayer {
         self.dir().with_extension(LOCK)
     }
 
-    /// The layers, if they exist, with a lock that keeps others from removing them.
-    fn open(&self) -> Result<Option<(BaseLayer, Lock)>> {
+    /// The layers, with a lock that keeps others from removing them, if they exist and nothing changed them
+    /// in one of these spans of time.
+    fn open_unchanged(
+        &self,
+        distrusted: &[(SystemTime, SystemTime)],
+    ) -> Result<Option<(BaseLayer, Lock)>> {
         if !self.dir().is_dir() {
             return Ok(None);
         }
@@ -130,15 +134,8 @@ impl KeptLayer {
         if let Ok(file) = fs::File::open(self.lock()) {
             let _ = file.set_modified(SystemTime::now());
         }
-        Ok(Some((BaseLayer::at(self.dir()), lock)))
-    }
-
-    /// The layers, unless something changed them in one of these spans of time.
-    fn open_unchanged(
-        &self,
-        distrusted: &[(SystemTime, SystemTime)],
-    ) -> Result<Option<(BaseLayer, Lock)>> {
-        Ok(self.open()?.filter(|(layer, _)| layer.is_unchanged_in(distrusted)))
+        let layer = BaseLayer::at(self.dir());
+        Ok(layer.is_unchanged_in(distrusted).then_some((layer, lock)))
     }
 
     /// Removes the layers, unless another process uses them.

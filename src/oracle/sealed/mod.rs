@@ -44,7 +44,6 @@ const OF_PACKAGES: [&str; 2] = ["~/.netrc", "~/.pypirc"];
 /// The checkouts in sealed worlds of one process, for one base.
 pub struct SealedCheckouts<'a> {
     store: &'a Store,
-    repo: &'a Repo,
     /// The user's checkout, which has the submodules.
     home: Option<PathBuf>,
     seeds: Seeds,
@@ -57,7 +56,7 @@ pub struct SealedCheckouts<'a> {
     /// The place at which the base's layers are kept for later commands, if they are kept.
     kept: OnceLock<KeptLayer>,
     /// The layers of an ancestor that the base's start from, if there are any.
-    ancestor: OnceLock<Ancestor>,
+    ancestor: OnceLock<LayerStart>,
     /// True if attempts could have changed the layers: then they are not kept.
     is_doubtful: AtomicBool,
     /// True while attempts run.
@@ -77,14 +76,6 @@ pub struct BaseInUse {
     keep_at: OnceLock<(KeptLayer, u64)>,
     /// Keeps others from removing the layers.
     guard: LayerGuard,
-}
-
-/// The kept layers of an ancestor of the base.
-struct Ancestor {
-    tree: Oid,
-    layer: BaseLayer,
-    /// Keeps others from removing the layers.
-    _lock: Lock,
 }
 
 /// The reason why layers stay where they are.
@@ -159,7 +150,6 @@ impl<'a> SealedCheckouts<'a> {
         let kept = OnceLock::new();
         Ok(SealedCheckouts {
             store,
-            repo,
             home,
             seeds,
             base,
@@ -256,7 +246,13 @@ impl<'a> SealedCheckouts<'a> {
     /// A tree in a plain directory, with nothing of the base's.
     fn check_out(&self, commit: &Oid, room: &WorldRoom) -> Result<LaidTree> {
         let directory = room.checkout();
-        fan_out::check_out(self.repo, commit, &directory, &room.index(), FileTimes::Current)?;
+        fan_out::check_out(
+            self.store.repo(),
+            commit,
+            &directory,
+            &room.index(),
+            FileTimes::Current,
+        )?;
         let problem = self.complete(commit, &directory)?;
         Ok(LaidTree { layers: Vec::new(), has_outputs: false, problem })
     }
@@ -264,7 +260,7 @@ impl<'a> SealedCheckouts<'a> {
     /// The layers of a tree with the base's checkout at the bottom. `None` if the tree cannot stand
     /// above the base's files.
     fn over_base(&self, commit: &Oid, room: &WorldRoom) -> Result<Option<LaidTree>> {
-        let layer = self.base_layer()?;
+        let layer = self.base_in_use()?.layer.clone();
         let mut layers = layer.all_outputs();
         let has_outputs = !layers.is_empty();
         layers.push(layer.sources());
@@ -274,7 +270,7 @@ impl<'a> SealedCheckouts<'a> {
                 .context(|| format!("could not write '{}'", index.display()))?;
         } else {
             let (trees, into) = ([&self.base, commit], room.difference());
-            if !difference::write(self.repo, &layer, trees, &self.seeds, &into, &index)? {
+            if !difference::write(self.store.repo(), &layer, trees, &self.seeds, &into, &index)? {
                 return Ok(None);
             }
             layers.insert(0, into);
@@ -294,14 +290,12 @@ impl<'a> SealedCheckouts<'a> {
         warm: bool,
     ) -> Result<()> {
         let kept = KeptLayer::at(self.dir.join(LAYERS), name);
-        match kept.start(self.repo, &self.base, distrusted, warm)? {
+        match kept.start(self.store.repo(), &self.base, distrusted, warm)? {
             Some(LayerStart { is_own: true, layer, lock, .. }) => {
                 let guard = LayerGuard::Kept { _lock: lock };
                 *self.base_layer.lock() = Some(Arc::new(BaseInUse::new(layer, guard)));
             }
-            Some(LayerStart { tree, layer, lock, .. }) => {
-                let _ = self.ancestor.set(Ancestor { tree, layer, _lock: lock });
-            }
+            Some(ancestor) => drop(self.ancestor.set(ancestor)),
             None => {}
         }
         let _ = self.kept.set(kept);
@@ -402,10 +396,6 @@ impl<'a> SealedCheckouts<'a> {
         self.kept.get().map_or(Ok(()), KeptLayer::remove)
     }
 
-    fn base_layer(&self) -> Result<BaseLayer> {
-        Ok(self.base_in_use()?.layer.clone())
-    }
-
     /// The base's layers, which are made when they are first needed.
     fn base_in_use(&self) -> Result<Arc<BaseInUse>> {
         let mut in_use = self.base_layer.lock();
@@ -415,7 +405,7 @@ impl<'a> SealedCheckouts<'a> {
         let room = CheckoutRoom::sealed(self.store, &self.dir)?;
         let layer = BaseLayer::at(room.path().join("base"));
         if !self.start_from_ancestor(&layer)? {
-            layer.check_out(self.repo, &self.base)?;
+            layer.check_out(self.store.repo(), &self.base)?;
             self.complete(&self.base, &layer.sources())?;
         }
         let guard = LayerGuard::Room { _room: room };
@@ -429,13 +419,14 @@ impl<'a> SealedCheckouts<'a> {
     fn start_from_ancestor(&self, layer: &BaseLayer) -> Result<bool> {
         let Some(ancestor) = self.ancestor.get() else { return Ok(false) };
         let trees = [&ancestor.tree, &self.base];
-        inherited::start(layer, self.repo, &ancestor.layer, trees, &self.seeds)
+        inherited::start(layer, self.store.repo(), &ancestor.layer, trees, &self.seeds)
     }
 
     /// Adds submodules and seeds to a commit's tracked files. Gives the reason why a submodule is
     /// missing.
     fn complete(&self, commit: &Oid, sources: &Path) -> Result<Option<String>> {
-        let exported = pool::export_submodules(self.repo, self.home.as_deref(), commit, sources);
+        let exported =
+            pool::export_submodules(self.store.repo(), self.home.as_deref(), commit, sources);
         let problem = exported.err().map(|e| e.message);
         self.seeds.place_to_be_moved(sources).map(|_| problem)
     }

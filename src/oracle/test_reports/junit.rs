@@ -12,7 +12,6 @@ use quick_xml::events::{BytesStart, Event};
 
 use crate::fs::regular;
 use crate::model::test_report::{TestEnd, TestReport};
-use crate::oracle::test_reports::ended::EndedTests;
 
 /// The most bytes that are read of the files of one report.
 const LARGEST: u64 = 64 << 20;
@@ -90,6 +89,16 @@ fn marked(paths: Vec<PathBuf>) -> Vec<MarkedFile> {
         Some((path, (meta.ino(), meta.ctime(), meta.ctime_nsec())))
     };
     paths.into_iter().filter_map(mark).collect()
+}
+
+/// The results of one try of a command that has ended.
+#[derive(Debug, Default)]
+pub struct EndedTests {
+    /// The single tests; `None` if nothing tells any.
+    pub report: Option<TestReport>,
+    /// The number of tests that failed, and passed on no rerun, by the report file, or without one by
+    /// the summary with which the output ends.
+    pub failed: u64,
 }
 
 /// One `<testcase>`.

@@ -6,7 +6,6 @@
 //! failed contradict an exit code of 0.
 mod asked;
 mod closing;
-pub mod ended;
 mod junit;
 mod outputs;
 mod printed;
@@ -18,8 +17,7 @@ use crate::fs::regular;
 use crate::model::oracle::CommandLine;
 use crate::model::test_report::TestReport;
 use crate::oracle::test_reports::asked::AskedReport;
-use crate::oracle::test_reports::ended::EndedTests;
-use crate::oracle::test_reports::junit::{ExpectedReport, files_at};
+use crate::oracle::test_reports::junit::{EndedTests, ExpectedReport, files_at};
 use crate::oracle::test_reports::outputs::OutputPlaces;
 use crate::process::environment::Policy;
 use crate::process::world_spec::Confinement;
