@@ -16,8 +16,8 @@ use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{IntegrityContext, baseline};
 use crate::model::path::quoted;
 use crate::model::world::WorldKind;
-use crate::oracle::outcomes::{ForeignOutcome, KnownOutcomes};
-use crate::oracle::{pool, surroundings};
+use crate::oracle::known_outcomes::{ForeignOutcome, KnownOutcomes};
+use crate::oracle::{around_checkouts, pool};
 
 /// The surroundings that a watch is over.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ impl SurroundingsWatch {
     ) -> Result<Self> {
         let home = pool::home(context.repo())?;
         let mut stuck = BTreeSet::new();
-        for path in surroundings::strangers(&home) {
+        for path in around_checkouts::strangers(&home) {
             let what = format!(
                 "'{}' lay above the judge's checkouts, where build tools find it",
                 quoted(path_bytes(&path))
@@ -89,7 +89,7 @@ impl SurroundingsWatch {
         let others = baseline::others_judge(context.store, Some(own));
         self.others_judged |= others.is_some();
         let mut found = Vec::new();
-        for path in surroundings::strangers(&self.home) {
+        for path in around_checkouts::strangers(&self.home) {
             if self.stuck.contains(&path) {
                 continue;
             }
@@ -140,7 +140,7 @@ impl SurroundingsWatch {
 fn above_checkouts(world: WorldKind, home: &Path) -> BTreeMap<PathBuf, Option<[i64; 5]>> {
     match world {
         WorldKind::Sealed => BTreeMap::new(),
-        WorldKind::Landlock | WorldKind::Open => surroundings::sought_above(home),
+        WorldKind::Landlock | WorldKind::Open => around_checkouts::sought_above(home),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::integrity::{IntegrityContext, overrides};
 use crate::model::name::Name;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
-use crate::oracle::outcomes;
+use crate::oracle::known_outcomes;
 use crate::oracle::pool;
 use crate::store::events::{self, Event};
 
@@ -189,7 +189,7 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
                 let moment = Moment { run: name, judging: commands.are_judging(), candidate: None };
                 if commands == WatchedCommands::Oracle {
                     // Nobody knows any more which of them git-frites wrote.
-                    outcomes::forget_all(&pool::home(context.repo())?);
+                    known_outcomes::forget_all(&pool::home(context.repo())?);
                 }
                 report_all(context, &run, &moment, (&before, commands), &dir, Vec::new())?;
                 close(context, dir)?;

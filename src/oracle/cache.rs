@@ -30,7 +30,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::{Outcome, Results, StageResult};
 use crate::model::terms::{ResultTerms, Terms};
-use crate::oracle::outcomes::{self, KnownOutcomes, Turn, UNFINISHED};
+use crate::oracle::known_outcomes::{self, KnownOutcomes, Turn, UNFINISHED};
 use crate::oracle::pool::{self, OUTCOMES};
 use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::kept::LayerName;
@@ -261,7 +261,7 @@ impl Cache {
             && !self.known.holds(&key)
             && anew()?.has(repo, judged)?
         {
-            self.known.believe(&key, outcomes::stamp_of(&place));
+            self.known.believe(&key, known_outcomes::stamp_of(&place));
             turn.is_answered = true;
         }
         Ok(turn)
@@ -330,7 +330,7 @@ impl Cache {
                 reflink_copy::reflink_or_copy(from.join(&name), directory.path().join(&name))?;
             }
         }
-        let stamp = outcomes::stamp_of(directory.path());
+        let stamp = known_outcomes::stamp_of(directory.path());
         // A change after this moment shows in the stamp; a change before it shows here.
         if fs::read(&file)? != text.as_bytes() {
             return Err(io::ErrorKind::InvalidData.into());

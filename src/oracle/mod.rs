@@ -1,15 +1,15 @@
 //! The oracle: the project's commands, the clean checkouts to run them in, and the cache of
 //! their results.
+pub mod around_checkouts;
 pub mod cache;
+pub mod known_outcomes;
 pub mod ledger;
 pub mod obstacles;
-pub mod outcomes;
 pub mod pool;
 pub mod programs;
 pub mod restricted;
 pub mod run;
 pub mod sealed;
-pub mod surroundings;
 pub mod test_reports;
 pub mod user_cache;
 

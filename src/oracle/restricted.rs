@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use crate::error::{IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::tree;
-use crate::oracle::sealed::surroundings::{self, SandboxOptions};
+use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::process::world_spec::Restriction;
 use crate::world::linked_home;
 
@@ -50,7 +50,7 @@ pub struct PrivateDirectories {
 impl Restrictions {
     /// The restrictions that the configuration asks for. `home` is the user's checkout.
     pub fn new(home: Option<&Path>, options: &SandboxOptions) -> Restrictions {
-        let open = surroundings::named(&options.write, home);
+        let open = machine_paths::named(&options.write, home);
         Restrictions { open, links_home: !options.private_home, memory: options.memory }
     }
 

@@ -14,7 +14,7 @@ use crate::model::outcome::{Attempt, CANNOT_TELL, Obstacle, Outcome, Results, St
 use crate::model::path::TreePath;
 use crate::model::terms::CommandSettings;
 use crate::oracle::obstacles;
-use crate::oracle::sealed::surroundings::SandboxOptions;
+use crate::oracle::sealed::machine_paths::SandboxOptions;
 use crate::oracle::test_reports::TestReports;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};

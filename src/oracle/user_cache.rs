@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::oracle::sealed::kept;
-use crate::oracle::{outcomes, pool};
+use crate::oracle::{known_outcomes, pool};
 
 /// The cache of one repository, or of all.
 pub struct UserCache {
@@ -33,13 +33,13 @@ impl UserCache {
 
     /// The disk space of outcomes.
     pub fn outcomes(&self) -> u64 {
-        self.homes.iter().map(|home| outcomes::disk_usage(home)).sum()
+        self.homes.iter().map(|home| known_outcomes::disk_usage(home)).sum()
     }
 
     /// Removes all that nobody uses.
     pub fn clear(&self) -> Result<()> {
         for home in &self.homes {
-            outcomes::forget_all(home);
+            known_outcomes::forget_all(home);
             kept::remove_oldest(kept::list(home), 0)?;
         }
         Ok(())

@@ -7,7 +7,7 @@ pub mod events;
 pub mod intents;
 pub mod landed;
 pub mod logs;
-pub mod outcomes;
+pub mod parts;
 pub mod records;
 pub mod select;
 

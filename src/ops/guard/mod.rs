@@ -24,7 +24,7 @@ use crate::ops::mirror;
 use crate::ops::session::Session;
 use crate::oracle::pool;
 use crate::oracle::restricted::PrivateDirectories;
-use crate::oracle::sealed::surroundings::{TEMPORARY, named};
+use crate::oracle::sealed::machine_paths::{TEMPORARY, named};
 use crate::process::world_spec::{Confinement, Mount, WorldSpec};
 use crate::store::candidate::CandidateRef;
 use crate::world::probe;

@@ -23,7 +23,7 @@ use crate::oracle::ResolvedOracle;
 use crate::oracle::ledger::Memory;
 use crate::process::interrupt::Cancel;
 use crate::store::events::Event;
-use crate::store::outcomes::NewOutcome;
+use crate::store::parts::NewOutcome;
 use crate::store::select::check_candidate;
 
 /// Judges parts of one run, and stores nothing.

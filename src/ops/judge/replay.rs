@@ -14,10 +14,10 @@ use crate::model::terms::Terms;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::overruled::overrule;
+use crate::ops::judge::own_terms::OwnTerms;
 use crate::ops::judge::part_judge::end_of_log;
 use crate::ops::judge::part_shelf::PartShelf;
 use crate::ops::judge::record::{save, undecided};
-use crate::ops::judge::terms::OwnTerms;
 use crate::ops::judge::{confirm, entries};
 use crate::ops::session::Session;
 

@@ -11,7 +11,7 @@ use crate::oracle::pool::{self, CheckoutRoom};
 use crate::oracle::restricted::Restrictions;
 use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::SealedCheckouts;
-use crate::oracle::sealed::surroundings::{self, SandboxOptions};
+use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::world::probe;
 
 /// The world for the oracle's commands: the best that the configuration and the system allow. Fails
@@ -97,7 +97,7 @@ pub fn keeps_outcomes(session: &Session, world: WorldKind) -> bool {
 /// The settings of worlds of this kind; `None` for the open one.
 pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     let config = &session.config;
-    let [hide, cut] = surroundings::hidden_and_cut(config.get(keys::SANDBOX_HIDE));
+    let [hide, cut] = machine_paths::hidden_and_cut(config.get(keys::SANDBOX_HIDE));
     (kind != WorldKind::Open).then(|| SandboxOptions {
         network: config.get(keys::SANDBOX_NETWORK),
         write: config.get(keys::SANDBOX_WRITE),

@@ -17,7 +17,7 @@ use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::judge::part_shelf::{PartShelf, answers};
 use crate::ops::session::Session;
-use crate::store::outcomes::NewOutcome;
+use crate::store::parts::NewOutcome;
 
 /// The pauses between the tries to push one outcome: others push theirs at the same time.
 pub(super) const PAUSES_MS: [u64; 8] = [5, 20, 50, 100, 200, 500, 1000, 2000];

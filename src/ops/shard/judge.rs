@@ -15,7 +15,7 @@ use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::ops::shard::exchange::{Exchange, shelf, write_bundle};
 use crate::oracle::programs;
-use crate::store::outcomes::NewOutcome;
+use crate::store::parts::NewOutcome;
 
 /// Judges parts of an opened run. Outcomes go to this repository, if no other place is named.
 pub struct ShardJudge<'s, 'a> {

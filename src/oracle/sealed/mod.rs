@@ -1,9 +1,9 @@
 //! Checkouts in sealed worlds: at the path of the user's own checkout each shows one tree, above
 //! the layers of the run's base, and everything that commands write is thrown away.
 pub mod kept;
+pub mod machine_paths;
 mod npm_settings;
 pub mod plan;
-pub mod surroundings;
 
 use std::ffi::OsString;
 use std::fs;
@@ -32,8 +32,8 @@ use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
 use crate::oracle::pool::{self, CheckoutRoom, LAYERS};
 use crate::oracle::sealed::kept::{KeptLayer, LayerName, LayerStart};
+use crate::oracle::sealed::machine_paths::{REFS_OF_ATTEMPTS, SandboxOptions};
 use crate::oracle::sealed::plan::{Layers, Surroundings, WorldRoom, mounts};
-use crate::oracle::sealed::surroundings::{REFS_OF_ATTEMPTS, SandboxOptions};
 use crate::process::world_spec::{DiskLimit, WorldSpec};
 use crate::store::Store;
 use crate::world::user_directories::make_room;
@@ -144,7 +144,7 @@ impl<'a> SealedCheckouts<'a> {
         pool::note_repository(repo, &dir)?;
         let runs = store.runs()?;
         let worktrees = runs.iter().map(|run| store.worktrees(run.worktree_root.as_deref()));
-        let surroundings = surroundings::of(repo, home, &dir, worktrees, &options)?;
+        let surroundings = machine_paths::of(repo, home, &dir, worktrees, &options)?;
         let home = home.map(Path::to_owned);
         let base_layer = Mutex::default();
         let kept = OnceLock::new();
@@ -372,7 +372,7 @@ impl<'a> SealedCheckouts<'a> {
     pub fn hidden_credentials(&self) -> Vec<String> {
         let options = &self.options;
         let is_there =
-            |name: &&String| !surroundings::named(std::slice::from_ref(*name), None).is_empty();
+            |name: &&String| !machine_paths::named(std::slice::from_ref(*name), None).is_empty();
         let hidden = options.hide.iter().filter(|name| OF_PACKAGES.contains(&name.as_str()));
         let mut found: Vec<String> = hidden.filter(is_there).cloned().collect();
         if self.surroundings.cut.iter().any(|path| npm_settings::has_credentials(path)) {

@@ -12,11 +12,11 @@ use crate::model::world::WorldKind;
 use crate::ops::board::{self, Board, WorkKind};
 use crate::ops::judge::confirm::{self, StaleCause, StaleCauses, must_confirm_base, stumbled};
 use crate::ops::judge::entries;
+use crate::ops::judge::live_rows;
 use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{BaseTurn, Round, Schedule, Scheduler, StopWhen, Subject, Work};
-use crate::ops::judge::shown;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::sealed::Warmth;
@@ -292,7 +292,7 @@ impl OracleRunner<'_> {
         };
         let standing = provisional.map(|(leader, open)| {
             let names = open.iter().map(|entry| entry.candidate.clone()).collect::<Vec<_>>();
-            (leader.candidate.clone(), shown::ending(leader), names)
+            (leader.candidate.clone(), live_rows::ending(leader), names)
         });
         let round = Round::Confirming(claims);
         let scheduler =

@@ -10,16 +10,16 @@ use crate::model::run::Run;
 use crate::model::verdict::{Effort, Entry};
 use crate::model::world::WorldKind;
 use crate::ops::board::{self, Board, WorkKind};
+use crate::ops::judge::live_rows;
 use crate::ops::judge::runner::cross::EVERYBODY;
 use crate::ops::judge::runner::place::LaidTree;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::judge::schedule::{Judge, Subject, Work};
-use crate::ops::judge::shown;
 use crate::ops::kept_commits;
 use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
+use crate::oracle::known_outcomes::Turn;
 use crate::oracle::ledger::TreeOutcome;
-use crate::oracle::outcomes::Turn;
 use crate::oracle::run as oracle_run;
 use crate::oracle::sealed::Warmth;
 use crate::process;
@@ -116,7 +116,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         match (&work.of, &judged) {
             (Subject::Base, Some(results)) => self.board.expect(results.time()),
             (Subject::Candidate { name, .. }, None) => {
-                self.board.ended(name, shown::not_needed());
+                self.board.ended(name, live_rows::not_needed());
             }
             _ => {}
         }
@@ -242,7 +242,7 @@ impl Judge for TreeJudge<'_, '_> {
 
     fn completed(&self, entry: &Entry) {
         if self.shown.contains(&entry.candidate) {
-            self.board.ended(&entry.candidate, shown::ending(entry));
+            self.board.ended(&entry.candidate, live_rows::ending(entry));
         }
     }
 }
@@ -414,7 +414,7 @@ impl OracleRunner<'_> {
                     return Err(oracle_run::interrupted());
                 };
                 if let Some(name) = work.crossed() {
-                    board.ended(name, shown::ending_across(&results));
+                    board.ended(name, live_rows::ending_across(&results));
                 }
                 Ok(results)
             })

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::git::repo::is_key;
 use crate::oracle::pool::{LAYERS, OUTCOMES, ROOM_PREFIX, WORLDS, belongs_in_room, rooms};
-use crate::oracle::sealed::surroundings::STAND_IN;
+use crate::oracle::sealed::machine_paths::STAND_IN;
 
 /// Marks of backup programs, and what file systems make of files that are deleted while open. No
 /// build tool reads them.
