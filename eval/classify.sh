@@ -15,7 +15,7 @@ for repo in "$top"/*/repo; do
   name=$(basename "$(dirname "$repo")")
   git -C "$repo" log --no-merges -i --extended-regexp --grep='^(.*[^a-z])?fix(e[sd])?([^a-z]|$)' --format=%H -n $((most + most / 3)) \
     HEAD -- '*test*' '*Test*' '*spec*' > "$CLASSIFY_REVISIONS"
-  CLASSIFY_REPOSITORY=$repo "$program" -q --ignored --exact ops::judge::classify::commits_of_another_project_are_classified \
+  CLASSIFY_REPOSITORY=$repo "$program" -q --ignored --exact ops::judge::tests_classify::commits_of_another_project_are_classified \
     > "$work/log" 2>&1 || { echo "$name is left out: $(grep -m1 -A1 panicked "$work/log" | tail -1)" >&2; continue; }
   awk -F '\t' -v OFS='\t' -v name="$name" '$3 > 0 && $2 > $3 { print name, $0 }' "$CLASSIFY_LINES" | head -n "$most" >> "$work/all"
 done

@@ -407,16 +407,16 @@ fn machine() -> String {
 /// The environment as the oracle's commands see it, without the variables that differ from terminal
 /// to terminal.
 fn environment(policy: &Policy) -> BTreeMap<String, String> {
-    let of_the_terminal = |name: &[u8]| {
-        OF_THE_TERMINAL.iter().any(|n| n.as_bytes() == name)
-            || OF_THE_TERMINAL_BEGINNINGS.iter().any(|n| name.starts_with(n.as_bytes()))
-    };
-    let variables = policy.environment(&env::ALL, &[]);
-    variables
-        .into_iter()
-        .filter(|(name, _)| !of_the_terminal(name.as_bytes()))
-        .map(|(name, value)| (name.as_bytes().escape_ascii().to_string(), digest(value.as_bytes())))
-        .collect()
+    let mut found = BTreeMap::new();
+    for (name, value) in policy.environment(&env::ALL, &[]) {
+        let name = name.as_bytes();
+        let is_of_the_terminal = OF_THE_TERMINAL.iter().any(|n| n.as_bytes() == name)
+            || OF_THE_TERMINAL_BEGINNINGS.iter().any(|n| name.starts_with(n.as_bytes()));
+        if !is_of_the_terminal {
+            found.insert(name.escape_ascii().to_string(), digest(value.as_bytes()));
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -125,8 +125,8 @@ impl KnownOutcomes {
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let name = entry.file_name();
             // No outcome is read under such a name.
-            let is_other = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
-            if ![UNFINISHED, TURN].into_iter().any(is_other) {
+            let others = [UNFINISHED, TURN].map(str::as_bytes);
+            if !others.iter().any(|prefix| name.as_bytes().starts_with(prefix)) {
                 found.insert(name, stamp_of(&entry.path()));
             }
         }

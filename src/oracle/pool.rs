@@ -252,11 +252,10 @@ pub(super) fn belongs_in_room(name: &OsStr, is_dir: bool) -> bool {
 }
 
 fn holds_strangers(room: &Path) -> bool {
-    let is_stranger = |entry: fs::DirEntry| {
+    fs::read_dir(room).into_iter().flatten().flatten().any(|entry| {
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
         !belongs_in_room(&entry.file_name(), is_dir)
-    };
-    fs::read_dir(room).into_iter().flatten().flatten().any(is_stranger)
+    })
 }
 
 /// A new, empty directory with a random name that only this user can read.
@@ -317,12 +316,14 @@ fn all_rooms(home: &Path) -> Vec<PathBuf> {
 
 /// The rooms of all processes with checkouts.
 pub(super) fn rooms(home: &Path) -> Vec<PathBuf> {
-    let is_room = |e: &fs::DirEntry| {
-        e.file_name().as_bytes().starts_with(ROOM_PREFIX.as_bytes())
-            && e.file_type().is_ok_and(|t| t.is_dir())
-    };
-    let listing = fs::read_dir(home).into_iter().flatten().flatten();
-    listing.filter(is_room).map(|e| e.path()).collect()
+    let mut rooms = Vec::new();
+    for entry in fs::read_dir(home).into_iter().flatten().flatten() {
+        let is_room = entry.file_name().as_bytes().starts_with(ROOM_PREFIX.as_bytes());
+        if is_room && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            rooms.push(entry.path());
+        }
+    }
+    rooms
 }
 
 /// The directory that holds the directories of all repositories in the cache.
@@ -349,25 +350,20 @@ pub fn note_repository(repo: &Repo, home: &Path) -> Result<()> {
 
 /// Removes what is cached beside this directory for repositories that are gone.
 pub fn remove_gone(home: &Path) {
-    for gone in home.parent().map(homes_of_gone).unwrap_or_default() {
-        // The next judging tries again.
-        let _ = tree::delete_tree(&gone);
+    let Some(homes) = home.parent() else { return };
+    for entry in fs::read_dir(homes).into_iter().flatten().flatten() {
+        let home = entry.path();
+        let Ok(repository) = fs::read(home.join(LAYERS).join(REPOSITORY)) else { continue };
+        let repository = Path::new(OsStr::from_bytes(&repository));
+        let metadata = repository.symlink_metadata();
+        // The directory above is also empty if its disk is not mounted now.
+        if metadata.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+            && repository.ancestors().nth(2).is_some_and(Path::is_dir)
+        {
+            // The next judging tries again.
+            let _ = tree::delete_tree(&home);
+        }
     }
-}
-
-/// The directories of repositories that are gone.
-fn homes_of_gone(homes: &Path) -> Vec<PathBuf> {
-    let is_gone = |home: &PathBuf| {
-        let repository = fs::read(home.join(LAYERS).join(REPOSITORY)).ok();
-        repository.is_some_and(|path| {
-            let path = Path::new(OsStr::from_bytes(&path));
-            // The directory above is also empty if its disk is not mounted now.
-            path.symlink_metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
-                && path.ancestors().nth(2).is_some_and(Path::is_dir)
-        })
-    };
-    let homes = fs::read_dir(homes).into_iter().flatten().flatten().map(|entry| entry.path());
-    homes.filter(is_gone).collect()
 }
 
 /// The directory for this repository's rooms and cached outcomes: in the user's cache directory, or
@@ -375,17 +371,16 @@ fn homes_of_gone(homes: &Path) -> Vec<PathBuf> {
 /// under version control).
 pub fn home(repo: &Repo) -> Result<PathBuf> {
     let checkouts = worktree::checkouts(repo)?;
-    let outside = |place: &PathBuf| {
-        let real = tree::nearest_real(place);
-        !checkouts.iter().any(|root| real.starts_with(root))
-    };
-    let place = places().into_iter().find(outside).ok_or_else(|| {
-        Error::fatal(
-            "the cache directory and the temporary directory both lie inside this repository's checkout",
-        )
-        .hint("set XDG_CACHE_HOME to a directory outside it")
-    })?;
-    Ok(home_in(&place, repo))
+    for place in places() {
+        let real = tree::nearest_real(&place);
+        if !checkouts.iter().any(|root| real.starts_with(root)) {
+            return Ok(home_in(&place, repo));
+        }
+    }
+    Err(Error::fatal(
+        "the cache directory and the temporary directory both lie inside this repository's checkout",
+    )
+    .hint("set XDG_CACHE_HOME to a directory outside it"))
 }
 
 fn home_in(place: &Path, repo: &Repo) -> PathBuf {

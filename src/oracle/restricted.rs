@@ -103,8 +103,8 @@ impl PrivateDirectories {
     /// The variable by which Java finds the directories: it heeds neither TMPDIR nor HOME. `None`
     /// if a path has a blank in it, which would end an option.
     fn java_options(&self) -> Option<(String, OsString)> {
-        let is_home = |(name, _): &&(String, OsString)| name == "HOME";
-        let home = self.variables.iter().find(is_home).map(|(_, home)| home.clone());
+        let home = self.variables.iter().find(|(name, _)| name == "HOME");
+        let home = home.map(|(_, home)| home.clone());
         let options = [("java.io.tmpdir", Some(self.temporary().into())), ("user.home", home)];
         let mut words = std::env::var(JAVA_OPTIONS).unwrap_or_default();
         for (name, value) in options {

@@ -278,9 +278,9 @@ impl Beside for EagerJudge<'_> {
             Some(Stage::Setup) => {}
             Some(_) => attempts.gate.open(),
         }
-        let is_ended = || interrupt::signal().is_some() || attempts.cancel.is_cancelled();
         if let Err(error) = self.try_work(attempts)
-            && !is_ended()
+            && interrupt::signal().is_none()
+            && !attempts.cancel.is_cancelled()
         {
             let ui = &self.session.ui;
             ui.warn(format!("run {}: judging ahead ended: {}", self.run.run, error.message));

@@ -267,15 +267,13 @@ pub fn covers(changes: &[Vec<ChangedFile>]) -> Vec<Vec<f64>> {
 
 /// Sets the agreement of entries that come from several judgings.
 pub fn set_agreement_of_judged(session: &Session, run: &Run, entries: &mut [Entry]) -> Result<()> {
-    let repo = &session.repo;
-    let files = entries.iter().map(|entry| {
-        let Some(tree) = entry.judged() else { return Ok(Vec::new()) };
-        if !entry.usable() {
-            return Ok(Vec::new());
-        }
-        changed_files(repo, &run.base, tree)
-    });
-    let files = files.collect::<Result<Vec<Vec<ChangedFile>>>>()?;
+    let mut files = Vec::new();
+    for entry in entries.iter() {
+        files.push(match entry.judged() {
+            Some(tree) if entry.usable() => changed_files(&session.repo, &run.base, tree)?,
+            _ => Vec::new(),
+        });
+    }
     set_agreement(entries, &files);
     Ok(())
 }

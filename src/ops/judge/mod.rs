@@ -1,8 +1,6 @@
 //! Judging: the project's own commands on each distinct tree, and the verdict over them.
 mod base_tests;
 mod changed_file;
-#[cfg(test)]
-mod classify;
 mod confirm;
 mod eager;
 pub(super) mod entries;
@@ -20,6 +18,8 @@ pub(super) mod replay;
 mod runner;
 mod schedule;
 mod tamper;
+#[cfg(test)]
+mod tests_classify;
 pub mod unseeded;
 pub(super) mod worlds;
 

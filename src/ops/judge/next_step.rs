@@ -72,8 +72,6 @@ pub fn next_step(entries: &[Entry], taken: &StepsTaken, rules: &StepRules) -> Op
     let not_taken = |entry: &Entry, warmth: Warmth, shares: &[ProcessorShare]| {
         shares.iter().copied().find(|share| !taken.contain(entry, warmth, *share))
     };
-    let first = |entry: &Entry| not_taken(entry, warmth, &[ProcessorShare::Third]);
-    let again = |entry: &Entry| not_taken(entry, warmth, &[ProcessorShare::Whole]);
     let plainly = |entry: &Entry| {
         // What failed once is not worth another try with a small share.
         let is_unknown = entries.iter().any(|e| e.index == entry.index && e.not_run());
@@ -87,9 +85,9 @@ pub fn next_step(entries: &[Entry], taken: &StepsTaken, rules: &StepRules) -> Op
         Some(NextStep { entries: same.map(|entry| entry.index).collect(), warmth, share })
     };
     step(&passing, Warmth::Cold, &plainly)
-        .or_else(|| step(&unknown, warmth, &first))
+        .or_else(|| step(&unknown, warmth, &|e| not_taken(e, warmth, &[ProcessorShare::Third])))
         .or_else(|| step(&decisive, Warmth::Cold, &plainly))
-        .or_else(|| step(&unknown, warmth, &again))
+        .or_else(|| step(&unknown, warmth, &|e| not_taken(e, warmth, &[ProcessorShare::Whole])))
 }
 
 #[cfg(test)]

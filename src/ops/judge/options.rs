@@ -103,17 +103,11 @@ impl JudgeOptions {
         let rank = self.rank.unwrap_or_else(|| config.get(keys::ORACLE_RANK));
         let mut settings = JudgeSettings {
             rank,
-            cross: (self.cross || rank == Rank::Cross) && !self.in_place,
+            cross: self.cross || rank == Rank::Cross,
             ceiling: Some(config.get(keys::SYNTHESIS_CEILING)),
-            // Protected paths cannot be restored when judging in place.
-            protect: if self.in_place { Vec::new() } else { protect },
-            // A worktree is judged as it is.
-            base_tests: if self.in_place {
-                BaseTests::Never
-            } else {
-                config.get(keys::ORACLE_BASE_TESTS)
-            },
-            source: if self.in_place { Vec::new() } else { config.get(keys::ORACLE_SOURCE) },
+            protect,
+            base_tests: config.get(keys::ORACLE_BASE_TESTS),
+            source: config.get(keys::ORACLE_SOURCE),
             commands: CommandSettings {
                 world: WorldKind::default(),
                 retries: config.get(keys::ORACLE_RETRIES),
@@ -126,6 +120,13 @@ impl JudgeOptions {
             doubts: Doubts::default(),
             tests_nothing: oracle.tests_nothing(),
         };
+        if self.in_place {
+            // A worktree is judged as it is: no path in it is restored, and no other tree is made.
+            settings.cross = false;
+            settings.base_tests = BaseTests::Never;
+            settings.protect.clear();
+            settings.source.clear();
+        }
         self.change(&mut settings.commands);
         Terms { seeds: None, settings, oracle: oracle.commands.clone() }
     }

@@ -65,7 +65,6 @@ fn counting(entry: &mut Entry) -> &mut Results {
 /// The tracked files that commands rewrote and those of the base did not. A build that makes them anew
 /// on each tree is the project's own way.
 fn rewritten<'r>(results: &'r Results, baseline: &'r Baseline) -> impl Iterator<Item = &'r String> {
-    let of_base = |path: &&String| baseline.results.iter().any(|r| r.changed.contains(path));
     let all = results.iter().flat_map(|result| &result.changed);
-    all.filter(move |path| !of_base(path))
+    all.filter(|path| !baseline.results.iter().any(|result| result.changed.contains(path)))
 }

@@ -108,12 +108,13 @@ impl PlannedOracle {
 
     /// The commands, each with its programs that are not installed.
     pub fn checked(&self) -> Vec<CheckedCommand> {
-        let checked = |command: &OracleCommand| {
+        let mut checked = Vec::new();
+        for command in &self.oracle.commands {
             let of_this = self.missing.iter().filter(|(stage, _)| *stage == command.stage);
             let missing = of_this.map(|(_, program)| program.clone()).collect();
-            CheckedCommand { command: command.clone(), missing }
-        };
-        self.oracle.commands.iter().map(checked).collect()
+            checked.push(CheckedCommand { command: command.clone(), missing });
+        }
+        checked
     }
 }
 

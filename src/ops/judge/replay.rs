@@ -277,12 +277,12 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: &PartOutcome, found: &
 fn restore_logs(session: &Session, run: &Run, found: &Entry) -> Result<()> {
     let candidate = session.store.candidate(run, &found.candidate);
     let directory = candidate.directory();
-    let missing = |(file, kept): &(String, Vec<u8>)| {
-        regular::read(&directory.path().join(file)).map_or(true, |log| end_of_log(&log) != kept)
-    };
     let part = Part::Candidate(found.candidate.clone());
     let logs = session.store.part_logs(run, &part, &found.results)?;
-    if !logs.iter().any(missing) {
+    let is_here = logs.iter().all(|(file, kept)| {
+        regular::read(&directory.path().join(file)).is_ok_and(|log| end_of_log(&log) == kept)
+    });
+    if is_here {
         return Ok(());
     }
     let _lock = candidate.lock()?;

@@ -18,28 +18,28 @@ use crate::world::probe;
 /// if the configuration requires another than the system gives.
 pub fn choose(session: &Session) -> Result<WorldKind> {
     let mode = session.config.get(keys::SANDBOX_MODE);
-    let no_world = match mode {
-        SandboxMode::Off => return Ok(WorldKind::Open),
-        SandboxMode::Landlock => None,
-        _ => match refusal_of_worlds(session)? {
+    if mode == SandboxMode::Off {
+        return Ok(WorldKind::Open);
+    }
+    let mut reasons: Vec<String> = Vec::new();
+    if mode != SandboxMode::Landlock {
+        match refusal_of_worlds(session)? {
             None => return Ok(WorldKind::Sealed),
-            Some(reason) => Some(format!("no sealed world can be made here: {reason}")),
-        },
-    };
-    let no_landlock = match mode {
-        SandboxMode::Sealed => None,
-        _ => match probe::landlock() {
+            Some(reason) => reasons.push(format!("no sealed world can be made here: {reason}")),
+        }
+    }
+    if mode != SandboxMode::Sealed {
+        match probe::landlock() {
             Ok(_) => {
-                if let Some(reason) = no_world {
+                for reason in reasons {
                     session.ui.note(format!("commands are confined by Landlock alone: {reason}"));
                 }
                 say_what_landlock_cannot(session);
                 return Ok(WorldKind::Landlock);
             }
-            Err(reason) => Some(format!("Landlock cannot be used: {reason}")),
-        },
-    };
-    let reasons: Vec<String> = no_world.into_iter().chain(no_landlock).collect();
+            Err(reason) => reasons.push(format!("Landlock cannot be used: {reason}")),
+        }
+    }
     let reasons = reasons.join("; ");
     if mode == SandboxMode::Auto {
         session.ui.note(format!("commands run unconfined: {reasons}"));

@@ -82,8 +82,8 @@ impl OutputPlaces {
 /// The directories in a directory, without links.
 fn directories(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    entries.filter(is_directory).map(|entry| entry.path()).collect()
+    let directories = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories.map(|entry| entry.path()).collect()
 }
 
 fn collect(dir: &Path, found: &mut Vec<PathBuf>) {

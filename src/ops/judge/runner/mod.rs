@@ -227,8 +227,10 @@ impl<'a> OracleRunner<'a> {
         if !cache.gives_outcomes() || self.commands() != WatchedCommands::SealedOracle {
             return Ok(Ok(None));
         }
-        let anew = || open_cache(self.session, self.terms.clone(), &self.options);
-        Ok(cache.take_turn(&self.session.repo, judged, anew)?.map(Some))
+        let turn = cache.take_turn(&self.session.repo, judged, || {
+            open_cache(self.session, self.terms.clone(), &self.options)
+        })?;
+        Ok(turn.map(Some))
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {

@@ -291,9 +291,10 @@ impl<'e> Scheduler<'e> {
                 }
             }
             let Shared { running, elsewhere, .. } = &*shared;
-            let is_free =
-                |w: &Work| !running.contains_key(&w.place) && !elsewhere.contains(&w.place);
-            if let Some(work) = wanted.into_iter().find(is_free) {
+            if let Some(work) = wanted
+                .into_iter()
+                .find(|w| !running.contains_key(&w.place) && !elsewhere.contains(&w.place))
+            {
                 let cancel = Arc::new(Cancel::default());
                 shared.running.insert(work.place.clone(), cancel.clone());
                 return Some(RunningWork { scheduler: self, work, cancel });
@@ -488,9 +489,8 @@ impl Shared<'_> {
         if self.executing.len() >= jobs {
             return None;
         }
-        let is_late =
-            |place: &&Place| self.executing.contains(*place) || self.elsewhere.contains(*place);
-        wanted.iter().map(|work| &work.place).find(|place| !is_late(place))
+        let mut places = wanted.iter().map(|work| &work.place);
+        places.find(|place| !self.executing.contains(place) && !self.elsewhere.contains(place))
     }
 
     /// Cancels all that runs, and lets nothing else start.

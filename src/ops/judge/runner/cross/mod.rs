@@ -152,8 +152,8 @@ impl Crossing<'_, '_> {
         let all = authors.to_vec();
         for author in authors {
             let tests = &self.candidates[author.candidate].tests;
-            let others = || all.iter().filter(|other| other.candidate != author.candidate);
-            let collides = others().any(|other| {
+            let mut others = all.iter().filter(|other| other.candidate != author.candidate);
+            let collides = others.any(|other| {
                 tests.collides(&self.candidates[other.candidate].tests)
                     || (author.edits && other.edits)
                     || author.adds.iter().any(|name| other.adds.contains(name))
@@ -189,20 +189,16 @@ impl Crossing<'_, '_> {
             all.filter(|(_, cell)| **cell == wanted).map(|(of, _)| of.name.clone()).collect()
         };
         for (candidate, rows) in self.candidates.iter().zip(rows) {
-            let is_this = |entry: &&mut Entry| entry.candidate == candidate.name;
-            let Some(entry) = entries.iter_mut().find(is_this) else { continue };
+            let mut all = entries.iter_mut();
+            let Some(entry) = all.find(|entry| entry.candidate == candidate.name) else { continue };
             entry.proof = Proof::of(rows.iter().map(|row| (row.name.as_str(), row.base)));
-            let test = |row: TestRow| CrossTest {
-                passes: names(&row.cells, Cell::Pass),
-                fails: names(&row.cells, Cell::Fail),
-                base: row.base,
-                name: row.name,
-            };
-            entry.cross = Some(CrossResult {
-                score: None,
-                tests: rows.into_iter().map(test).collect(),
-                inseparable: candidate.tests.inseparable.clone(),
-            });
+            let inseparable = candidate.tests.inseparable.clone();
+            let mut cross = CrossResult { inseparable, ..CrossResult::default() };
+            for TestRow { name, base, cells } in rows {
+                let [passes, fails] = [Cell::Pass, Cell::Fail].map(|end| names(&cells, end));
+                cross.tests.push(CrossTest { name, base, passes, fails });
+            }
+            entry.cross = Some(cross);
         }
         set_scores(entries);
         let scores: BTreeMap<Oid, Option<f64>> = entries

@@ -54,8 +54,9 @@ impl TestFiles {
 
     /// True if both have a file with one path and two contents.
     pub fn collides(&self, other: &TestFiles) -> bool {
-        let is_other = |one: &Change, two: &Change| one.path == two.path && one.new != two.new;
-        self.files.iter().any(|one| other.files.iter().any(|two| is_other(one, two)))
+        let mut pairs =
+            self.files.iter().flat_map(|one| other.files.iter().map(move |two| (one, two)));
+        pairs.any(|(one, two)| one.path == two.path && one.new != two.new)
     }
 }
 
