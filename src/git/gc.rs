@@ -11,6 +11,7 @@ use rustix::process::Pid;
 
 use crate::error::{Cause, Error, Result};
 use crate::fs::regular;
+use crate::git::refs::Move;
 use crate::git::repo::{PackChanges, Repo};
 use crate::git::trees;
 use crate::model::oid::Oid;
@@ -82,12 +83,8 @@ impl Repo {
 
     /// Points several refs at new commits as [`Repo::set_ref_whole`] does: all of them, or none.
     pub fn set_refs_whole(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
-        if let Err(error) = self.update_refs(moves, why) {
-            if moves.len() > 1 {
-                let _ = self.move_back(moves, &format!("{why} undone"));
-            }
-            return Err(error);
-        }
+        let at_once = moves.iter().map(|of| Move { name: of.name, old: of.old, new: of.new });
+        self.update_refs(&at_once.collect::<Vec<_>>(), why)?;
         let whole =
             moves.iter().try_for_each(|WholeMove { new, known, .. }| self.keep_whole(new, known));
         let Err(lost) = whole else { return Ok(()) };
@@ -113,8 +110,8 @@ impl Repo {
         all
     }
 
-    /// Keeps the objects of a commit that a ref reaches since a moment, beside a collection of garbage that
-    /// does not know the ref yet. Fails if one of them is gone.
+    /// Keeps the objects of a commit that a ref has just reached, while a collection of garbage may run
+    /// that does not know the ref yet. Fails if one of them is gone.
     pub fn keep_whole(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
         self.pack_beside_housekeeping(new, known)?;
         self.require_whole(new, known)

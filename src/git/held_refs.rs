@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::fs::regular;
+use crate::git::ref_list::{LINK, RefValues};
 use crate::git::repo::Repo;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -117,35 +118,16 @@ impl HeldRefs {
     }
 }
 
-const SYMBOLIC: &str = "ref: ";
-
 /// True if git-frites gave a ref its value: for a person, or a capture for an attempt.
 fn is_ours(repo: &Repo, name: &RefName, to: Option<&str>) -> Result<bool> {
     let Some(to) = to else { return Ok(false) };
     let is_capture = !name.contains("/@") || name.contains("/@mtimes/");
-    Ok(!to.starts_with(SYMBOLIC) && repo.reflog_claims_us(name, is_capture)?)
+    Ok(!to.starts_with(LINK) && repo.reflog_claims_us(name, is_capture)?)
 }
 
 /// The refs of a run with their values. A ref that cannot be read is left out, as git does.
-fn list(repo: &Repo, run: &Name) -> Result<BTreeMap<RefName, String>> {
-    // git also reads past what code under test has put in the place of refs.
-    if let Ok(Some(found)) = repo.ref_values(&format!("refs/frites/{run}/")) {
-        return Ok(found.into_iter().collect());
-    }
-    let format = "--format=%(refname) %(objectname) %(symref)";
-    let call = repo.git().call("for-each-ref").arg(format).arg(format!("refs/frites/{run}/"));
-    let bytes = call.bytes()?;
-    let mut found = BTreeMap::new();
-    for line in String::from_utf8_lossy(&bytes).lines() {
-        let mut fields = line.splitn(3, ' ');
-        let (Some(name), Some(value)) = (fields.next(), fields.next()) else { continue };
-        let value = match fields.next().filter(|target| !target.is_empty()) {
-            Some(target) => format!("{SYMBOLIC}{target}"),
-            None => value.to_owned(),
-        };
-        found.insert(RefName::new(name), value);
-    }
-    Ok(found)
+fn list(repo: &Repo, run: &Name) -> Result<RefValues> {
+    repo.ref_values(&format!("refs/frites/{run}/"))
 }
 
 /// True if the commit `to` contains the commit `old`.

@@ -1,15 +1,15 @@
 //! Lists of refs, and the memory of a command that only looks at runs.
 //!
-//! Reading all refs of runs in one pass is for the rows `log` and `path` of `make bench`, which take 1.1 times the
-//! processor time with gix; remembering them is for the row `status`, which takes 1.4 times without.
+//! The loose files are read first, and then `packed-refs`, as git does: a ref that is being packed meanwhile is in at
+//! least one of both. gix reads them the other way round, and would have to be asked again whenever a git packs refs.
+//!
+//! Remembering the refs of runs is for the row `status` of `make bench`, which takes 1.4 times the processor time without.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use gix::bstr::ByteSlice;
-use gix::refs::TargetRef;
-use gix::refs::file::find::ReferenceDecode;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -37,17 +37,23 @@ pub fn broken_refs() -> MutexGuard<'static, BTreeSet<String>> {
     BROKEN.lock()
 }
 
-/// The refs that are files of their own.
+/// Refs with their values: an object id, or `ref: ` and the name of the ref that a link leads to.
+pub(super) type RefValues = BTreeMap<RefName, String>;
+
+/// The beginning of the value of a link.
+pub(super) const LINK: &str = "ref: ";
+
+/// The refs below a directory, and the locks among their files.
 #[derive(Default)]
-struct LooseRefs {
-    refs: RefsOfRuns,
+struct ListedRefs {
+    values: RefValues,
     locks: Vec<PathBuf>,
 }
 
-impl LooseRefs {
-    /// Reads the refs in a directory of `parent` and below; `prefix` is its whole name, and ends in
-    /// a slash. What is deleted meanwhile is left out.
-    fn read_below(
+impl ListedRefs {
+    /// Reads the refs that are files in a directory of `parent` and below; `prefix` is its whole name, and
+    /// ends in a slash. What is deleted meanwhile is left out.
+    fn read_files(
         &mut self,
         parent: impl AsFd,
         directory: impl Arg,
@@ -67,33 +73,45 @@ impl LooseRefs {
                 kind => kind?,
             };
             if kind == FileType::Directory {
-                self.read_below(listing.fd()?, file, &format!("{name}/"), git_dir)?;
+                self.read_files(listing.fd()?, file, &format!("{name}/"), git_dir)?;
             } else if name.ends_with(".lock") {
                 self.locks.push(git_dir.join(name));
             } else if gix::refs::FullName::try_from(name.as_str()).is_ok() {
-                match read_start(listing.fd()?, file) {
-                    Err(e) if is_gone(&e) => {}
-                    Err(_) if kind == FileType::Symlink => drop(broken_refs().insert(name)),
-                    text => self.add(name, &text?),
+                let value = match read_start(listing.fd()?, file) {
+                    Err(e) if is_gone(&e) => continue,
+                    Err(_) if kind != FileType::RegularFile => None,
+                    text => value_of(&text?),
+                };
+                match value {
+                    Some(value) => drop(self.values.insert(RefName::new(name), value)),
+                    None => drop(broken_refs().insert(name)),
                 }
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, name: String, text: &[u8]) {
-        match oid_of(text) {
-            Some(oid) => drop(self.refs.insert(RefName::new(name), Some(oid))),
-            None if text.starts_with(b"ref:") => drop(self.refs.insert(RefName::new(name), None)),
-            None => drop(broken_refs().insert(name)),
+    /// Adds the refs with this prefix that have no files, from the bytes of `packed-refs`.
+    fn add_packed(&mut self, packed: &[u8], prefix: &str) {
+        let before_name = format!(" {prefix}");
+        for at in packed.find_iter(&before_name) {
+            let line = packed[..at].rfind_byte(b'\n').map_or(0, |end| end + 1);
+            let name = packed[at + 1..].lines().next().unwrap_or_default().to_str_lossy();
+            // The loose one is newer.
+            if let Some(value) = value_of(&packed[line..at]) {
+                self.values.entry(RefName::new(name)).or_insert(value);
+            }
         }
     }
 }
 
-/// The object that a ref's file names; `None` if it is no object.
-fn oid_of(text: &[u8]) -> Option<Oid> {
+/// The value that the text of a ref's file holds; `None` if it holds none.
+fn value_of(text: &[u8]) -> Option<String> {
+    if let Some(target) = text.strip_prefix(b"ref:") {
+        return Some(format!("{LINK}{}", target.trim().to_str_lossy()));
+    }
     let oid = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-    oid.to_str().ok().and_then(Oid::parse)
+    oid.to_str().ok().and_then(Oid::parse).map(String::from)
 }
 
 /// True for the error that there is no file of a ref.
@@ -101,52 +119,52 @@ fn is_gone(e: &io::Error) -> bool {
     [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&e.kind())
 }
 
-/// The beginning of a file: all of one that holds an object id. Does not wait for a FIFO.
+/// The beginning of a file: all of one that holds a value. Does not wait for a FIFO.
 fn read_start(directory: impl AsFd, path: impl Arg) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::openat(directory, path, flags, Mode::empty())?;
-    let mut start = vec![0; 128];
+    let mut start = vec![0; LONGEST_VALUE];
     let length = rustix::io::read(&file, &mut start[..])?;
     start.truncate(length);
     Ok(start)
 }
 
+/// More bytes than the file of a ref has: the name of a ref is a path.
+const LONGEST_VALUE: usize = 4096 + LINK.len();
+
 impl Repo {
-    /// Reads the refs of all runs: the loose ones first, as git does, so that one that is being packed
-    /// meanwhile is in one of both places.
-    pub fn refs_of_runs(&self) -> Result<RefsOfRuns> {
-        let mut refs = self.look_at_refs_of_runs()?.0;
-        // A link leads to an object, or nowhere.
-        for (name, oid) in refs.iter_mut().filter(|(_, oid)| oid.is_none()) {
-            let gix = self.gix();
-            let linked = gix.try_find_reference(name.as_str()).ok().flatten();
-            *oid = linked.and_then(|mut found| Some(to_oid(found.peel_to_id().ok()?.detach())));
+    /// Reads the refs below a prefix that ends in `/`.
+    fn list(&self, prefix: &str) -> Result<ListedRefs> {
+        let unreadable =
+            |e: io::Error| Error::io(format!("the refs under {prefix} cannot be read"), e);
+        let mut found = ListedRefs::default();
+        let git_dir = self.common_dir();
+        found.read_files(CWD, git_dir.join(prefix), prefix, git_dir).map_err(unreadable)?;
+        match regular::read(&git_dir.join("packed-refs")) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            read => found.add_packed(&read.map_err(unreadable)?, prefix),
         }
-        Ok(refs)
+        Ok(found)
     }
 
-    /// Reads the refs of all runs in one pass (`None` for a link), and lists the locks among their files.
+    /// The object that a ref with this value points to; `None` if it is a link that leads nowhere.
+    fn object_of(&self, value: &str) -> Option<Oid> {
+        let Some(target) = value.strip_prefix(LINK) else { return Oid::parse(value) };
+        let gix = self.gix();
+        let linked = gix.try_find_reference(target).ok().flatten();
+        Some(to_oid(linked?.peel_to_id().ok()?.detach()))
+    }
+
+    /// Reads the refs of all runs.
+    pub fn refs_of_runs(&self) -> Result<RefsOfRuns> {
+        let values = self.list(OF_RUNS)?.values.into_iter();
+        Ok(values.map(|(name, value)| (name, self.object_of(&value))).collect())
+    }
+
+    /// Reads the refs of all runs (`None` for a link), and lists the locks among their files.
     pub fn look_at_refs_of_runs(&self) -> Result<(RefsOfRuns, Vec<PathBuf>)> {
-        let unreadable = |e: io::Error| Error::io("the refs of runs cannot be read", e);
-        let mut found = LooseRefs::default();
-        let git_dir = self.common_dir();
-        let directory = self.common_dir().join(OF_RUNS);
-        found.read_below(CWD, directory, OF_RUNS, git_dir).map_err(unreadable)?;
-        let packed = match regular::read(&self.common_dir().join("packed-refs")) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-            read => read.map_err(unreadable)?,
-        };
-        let before_name = format!(" {OF_RUNS}");
-        for at in packed.find_iter(&before_name) {
-            let line = packed[..at].rfind_byte(b'\n').map_or(0, |end| end + 1);
-            let name = packed[at + 1..].lines().next().unwrap_or_default().to_str_lossy();
-            let oid = packed[line..at].to_str().ok().and_then(Oid::parse);
-            // The loose one is newer.
-            if let Some(oid) = oid {
-                found.refs.entry(RefName::new(name)).or_insert(Some(oid));
-            }
-        }
-        Ok((found.refs, found.locks))
+        let ListedRefs { values, locks } = self.list(OF_RUNS)?;
+        Ok((values.into_iter().map(|(name, value)| (name, Oid::parse(&value))).collect(), locks))
     }
 
     /// Answers all questions about refs of runs from this list from now on: for a command that only
@@ -176,78 +194,27 @@ impl Repo {
         Some(refs.as_ref()?.keys().cloned().collect())
     }
 
-    /// All refs under a prefix that ends in `/`, sorted by name, with the objects they point to.
+    /// All refs under a prefix that ends in `/`, sorted by name, with the objects they point to. The
+    /// objects may be missing.
     pub fn refs_under(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
-        let found = self.each_ref(prefix, |name, mut reference| {
-            let own = reference.try_id().map(gix::Id::detach);
-            // The object may be missing: the ref is there all the same.
-            let peeled = reference.peel_to_id().ok().map(gix::Id::detach).or(own);
-            Some((name, to_oid(peeled?)))
-        })?;
-        found.map_or_else(|| self.list_refs(prefix), Ok)
+        let values = self.list(prefix)?.values.into_iter();
+        Ok(values.filter_map(|(name, value)| Some((name, self.object_of(&value)?))).collect())
     }
 
-    /// The names of all refs under a prefix that ends in `/`, sorted. Much faster than
-    /// [`Repo::refs_under`], because no object is read.
+    /// The names of all refs under a prefix that ends in `/`, sorted.
     pub fn ref_names(&self, prefix: &str) -> Result<Vec<RefName>> {
-        if let Some(names) = self.remembered_names(prefix) {
-            return Ok(names);
-        }
-        if prefix == OF_RUNS {
-            return Ok(self.look_at_refs_of_runs()?.0.into_keys().collect());
-        }
-        match self.each_ref(prefix, |name, _| Some(name))? {
+        match self.remembered_names(prefix) {
             Some(names) => Ok(names),
-            None => Ok(self.list_refs(prefix)?.into_iter().map(|(name, _)| name).collect()),
+            None => Ok(self.list(prefix)?.values.into_keys().collect()),
         }
     }
 
-    /// The refs under a prefix that ends in `/`, sorted by name: the object of each, or `ref: ` and
-    /// the name of the ref that it links to. `None` if another git moved refs all the time.
-    pub(super) fn ref_values(&self, prefix: &str) -> Result<Option<Vec<(RefName, String)>>> {
-        self.each_ref(prefix, |name, mut reference| {
-            let value = match reference.target() {
-                TargetRef::Object(id) => id.to_string(),
-                TargetRef::Symbolic(target) => {
-                    let value = format!("ref: {}", target.as_bstr());
-                    // git leaves a link to nothing out.
-                    reference.peel_to_id().ok()?;
-                    value
-                }
-            };
-            Some((name, value))
-        })
-    }
-
-    /// Reads refs in process; `None` if another git moved refs all the time.
-    fn each_ref<T: Ord>(
-        &self,
-        prefix: &str,
-        read: impl Fn(RefName, gix::Reference<'_>) -> Option<T>,
-    ) -> Result<Option<Vec<T>>> {
-        let unreadable = |e: &dyn std::fmt::Display| {
-            Error::damaged(format!("the refs under {prefix} cannot be read: {e}"))
-        };
-        self.read_refs_at_rest(|gix| {
-            let platform = gix.references().map_err(|e| unreadable(&e))?;
-            let mut found = Vec::new();
-            for reference in platform.prefixed(prefix).map_err(|e| unreadable(&e))? {
-                let reference = match reference {
-                    Ok(reference) => reference,
-                    Err(e) => match e.downcast_any_ref::<ReferenceDecode>() {
-                        Some(broken) => {
-                            broken_refs().insert(broken.relative_path.display().to_string());
-                            continue;
-                        }
-                        None => return Err(unreadable(&e)),
-                    },
-                };
-                let name = RefName::new(reference.name().as_bstr().to_str_lossy());
-                found.extend(read(name, reference));
-            }
-            found.sort();
-            Ok(found)
-        })
+    /// The refs under a prefix that ends in `/`, with their values. Like git, this leaves links out that
+    /// lead nowhere.
+    pub(super) fn ref_values(&self, prefix: &str) -> Result<RefValues> {
+        let mut values = self.list(prefix)?.values;
+        values.retain(|_, value| self.object_of(value).is_some());
+        Ok(values)
     }
 
     /// The names of the refs under this prefix from which a commit can be reached, sorted.
@@ -255,21 +222,6 @@ impl Repo {
         let call = self.git().call("for-each-ref").args(["--format=%(refname)", "--contains"]);
         let list = call.args([commit.as_str(), under]).bytes()?;
         Ok(String::from_utf8_lossy(&list).lines().map(RefName::new).collect())
-    }
-
-    /// All refs under a prefix, or the ref of that name, as git reads them: it looks at the loose
-    /// files first, and so misses none that is being packed.
-    pub(super) fn list_refs(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
-        let call = self.git().call("for-each-ref").args(["--format=%(objectname) %(refname)"]);
-        let list = call.arg(prefix).bytes()?;
-        let list = String::from_utf8_lossy(&list);
-        let each = list.lines().filter_map(|line| {
-            let (oid, name) = line.split_once(' ')?;
-            Some((RefName::new(name), Oid::parse(oid)?))
-        });
-        let mut found: Vec<(RefName, Oid)> = each.collect();
-        found.sort();
-        Ok(found)
     }
 }
 

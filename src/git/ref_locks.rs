@@ -2,14 +2,17 @@
 //!
 //! git and gix lock a ref, and mostly `packed-refs`, by a file beside it. A process that is killed leaves such files, and
 //! then neither git-frites nor the user's git can change the ref, or pack and delete any.
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::error::{Cause, IoContext, Result};
 use crate::fs::regular;
+use crate::fs::walk::visit_readable;
 use crate::git::cli::{Call, Git};
 use crate::git::repo::Repo;
 use crate::model::refname::RefName;
@@ -26,7 +29,7 @@ const WORKTREES: &str = "worktrees/";
 /// The longest time between the record of a change and its locks.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The length that is read of a record: an attempt can give one any length.
+/// The most bytes of a record that are read: an attempt can give a record any length.
 const LONGEST_RECORD: u64 = 16 << 20;
 
 /// The age of a lock that no process holds any more: git holds one for milliseconds.
@@ -133,9 +136,14 @@ impl Repo {
     /// Removes the lock files that a killed git left on our refs. Waits until a lock is `age` old:
     /// a running git holds one for milliseconds, or longer while a hook of the user runs.
     pub fn heal_ref_locks(&self, prefix: &str, age: Duration) -> Result<()> {
-        for lock in lock_files(&self.common_dir().join(prefix)) {
-            remove_when_old(&lock, age);
-        }
+        let directory = self.common_dir().join(prefix);
+        let mut locks = Vec::new();
+        visit_readable(&directory, &mut |path, state| {
+            if path.ends_with(b".lock") && !state.is_dir() {
+                locks.push(directory.join(OsStr::from_bytes(path)));
+            }
+        });
+        locks.iter().for_each(|lock| remove_when_old(lock, age));
         Ok(())
     }
 }
@@ -212,19 +220,6 @@ pub(super) fn remove_when_old(lock: &Path, age: Duration) {
     if is_there() {
         let _ = fs::remove_file(lock);
     }
-}
-
-fn lock_files(dir: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            found.extend(lock_files(&path));
-        } else if path.extension().is_some_and(|e| e == "lock") {
-            found.push(path);
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use crate::error::{Cause, Error, Result};
 use crate::fs::{disk, regular};
 use crate::git::cli::{Call, Git, OURS, PAUSES};
 use crate::git::clock;
-use crate::git::gc::WholeMove;
 use crate::git::repo::{PackedRefsStamp, Repo, from_oid, to_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -141,23 +140,19 @@ impl Repo {
             // Without a file, gix would also look for refs that the name could be short for.
             if !file.is_file() {
                 let packed = gix.refs.cached_packed_buffer().map_err(|e| unreadable(&e))?;
-                let found =
-                    packed.as_ref().map(|packed| packed.try_find(full.as_str())).transpose();
-                return Ok(found
-                    .map_err(|e| unreadable(&e))?
-                    .flatten()
-                    .map(|f| to_oid(f.target())));
+                let Some(packed) = packed else { return Ok(None) };
+                let found = packed.try_find(full.as_str()).map_err(|e| unreadable(&e))?;
+                return Ok(found.map(|found| to_oid(found.target())));
             }
             let mut found = gix.find_reference(full.as_str()).map_err(|e| unreadable(&e))?;
             Ok(Some(to_oid(found.follow_to_object().map_err(|e| unreadable(&e))?.detach())))
         })?;
-        match read {
-            Some(found) => Ok(found),
-            None => {
-                let list = self.list_refs(full.as_str())?;
-                Ok(list.into_iter().find(|(name, _)| name == full).map(|(_, oid)| oid))
-            }
-        }
+        let Some(found) = read else {
+            let (directory, _) = full.rsplit_once('/').unwrap_or_default();
+            let all = self.refs_under(&format!("{directory}/"))?;
+            return Ok(all.into_iter().find(|(name, _)| name == full).map(|(_, oid)| oid));
+        };
+        Ok(found)
     }
 
     /// Calls `read` until `packed-refs` was not replaced meanwhile; `None` if that never happened.
@@ -206,21 +201,11 @@ impl Repo {
         old: Option<&Oid>,
         why: &str,
     ) -> Result<()> {
-        if let Some(new) = new
-            && self.move_in_process(&[Move { name: full, old, new }], why).is_ok()
-        {
-            return Ok(());
+        match (new, old) {
+            (Some(new), _) => self.update_refs(&[Move { name: full, old, new }], why),
+            (None, Some(old)) => self.delete_refs(&[(full.clone(), *old)], why),
+            (None, None) => Ok(()),
         }
-        if let (None, Some(old)) = (new, old) {
-            return self.delete_refs(&[(full.clone(), *old)], why);
-        }
-        let null = new.or(old).map(Oid::null);
-        let value = |oid: Option<&Oid>| oid.copied().or(null).map(String::from).unwrap_or_default();
-        let mut change = self.record_change([full])?;
-        let call = self.update_ref_call(why);
-        change.run(call.args([full.as_str(), &value(new), &value(old)]))?;
-        self.own_moves.lock().push((full.clone(), new.copied()));
-        Ok(())
     }
 
     /// True if this process has moved refs of ours.
@@ -228,20 +213,20 @@ impl Repo {
         !self.own_moves.lock().is_empty()
     }
 
-    /// Moves refs as [`Repo::update_ref`] does, in one transaction if no other process is in the
-    /// way. Otherwise a failure can leave the first ones moved.
-    pub(super) fn update_refs(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
-        if moves.len() > 1 {
-            let at_once = moves.iter().map(|of| Move { name: of.name, old: of.old, new: of.new });
-            if self.move_in_process(&at_once.collect::<Vec<_>>(), why).is_ok() {
-                return Ok(());
-            }
+    /// Moves refs as [`Repo::update_ref`] does, in one transaction: all of them, or none.
+    pub(super) fn update_refs(&self, moves: &[Move<'_>], why: &str) -> Result<()> {
+        if self.move_in_process(moves, why).is_ok() {
+            return Ok(());
         }
-        moves.iter().try_for_each(|of| self.update_ref(of.name, Some(of.new), of.old, why))
+        let mut change = self.record_change(moves.iter().map(|of| of.name))?;
+        change.run(self.update_ref_call(why).args(["-z", "--stdin"]).stdin(orders(moves)))?;
+        self.own_moves.lock().extend(moves.iter().map(|of| (of.name.clone(), Some(*of.new))));
+        Ok(())
     }
 
-    /// Moves refs of ours in one transaction, each from its old value, without a git process. Fails without effect, also where git would succeed: git reads loose and packed refs
-    /// in the safer order, and words its refusals.
+    /// Moves refs of ours in one transaction, each from its old value, without a git process. Fails
+    /// without effect, also where git would succeed: git reads loose and packed refs in the safer order,
+    /// and words its refusals.
     fn move_in_process(&self, moves: &[Move<'_>], why: &str) -> Result<()> {
         let refused = |e: &dyn std::fmt::Display| Error::fatal(format!("no ref was moved: {e}"));
         let gix = self.gix();
@@ -284,20 +269,8 @@ impl Repo {
         Ok(())
     }
 
-    /// Makes refs at `at` in one transaction. None of them may exist; all are made, or none.
-    pub(super) fn create_refs(&self, names: &[&RefName], at: &Oid, why: &str) -> Result<()> {
-        let moves = names.iter().map(|name| Move { name, old: None, new: at });
-        if self.move_in_process(&moves.collect::<Vec<_>>(), why).is_ok() {
-            return Ok(());
-        }
-        let mut change = self.record_change(names.iter().copied())?;
-        let orders: String = names.iter().map(|name| format!("create {name}\0{at}\0")).collect();
-        change.run(self.update_ref_call(why).args(["-z", "--stdin"]).stdin(orders))?;
-        self.own_moves.lock().extend(names.iter().map(|name| ((*name).clone(), Some(*at))));
-        Ok(())
-    }
-
-    /// The beginning of a call that moves refs and notes in their logs, which `reflog_claims_us` reads, that we did it.
+    /// The beginning of a call that moves refs and notes in their logs that we did it, for
+    /// `reflog_claims_us`.
     fn update_ref_call(&self, why: &str) -> Call {
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
         call.arg(format!("{}: {why}", self.signature()))
@@ -338,13 +311,8 @@ impl Repo {
     /// too. A power cut finds each of them whole, at its old or its new value.
     pub fn move_refs(&self, git: &Git, moves: &[Move<'_>], why: &str) -> Result<()> {
         self.sync_young_objects()?;
-        let mut orders = String::new();
-        for Move { name, old, new } in moves {
-            let old = old.copied().unwrap_or_else(|| new.null());
-            orders.push_str(&format!("update {name}\0{new}\0{old}\0"));
-        }
-        let call =
-            git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]).stdin(orders);
+        let call = git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]);
+        let call = call.stdin(orders(moves));
         let mut change = self.record_change_in(git, moves.iter().map(|of| of.name))?;
         change.run(call).map_err(|e| match &e.cause {
             Cause::Locked | Cause::RefMoved => e.hint(MOVED),
@@ -368,6 +336,16 @@ pub struct Move<'a> {
     pub old: Option<&'a Oid>,
     /// The new value.
     pub new: &'a Oid,
+}
+
+/// The orders to `git update-ref -z --stdin` for these moves.
+fn orders(moves: &[Move<'_>]) -> String {
+    // As an old value, the null id means that the ref must not exist.
+    let orders = moves.iter().map(|Move { name, old, new }| {
+        let old = old.copied().unwrap_or_else(|| new.null());
+        format!("update {name}\0{new}\0{old}\0")
+    });
+    orders.collect()
 }
 
 /// True if a reflog claims that git-frites gave a ref this value, and not on behalf of an attempt;

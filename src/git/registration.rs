@@ -16,8 +16,9 @@ use rustix::io::Errno;
 use crate::error::{IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::OURS;
+use crate::git::refs::Move;
 use crate::git::repo::Repo;
-use crate::git::worktree::{Head, INITIALIZING, Worktree, link_to, require_readable_entries};
+use crate::git::worktree::{INITIALIZING, Worktree, link_to, require_readable_entries};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
@@ -40,10 +41,11 @@ const STAGE: &str = "frites-entry";
 /// git does it where its entries would look otherwise, or where it has something to say.
 pub fn register_all(repo: &Repo, all: &[NewWorktree], at: &Oid) -> Result<Vec<Worktree>> {
     require_readable_entries(repo)?;
-    let branches: Vec<&RefName> = all.iter().map(|new| &new.branch).collect();
+    let branches: Vec<Move<'_>> =
+        all.iter().map(|new| Move { name: &new.branch, old: None, new: at }).collect();
     let reason = match reason_for_git(repo) {
         Some(reason) => reason.to_owned(),
-        None => match repo.create_refs(&branches, at, "spawn") {
+        None => match repo.update_refs(&branches, "spawn") {
             Ok(()) => {
                 let write = |new: &NewWorktree| {
                     write_entry(repo, &new.path, &format!("ref: {}", new.branch), at)
@@ -54,9 +56,7 @@ pub fn register_all(repo: &Repo, all: &[NewWorktree], at: &Oid) -> Result<Vec<Wo
         },
     };
     tracing::debug!(%reason, "git registers the worktrees");
-    let register =
-        |new: &NewWorktree| Worktree::register(repo, &new.path, Head::Branch(&new.branch), at);
-    all.iter().map(register).collect()
+    all.iter().map(|new| Worktree::register(repo, &new.path, Some(&new.branch), at)).collect()
 }
 
 /// Registers a worktree without files at this path, which is free, with a detached HEAD. The caller
@@ -67,7 +67,7 @@ pub fn register_detached(repo: &Repo, path: &Path, at: &Oid) -> Result<Worktree>
         None => write_entry(repo, path, &at.to_string(), at),
         Some(reason) => {
             tracing::debug!(%reason, "git registers a worktree");
-            Worktree::register(repo, path, Head::Detached, at)
+            Worktree::register(repo, path, None, at)
         }
     }
 }

@@ -26,15 +26,6 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
-/// The HEAD of a new worktree.
-#[derive(Clone, Copy)]
-pub enum Head<'a> {
-    /// A new branch.
-    Branch(&'a RefName),
-    /// Detached.
-    Detached,
-}
-
 /// A registered worktree.
 #[derive(Clone, Debug)]
 pub struct Worktree {
@@ -52,21 +43,23 @@ impl Worktree {
     }
 
     /// Writes the administrative entry of a new worktree at `path` and its `.git` file, with no
-    /// files checked out. The caller holds the repository lock.
+    /// files checked out. HEAD is on the new branch, or detached if there is none. The caller holds the
+    /// repository lock.
     ///
     /// Takes an object id and uses `--no-track`, so that git never locks `config`. A concurrent
     /// `git worktree prune` removes entries that are half made: then registering is tried again.
-    pub fn register(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<Worktree> {
-        let branch = match head {
-            Head::Branch(full) => Some(full),
-            Head::Detached => None,
-        };
+    pub fn register(
+        repo: &Repo,
+        path: &Path,
+        branch: Option<&RefName>,
+        at: &Oid,
+    ) -> Result<Worktree> {
         let is_new = !path.exists()
             && branch.map_or(Ok(true), |name| repo.read_ref(name).map(|tip| tip.is_none()))?;
         require_readable_entries(repo)?;
         let mut tries = 0;
         loop {
-            let failed = match register_once(repo, path, head, at) {
+            let failed = match register_once(repo, path, branch, at) {
                 Ok(admin) => return Ok(Worktree::at(repo, path, admin)),
                 Err(error) => error,
             };
@@ -114,7 +107,7 @@ impl Worktree {
         self.git().call("read-tree").args(["--reset", "-u", tree]).run()
     }
 
-    /// Removes the worktree, as [`Worktree::set_aside`] does, and deletes what it was.
+    /// Removes the worktree as [`Worktree::set_aside`] does, and deletes its files.
     pub fn discard(&self, root: &Path) -> Result<()> {
         self.set_aside(root)?.delete()
     }
@@ -154,21 +147,17 @@ pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
-fn register_once(repo: &Repo, path: &Path, head: Head<'_>, at: &Oid) -> Result<PathBuf> {
+fn register_once(repo: &Repo, path: &Path, branch: Option<&RefName>, at: &Oid) -> Result<PathBuf> {
     let call = repo.git().call("worktree").args(["add", "--quiet", "--no-checkout"]);
-    let branch = match head {
-        Head::Branch(full) => Some(full),
-        Head::Detached => None,
-    };
     if repo.overrides().is_redirected() {
         // `git worktree prune` removes this directory with its last entry, and git cannot make it behind a link. If we
         // cannot either, git says so.
         let _ = fs::create_dir(repo.common_dir().join("worktrees"));
     }
     let mut change = repo.record_change(branch)?;
-    let call = match head {
-        Head::Branch(full) => call.args(["--no-track", "-b", full.short()]),
-        Head::Detached => call.arg("--detach"),
+    let call = match branch {
+        Some(full) => call.args(["--no-track", "-b", full.short()]),
+        None => call.arg("--detach"),
     };
     change.run(call.arg("--").arg(path).arg(at.as_str()))?;
     admin_of(repo, path)?.ok_or_else(|| {
@@ -247,9 +236,7 @@ pub fn checkouts(repo: &Repo) -> Result<Vec<PathBuf>> {
         .filter_map(|admin| Some(points_to(admin)?.parent()?.to_owned()))
         .collect();
     roots.extend(repo.work_tree().map(Path::to_owned));
-    if repo.common_dir().file_name().is_some_and(|n| n == ".git") {
-        roots.extend(repo.common_dir().parent().map(Path::to_owned));
-    }
+    roots.extend(repo.main_worktree().map(Path::to_owned));
     Ok(roots)
 }
 
@@ -426,8 +413,12 @@ pub fn lock_of_user(admin: &Path) -> Option<String> {
 /// Removes our lock from a worktree's administrative entry, if it has one. To be called when no
 /// command runs in the worktree.
 pub fn unlock_ours(admin: &Path) {
+    unlock(admin, |reason| reason.starts_with(LOCKED_BY_US.as_bytes()));
+}
+
+fn unlock(admin: &Path, is_ours: impl Fn(&[u8]) -> bool) {
     let lock = admin.join("locked");
-    if regular::read(&lock).is_ok_and(|text| text.starts_with(LOCKED_BY_US.as_bytes())) {
+    if regular::read(&lock).is_ok_and(|reason| is_ours(&reason)) {
         let _ = fs::remove_file(lock);
     }
 }
@@ -438,10 +429,7 @@ pub(super) const INITIALIZING: &str = "initializing";
 /// Removes the lock of an entry that a killed process was making. To be called when no process makes
 /// the worktree.
 pub fn unlock_half_made(admin: &Path) {
-    let lock = admin.join("locked");
-    if regular::read(&lock).is_ok_and(|text| text.trim_ascii_end() == INITIALIZING.as_bytes()) {
-        let _ = fs::remove_file(lock);
-    }
+    unlock(admin, |reason| reason.trim_ascii_end() == INITIALIZING.as_bytes());
 }
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use crate::git::worktree::{Head, Worktree};
+    use crate::git::worktree::Worktree;
     use crate::model::oid::Oid;
 
     /// A repository without a worktree has no directory `worktrees`, and git removes it with the last one.
@@ -157,7 +157,7 @@ mod tests {
         repo.git().call("update-ref").args(update).run().expect("a ref with a log");
         for name in ["first", "second"] {
             let path = directory.path().join(name);
-            Worktree::register(&repo, &path, Head::Detached, &commit).expect(name);
+            Worktree::register(&repo, &path, None, &commit).expect(name);
             fs::remove_dir_all(repo.common_dir().join("worktrees")).expect("there");
         }
     }

@@ -7,9 +7,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fs::regular;
 use crate::git::own_dir::files;
+use crate::git::ref_list::LINK;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
@@ -32,18 +33,15 @@ pub(super) struct GivenRefs {
 
 /// The refs of the repository.
 pub(super) fn of_repository(repo: &Repo, admin: &Path) -> Result<GivenRefs> {
-    let values = repo
-        .ref_values("refs/")?
-        .ok_or_else(|| Error::fatal("the refs are being moved all the time").hint("try again"))?;
     let saved: BTreeSet<String> =
         saved_refs(admin).into_keys().map(|name| format!("refs/{name}")).collect();
     let mut given = GivenRefs { packed: String::new(), links: Vec::new() };
-    for (name, value) in values {
+    for (name, value) in repo.ref_values("refs/")? {
         let name = name.as_str();
         if OF_MAIN_WORKTREE.iter().any(|prefix| name.starts_with(prefix)) || saved.contains(name) {
             continue;
         }
-        match value.starts_with("ref: ") {
+        match value.starts_with(LINK) {
             true => given.links.push((name.to_owned(), format!("{value}\n"))),
             false => given.packed.push_str(&format!("{value} {name}\n")),
         }
@@ -111,7 +109,7 @@ pub fn saved(admin: &Path) -> BTreeSet<Oid> {
 }
 
 /// Every object id in a reflog but the null id.
-pub(super) fn logged(log: &[u8]) -> BTreeSet<Oid> {
+pub fn logged(log: &[u8]) -> BTreeSet<Oid> {
     let text = String::from_utf8_lossy(log);
     let words = text.lines().flat_map(|line| line.split(' ').take(2));
     words.filter_map(Oid::parse).filter(|id| !id.is_null()).collect()
