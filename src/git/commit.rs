@@ -193,9 +193,5 @@ pub fn neutral(repo: &Repo, tree: &Oid, parent: &Oid, message: &str) -> Result<O
     let who = format!("{} <{}> {} +0000", OURS.0, OURS.1, repo.commit(parent)?.time);
     let text =
         format!("tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\n{message}\n");
-    // Each judging asks for it, so that it usually exists already.
-    if let Some(there) = repo.has_commit(text.as_bytes())? {
-        return Ok(there);
-    }
     repo.store(|objects| objects.add(gix::objs::Kind::Commit, text.as_bytes()))
 }

@@ -1,15 +1,18 @@
 //! Comparisons of trees: git's own patch as bytes, and counts that no attempt can make look
 //! smaller.
 use std::collections::BTreeSet;
-use std::fmt;
+
+use gix::bstr::ByteSlice;
+use gix::index::entry::Mode;
+use gix::worktree::stack::state::attributes::Source;
+use strum::{Display, EnumString};
 
 use crate::error::{Error, Result};
-use crate::git::attributes;
-use crate::git::cli::Git;
+use crate::git::cli::{Call, Git};
 use crate::git::mode::EntryMode;
-use crate::git::repo::{Repo, to_oid};
+use crate::git::repo::{Repo, TreeEntry, to_oid};
 use crate::git::text::{self, FileIds, TextChange};
-use crate::git::trees::{self, TreeDifference, TreeEntry};
+use crate::git::trees::{self, TreeDifference};
 use crate::model::blast::{Blast, Extent};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -67,40 +70,21 @@ pub struct Change {
     pub lines: Option<(u64, u64)>,
 }
 
-/// The kind of a difference, without detection of renames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The kind of a difference, without detection of renames. Its word is git's letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString)]
 pub enum ChangeStatus {
     /// The path is new.
+    #[strum(serialize = "A")]
     Added,
     /// The path is gone.
+    #[strum(serialize = "D")]
     Deleted,
     /// The content or the executable bit differs.
+    #[strum(serialize = "M")]
     Modified,
     /// The path changed its kind, such as from a file to a link.
+    #[strum(serialize = "T")]
     TypeChanged,
-}
-
-impl ChangeStatus {
-    /// Every status with git's letter for it.
-    const LETTERS: [(ChangeStatus, char); 4] = [
-        (ChangeStatus::Added, 'A'),
-        (ChangeStatus::Deleted, 'D'),
-        (ChangeStatus::Modified, 'M'),
-        (ChangeStatus::TypeChanged, 'T'),
-    ];
-
-    /// Reads git's letter; `None` for any other text.
-    fn parse(text: &str) -> Option<Self> {
-        let letter: char = text.parse().ok()?;
-        Self::LETTERS.iter().find(|(_, other)| *other == letter).map(|(status, _)| *status)
-    }
-}
-
-impl fmt::Display for ChangeStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let letter = Self::LETTERS.iter().find(|(status, _)| status == self);
-        letter.map_or(Ok(()), |(_, letter)| write!(f, "{letter}"))
-    }
 }
 
 /// A whole comparison.
@@ -132,29 +116,39 @@ pub enum Format {
 /// `attributes` names the tree whose `.gitattributes` count, the base: an attempt cannot declare
 /// its own files binary to look small.
 pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
-    if let Some(patch) = compare_in_process(repo, attributes, from, to, true) {
-        return Ok(patch);
+    match compare_in_process(repo, attributes, from, to, true) {
+        Some(patch) => Ok(patch),
+        None => compare_by_git(repo, attributes, from, to, &AS_PATCH),
     }
-    compare_by_git(repo, attributes, from, to)
-}
-
-fn compare_by_git(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
-    let call = with_attributes(&repo.git(), attributes).args(COMPARE).args(AS_PATCH);
-    let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
-    parse(&call.bytes()?)
-        .ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))
 }
 
 /// The paths that differ, with counts but without a patch.
 pub fn changes(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Vec<Change>> {
-    if let Some(patch) = compare_in_process(repo, attributes, from, to, false) {
-        return Ok(patch.changes);
+    match compare_in_process(repo, attributes, from, to, false) {
+        Some(patch) => Ok(patch.changes),
+        None => Ok(compare_by_git(repo, attributes, from, to, &[])?.changes),
     }
+}
+
+fn compare_by_git(
+    repo: &Repo,
+    attributes: &Oid,
+    from: &Oid,
+    to: &Oid,
+    form: &[&str],
+) -> Result<Patch> {
+    let call = counting(repo, attributes).args(form).args([from.as_str(), to.as_str()]);
+    parse(&call.bytes()?).ok_or_else(unknown_answer)
+}
+
+/// The beginning of a comparison that prints paths and counts.
+fn counting(repo: &Repo, attributes: &Oid) -> Call {
     let call = with_attributes(&repo.git(), attributes).args(COMPARE);
-    let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
-    let patch = parse(&call.bytes()?)
-        .ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))?;
-    Ok(patch.changes)
+    call.args(["--raw", "--numstat", "-z", "--no-color"])
+}
+
+fn unknown_answer() -> Error {
+    Error::internal("git diff-tree gave an answer of an unknown form")
 }
 
 /// Compares two trees (or commits) without git, if that is certain to give the same answer: plain
@@ -172,7 +166,7 @@ fn compare_in_process(
         return None;
     }
     let paths = differences.iter().map(|difference| &difference.path);
-    if !attributes::leave_comparison(repo, attributes, paths)? {
+    if !attributes_leave_comparison(repo, attributes, paths)? {
         return None;
     }
     let gix = repo.gix();
@@ -215,6 +209,34 @@ fn compare_in_process(
     Some(patch)
 }
 
+/// True if no attribute of the commit `base` says how one of these paths is compared; `None` if
+/// they cannot be read.
+fn attributes_leave_comparison<'a>(
+    repo: &Repo,
+    base: &Oid,
+    paths: impl Iterator<Item = &'a TreePath>,
+) -> Option<bool> {
+    if repo.common_dir().join("info/attributes").exists() {
+        return Some(false);
+    }
+    let index = repo.index_of(base).ok()?;
+    let has_rules = index.entries().iter().any(|e| e.path(&index).ends_with(b".gitattributes"));
+    if !has_rules {
+        return Some(true);
+    }
+    let gix = repo.gix();
+    let mut stack = gix.attributes_only(&index, Source::IdMapping).ok()?;
+    let mut found = stack.selected_attribute_matches(["diff"]);
+    for path in paths {
+        let place = stack.at_entry(path.as_bstr(), Some(Mode::FILE)).ok()?;
+        place.matching_attributes(&mut found);
+        if !found.iter_selected().all(|attribute| attribute.assignment.state.is_unspecified()) {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
 /// Compares each of several trees with `base`, in their order, with at most one git process. All
 /// arguments are trees, not commits.
 pub fn changes_of_each(
@@ -228,13 +250,7 @@ pub fn changes_of_each(
         return Ok(all);
     }
     let pairs: String = trees.iter().map(|tree| format!("{base} {tree}\n")).collect();
-    let call = with_attributes(&repo.git(), attributes).args(COMPARE).args([
-        "--stdin",
-        "--raw",
-        "--numstat",
-        "-z",
-    ]);
-    let answer = call.arg("--no-color").stdin(pairs).bytes()?;
+    let answer = counting(repo, attributes).arg("--stdin").stdin(pairs).bytes()?;
     // git repeats each pair before its differences.
     let mut rest = answer.as_slice();
     let read = |tree: &Oid| {
@@ -242,7 +258,7 @@ pub fn changes_of_each(
         parse_changes(&mut rest, format!("{base} ").as_bytes())
     };
     let all = trees.iter().map(read).collect::<Option<Vec<_>>>();
-    all.ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))
+    all.ok_or_else(unknown_answer)
 }
 
 /// git's own rendering of a comparison, as bytes for the screen.
@@ -316,11 +332,9 @@ pub fn renames(
     to: &Oid,
     limit: u32,
 ) -> Result<Vec<Rename>> {
-    let call = with_attributes(&repo.git(), attributes).args(COMPARE).args(DETECT_RENAMES);
-    let call = call.arg(format!("-l{limit}"));
-    let call = call.args(["--raw", "--numstat", "-z", "--no-color", from.as_str(), to.as_str()]);
-    parse_renames(&call.bytes()?)
-        .ok_or_else(|| Error::internal("git diff-tree gave an answer of an unknown form"))
+    let call = counting(repo, attributes).args(DETECT_RENAMES).arg(format!("-l{limit}"));
+    let answer = call.args([from.as_str(), to.as_str()]).bytes()?;
+    parse_renames(&answer).ok_or_else(unknown_answer)
 }
 
 /// Reads `--raw --numstat -z` of renames: both names follow each record, of each kind.
@@ -328,19 +342,10 @@ fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
     let mut rest = answer;
     let mut renames = Vec::new();
     while rest.first() == Some(&b':') {
-        let head = std::str::from_utf8(take_record(&mut rest)?).ok()?;
-        let mut fields = head[1..].split(' ');
-        let old_mode = EntryMode::parse(fields.next()?)?;
-        let mode = EntryMode::parse(fields.next()?)?;
-        let old = Oid::parse(fields.next()?)?;
-        let new = Oid::parse(fields.next()?)?;
+        let change = take_change(&mut rest)?;
         let from = TreePath::new(take_record(&mut rest)?);
         let path = TreePath::new(take_record(&mut rest)?);
-        let status = ChangeStatus::Modified;
-        renames.push(Rename {
-            from,
-            change: Change { path, status, old_mode, mode, old, new, lines: Some((0, 0)) },
-        });
+        renames.push(Rename { from, change: Change { path, ..change } });
     }
     while !rest.is_empty() {
         let mut counts = take_record(&mut rest)?.split(|b| *b == b'\t');
@@ -361,7 +366,7 @@ fn number(field: &[u8]) -> Option<u64> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }
 
-fn with_attributes(git: &Git, attributes: &Oid) -> crate::git::cli::Call {
+fn with_attributes(git: &Git, attributes: &Oid) -> Call {
     git.call(format!("--attr-source={attributes}"))
 }
 
@@ -376,15 +381,8 @@ fn parse(answer: &[u8]) -> Option<Patch> {
 fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
     let mut changes = Vec::new();
     while rest.first() == Some(&b':') {
-        let head = std::str::from_utf8(take_record(rest)?).ok()?;
-        let mut fields = head[1..].split(' ');
-        let old_mode = EntryMode::parse(fields.next()?)?;
-        let mode = EntryMode::parse(fields.next()?)?;
-        let old = Oid::parse(fields.next()?)?;
-        let new = Oid::parse(fields.next()?)?;
-        let status = ChangeStatus::parse(fields.next()?)?;
-        let path = TreePath::new(take_record(rest)?);
-        changes.push(Change { path, status, old_mode, mode, old, new, lines: Some((0, 0)) });
+        let change = take_change(rest)?;
+        changes.push(Change { path: TreePath::new(take_record(rest)?), ..change });
     }
     // The counts have the order of the paths, but not every path has counts.
     let mut at = 0;
@@ -400,6 +398,22 @@ fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
     Some(changes)
 }
 
+/// Reads the first part of a record, which the path follows.
+fn take_change(rest: &mut &[u8]) -> Option<Change> {
+    let head = std::str::from_utf8(take_record(rest)?).ok()?;
+    let mut fields = head.strip_prefix(':')?.split(' ');
+    let old_mode = EntryMode::parse(fields.next()?)?;
+    let mode = EntryMode::parse(fields.next()?)?;
+    let old = Oid::parse(fields.next()?)?;
+    let new = Oid::parse(fields.next()?)?;
+    let status = fields.next()?;
+    // A rename has a number behind its letter.
+    let status =
+        if status.starts_with('R') { ChangeStatus::Modified } else { status.parse().ok()? };
+    let path = TreePath::default();
+    Some(Change { path, status, old_mode, mode, old, new, lines: Some((0, 0)) })
+}
+
 fn take_record<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().position(|b| *b == 0)?;
     let record = &rest[..end];
@@ -410,6 +424,7 @@ fn take_record<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gix::objs::tree::{Entry, EntryKind};
     use proptest::collection::{btree_map, vec};
     use proptest::prelude::*;
 
@@ -421,7 +436,12 @@ mod tests {
     fn changes() -> impl Strategy<Value = Vec<Change>> {
         let path = vec(prop_oneof![1u8.., Just(b'\t'), Just(b'\n'), Just(b':')], 1..9);
         let rest = (
-            prop::sample::select(ChangeStatus::LETTERS.map(|(status, _)| status).to_vec()),
+            prop::sample::select(vec![
+                ChangeStatus::Added,
+                ChangeStatus::Deleted,
+                ChangeStatus::Modified,
+                ChangeStatus::TypeChanged,
+            ]),
             oid(),
             oid(),
             any::<Option<(u64, u64)>>(),
@@ -512,32 +532,41 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         duct::cmd!("git", "init", "-q", directory.path()).run().expect("git is there");
         let repo = Repo::discover(directory.path()).expect("a repository");
-        let modes = [EntryMode::File, EntryMode::File, EntryMode::Executable];
+        let entry = |kind: EntryKind, oid, name: &str| Entry {
+            mode: kind.into(),
+            oid,
+            filename: name.into(),
+        };
+        let kinds = [EntryKind::Blob, EntryKind::Blob, EntryKind::BlobExecutable];
         for _ in 0..rounds.unwrap_or(4) {
             let (mut old, mut new) = (repo.new_objects(), repo.new_objects());
             let (mut before, mut after) = (Vec::new(), Vec::new());
             for at in 0..100 {
-                let name = format!("f{at}.{}", ["c", "py", "txt"][at % 3]).into_bytes();
+                let name = format!("f{at}.{}", ["c", "py", "txt"][at % 3]);
                 let text = random_text(&mut random);
                 let blob = |text: &[u8], objects: &mut crate::git::objects::NewObjects| {
                     objects.add(gix::objs::Kind::Blob, text).expect("written")
                 };
                 if random.usize(..12) > 0 {
                     let id = blob(&text, &mut old);
-                    before.push((modes[random.usize(..3)], id, name.clone()));
+                    before.push(entry(kinds[random.usize(..3)], id, &name));
                 }
                 if random.usize(..12) > 0 {
                     let id = blob(&edited(&text, &mut random), &mut new);
-                    after.push((modes[random.usize(..3)], id, name));
+                    after.push(entry(kinds[random.usize(..3)], id, &name));
                 }
             }
-            let from = to_oid(old.add_tree(before).expect("written"));
-            let to = to_oid(new.add_tree(after).expect("written"));
+            let tree = |objects: &mut crate::git::objects::NewObjects, mut entries: Vec<Entry>| {
+                entries.sort();
+                to_oid(objects.add_tree(&gix::objs::Tree { entries }).expect("written"))
+            };
+            let from = tree(&mut old, before);
+            let to = tree(&mut new, after);
             old.keep().and_then(|()| new.keep()).expect("stored");
             let base = repo.store(|objects| objects.add_commit(&from, [], "base"));
             let base = base.expect("stored");
             let ours = compare_in_process(&repo, &base, &base, &to, true).expect("all are plain");
-            let theirs = compare_by_git(&repo, &base, &from, &to).expect("git compares");
+            let theirs = compare_by_git(&repo, &base, &from, &to, &AS_PATCH).expect("git compares");
             assert_eq!(ours.changes, theirs.changes, "seed {seed}");
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             assert_eq!(text(&ours.bytes), text(&theirs.bytes), "seed {seed}");

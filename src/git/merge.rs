@@ -3,10 +3,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use gix::bstr::ByteSlice;
+
 use crate::error::{Error, Result};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::mode::EntryMode;
-use crate::git::repo::Repo;
+use crate::git::repo::{Repo, to_oid};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
@@ -163,18 +165,10 @@ pub fn entries(
     tree: &Oid,
     paths: &[TreePath],
 ) -> Result<BTreeMap<TreePath, (EntryMode, Oid)>> {
-    let call = repo.git().call("--literal-pathspecs").args(["ls-tree", "-z", tree.as_str(), "--"]);
-    let list = call.args(paths.iter().map(|p| OsStr::from_bytes(p))).bytes()?;
     let mut found = BTreeMap::new();
-    for record in nul_separated(&list) {
-        let Some(tab) = record.iter().position(|b| *b == b'\t') else { continue };
-        let head = String::from_utf8_lossy(&record[..tab]).into_owned();
-        let mut fields = head.split(' ');
-        let mode = fields.next().and_then(EntryMode::parse);
-        let oid = fields.nth(1).and_then(Oid::parse);
-        if let Some(entry) = mode.zip(oid) {
-            found.insert(TreePath::new(&record[tab + 1..]), entry);
-        }
+    for path in paths {
+        let entry = repo.entry(tree, path.as_bstr())?;
+        found.extend(entry.map(|(mode, id)| (path.clone(), (mode, to_oid(id)))));
     }
     Ok(found)
 }

@@ -1,6 +1,5 @@
 //! The only place that touches git: gix for reading in process, the git program for what gix does
 //! not do as git does.
-mod attributes;
 pub mod capture;
 pub mod cli;
 mod clock;

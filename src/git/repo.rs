@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use gix::bstr::{BStr, ByteSlice};
+use gix::objs::tree::EntryKind;
 use gix::objs::{CommitRef, CommitRefIter, Kind, TreeRefIter};
 use gix::odb::store::init::Slots;
 use parking_lot::Mutex;
@@ -267,21 +268,12 @@ impl Repo {
 
     /// The bytes of a file in a tree or a commit's tree; `None` if there is no such file.
     pub fn file(&self, tree: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
-        let lost = |e: &dyn std::fmt::Display| {
-            Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"))
-        };
-        self.read_again(|gix| {
-            let tree = gix.find_object(from_oid(tree)?).map_err(|e| lost(&e))?;
-            let tree = tree.peel_to_tree().map_err(|e| lost(&e))?;
-            let entry = match tree.lookup_entry_by_path(path) {
-                Err(_) if is_in_submodule(&tree, path) => None,
-                found => found.map_err(|e| lost(&e))?,
-            };
-            let Some(entry) = entry else { return Ok(None) };
-            if !entry.mode().is_blob() {
-                return Ok(None);
-            }
-            Ok(Some(entry.object().map_err(|e| lost(&e))?.data.clone()))
+        self.read_again(|gix| match entry_at(gix, tree, path.into())? {
+            Some(entry) if entry.mode().is_blob() => match entry.object() {
+                Ok(blob) => Ok(Some(blob.data.clone())),
+                Err(e) => Err(unreadable_path(tree, path.into(), &e)),
+            },
+            _ => Ok(None),
         })
     }
 
@@ -291,12 +283,27 @@ impl Repo {
         self.blob(&to_oid(self.id_at(commit, path.into())?)).ok()
     }
 
-    /// The id of the object at a path of a commit; `None` if there is none or it cannot be read.
-    pub(super) fn id_at(&self, commit: &Oid, path: &BStr) -> Option<gix::ObjectId> {
+    /// True if a tree has a directory at this path.
+    pub fn has_directory(&self, tree: &Oid, path: &str) -> Result<bool> {
+        self.read_again(|gix| {
+            Ok(entry_at(gix, tree, path.into())?.is_some_and(|entry| entry.mode().is_tree()))
+        })
+    }
+
+    /// The id of the object at a path of a tree, or of a commit's tree; `None` if there is none or it
+    /// cannot be read.
+    pub(super) fn id_at(&self, tree: &Oid, path: &BStr) -> Option<gix::ObjectId> {
         let gix = self.gix();
-        let tree = gix.find_commit(from_oid(commit).ok()?).ok()?.tree().ok()?;
-        let entry = tree.lookup_entry(path.split(|b| *b == b'/')).ok()??;
+        let entry = entry_at(&gix, tree, path).ok()??;
         Some(entry.object_id())
+    }
+
+    /// The entry of a tree, or of a commit's tree, at a path.
+    pub(super) fn entry(&self, tree: &Oid, path: &BStr) -> Result<Option<TreeEntry>> {
+        self.read_again(|gix| {
+            let entry = entry_at(gix, tree, path)?;
+            Ok(entry.and_then(|entry| Some((mode_of(entry.mode())?, entry.object_id()))))
+        })
     }
 
     /// True if the repository has that object, and it is a commit.
@@ -347,45 +354,31 @@ impl Repo {
         })
     }
 
-    /// The id of the commit with these bytes, if the repository surely has it.
-    pub fn has_commit(&self, bytes: &[u8]) -> Result<Option<Oid>> {
-        let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Commit, bytes);
-        let id = id.map_err(|e| Error::internal(format!("a commit cannot be named: {e}")))?;
-        let has = !self.is_beside_housekeeping() && self.gix().find_header(id).is_ok();
-        Ok(has.then(|| to_oid(id)))
-    }
-
     /// The names of the files in the root of a commit's tree, with their blobs.
     pub fn root_files(&self, commit: &Oid) -> Result<BTreeMap<String, Oid>> {
         let bytes = self.object(commit, Kind::Commit)?;
         // Nothing but the tree is read: status asks for those of all runs.
         let tree = CommitRefIter::from_bytes(&bytes, gix::hash::Kind::Sha1).tree_id();
         let tree = &to_oid(tree.map_err(|e| unreadable_commit(commit, &e))?);
-        let bytes = self.object(tree, Kind::Tree)?;
-        let mut files = BTreeMap::new();
-        for entry in TreeRefIter::from_bytes(&bytes, gix::hash::Kind::Sha1) {
-            let entry =
-                entry.map_err(|e| Error::damaged(format!("tree {tree} cannot be read: {e}")))?;
-            if entry.mode.is_blob() {
-                files.insert(entry.filename.to_str_lossy().into(), to_oid(entry.oid.to_owned()));
-            }
-        }
-        Ok(files)
+        let files = self.entries_of(tree)?.into_iter().filter(|(_, mode, _)| mode.is_blob());
+        Ok(files.map(|(name, _, blob)| (name, blob)).collect())
     }
 
     /// The names in a tree's root; true for a directory.
     pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
-        let lost =
-            |e: &dyn std::fmt::Display| Error::damaged(format!("tree {tree} cannot be read: {e}"));
-        self.read_again(|gix| {
-            let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
-            tree.iter()
-                .map(|entry| {
-                    let entry = entry.map_err(|e| lost(&e))?;
-                    Ok((entry.filename().to_str_lossy().into_owned(), entry.mode().is_tree()))
-                })
-                .collect()
-        })
+        let entries = self.entries_of(tree)?.into_iter();
+        Ok(entries.map(|(name, mode, _)| (name, mode.is_tree())).collect())
+    }
+
+    fn entries_of(&self, tree: &Oid) -> Result<Vec<(String, gix::objs::tree::EntryMode, Oid)>> {
+        let bytes = self.object(tree, Kind::Tree)?;
+        let entries = TreeRefIter::from_bytes(&bytes, gix::hash::Kind::Sha1).map(|entry| {
+            let entry =
+                entry.map_err(|e| Error::damaged(format!("tree {tree} cannot be read: {e}")))?;
+            let name = entry.filename.to_str_lossy().into_owned();
+            Ok((name, entry.mode, to_oid(entry.oid.to_owned())))
+        });
+        entries.collect()
     }
 
     /// The size of an object in bytes; 0 for the null id and for a submodule's commit.
@@ -517,23 +510,6 @@ impl Repo {
         Ok(each.collect())
     }
 
-    /// True if a tree has a directory at this path.
-    pub fn has_directory(&self, tree: &Oid, path: &str) -> Result<bool> {
-        self.read_again(|gix| {
-            let lost = |e: &dyn std::fmt::Display| {
-                Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"))
-            };
-            let tree = gix.find_tree(from_oid(tree)?).map_err(|e| lost(&e))?;
-            match tree.lookup_entry_by_path(path) {
-                Err(_) if is_in_submodule(&tree, path) => Ok(false),
-                found => {
-                    let entry = found.map_err(|e| lost(&e))?;
-                    Ok(entry.is_some_and(|entry| entry.mode().is_tree()))
-                }
-            }
-        })
-    }
-
     /// Reads objects, and reads them again if that failed: another git may be moving them into a
     /// pack, or from one pack into another.
     fn read_again<T>(&self, read: impl Fn(&gix::Repository) -> Result<T>) -> Result<T> {
@@ -577,12 +553,45 @@ fn key_of(path: &Path) -> String {
 /// The length of [`Repo::key`].
 const KEY_LENGTH: usize = 16;
 
+/// The entry of a tree, or of a commit's tree, at this path.
+fn entry_at<'r>(
+    gix: &'r gix::Repository,
+    tree: &Oid,
+    path: &BStr,
+) -> Result<Option<gix::object::tree::Entry<'r>>> {
+    let root = gix.find_object(from_oid(tree)?).and_then(gix::Object::peel_to_tree);
+    let root = root.map_err(|e| unreadable_path(tree, path, &e))?;
+    match root.lookup_entry(path.split_str("/")) {
+        Err(_) if is_in_submodule(&root, path) => Ok(None),
+        found => found.map_err(|e| unreadable_path(tree, path, &e)),
+    }
+}
+
+fn unreadable_path(tree: &Oid, path: &BStr, e: &dyn std::fmt::Display) -> Error {
+    Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"))
+}
+
 /// True if a path leads through a submodule, whose commit the repository need not have.
-fn is_in_submodule(tree: &gix::Tree<'_>, path: &str) -> bool {
-    path.match_indices('/').any(|(at, _)| {
-        let above = tree.lookup_entry_by_path(&path[..at]);
+fn is_in_submodule(tree: &gix::Tree<'_>, path: &BStr) -> bool {
+    path.find_iter("/").any(|at| {
+        let above = tree.lookup_entry(path[..at].split_str("/"));
         above.is_ok_and(|entry| entry.is_some_and(|entry| entry.mode().is_commit()))
     })
+}
+
+/// An entry of a tree.
+pub(super) type TreeEntry = (EntryMode, gix::ObjectId);
+
+/// The mode of a tree's entry; `None` if git would not write such a mode.
+pub(super) fn mode_of(mode: gix::objs::tree::EntryMode) -> Option<EntryMode> {
+    match (mode.value(), mode.kind()) {
+        (_, EntryKind::Tree) => Some(EntryMode::Directory),
+        (0o100_644, _) => Some(EntryMode::File),
+        (0o100_755, _) => Some(EntryMode::Executable),
+        (_, EntryKind::Link) => Some(EntryMode::Link),
+        (_, EntryKind::Commit) => Some(EntryMode::Submodule),
+        _ => None,
+    }
 }
 
 /// True if a name has the form of [`Repo::key`].

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
-use gix::objs::tree::EntryKind;
 use gix::objs::{CommitRef, Kind, TreeRefIter};
 use gix::validate::path::component;
 
@@ -14,15 +13,12 @@ use crate::error::Result;
 use crate::git::cli::nul_separated;
 use crate::git::mode::EntryMode;
 use crate::git::objects::NewObjects;
-use crate::git::repo::{Repo, from_oid, to_oid};
+use crate::git::repo::{Repo, TreeEntry, from_oid, mode_of, to_oid};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
 /// The most commits beyond known ones that are looked at in process.
 const MOST_COMMITS: usize = 64;
-
-/// An entry of a tree.
-pub(super) type TreeEntry = (EntryMode, ObjectId);
 
 /// A path whose entries differ between two trees.
 pub struct TreeDifference {
@@ -44,18 +40,11 @@ fn entries((repo, gix): Reader<'_>, tree: ObjectId) -> Option<BTreeMap<Vec<u8>, 
     let mut found = BTreeMap::new();
     for entry in TreeRefIter::from_bytes(&bytes, tree.kind()) {
         let entry = entry.ok()?;
+        let mode = mode_of(entry.mode)?;
         let mut name = entry.filename.to_vec();
-        let mode = match (entry.mode.value(), entry.mode.kind()) {
-            (_, EntryKind::Tree) => {
-                name.push(b'/');
-                EntryMode::Directory
-            }
-            (0o100_644, _) => EntryMode::File,
-            (0o100_755, _) => EntryMode::Executable,
-            (_, EntryKind::Link) => EntryMode::Link,
-            (_, EntryKind::Commit) => EntryMode::Submodule,
-            _ => return None,
-        };
+        if mode == EntryMode::Directory {
+            name.push(b'/');
+        }
         found.insert(name, (mode, entry.oid.to_owned()));
     }
     Some(found)

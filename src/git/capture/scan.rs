@@ -8,7 +8,6 @@ use gix::bstr::ByteSlice;
 
 use crate::error::Result;
 use crate::fs::tree;
-use crate::git::attributes;
 use crate::git::capture::attempt::{AttemptPaths, CaptureInputs};
 use crate::git::capture::dirty;
 use crate::git::capture::known_directories::ListedDirectories;
@@ -92,7 +91,7 @@ impl Scan {
         let is_usual = scan.omissions.unholdable.is_empty()
             && scan.submodules.is_empty()
             && scan.left_out.is_empty()
-            && !scan.touches(attributes::FILE);
+            && !scan.touches(b".gitattributes");
         Ok(is_usual.then_some(scan))
     }
 
