@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use gix::ObjectId;
-use gix::objs::Kind;
+use gix::objs::tree::{Entry, EntryKind};
+use gix::objs::{Kind, Tree, WriteTo};
 use gix::zlib::stream::deflate::{Compress, FlushCompress};
 use gix::zlib::{Compression, Status};
 use tempfile::TempPath;
@@ -20,7 +21,6 @@ use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::disk;
 use crate::git::cli::{OURS, PAUSES, repeat};
 use crate::git::clock;
-use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
 
@@ -93,36 +93,12 @@ impl NewObjects {
         Ok(stream)
     }
 
-    /// Adds a tree with these entries, in any order.
-    pub fn add_tree(&mut self, entries: Vec<(EntryMode, ObjectId, Vec<u8>)>) -> Result<ObjectId> {
-        self.add_tree_unless(entries, None)
-    }
-
-    /// Adds a tree with these entries, in any order, unless it is the one that is `stored`.
-    pub fn add_tree_unless(
-        &mut self,
-        mut entries: Vec<(EntryMode, ObjectId, Vec<u8>)>,
-        stored: Option<ObjectId>,
-    ) -> Result<ObjectId> {
-        // git sorts a directory as if its name ended in a slash.
-        entries.sort_by_cached_key(|(mode, _, name)| {
-            let slash: &[u8] = if *mode == EntryMode::Directory { b"/" } else { b"" };
-            [name, slash].concat()
-        });
+    /// Adds a tree.
+    pub fn add_tree(&mut self, tree: &Tree) -> Result<ObjectId> {
         let mut bytes = Vec::new();
-        for (mode, id, name) in &entries {
-            // In a tree the mode of a directory has no leading zero.
-            bytes.extend(mode.to_string().trim_start_matches('0').as_bytes());
-            bytes.push(b' ');
-            bytes.extend(name);
-            bytes.push(0);
-            bytes.extend(id.as_slice());
-        }
-        let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Tree, &bytes);
-        match id.ok().filter(|id| stored == Some(*id)) {
-            Some(id) => Ok(id),
-            None => self.add(Kind::Tree, &bytes),
-        }
+        tree.write_to(&mut bytes)
+            .map_err(|e| Error::internal(format!("a tree cannot be made: {e}")))?;
+        self.add(Kind::Tree, &bytes)
     }
 
     /// Adds a commit by git-frites, dated now.
@@ -156,13 +132,18 @@ impl NewObjects {
     ) -> Result<ObjectId> {
         let mut entries = Vec::new();
         for (name, content) in files {
-            let id = match content {
+            let oid = match content {
                 StoredContent::Bytes(bytes) => self.add(Kind::Blob, bytes)?,
                 StoredContent::Stored(oid) => from_oid(oid)?,
             };
-            entries.push((EntryMode::File, id, name.clone().into_bytes()));
+            entries.push(Entry {
+                mode: EntryKind::Blob.into(),
+                oid,
+                filename: name.as_str().into(),
+            });
         }
-        let tree = self.add_tree(entries)?;
+        entries.sort();
+        let tree = self.add_tree(&Tree { entries })?;
         self.add_commit(&to_oid(tree), parents, message)
     }
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gix::ObjectId;
-use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode};
 
 use crate::error::{Cause, Result};
@@ -223,7 +222,7 @@ pub(super) fn unsaved_commits(
     let branch_log = repo.common_dir().join("logs").join(source.branch.as_str());
     let head_log = admin.map(|admin| admin.join("logs/HEAD"));
     for log in [Some(branch_log), head_log].into_iter().flatten() {
-        seen.extend(reflog_ids(&log));
+        seen.extend(own_dir::logged(&regular::read(&log).unwrap_or_default()));
     }
     seen.extend(admin.into_iter().flat_map(own_dir::saved));
     seen.remove(source.base);
@@ -292,18 +291,6 @@ fn head_of(repo: &Repo, admin: &Path) -> Option<Oid> {
         Some(full) => repo.read_ref(&RefName::new(full)).ok().flatten(),
         None => Oid::parse(text.trim()),
     }
-}
-
-/// Every id in a reflog file except the null id; empty if the file cannot be read.
-fn reflog_ids(file: &Path) -> BTreeSet<Oid> {
-    let log = regular::read(file).unwrap_or_default();
-    let mut ids = BTreeSet::new();
-    for line in log.lines() {
-        let fields = line.split(|b| *b == b' ').take(2);
-        ids.extend(fields.filter_map(|id| Oid::parse(std::str::from_utf8(id).ok()?)));
-    }
-    ids.retain(|oid| !oid.is_null());
-    ids
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::fs::file_system;
+use crate::fs::disk;
 use crate::fs::regular;
 use crate::model::layout::listed_beside;
 
@@ -122,7 +122,7 @@ impl<'a> KnownNames<'a> {
     /// For a walk that begins now in this worktree.
     pub fn new(root: &OwnedFd, earlier: &'a ListedDirectories) -> KnownNames<'a> {
         let began = SystemTime::now();
-        let device = if file_system::has_times_of_kernel(root.as_fd()) {
+        let device = if disk::has_times_of_kernel(root.as_fd()) {
             DirectoryState::of(root).map(|root| root.device)
         } else {
             None

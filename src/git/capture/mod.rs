@@ -28,7 +28,6 @@ use std::io;
 use crate::error::{Error, Result};
 use crate::fs::regular;
 use crate::git::capture::attempt::{CaptureInputs, unsaved_commits};
-use crate::git::capture::known_directories::ListedDirectories;
 use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
 use crate::git::capture::private_index::{
@@ -37,7 +36,7 @@ use crate::git::capture::private_index::{
 use crate::git::capture::scan::Scan;
 use crate::git::gc::WholeMove;
 use crate::git::index::open_index;
-use crate::git::repo::{Commit, Repo, to_oid};
+use crate::git::repo::{Commit, Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
@@ -63,12 +62,6 @@ pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnaps
     let inputs = CaptureInputs::read(repo, source)?;
     if let Some(read) = read_in_process(&inputs)? {
         return complete(&inputs, read);
-    }
-    if is_unchanged(repo, source)? {
-        let tree = tree_before(repo, source)?;
-        let heads = Vec::new();
-        let omissions = Omissions::default();
-        return Ok(WorktreeSnapshot { tree, heads, head: inputs.head(), omissions, bytes: 0 });
     }
     let read = read_by_git(&inputs)?;
     complete(&inputs, read)
@@ -170,24 +163,25 @@ pub fn uncapturable(repo: &Repo, source: &CaptureSource<'_>) -> Result<Omissions
 /// True if a worktree holds exactly the files of its last capture (or of the base, if there is
 /// none), and the attempt has no other work: then a capture would add nothing and omit nothing.
 pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
-    let tree = tree_before(repo, source)?;
-    let Some(private) = open_index(source.index) else { return Ok(false) };
-    let listed = ListedDirectories::beside(source.index);
-    if !walk::is_clean(source.worktree, &private, &tree, &listed)? {
+    let tree = match source.previous {
+        Some(capture) => capture.tree,
+        None => repo.commit(source.base)?.tree,
+    };
+    let Some(private) = trustworthy_index(source.index) else { return Ok(false) };
+    let is_of_tree = private.tree().is_some_and(|cached| {
+        cached.num_entries.is_some() && from_oid(&tree).is_ok_and(|id| cached.id == id)
+    });
+    if !is_of_tree || repo.overrides().has_other_rules() {
         return Ok(false);
     }
     let inputs = CaptureInputs::read(repo, source)?;
-    Ok(inputs.other_modes(&private).is_empty()
+    let Some(scan) = Scan::in_process(&inputs, &private)? else { return Ok(false) };
+    Ok(scan.staged.is_empty()
+        && scan.removed.is_empty()
+        && scan.omissions == Omissions::default()
+        && inputs.other_modes(&private).is_empty()
         && inputs.unsaved_staging(&private)?.is_none()
         && inputs.unsaved_commits()?.is_empty())
-}
-
-/// The tree of the last capture, or of the base if there is none.
-fn tree_before(repo: &Repo, source: &CaptureSource<'_>) -> Result<Oid> {
-    match source.previous {
-        Some(capture) => Ok(capture.tree),
-        None => Ok(repo.commit(source.base)?.tree),
-    }
 }
 
 /// The state of the candidate's branch, for a worktree that is gone; `None` if the captures have

@@ -233,8 +233,8 @@ pub(super) fn add_refused_names(
     }
 }
 
-/// Adds FIFOs, sockets, devices, unreadable directories, and what is named `.git` outside of any
-/// repository, which git lists nowhere. Ignored and excluded directories are not searched.
+/// Adds FIFOs, sockets, devices, unreadable directories, and entries named `.git` outside of any
+/// repository: git lists none of them. Ignored and excluded directories are not searched.
 fn add_special_files(
     source: &CaptureSource<'_>,
     index: Option<&gix::index::File>,

@@ -1,18 +1,12 @@
 //! The size of an attempt's change while the attempt works: read, never written, and at little cost.
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs;
-use std::io::Read;
-use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
 
 use gix::bstr::ByteSlice;
 
-use crate::fs::regular;
 use crate::git::capture::known_directories::ListedDirectories;
 use crate::git::capture::private_index::trustworthy_index;
 use crate::git::capture::source::CaptureSource;
-use crate::git::capture::walk;
+use crate::git::capture::{staging, walk};
 use crate::git::repo::Repo;
 use crate::git::text::TextChange;
 use crate::git::trees;
@@ -51,26 +45,11 @@ pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u6
             Some(id) => gix.find_object(id).ok()?.detach().data,
             None => Vec::new(),
         };
-        let after = content(&path.on_disk(source.worktree))?;
+        let after = staging::read(source.worktree, path, LARGEST)?;
+        let after = after.map(|content| content.bytes).unwrap_or_default();
         // A binary file has no lines.
         let (added, deleted) = TextChange::new(&before, &after).map_or((0, 0), |text| text.lines());
         sum = (sum.0 + added, sum.1 + deleted);
     }
     Some(sum)
-}
-
-/// The content of a file as git would store it, empty if there is none; `None` if it is too large,
-/// or nothing that git can hold.
-fn content(file: &Path) -> Option<Vec<u8>> {
-    let Ok(meta) = fs::symlink_metadata(file) else { return Some(Vec::new()) };
-    if meta.is_symlink() {
-        return fs::read_link(file).ok().map(|target| OsString::from(target).into_vec());
-    }
-    if !meta.is_file() {
-        return None;
-    }
-    // An attempt that appends to the file all the time would never let a reading end.
-    let mut content = Vec::new();
-    regular::open_own(file).ok()?.take(LARGEST + 1).read_to_end(&mut content).ok()?;
-    (content.len() as u64 <= LARGEST).then_some(content)
 }

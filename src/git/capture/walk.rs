@@ -8,8 +8,6 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 
 use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode};
@@ -23,8 +21,7 @@ use crate::fs::parallel;
 use crate::git::capture::dirty;
 use crate::git::capture::known_directories::{DirectoryState, KnownNames, ListedDirectories};
 use crate::git::directories::{Directory, directories};
-use crate::git::repo::{Repo, from_oid};
-use crate::model::oid::Oid;
+use crate::git::repo::Repo;
 use crate::model::path::TreePath;
 
 /// The longest path that is read in process. git leaves out those that the system refuses.
@@ -105,43 +102,6 @@ pub(super) fn list(
         None => return Ok(None),
     }
     Ok(Some(listing))
-}
-
-/// True if the files of a worktree are those of `tree`, by the index that was written when they
-/// were captured: only without any doubt, and if there is no other file. Anything unusual is left
-/// to a real capture.
-///
-/// `earlier` are the directories that were listed before.
-pub(super) fn is_clean(
-    worktree: &Path,
-    index: &gix::index::File,
-    tree: &Oid,
-    earlier: &ListedDirectories,
-) -> Result<bool> {
-    let has_tree = index
-        .tree()
-        .is_some_and(|t| t.num_entries.is_some() && from_oid(tree).is_ok_and(|id| t.id == id));
-    if !has_tree {
-        return Ok(false);
-    }
-    let Some((root, directories)) = usual_worktree(worktree, index) else { return Ok(false) };
-    let names = KnownNames::new(&root, earlier);
-    // After the first directory with a difference the others do not matter.
-    let differs = AtomicBool::new(false);
-    parallel::map(&directories, |directory| {
-        if differs.load(Relaxed) {
-            return Ok(());
-        }
-        let is_same = contents(&root, directory, index, &names).is_some_and(|found| {
-            found.changed.is_empty()
-                && found.files.is_empty()
-                && found.directories.is_empty()
-                && found.seen.len() == directory.files.len()
-        });
-        differs.fetch_or(!is_same, Relaxed);
-        Ok(())
-    })?;
-    Ok(!differs.into_inner())
 }
 
 /// Opens a worktree, and lists the directories of its index; `None` if one of them is unusual.
