@@ -23,7 +23,7 @@ struct Found {
     given: BTreeMap<String, Oid>,
     /// The refs that the attempt made or moved, without the candidate's branch.
     own: BTreeMap<String, Oid>,
-    /// The reflogs of those, and of the candidate's branch.
+    /// The reflogs of these refs, and of the candidate's branch.
     logs: BTreeMap<String, Vec<u8>>,
 }
 
@@ -109,7 +109,8 @@ impl OwnGitDir {
         Found { entry, refs, given, own, logs }
     }
 
-    /// Fetches the objects that the files and refs name, and removes what names lost ones.
+    /// Fetches the objects that the files and refs name, and removes refs and reflog entries whose
+    /// objects are lost.
     fn fetch(&self, repo: &Repo, branch: &RefName, found: &mut Found) -> Result<()> {
         let tip = found.refs.get(branch.as_str());
         let mut commits: BTreeSet<Oid> = found.own.values().chain(tip).copied().collect();

@@ -8,7 +8,6 @@ mod bring_back;
 mod files;
 mod objects;
 mod own_refs;
-mod stand_in;
 
 use std::fs;
 use std::io;
@@ -18,11 +17,11 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
 use crate::fs::{atomic, regular};
 use crate::git::repo::Repo;
-use crate::git::{gc, ref_locks};
+use crate::git::{gc, ref_locks, worktree};
 use crate::model::oid::Oid;
 use crate::process::world_spec::Mount;
 
-pub(super) use own_refs::saved;
+pub(super) use own_refs::{logged, saved};
 
 /// The directory of git-lfs in a git directory.
 const STORE_OF_LFS: &str = "lfs";
@@ -223,5 +222,24 @@ impl OwnGitDir {
             });
         }
         Ok(mounts)
+    }
+
+    /// Lets git find this directory from the worktree until [`OwnGitDir::leave`], without any mount. The
+    /// objects of the repository are read where they lie; directories in `common` that git does not know
+    /// are not shown.
+    pub fn enter(&self, common: &Path, worktree: &Path) -> Result<()> {
+        let file = self.dir.join(ALTERNATES);
+        fs::write(&file, objects::alternates(common)?)
+            .context(|| format!("could not write '{}'", file.display()))?;
+        atomic::write(&worktree.join(".git"), &worktree::link_to(&self.entry))
+    }
+
+    /// Lets git find the repository from the worktree again, if its `.git` file names this directory.
+    /// `admin` is the worktree's administrative entry there.
+    pub fn leave(&self, worktree: &Path, admin: &Path) -> Result<()> {
+        if worktree::named_by(worktree).as_ref() != Some(&self.entry) {
+            return Ok(());
+        }
+        atomic::write(&worktree.join(".git"), &worktree::link_to(admin))
     }
 }

@@ -120,12 +120,7 @@ impl ObjectView {
         if let Some(format) = repo.gix().config_snapshot().string("extensions.objectFormat") {
             config.push_str(&format!("[extensions]\n\tobjectFormat = {format}\n"));
         }
-        let shared = repo.common_dir().join("objects");
-        if path_bytes(&shared).contains(&b'\n') {
-            return Err(Error::fatal("a path of the repository has a line break in it")
-                .hint("move the repository, or set `spawn.guard` to off"));
-        }
-        let alternates = [path_bytes(&shared), b"\n"].concat();
+        let alternates = alternates(repo.common_dir())?;
         fs::create_dir_all(view.join("objects/info"))
             .and_then(|()| fs::create_dir(view.join("refs")))
             .and_then(|()| fs::write(view.join("HEAD"), "ref: refs/heads/none\n"))
@@ -150,6 +145,17 @@ impl ObjectView {
         let call = call.args(["-c", "protocol.file.allow=always", "fetch-pack", "--quiet"]);
         call.args(["--no-progress", "--stdin"]).arg(self.0.path()).stdin(lines(wanted)).run()
     }
+}
+
+/// The list of further object directories that names those of the repository. Fails if it cannot name
+/// them.
+pub(super) fn alternates(common: &Path) -> Result<Vec<u8>> {
+    let objects = common.join("objects");
+    if path_bytes(&objects).contains(&b'\n') {
+        return Err(Error::fatal("a path of the repository has a line break in it")
+            .hint("move the repository, or set `spawn.guard` to off"));
+    }
+    Ok([path_bytes(&objects), b"\n"].concat())
 }
 
 fn lines(ids: &BTreeSet<Oid>) -> String {
