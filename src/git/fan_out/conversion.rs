@@ -23,7 +23,7 @@ const WORDS: [(&str, &[&str]); 4] = [
     ("working-tree-encoding", &["working-tree-encoding"]),
 ];
 
-/// Values that git's answer does not tell from the states of the same names.
+/// Values of attributes that look in git's answer like the states of the same names.
 const AMBIGUOUS: [&str; 3] = ["=set", "=unset", "=unspecified"];
 
 /// The way from a blob to a file.

@@ -6,7 +6,6 @@
 //! ([`conversion`]).
 mod conversion;
 mod fallback;
-mod place;
 mod sharing;
 mod writer;
 
@@ -22,8 +21,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
 use crate::git::cli::Git;
 use crate::git::fan_out::conversion::Conversion;
-use crate::git::fan_out::place::Place;
-use crate::git::fan_out::writer::{Fan, Written};
+use crate::git::fan_out::writer::{Fan, Place, Written};
 use crate::git::file_times::{self, FileTimes};
 use crate::git::index::{cached_trees, encoded_with_checksum};
 use crate::git::repo::Repo;

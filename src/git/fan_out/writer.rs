@@ -1,8 +1,8 @@
 //! Writes each file of an index to several worktrees, relative to open directories.
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::{Mode as EntryMode, Stat as EntryStat};
@@ -13,8 +13,8 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::directory::{DIRECTORY, open_or_make};
 use crate::fs::parallel;
+use crate::git::directories::directories;
 use crate::git::fan_out::conversion::Conversion;
-use crate::git::fan_out::place::Place;
 use crate::git::fan_out::sharing::Sharing;
 use crate::git::loose::LooseObjects;
 use crate::git::repo::{Repo, to_oid};
@@ -30,6 +30,14 @@ const NEW_FILE: OFlags = OFlags::WRONLY
     .union(OFlags::EXCL)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
+
+/// A directory that gets the files of a commit, and the place of its index.
+pub struct Place<'a> {
+    /// The directory.
+    pub path: &'a Path,
+    /// The index file.
+    pub index: PathBuf,
+}
 
 /// The files to write, and all that is needed for it.
 pub struct Fan<'a> {
@@ -57,7 +65,7 @@ pub struct Written {
 
 /// Neighbouring files of one directory, by their positions in the index.
 struct Unit<'a> {
-    directory: &'a BStr,
+    directory: &'a [u8],
     entries: &'a [usize],
 }
 
@@ -96,13 +104,13 @@ impl<'a> Fan<'a> {
                 .context(|| format!("could not open '{}'", place.path.display()))
         };
         let roots: Vec<OwnedFd> = places.iter().map(open).collect::<Result<_>>()?;
-        let directories = self.directories();
-        let units: Vec<Unit<'_>> = directories
-            .iter()
-            .flat_map(|(directory, entries)| {
-                entries.chunks(UNIT).map(|entries| Unit { directory, entries })
-            })
-            .collect();
+        let directories = directories(self.index)
+            .ok_or_else(|| Error::internal("the files of an index are not sorted"))?;
+        let mut units = Vec::new();
+        for directory in &directories {
+            let chunks = directory.files.chunks(UNIT);
+            units.extend(chunks.map(|entries| Unit { directory: directory.path, entries }));
+        }
         let worker = || Worker {
             gix: self.gix.to_thread_local(),
             loose: LooseObjects::new(self.repo.common_dir()),
@@ -122,23 +130,6 @@ impl<'a> Fan<'a> {
         Ok(written)
     }
 
-    /// The positions of the entries in each directory.
-    fn directories(&self) -> BTreeMap<&BStr, Vec<usize>> {
-        let directory_of = |entry: &gix::index::Entry| {
-            let path = entry.path(self.index);
-            path.rfind_byte(b'/').map_or(&b""[..], |slash| &path[..slash]).as_bstr()
-        };
-        let mut directories: BTreeMap<&BStr, Vec<usize>> = BTreeMap::new();
-        let mut first = 0;
-        // Most entries stand beside others of their directory.
-        for neighbours in self.index.entries().chunk_by(|a, b| directory_of(a) == directory_of(b)) {
-            let positions = directories.entry(directory_of(&neighbours[0])).or_default();
-            positions.extend(first..first + neighbours.len());
-            first += neighbours.len();
-        }
-        directories
-    }
-
     fn write_unit(
         &self,
         worker: &mut Worker,
@@ -148,8 +139,11 @@ impl<'a> Fan<'a> {
         let failed = |path: &BStr| format!("could not write '{path}'");
         let mut written = Written::default();
         let open = |root: &OwnedFd| open_below(root, unit.directory);
-        let directories: Vec<OwnedFd> =
-            roots.iter().map(open).collect::<io::Result<_>>().context(|| failed(unit.directory))?;
+        let directories: Vec<OwnedFd> = roots
+            .iter()
+            .map(open)
+            .collect::<io::Result<_>>()
+            .context(|| failed(unit.directory.as_bstr()))?;
         for at in unit.entries {
             let entry = &self.index.entries()[*at];
             let path = entry.path(self.index);
@@ -265,7 +259,7 @@ impl Worker {
 }
 
 /// Opens a directory below `root`, and makes it if there is none. Follows no link.
-fn open_below(root: &OwnedFd, directory: &BStr) -> io::Result<OwnedFd> {
+fn open_below(root: &OwnedFd, directory: &[u8]) -> io::Result<OwnedFd> {
     let mut at = root.try_clone()?;
     for name in directory.split_str("/").filter(|name| !name.is_empty()) {
         at = open_or_make(&at, name)?;
