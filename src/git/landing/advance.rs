@@ -7,10 +7,11 @@
 //! complete.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
@@ -33,7 +34,7 @@ use crate::model::refname::RefName;
 /// HEAD goes to a fresh branch.
 #[derive(Clone, Copy)]
 pub struct Advance<'a> {
-    /// git in the checkout, from [`checkout_mark::begin`](super::checkout_mark::begin).
+    /// git in the checkout, from [`begin`].
     pub git: &'a Git,
     /// The place of HEAD before.
     pub from: &'a Position,
@@ -58,6 +59,29 @@ impl Advance<'_> {
     /// True if HEAD is on the branch.
     pub(super) fn is_on_branch(&self) -> bool {
         worktree::head_branch(self.git.git_dir()).as_ref() == Some(self.branch)
+    }
+}
+
+/// git for a landing in a checkout: its calls hold the checkout's mark.
+///
+/// If git-frites is killed, a git process that writes the checkout goes on, and a recovery beside it would
+/// damage the index (GIT-FACTS.md, "Landing"). So each has the mark as its standard input: a lock that is
+/// free when the last of them has ended.
+///
+/// Fails with [`Cause::Locked`] while a process of a killed landing still writes there.
+pub fn begin(git: &Git) -> Result<Git> {
+    let mark = File::open(git.git_dir())
+        .context(|| format!("could not open '{}'", git.git_dir().display()))?;
+    match mark.try_lock() {
+        Ok(()) => Ok(git.clone().holding(Arc::new(mark))),
+        Err(TryLockError::WouldBlock) => Err(Error::fatal(format!(
+            "a git process of an interrupted landing still writes to '{}'",
+            git.root().unwrap_or(git.git_dir()).display()
+        ))
+        .because(Cause::Locked)
+        .hint("try again when it has ended")),
+        // Some network file systems have no such locks.
+        Err(TryLockError::Error(_)) => Ok(git.clone()),
     }
 }
 

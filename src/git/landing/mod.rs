@@ -1,6 +1,5 @@
 //! Moving the user's checkout, branches and index to a landed commit, and back.
 pub mod advance;
-pub mod checkout_mark;
 pub mod overwrite;
 pub mod position;
 pub mod recovery;

@@ -91,7 +91,7 @@ impl PartialCheckout {
         for change in &landing {
             let path = change.path.on_disk(root);
             let as_before = match change.status {
-                // A directory there is one of before that it was to replace.
+                // A directory there is an old one, which the new file was to replace.
                 ChangeStatus::Added => {
                     !path.parent().is_some_and(|directory| tree::is_real_directory(root, directory))
                         || fs::symlink_metadata(&path).map_or(true, |meta| meta.is_dir())

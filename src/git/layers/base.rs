@@ -26,10 +26,10 @@ use crate::model::oid::Oid;
 /// The file that is there if the base passed when its commands left the outputs.
 const PASSED: &str = "passed";
 
-/// The directory of what the base's setup left in the user's directories.
+/// The directory for files that the base's setup left in the user's directories.
 const FETCHED: &str = "fetched";
 
-/// The directory of what the base's other commands left there.
+/// The directory for files that the base's other commands left there.
 const HOME: &str = "home";
 
 /// The file that is there if the dependencies of the base could not be downloaded by themselves.

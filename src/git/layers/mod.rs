@@ -1,7 +1,6 @@
 //! Layers of a file system overlay with trees of git: a base, the difference to another tree, and what
 //! commands wrote above them (GIT-FACTS, "Worlds").
 pub mod base;
-pub mod copied;
 pub mod difference;
 pub mod inherited;
 pub mod written;

@@ -17,7 +17,7 @@ use rustix::fs::AtFlags;
 use crate::error::{IoContext, Result};
 use crate::fs::parallel;
 use crate::fs::regular;
-use crate::fs::stat::change_time;
+use crate::fs::tree::change_time;
 use crate::fs::walk::visit;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::{ScratchIndex, parse_index};

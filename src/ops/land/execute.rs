@@ -5,7 +5,6 @@ use std::fs;
 use crate::error::{Error, IoContext, Result};
 use crate::git::commit::{self, CommitMessage};
 use crate::git::landing::advance::{self, Advance, AdvanceInput, Rollback, Stopped};
-use crate::git::landing::checkout_mark;
 use crate::git::landing::position::require_unchanged;
 use crate::git::landing::recovery::remove_locks_of_commit;
 use crate::git::merge::Conflicts;
@@ -64,7 +63,7 @@ pub fn execute(
     if target.candidate.is_none() {
         require_unchanged(repo, &intent.from)?;
     }
-    let git = checkout_mark::begin(&checkout.git)?;
+    let git = advance::begin(&checkout.git)?;
     let keep = refs::withdrawn(&intent.run);
     let advance = intent.advance(&git, &keep);
     let conflicts = match landed {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use crate::error::Result;
 use crate::fs::tree;
 use crate::git::cli::Git;
-use crate::git::landing::checkout_mark;
+use crate::git::landing::advance;
 use crate::git::landing::recovery::{self, Interrupted};
 use crate::git::refs;
 use crate::git::worktree::Worktree;
@@ -60,7 +60,7 @@ fn recover(
             "gave up an interrupted landing on '{branch}': its worktree is gone"
         )));
     };
-    let git = match checkout_mark::begin(&git) {
+    let git = match advance::begin(&git) {
         Ok(git) => git,
         Err(busy) => return Ok(Some(busy.message)),
     };

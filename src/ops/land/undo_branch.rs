@@ -1,8 +1,7 @@
 //! Undoes a landing on a fresh branch: the branch is deleted, and the checkout goes back to where it was.
 use crate::error::{Error, Result};
 use crate::git::diff::Change;
-use crate::git::landing::advance::roll_back;
-use crate::git::landing::checkout_mark;
+use crate::git::landing::advance::{self, roll_back};
 use crate::git::repo::Repo;
 use crate::git::{diff, refs, worktree};
 use crate::model::candidate::Candidate;
@@ -198,7 +197,7 @@ fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Resu
 /// what landed.
 fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> {
     let Session { repo, store, .. } = session;
-    let git = checkout_mark::begin(&repo.checkout())?;
+    let git = advance::begin(&repo.checkout())?;
     git.call("update-index").args(["-q", "--refresh"]).output()?;
     let staged = git.call("write-tree").oid().ok();
     // The files in a submodule stay as they are, as they did when the change landed.
