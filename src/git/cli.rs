@@ -371,66 +371,76 @@ impl Call {
     }
 
     fn expression(&self) -> duct::Expression {
-        let fixed_settings = match self.git.settings {
-            CallSettings::Own => [&QUIET[..], &EXACT[..]],
-            CallSettings::Checkout | CallSettings::Transfer => [&QUIET[..], &[]],
-            CallSettings::User => [&[][..], &[]],
-        };
-        // git itself finds this out when it makes a repository. One that came from a Mac may still
-        // have the other setting, and then git takes two files for one.
-        let there = |name: &str| self.git.git_dir.join(name).exists();
-        let is_case_sensitive =
-            self.git.settings == CallSettings::Own && there("HEAD") && !there("hEAD");
-        let case = is_case_sensitive.then_some("core.ignoreCase=false");
-        let fixed_settings = DURABLE.iter().chain(fixed_settings.into_iter().flatten()).copied();
-        let fixed_settings = fixed_settings.chain(case);
-        let settings = fixed_settings.flat_map(|s| [OsStr::new("-c"), OsStr::new(s)]);
-        let hooks = self.git.hooks.as_ref().map(|directory| {
-            let mut setting = OsString::from("core.hooksPath=");
-            setting.push(directory);
-            setting
-        });
-        let settings = settings.chain(hooks.iter().flat_map(|s| [OsStr::new("-c"), s.as_os_str()]));
-        let args: Vec<&OsStr> = settings.chain(self.args.iter().map(OsString::as_os_str)).collect();
-        let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
-        env.insert("GIT_DIR".into(), self.git.git_dir.clone().into());
-        if let Some(dir) = &self.git.work_tree {
-            env.insert("GIT_WORK_TREE".into(), dir.clone().into());
-        }
-        if let Some(file) = &self.git.index {
-            env.insert("GIT_INDEX_FILE".into(), file.clone().into());
-        }
-        if self.git.settings == CallSettings::Own {
-            env.extend(self.git.overrides.redirect_environment(&self.git.git_dir));
-        }
-        if self.git.settings == CallSettings::Transfer {
-            env.insert("LC_ALL".into(), "C".into());
-            // A planted setting must not say where to, or by which program.
-            env.extend(self.git.overrides.settings_environment(&self.git.own_overrides));
-        } else if self.git.settings != CallSettings::User {
-            let fixed =
-                [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
-            // An attempt can write replacements and grafts, too: calls must see the objects
-            // themselves.
-            let history = [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null")];
-            let fixed = fixed.into_iter().chain(history).chain(IDENTITY);
-            env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
-            env.extend(self.git.overrides.settings_environment(&self.git.own_overrides));
-        }
+        let settings = self.settings().into_iter().flat_map(|setting| ["-c".into(), setting]);
+        let args: Vec<OsString> = settings.chain(self.args.iter().cloned()).collect();
+        let env = self.environment();
         let mut expression = duct::cmd(program::to_start(), args).unchecked();
         if let Some(dir) = &self.git.work_tree {
             expression = expression.dir(dir);
         }
         // In duct the removal of a variable wins over a value that is set later.
-        for (name, _) in
-            std::env::vars_os().filter(|(name, _)| !env.contains_key(name) && self.removes(name))
-        {
-            expression = expression.env_remove(name);
+        for (name, _) in std::env::vars_os() {
+            if !env.contains_key(&name) && self.removes(&name) {
+                expression = expression.env_remove(name);
+            }
         }
         for (name, value) in env {
             expression = expression.env(name, value);
         }
         expression
+    }
+
+    /// The settings that the call is given.
+    fn settings(&self) -> Vec<OsString> {
+        let Git { git_dir, hooks, settings, .. } = &self.git;
+        let fixed = match settings {
+            CallSettings::Own => [&QUIET[..], &EXACT[..]],
+            CallSettings::Checkout | CallSettings::Transfer => [&QUIET[..], &[]],
+            CallSettings::User => [&[][..], &[]],
+        };
+        let fixed = DURABLE.iter().chain(fixed.into_iter().flatten());
+        let mut all: Vec<OsString> = fixed.map(OsString::from).collect();
+        // git itself finds this out when it makes a repository. One that came from a Mac may still
+        // have the other setting, and then git takes two files for one.
+        if *settings == CallSettings::Own
+            && git_dir.join("HEAD").exists()
+            && !git_dir.join("hEAD").exists()
+        {
+            all.push("core.ignoreCase=false".into());
+        }
+        if let Some(directory) = hooks {
+            let mut setting = OsString::from("core.hooksPath=");
+            setting.push(directory);
+            all.push(setting);
+        }
+        all
+    }
+
+    /// The variables that the call is given.
+    fn environment(&self) -> BTreeMap<OsString, OsString> {
+        let Git { git_dir, work_tree, index, overrides, own_overrides, settings, .. } = &self.git;
+        let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
+        env.insert("GIT_DIR".into(), git_dir.into());
+        env.extend(work_tree.as_ref().map(|dir| ("GIT_WORK_TREE".into(), dir.into())));
+        env.extend(index.as_ref().map(|file| ("GIT_INDEX_FILE".into(), file.into())));
+        if *settings == CallSettings::User {
+            return env;
+        }
+        if *settings == CallSettings::Own {
+            env.extend(overrides.redirect_environment(git_dir));
+        }
+        env.insert("LC_ALL".into(), "C".into());
+        if *settings != CallSettings::Transfer {
+            let fixed = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
+            // An attempt can write replacements and grafts, too: calls must see the objects
+            // themselves.
+            let history = [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null")];
+            let fixed = fixed.into_iter().chain(history).chain(IDENTITY);
+            env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
+        }
+        // Of a transfer, a planted setting must not say where to, or by which program.
+        env.extend(overrides.settings_environment(own_overrides));
+        env
     }
 
     fn not_started(&self, e: io::Error) -> Error {

@@ -21,11 +21,12 @@ use crate::error::describe;
 use crate::process::processor_share;
 use crate::process::supervisor::{is_short_of_resources, not_started_line};
 use crate::process::world_spec::{WorldMessage, WorldSpec};
-use crate::world::capabilities;
-use crate::world::descriptors::{close_inherited, open_status};
+use crate::world::confining::{
+    Refusal, Step, capabilities_of_commands, close_inherited, described, give_up_capabilities,
+    open_status,
+};
 use crate::world::landlock;
 use crate::world::loopback;
-use crate::world::refusal::{Refusal, Step};
 
 /// The paths in a new `/proc` by which root changes the machine, whatever its capabilities are.
 const OF_THE_MACHINE: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
@@ -50,9 +51,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
 }
 
 fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Command, Refusal> {
-    let text = spec.to_string_lossy();
-    let spec: WorldSpec =
-        serde_json::from_str(&text).map_err(io::Error::from).step("reading the description")?;
+    let spec: WorldSpec = described(spec)?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .step("following the launcher")?;
     // A session without a terminal: whoever has one can type into it (ioctl_tty(2), TIOCSTI).
@@ -99,7 +98,7 @@ fn mount_proc() -> io::Result<()> {
 
 /// Gives up all that the command must not have, for good.
 fn drop_capabilities() -> io::Result<()> {
-    let kept = capabilities::of_commands();
+    let kept = capabilities_of_commands();
     for bit in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         if kept.contains(capability) {
@@ -111,7 +110,7 @@ fn drop_capabilities() -> io::Result<()> {
             other => other?,
         }
     }
-    capabilities::give_up()?;
+    give_up_capabilities()?;
     // Otherwise the command, which has the same user id, could trace this process and forge the
     // exit code.
     Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)

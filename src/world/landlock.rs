@@ -20,9 +20,9 @@ use crate::error::describe;
 use crate::process::processor_share;
 use crate::process::supervisor::is_short_of_resources;
 use crate::process::world_spec::{Restriction, WorldMessage};
-use crate::world::capabilities;
-use crate::world::descriptors::{close_inherited, open_status};
-use crate::world::refusal::{Refusal, Step};
+use crate::world::confining::{
+    Refusal, Step, close_inherited, described, give_up_capabilities, open_status,
+};
 
 /// The first version without which a restriction would keep no promise: earlier ones let everybody
 /// truncate files.
@@ -67,9 +67,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
 }
 
 fn prepare(spec: &OsString) -> Result<(), Refusal> {
-    let text = spec.to_string_lossy();
-    let restriction: Restriction =
-        serde_json::from_str(&text).map_err(io::Error::from).step("reading the description")?;
+    let restriction: Restriction = described(spec)?;
     // A session without a terminal: whoever has one can type into it (ioctl_tty(2), TIOCSTI).
     rustix::process::setsid().step("leaving the terminal")?;
     processor_share::pass_on_to_session();
@@ -79,7 +77,7 @@ fn prepare(spec: &OsString) -> Result<(), Refusal> {
     }
     restrict(&restriction.writable).map_err(io::Error::other).step("restricting writes")?;
     // With others, root could type into any terminal.
-    capabilities::give_up().step("dropping capabilities")
+    give_up_capabilities().step("dropping capabilities")
 }
 
 /// Restricts this thread and its children to writing below these paths. Gives the version of

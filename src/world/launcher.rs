@@ -18,10 +18,9 @@ use rustix::thread::CapabilitySet;
 use crate::process;
 use crate::process::supervisor::outlive_signals;
 use crate::process::world_spec::{INIT_VERB, WorldSpec};
-use crate::world::descriptors::{close_inherited, open_status};
+use crate::world::confining::{Refusal, Step, close_inherited, described, open_status};
 use crate::world::identity::IdentityMap;
 use crate::world::mounts;
-use crate::world::refusal::{Refusal, Step};
 
 /// The capabilities that the first process needs until the command starts. Without the ambient set
 /// they would be lost when it is executed, because its user id is not that of root.
@@ -49,9 +48,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
 }
 
 fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Refusal> {
-    let text = spec.to_string_lossy();
-    let spec: WorldSpec =
-        serde_json::from_str(&text).map_err(io::Error::from).step("reading the description")?;
+    let spec: WorldSpec = described(spec)?;
     // The supervisor ends the tree, with a grace for the command; this process only waits.
     let _asked = outlive_signals().step("handling signals")?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))

@@ -8,9 +8,7 @@
 //! namespace ([`init`]). Where the system refuses namespaces, Landlock can refuse writes
 //! ([`landlock`]).
 #[cfg(target_os = "linux")]
-mod capabilities;
-#[cfg(target_os = "linux")]
-mod descriptors;
+mod confining;
 #[cfg(target_os = "linux")]
 mod devices;
 #[cfg(target_os = "linux")]
@@ -27,8 +25,6 @@ mod loopback;
 #[cfg(target_os = "linux")]
 mod mounts;
 pub mod probe;
-#[cfg(target_os = "linux")]
-mod refusal;
 pub mod user_directories;
 
 use std::ffi::OsString;

@@ -12,8 +12,8 @@ use rustix::fs::{FileType, StatVfsMountFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 
 use crate::process::world_spec::{Mount, WorldSpec};
+use crate::world::confining::{Refusal, Step};
 use crate::world::devices::{self, open_path, reopened};
-use crate::world::refusal::{Refusal, Step};
 
 /// Makes the mounts, outer directories first, and then everything else read-only.
 ///

@@ -16,8 +16,7 @@ use crate::world::user_directories::{make_room, overlays, work_of, written_by_co
 /// (GIT-FACTS, "Worlds").
 pub fn refusal(room: &Path) -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
-    let attempt = || try_to_enter(&spec_with_overlay(room)?, "echo > written");
-    REFUSAL.get_or_init(|| attempt().unwrap_or_else(|e| Some(describe(&e)))).clone()
+    tried_once(&REFUSAL, || try_to_enter(&spec_with_overlay(room)?, "echo > written"))
 }
 
 /// The reason why no world without overlays, as attempts have it, can be made here; `None` if one
@@ -30,9 +29,7 @@ pub fn guard_refusal() -> Option<String> {
         network: true,
         ..WorldSpec::default()
     };
-    let attempt =
-        || try_to_enter(&spec, ": > /dev/shm/written").unwrap_or_else(|e| Some(describe(&e)));
-    REFUSAL.get_or_init(attempt).clone()
+    tried_once(&REFUSAL, || try_to_enter(&spec, ": > /dev/shm/written"))
 }
 
 /// The reason why no world can be made here in which `directories` of the user's have layers of
@@ -43,15 +40,22 @@ pub fn guard_refusal() -> Option<String> {
 /// Found out like [`refusal`].
 pub fn refusal_of_layers(directories: &[PathBuf], inside: &Path, room: &Path) -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
-    let attempt = || {
+    tried_once(&REFUSAL, || {
         make_room(directories, room)?;
         let mut mounts = overlays(directories, room, &[]);
         mounts.push(Mount::Devices);
         let spec =
             WorldSpec { dir: inside.to_owned(), mounts, network: true, ..WorldSpec::default() };
         try_to_enter(&spec, "echo > git-frites-probe")
-    };
-    REFUSAL.get_or_init(|| attempt().unwrap_or_else(|e| Some(describe(&e)))).clone()
+    })
+}
+
+/// The reason that the first attempt of this process gave; `None` if it succeeded.
+fn tried_once(
+    refusal: &OnceLock<Option<String>>,
+    attempt: impl FnOnce() -> io::Result<Option<String>>,
+) -> Option<String> {
+    refusal.get_or_init(|| attempt().unwrap_or_else(|e| Some(describe(&e)))).clone()
 }
 
 fn spec_with_overlay(room: &Path) -> io::Result<WorldSpec> {

@@ -1,0 +1,94 @@
+//! The parts that the processes which confine a command have in common: the report of a step that the
+//! system refused, their description, their descriptors and their capabilities.
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+
+use rustix::process::geteuid;
+use rustix::thread::{CapabilitySet, CapabilitySets};
+use serde::de::DeserializeOwned;
+
+use crate::error::describe;
+use crate::process::world_spec::WorldMessage;
+
+/// The step of entering a world that failed.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    step: &'static str,
+    error: io::Error,
+}
+
+/// Says which step of entering a world failed.
+pub(super) trait Step<T> {
+    /// Names the step.
+    fn step(self, step: &'static str) -> Result<T, Refusal>;
+}
+
+impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
+    fn step(self, step: &'static str) -> Result<T, Refusal> {
+        self.map_err(|error| Refusal { step, error: error.into() })
+    }
+}
+
+impl Refusal {
+    /// The message for the supervisor.
+    pub(super) fn message(&self) -> WorldMessage {
+        WorldMessage::Refused { reason: format!("{}: {}", self.step, describe(&self.error)) }
+    }
+}
+
+/// Reads the description that the process was started with.
+pub(super) fn described<T: DeserializeOwned>(text: &OsString) -> Result<T, Refusal> {
+    let read = serde_json::from_str(&text.to_string_lossy());
+    read.map_err(io::Error::from).step("reading the description")
+}
+
+/// Opens the descriptor with this number again: a number alone can be no safe owner of it.
+pub(super) fn open_status(number: &OsString) -> io::Result<File> {
+    let path = format!("/proc/self/fd/{}", number.to_string_lossy());
+    File::options().write(true).open(path)
+}
+
+/// Closes every descriptor above the standard ones but `kept`. An inherited directory would be a
+/// way out: paths below it lead to the old, writable mounts. And a command that had the one on which
+/// its end is told could forge it.
+pub(super) fn close_inherited(kept: i32) -> io::Result<()> {
+    let mut open: Vec<i32> = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    for number in open.into_iter().filter(|number| *number > 2 && *number != kept) {
+        // The descriptor of the listing itself is closed already.
+        let _ = nix::unistd::close(number);
+    }
+    Ok(())
+}
+
+/// The capabilities that root keeps: suites that run as root change owners and users, and make user
+/// namespaces, in which only a process with `SETFCAP` can map root. None of them reaches beyond the
+/// files and processes that a command can reach anyway.
+const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::NET_BIND_SERVICE)
+    .union(CapabilitySet::SETFCAP);
+
+/// The capabilities that confined commands of this user may have.
+pub(super) fn capabilities_of_commands() -> CapabilitySet {
+    if geteuid().is_root() { OF_ROOT } else { CapabilitySet::empty() }
+}
+
+/// Gives up all that a confined command must not have. With no-new-privileges, no program that it
+/// executes gets any of it back.
+pub(super) fn give_up_capabilities() -> io::Result<()> {
+    let kept = capabilities_of_commands() & rustix::thread::capabilities(None)?.permitted;
+    rustix::thread::clear_ambient_capability_set()?;
+    let sets =
+        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    rustix::thread::set_capabilities(None, sets)?;
+    Ok(rustix::thread::set_no_new_privs(true)?)
+}
