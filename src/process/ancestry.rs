@@ -3,9 +3,6 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-#[cfg(target_os = "linux")]
-use crate::process::proc_file;
-
 /// The logs of the commands whose supervisors are ancestors of this process, the innermost first;
 /// empty on systems without `/proc`.
 pub fn surrounding_logs() -> &'static [PathBuf] {
@@ -20,27 +17,20 @@ fn read() -> Vec<PathBuf> {
 
     use rustix::process::{Pid, getppid};
 
+    use crate::process::descendants;
     use crate::process::protocol::VERB;
 
     let mut found = Vec::new();
     let mut next = getppid().map(Pid::as_raw_nonzero).map(i32::from);
     while let Some(id) = next.filter(|id| *id > 0) {
-        let words = proc_file::read(&format!("{id}/cmdline")).unwrap_or_default();
+        let words = descendants::read_proc(&format!("{id}/cmdline")).unwrap_or_default();
         let mut words = words.split(|b| *b == 0).skip(1);
         if words.next() == Some(VERB.as_bytes()) {
             found.extend(words.next().map(|log| PathBuf::from(OsStr::from_bytes(log))));
         }
-        next = parent(id);
+        next = descendants::parent_of(id);
     }
     found
-}
-
-#[cfg(target_os = "linux")]
-fn parent(id: i32) -> Option<i32> {
-    let stat = proc_file::read(&format!("{id}/stat")).ok()?;
-    // The name in parentheses may itself hold a `)`: the fields begin after the last one.
-    let after = stat.iter().rposition(|b| *b == b')')? + 1;
-    String::from_utf8_lossy(&stat[after..]).split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -153,8 +153,12 @@ fn older(log: &Path) -> PathBuf {
 /// given as [`plain::line`] shows it. No line if the log cannot be read.
 pub fn last_lines(log: &Path, count: usize) -> Vec<String> {
     let Ok(end) = end_of(log, (count as u64).saturating_mul(4096)) else { return Vec::new() };
-    let text = String::from_utf8_lossy(&end);
-    let lines = text.rsplit('\n').map(|line| plain::line(line).trim_end().to_owned());
+    last_of(String::from_utf8_lossy(&end).rsplit('\n'), count)
+}
+
+/// The first lines that are not empty of lines in reverse, in their order, as [`plain::line`] shows them.
+fn last_of<'t>(reverse: impl Iterator<Item = &'t str>, count: usize) -> Vec<String> {
+    let lines = reverse.map(|line| plain::line(line).trim_end().to_owned());
     let mut last: Vec<String> = lines.filter(|line| !line.is_empty()).take(count).collect();
     last.reverse();
     last
@@ -185,10 +189,7 @@ fn words_within(log: &Path, count: usize, bytes: u64) -> Vec<String> {
     let is_cut = end.len() as u64 == bytes;
     let whole = if is_cut { text.split_once('\n') } else { None };
     let lines = agent_output::readable(whole.map_or(text.as_ref(), |(_, rest)| rest));
-    let lines = lines.iter().rev().map(|line| plain::line(line).trim_end().to_owned());
-    let mut last: Vec<String> = lines.filter(|line| !line.is_empty()).take(count).collect();
-    last.reverse();
-    last
+    last_of(lines.iter().rev().map(String::as_str), count)
 }
 
 /// The whole text of a log that nobody writes any more; empty if it cannot be read. It has at most two

@@ -1,13 +1,12 @@
 //! The processes below this one: who they are, and the end of those that lost their supervisor.
 use std::collections::BTreeSet;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::thread;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, Signal};
-
-use crate::process::proc_file;
 
 /// Makes this process the parent of every descendant that loses its own parent. Only Linux can do
 /// that.
@@ -20,6 +19,17 @@ pub fn adopt_orphans() -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
+}
+
+/// The length that the files of a process rarely exceed.
+const USUAL: usize = 4 << 10;
+
+/// Reads a file of `/proc`, such as `self/status`, with four calls. Such a file has no length: the
+/// standard library would ask for it, and begin with 32 bytes.
+pub(super) fn read_proc(name: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(USUAL);
+    File::open(format!("/proc/{name}"))?.take(u64::MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A living process.
@@ -40,7 +50,18 @@ pub(super) fn processes() -> Vec<Process> {
 
 /// The living process with this id; `None` if there is none, and on systems without `/proc`.
 pub(super) fn process(id: i32) -> Option<Process> {
-    let stat = proc_file::read(&format!("{id}/stat")).ok()?;
+    let (process, is_living) = read_stat(id)?;
+    is_living.then_some(process)
+}
+
+/// The parent of a process, also of one whose first thread has ended.
+pub(super) fn parent_of(id: i32) -> Option<i32> {
+    read_stat(id).map(|(process, _)| process.parent)
+}
+
+/// Reads the state of a process; false if it, or its first thread, has ended.
+fn read_stat(id: i32) -> Option<(Process, bool)> {
+    let stat = read_proc(&format!("{id}/stat")).ok()?;
     // The name in parentheses may itself hold a `)`: the fields begin after the last one.
     let after = stat.iter().rposition(|b| *b == b')').map_or(0, |at| at + 1);
     let fields = String::from_utf8_lossy(&stat[after..]).into_owned();
@@ -53,7 +74,7 @@ pub(super) fn process(id: i32) -> Option<Process> {
     let start = number(16)?;
     let raw = |n: u64| i32::try_from(n).unwrap_or(0);
     let process = Process { id, parent: raw(parent), group: raw(group), start };
-    (!matches!(state, "Z" | "X")).then_some(process)
+    Some((process, !matches!(state, "Z" | "X")))
 }
 
 /// The living descendants of a process.
@@ -106,5 +127,18 @@ pub(super) fn end_strays() {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
         thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_longer_than_usual_is_read_whole() {
+        let maps = read_proc("self/maps").expect("it is ours");
+        assert!(maps.len() > USUAL, "{}", maps.len());
+        let last = String::from_utf8_lossy(&maps);
+        assert!(last.contains("[stack]") && last.ends_with('\n'), "{last}");
     }
 }

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 
-use crate::process::proc_file;
+use crate::process::descendants::read_proc;
 use crate::process::protocol::order;
 
 /// `git frites` is two processes: git passes a signal on that the terminal has sent to both of them. What
@@ -92,7 +92,7 @@ impl IgnoredSignals {
     /// The signals that this process ignores now. The system lists its whole state for this, so ask
     /// once.
     pub(super) fn now() -> IgnoredSignals {
-        let status = proc_file::read("self/status").unwrap_or_default();
+        let status = read_proc("self/status").unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
         let mask = status
             .lines()

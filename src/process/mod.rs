@@ -6,10 +6,8 @@ mod descendants;
 mod disk_watch;
 pub mod environment;
 pub mod interrupt;
-mod own_program;
 mod paths;
 pub mod ports;
-mod proc_file;
 pub mod processor_share;
 pub mod protocol;
 pub mod running;
@@ -26,10 +24,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-
-use parking_lot::Mutex;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::model::env;
@@ -38,12 +33,12 @@ use crate::model::plain;
 pub use crate::process::capped::{Follower, first_line, last_lines, last_words, whole_log};
 use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};
-pub use crate::process::own_program::myself;
 pub use crate::process::protocol::Limits;
 use crate::process::protocol::{SupervisorArguments, SupervisorReport};
 use crate::process::running::Mark;
 use crate::process::supervision::{Answer, Supervision};
 use crate::process::survivors::Role;
+use crate::process::work_queue::WorkQueue;
 use crate::process::world_spec::Confinement;
 
 /// A command of the user's, ready to run in a worktree.
@@ -137,16 +132,8 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
 
 /// The supervisor of a job, not started yet. `orders` is the pipe that its orders come from.
 fn expression(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<duct::Expression> {
-    let Limits { hard, idle, share } = job.limits;
-    let arguments = SupervisorArguments {
-        log: job.log,
-        mark: mark.path(),
-        stdin: job.stdin,
-        hard,
-        idle,
-        share,
-        confinement: job.confinement,
-    };
+    let Job { log, stdin, limits, confinement, .. } = *job;
+    let arguments = SupervisorArguments { log, mark: mark.path(), stdin, limits, confinement };
     let arguments = arguments.words()?.into_iter().chain(job.argv.iter().cloned());
     let confined = job.confinement.map(Confinement::variables).unwrap_or_default();
     let set = [confined, &job.env].concat();
@@ -223,6 +210,13 @@ fn environment_in(
         .extend(dir.parent().map(|parent| ("GIT_CEILING_DIRECTORIES".into(), parent.into())));
     environment.insert("PWD".into(), dir.into());
     environment
+}
+
+/// This program's file, to be started again as another process of ours.
+pub fn myself() -> PathBuf {
+    let path = std::env::current_exe().unwrap_or_default();
+    // If an upgrade replaced the file while it runs, Linux still has the old one under this name.
+    if path.is_file() { path } else { PathBuf::from("/proc/self/exe") }
 }
 
 /// True if `program` can be started: see [`find`].
@@ -340,25 +334,7 @@ pub fn each_in_parallel<T: Sync, R: Send>(
     if jobs == 1 {
         return items.iter().map(work).collect();
     }
-    let next = AtomicUsize::new(0);
-    let span = tracing::Span::current();
-    let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                let _span = span.enter();
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(at) else { return };
-                    let result = work(item);
-                    done.lock().push((at, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner();
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
+    WorkQueue::new(items).work_on(jobs, work)
 }
 
 #[cfg(test)]

@@ -44,12 +44,8 @@ pub struct SupervisorArguments<'a> {
     pub mark: &'a Path,
     /// The command's standard input; nothing if `None`.
     pub stdin: Option<&'a Path>,
-    /// The time limit.
-    pub hard: Option<Duration>,
-    /// The time limit between two bytes of output.
-    pub idle: Option<Duration>,
-    /// The share of the processor.
-    pub share: ProcessorShare,
+    /// The command's limits.
+    pub limits: Limits,
     /// The confinement of the command; `None` if it can do what the supervisor can.
     pub confinement: Option<&'a Confinement>,
 }
@@ -65,12 +61,10 @@ impl SupervisorArguments<'_> {
             Some(confinement) => confinement.words()?,
             None => ["-".to_owned(), String::new()],
         };
-        let hard = millis(self.hard);
-        let idle = millis(self.idle);
-        let share = self.share.word().into();
-        let words =
-            [VERB.into(), self.log.into(), self.mark.into(), stdin.into(), hard, idle, share];
-        Ok(words.into_iter().chain([verb.into(), confinement.into()]).collect())
+        let Limits { hard, idle, share } = self.limits;
+        let places = [VERB.into(), self.log.into(), self.mark.into(), stdin.into()];
+        let limits = [millis(hard), millis(idle), share.word().into()];
+        Ok(places.into_iter().chain(limits).chain([verb.into(), confinement.into()]).collect())
     }
 }
 

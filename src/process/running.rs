@@ -18,7 +18,7 @@ use crate::process::capped;
 
 const ENDING: &str = "log.running";
 
-/// The number of files that are tried before it counts as impossible to make one.
+/// The number of names that are tried for a mark.
 const MOST: u32 = 100;
 
 /// The marks in a directory, each with the name of its command's log.

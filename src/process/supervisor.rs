@@ -32,7 +32,7 @@ use crate::process::capped::Capped;
 use crate::process::descendants::adopt_orphans;
 use crate::process::disk_watch;
 use crate::process::interrupt::IgnoredSignals;
-use crate::process::own_program::myself;
+use crate::process::myself;
 use crate::process::processor_share::ProcessorShare;
 use crate::process::protocol::{Limits, SupervisorReport};
 use crate::process::supervised_tree::{NotRun, SupervisedTree, TreeEvent, TreePhase};

@@ -15,7 +15,7 @@ use crate::process::running;
 /// The time that a supervisor has to end its tree by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The most of a mark that is read: an attempt can write to it.
+/// The most bytes of a mark that are read: an attempt can write to it.
 const LONGEST_MARK: u64 = 4096;
 
 /// A process in a mark.
