@@ -1,12 +1,12 @@
-//! Waiting until files are on the disk.
+//! The disk: waiting until files are on it, and whether there is one.
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Error, IoContext, Result};
-use crate::fs::file_system;
 
 /// The most files that are synced at the same time: a journal takes them all with one commit.
 const SYNCED_AT_ONCE: usize = 16;
@@ -14,7 +14,7 @@ const SYNCED_AT_ONCE: usize = 16;
 /// Waits until these files and directories are on the disk. One that is gone needs no waiting.
 pub fn sync(paths: &[&Path]) -> Result<()> {
     // In memory, threads would only cost time.
-    if paths.len() < 2 || file_system::is_in_memory(paths[0]) {
+    if paths.len() < 2 || is_in_memory(paths[0]) {
         return paths.iter().try_for_each(|path| sync_one(path));
     }
     let share = paths.len().div_ceil(SYNCED_AT_ONCE).max(1);
@@ -43,4 +43,29 @@ fn sync_one(path: &Path) -> Result<()> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         synced => synced.context(|| format!("could not write '{}'", path.display())),
     }
+}
+
+/// The numbers of file systems on disks of this machine whose change times are those of the kernel's
+/// own clock: ext2 to ext4, XFS, Btrfs, F2FS.
+const LOCAL: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
+
+/// The number of a file system in memory.
+const TMPFS: u64 = 0x0102_1994;
+
+/// True if a file lies in memory: to wait for the disk is then to wait for nothing.
+pub fn is_in_memory(path: &Path) -> bool {
+    cfg!(target_os = "linux") && rustix::fs::statfs(path).is_ok_and(|found| number(&found) == TMPFS)
+}
+
+/// True if the kernel itself gives the files beside this one their change times: no other machine, and
+/// no program.
+pub fn has_times_of_kernel(file: impl AsFd) -> bool {
+    let number = rustix::fs::fstatfs(file).map(|found| number(&found));
+    cfg!(target_os = "linux")
+        && number.is_ok_and(|number| number == TMPFS || LOCAL.contains(&number))
+}
+
+/// The number of a file system, of 32 bits on every machine.
+fn number(found: &rustix::fs::StatFs) -> u64 {
+    u64::from(found.f_type as u32)
 }

@@ -1,9 +1,10 @@
 //! Directory trees on disk: links in paths, sizes and times.
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::error::{IoContext, Result};
 pub use crate::fs::delete::delete_tree;
@@ -65,6 +66,18 @@ fn everything_at(path: &Path, each: &mut dyn FnMut(&EntryState)) {
     if state.is_dir() {
         walk::visit_readable(path, &mut |_, state| each(state));
     }
+}
+
+/// The time at which a file, or its metadata, was last changed. No program can choose it.
+pub fn change_time(meta: &Metadata) -> SystemTime {
+    let seconds = u64::try_from(meta.ctime()).unwrap_or_default();
+    let nanos = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos)
+}
+
+/// The size and the mtime of a file, which a copy that keeps times shares with its original.
+pub fn size_and_mtime(meta: &Metadata) -> (u64, Option<SystemTime>) {
+    (meta.len(), meta.modified().ok())
 }
 
 /// The free space for this user on the file system of `path`, in bytes. The path need not exist

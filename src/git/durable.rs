@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{IoContext, Result};
-use crate::fs::{disk, file_system};
+use crate::fs::disk;
 use crate::git::repo::Repo;
 use crate::model::refname::RefName;
 
@@ -23,7 +23,7 @@ impl Repo {
     /// have nothing on the disk but its name.
     pub(super) fn sync_young_objects(&self) -> Result<()> {
         let root = self.common_dir().join("objects");
-        if file_system::is_in_memory(&root) {
+        if disk::is_in_memory(&root) {
             return Ok(());
         }
         let mut young = Vec::new();
@@ -42,7 +42,7 @@ impl Repo {
     /// stays deleted. So are HEAD and the index of this checkout.
     pub fn sync_refs(&self, refs: &[&RefName]) -> Result<()> {
         let common = self.common_dir();
-        if file_system::is_in_memory(common) {
+        if disk::is_in_memory(common) {
             return Ok(());
         }
         let mut moved = BTreeSet::from([common.to_owned(), self.git_dir().to_owned()]);

@@ -54,11 +54,6 @@ pub fn command_of_log(name: &str) -> Option<&str> {
     name.strip_suffix(LOG_ENDING)?.split('.').next()
 }
 
-/// The path of a run's [`ACTIVE`] below the directory of all runs.
-pub fn active_of(run: &Name) -> String {
-    format!("{run}/{ACTIVE}")
-}
-
 /// The name of the file of a candidate's own prompt in the run's record.
 pub fn prompt_of(candidate: &Name) -> String {
     format!("prompt-{candidate}.md")

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
-use crate::fs::stat::change_time;
 use crate::fs::tree;
+use crate::fs::tree::change_time;
 use crate::git::repo::{Repo, digest};
 use crate::model::FORMAT;
 use crate::model::env;

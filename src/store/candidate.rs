@@ -182,9 +182,7 @@ impl CandidateRef<'_> {
     pub fn latest(self) -> Result<Option<Capture>> {
         let repo = &self.store.repo;
         let Some(commit) = repo.read_ref(&self.capture_ref())? else { return Ok(None) };
-        let read = repo.commit(&commit)?;
-        let iteration = trailer::iteration(&read.message).unwrap_or(1);
-        Ok(Some(Capture { commit, tree: read.tree, iteration }))
+        Ok(Some(capture_of(commit, &repo.commit(&commit)?)))
     }
 
     /// The commits of all captures, newest first.
@@ -202,8 +200,7 @@ impl CandidateRef<'_> {
         Ok(self.captures()?.into_iter().find_map(|(commit, read)| {
             let state = Trailer::State.find(&read.message).and_then(|word| word.parse().ok());
             let state = state.filter(|state: &State| state.usable(1))?;
-            let iteration = trailer::iteration(&read.message).unwrap_or(1);
-            Some((Capture { commit, tree: read.tree, iteration }, state))
+            Some((capture_of(commit, &read), state))
         }))
     }
 
@@ -221,4 +218,10 @@ impl CandidateRef<'_> {
         Err(Error::fatal(format!("{self} has no iteration {wanted}: it was captured {times}"))
             .hint(format!("iterations count from 1; `{self}` is the newest")))
     }
+}
+
+/// The capture that a commit holds.
+fn capture_of(commit: Oid, read: &Commit) -> Capture {
+    let iteration = trailer::iteration(&read.message).unwrap_or(1);
+    Capture { commit, tree: read.tree, iteration }
 }

@@ -1,6 +1,4 @@
 //! Landings that are done, as files and refs remember them.
-use std::path::PathBuf;
-
 use jiff::Timestamp;
 
 use crate::error::Result;
@@ -18,19 +16,14 @@ use crate::store::intents::Intent;
 use crate::store::records::{read_toml, write_toml};
 
 impl Store {
-    /// `runs/RUN/CAND/landed.toml`: the intent of a candidate's last landing on a fresh branch.
-    fn landed_file(&self, run: &Name, candidate: &Name) -> PathBuf {
-        self.candidate_dir(run, candidate).landed()
-    }
-
-    /// Remembers a landing on a fresh branch.
+    /// Remembers a landing on a fresh branch, in `runs/RUN/CAND/landed.toml`.
     pub fn save_landed(&self, landing: &Intent) -> Result<()> {
-        write_toml(&self.landed_file(&landing.run, &landing.candidate), landing)
+        write_toml(&self.candidate_dir(&landing.run, &landing.candidate).landed(), landing)
     }
 
     /// The intent of a candidate's landing on a fresh branch; `None` if no record of it is left.
     pub fn landed(&self, candidate: &Candidate) -> Option<Intent> {
-        read_toml(&self.landed_file(&candidate.run, &candidate.candidate))
+        read_toml(&self.candidate_dir(&candidate.run, &candidate.candidate).landed())
     }
 }
 

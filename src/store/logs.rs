@@ -77,7 +77,7 @@ pub struct LogDirectory {
 }
 
 impl LogDirectory {
-    /// The directories of the commands about one thing: of its first and of its second judging.
+    /// The two directories with logs of one candidate or base: of its first and of its second judging.
     pub fn both(address: &str, place: LogDir) -> [LogDirectory; 2] {
         let second = place.base_tests();
         [(place, false), (second, true)].map(|(directory, second)| LogDirectory {

@@ -17,18 +17,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, CWD, Dir, DirEntry};
-use rustix::io::Errno;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::removals::Removals;
 use crate::fs::tree;
 use crate::fs::{
-    atomic, directory,
+    atomic,
     lock::{self, Lock},
 };
 use crate::git::repo::Repo;
-use crate::model::layout::{CandidateDir, RunDir, StateDir, active_of};
+use crate::model::layout::{CandidateDir, RunDir, StateDir};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
@@ -249,35 +247,23 @@ impl Store {
 
     /// The runs that have a directory; their records may be incomplete.
     pub fn run_directories(&self) -> Result<Vec<Name>> {
-        Ok(self.list_runs()?.map_or_else(Vec::new, |(_, names)| names))
+        let path = self.dir.runs();
+        let failed = || format!("could not list '{}'", path.display());
+        let listing = match std::fs::read_dir(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            listing => listing.context(failed)?,
+        };
+        let mut names = Vec::new();
+        for entry in listing {
+            names.extend(entry.context(failed)?.file_name().to_str().and_then(|n| n.parse().ok()));
+        }
+        Ok(names)
     }
 
     /// The runs that have a directory; true for each on which work is under way, or was killed.
     pub fn run_activities(&self) -> Result<Vec<(Name, bool)>> {
-        let Some((directory, names)) = self.list_runs()? else { return Ok(Vec::new()) };
-        let with_activity = names.into_iter().map(|name| {
-            let file = active_of(&name);
-            let stat = directory.fd().and_then(|fd| rustix::fs::statat(fd, file, AtFlags::empty()));
-            (name, stat.is_ok())
-        });
-        Ok(with_activity.collect())
-    }
-
-    /// The open directory of all runs, with the names in it; `None` if there is no such directory.
-    fn list_runs(&self) -> Result<Option<(Dir, Vec<Name>)>> {
-        let path = self.dir.runs();
-        let listed = directory::open_to_list(CWD, &path).and_then(|mut opened| {
-            let entries = directory::entries(&mut opened)?;
-            let name = |entry: &DirEntry| entry.file_name().to_str().ok()?.parse().ok();
-            Ok((opened, entries.iter().filter_map(name).collect()))
-        });
-        match listed {
-            Err(Errno::NOENT) => Ok(None),
-            listed => listed
-                .map(Some)
-                .map_err(io::Error::from)
-                .context(|| format!("could not list '{}'", path.display())),
-        }
+        let names = self.run_directories()?.into_iter();
+        Ok(names.map(|name| (name.clone(), self.is_active(&name))).collect())
     }
 }
 

@@ -198,8 +198,8 @@ impl Store {
         }
     }
 
-    /// The terms on which a run is judged in parts. Those of before its last whole judging are none
-    /// any more.
+    /// The terms on which a run is judged in parts; `None` if there are none, or if the whole run was
+    /// judged since.
     pub fn terms(&self, run: &Name) -> Result<Option<SharedTerms>> {
         let Some(terms) = self.terms_at(run, &refs::terms(run))? else { return Ok(None) };
         let round = self.last_round(run)?;
@@ -211,7 +211,7 @@ impl Store {
         Ok(self.verdict(run)?.map_or(0, |verdict| verdict.round))
     }
 
-    /// The round that a new judging begins: no outcome of before belongs to it.
+    /// The number of a new round of judging: higher than that of any outcome so far.
     pub fn next_round(&self, run: &Run) -> Result<u32> {
         let last = self.last_round(&run.run)?;
         let parts = self.parts(run)?.into_iter().map(|(_, part)| part.round);

@@ -288,9 +288,9 @@ fn is_pattern(root: &Path, entry: &str) -> bool {
     may_be && fs::symlink_metadata(root.join(below_root(root, entry))).is_err()
 }
 
-/// An entry of `seed.link` as a path from the root of the checkout: a leading slash is that root, as in
-/// `.gitignore`, unless the entry is there in the whole file system alone. The whole path of a file in
-/// the checkout is taken, too.
+/// An entry of `seed.link` as a path from the root of the checkout. A leading slash stands for that root,
+/// as in `.gitignore`, unless only the absolute path exists. An absolute path into the checkout is taken,
+/// too.
 fn below_root<'a>(root: &Path, entry: &'a str) -> &'a str {
     if let Some(below) = Path::new(entry).strip_prefix(root).ok().and_then(Path::to_str) {
         return below;

@@ -1,8 +1,5 @@
 //! The worlds of attempts: their commands can write to their own worktree, and not to the user's
 //! checkouts, to other worktrees or to the repository. To HOME they write in layers of their own.
-mod kept_downloads;
-mod landlocked;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -12,6 +9,7 @@ use std::sync::Once;
 use crate::config::keys;
 use crate::config::value::{GuardMode, SpawnHome};
 use crate::error::{Error, IoContext, Result};
+use crate::fs::lock::Lock;
 use crate::fs::tree::nearest_real;
 use crate::git::own_dir::OwnGitDir;
 use crate::git::worktree;
@@ -19,11 +17,12 @@ use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::oid::Oid;
 use crate::model::separation::{AttemptAccess, Separation};
 use crate::ops::agent_state;
-use crate::ops::guard::kept_downloads::KeptDownloads;
+use crate::ops::attempt_times::when_attempts_ran;
 use crate::ops::mirror;
 use crate::ops::session::Session;
-use crate::oracle::pool;
-use crate::oracle::restricted::PrivateDirectories;
+use crate::oracle::pool::{self, LAYERS};
+use crate::oracle::restricted::{PrivateDirectories, Restrictions};
+use crate::oracle::sealed::kept;
 use crate::oracle::sealed::machine_paths::{TEMPORARY, named};
 use crate::process::world_spec::{Confinement, Mount, WorldSpec};
 use crate::store::candidate::CandidateRef;
@@ -45,8 +44,28 @@ pub struct Guard {
     /// The downloads that lie between these layers and the user's files.
     downloads: Option<KeptDownloads>,
     access: AttemptAccess,
-    /// True if Landlock confines the commands: no world can be made.
-    is_landlocked: bool,
+}
+
+/// The files that the setup of a base has downloaded into the user's directories while the base was judged.
+#[derive(Debug)]
+struct KeptDownloads {
+    /// The layers of the user's directories that hold them.
+    layers: PathBuf,
+    /// Keeps others from removing the layers.
+    _lock: Lock,
+}
+
+impl KeptDownloads {
+    /// The downloads of a base, or else of its nearest ancestor of which layers are kept; `None` if
+    /// nothing was downloaded.
+    fn find(session: &Session, base: &Oid) -> Result<Option<KeptDownloads>> {
+        let root = pool::home(&session.repo)?.join(LAYERS);
+        let distrusted = when_attempts_ran(session)?;
+        let found = kept::of_nearest(&root, &session.repo, base, &distrusted)?;
+        Ok(found.and_then(|(layer, lock)| {
+            Some(KeptDownloads { layers: layer.fetched()?, _lock: lock })
+        }))
+    }
 }
 
 /// The confinement of a guarded command.
@@ -153,7 +172,7 @@ impl Guard {
         let separation =
             if private.is_empty() { Separation::SharedHome } else { Separation::PrivateHome };
         let access = AttemptAccess { separation, writes, temporary };
-        Ok(Ok(Guard { writable, private, downloads: None, access, is_landlocked: false }))
+        Ok(Ok(Guard { writable, private, downloads: None, access }))
     }
 
     /// The guard of a system that allows no world for this reason: Landlock, or the reasons why it
@@ -173,19 +192,24 @@ impl Guard {
         let writes = opened.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         let access =
             AttemptAccess { separation: Separation::Landlock, writes, temporary: Vec::new() };
-        let private = Vec::new();
-        Ok(Guard { writable: opened, private, downloads: None, access, is_landlocked: true })
+        Ok(Guard { writable: opened, private: Vec::new(), downloads: None, access })
+    }
+
+    /// True if Landlock confines the commands: no world can be made.
+    fn is_landlocked(&self) -> bool {
+        self.access.separation == Separation::Landlock
     }
 
     /// The words for the confinement.
     pub fn in_words(&self) -> &'static str {
-        match self.is_landlocked {
+        match self.is_landlocked() {
             true => "attempts are confined by Landlock alone",
             false => "attempts are guarded",
         }
     }
 
-    /// The commands, as a watch has to know them. What `spawn.write` opens can be a checkout, or lead to one.
+    /// The way in which a watch has to treat the commands: a path that `spawn.write` opens can be a
+    /// checkout, or lead to one.
     pub fn watched_commands(&self) -> WatchedCommands {
         match self.access.separation == Separation::PrivateHome && self.access.writes.is_empty() {
             true => WatchedCommands::GuardedAttempts,
@@ -206,9 +230,9 @@ impl Guard {
             Error::fatal(format!("git does not know '{}' as a worktree any more", dir.display()))
                 .hint(format!("repair it: `git worktree repair {}`", dir.display()))
         })?;
-        if self.is_landlocked {
+        if self.is_landlocked() {
             let open = self.writable.clone();
-            let (confinement, own) = landlocked::confinement(session, candidate, &admin, open)?;
+            let (confinement, own) = landlocked_confinement(session, candidate, &admin, open)?;
             return Ok(GuardedWorld { confinement, _own: Some(own) });
         }
         let confinement = Confinement::Sealed(self.sealed(session, candidate, &admin)?);
@@ -229,7 +253,7 @@ impl Guard {
         let home = candidate.directory().own_home();
         make_room(&self.private, &home)
             .context(|| format!("could not make '{}'", home.display()))?;
-        let downloads = self.downloads.iter().map(|kept| kept.layers().to_owned());
+        let downloads = self.downloads.iter().map(|kept| kept.layers.clone());
         mounts.extend(overlays(&self.private, &home, &downloads.collect::<Vec<_>>()));
         replaced.extend(self.private.iter().map(PathBuf::as_path));
         let own = OwnGitDir::make(&session.repo, admin, &candidate.directory().own_git())?;
@@ -254,6 +278,29 @@ impl Guard {
         let stage = work_of(&home);
         Ok(WorldSpec { dir, mounts, stage, network: true, ..WorldSpec::default() })
     }
+}
+
+/// The confinement of a candidate's command. `admin` is the administrative entry of its worktree; `open` are
+/// the paths that it can write to beside the worktree, its git directory and directories that go with it.
+///
+/// The worktree's git finds the repository again when the candidate is captured.
+fn landlocked_confinement(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    admin: &Path,
+    open: Vec<PathBuf>,
+) -> Result<(Confinement, PrivateDirectories)> {
+    let restrictions = Restrictions::of_attempt(open);
+    let dir = candidate.worktree();
+    let own = restrictions.directories(&dir)?;
+    let mut restriction = restrictions.of(&nearest_real(&dir), &own);
+    restriction.writable.extend(agent_state::directory(candidate));
+    let of_agent = agent_state::variables(session, candidate);
+    restriction.variables.retain(|(name, _)| !of_agent.contains(name));
+    let git = OwnGitDir::make(&session.repo, admin, &candidate.directory().own_git())?;
+    git.enter(session.repo.common_dir(), &dir)?;
+    restriction.writable.push(git.dir().to_owned());
+    Ok((Confinement::Landlock(restriction), own))
 }
 
 /// The directories of the user in which each candidate has layers of its own: `None` if the
