@@ -172,10 +172,9 @@ fn compare_in_process(
     let gix = repo.gix();
     let mut patch = Patch::default();
     for TreeDifference { path, old, new } in differences {
-        let is_plain =
-            |(mode, _): TreeEntry| matches!(mode, EntryMode::File | EntryMode::Executable);
+        let mut modes = [old, new].into_iter().flatten().map(|(mode, _)| mode);
         if (with_patch && !text::is_plain_path(&path))
-            || ![old, new].into_iter().flatten().all(is_plain)
+            || !modes.all(|mode| matches!(mode, EntryMode::File | EntryMode::Executable))
         {
             return None;
         }

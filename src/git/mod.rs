@@ -2,7 +2,6 @@
 //! not do as git does.
 pub mod capture;
 pub mod cli;
-mod clock;
 pub mod commit;
 pub mod diff;
 mod directories;

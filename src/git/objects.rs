@@ -11,18 +11,20 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use gix::ObjectId;
+use gix::date::Time;
 use gix::objs::tree::{Entry, EntryKind};
 use gix::objs::{Kind, Tree, WriteTo};
 use gix::zlib::stream::deflate::{Compress, FlushCompress};
 use gix::zlib::{Compression, Status};
+use jiff::Timestamp;
 use tempfile::TempPath;
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::disk;
 use crate::git::cli::{OURS, PAUSES, repeat};
-use crate::git::clock;
 use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
+use crate::ui::local_time;
 
 /// The beginning of the name of a temporary file, by which `git prune` finds one that was left.
 const TEMPORARY: &str = "tmp_obj_";
@@ -116,7 +118,7 @@ impl NewObjects {
                 seen.push(parent);
             }
         }
-        let now = clock::now();
+        let now = now();
         let who = format!("{} <{}> {now}", OURS.0, OURS.1);
         let end = if message.ends_with('\n') { "" } else { "\n" };
         text.push_str(&format!("author {who}\ncommitter {who}\n\n{message}{end}"));
@@ -183,6 +185,17 @@ impl NewObjects {
     }
 }
 
+/// The current time here, for commits and reflogs.
+pub(super) fn now() -> Time {
+    match local_time::zone() {
+        Some(zone) => {
+            let now = Timestamp::now();
+            Time { seconds: now.as_second(), offset: zone.to_offset(now).seconds() }
+        }
+        None => Time::now_local_or_utc(),
+    }
+}
+
 /// Gives an object's file the current time. False if there is no such file.
 fn freshen(object: &Path) -> bool {
     // The times of a file that may not be written can be set all the same by its owner.
@@ -244,6 +257,13 @@ pub enum StoredContent<'a> {
 mod tests {
     use super::*;
     use crate::model::refname::RefName;
+
+    #[test]
+    fn the_offset_is_that_of_the_system() {
+        let (first, ours, last) = (Time::now_local_or_utc(), now(), Time::now_local_or_utc());
+        assert_eq!(ours.offset, first.offset);
+        assert!((first.seconds..=last.seconds).contains(&ours.seconds));
+    }
 
     #[test]
     fn stored_files_are_what_git_would_have_stored_and_leave_no_temporary_file() {

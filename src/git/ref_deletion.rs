@@ -73,8 +73,8 @@ impl Repo {
                 _ => remove_empty_parents(&dir.join("logs"), name),
             }
         }
-        let stays = |(name, _): &&(RefName, Oid)| fs::remove_file(dir.join(name.as_str())).is_err();
-        let stay = refs.iter().filter(stays).cloned().collect();
+        let mut stay = refs.to_vec();
+        stay.retain(|(name, _)| fs::remove_file(dir.join(name.as_str())).is_err());
         drop(locks);
         refs.iter().for_each(|(name, _)| remove_empty_parents(dir, name));
         Some(stay)

@@ -14,7 +14,7 @@ use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 use crate::error::{Cause, Error, Result};
 use crate::fs::{disk, regular};
 use crate::git::cli::{Call, Git, OURS, PAUSES};
-use crate::git::clock;
+use crate::git::objects;
 use crate::git::repo::{PackedRefsStamp, Repo, from_oid, to_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -261,7 +261,7 @@ impl Repo {
         let prepared = prepared.map_err(|e| refused(&e))?;
         // The new values lie in the lock files, which become the refs.
         disk::sync(&locks.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
-        let now = clock::now().to_string();
+        let now = objects::now().to_string();
         let who =
             gix::actor::SignatureRef { name: OURS.0.into(), email: OURS.1.into(), time: &now };
         prepared.commit(who).map_err(|e| refused(&e))?;

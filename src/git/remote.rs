@@ -41,9 +41,8 @@ pub enum From<'a> {
 impl<'r> Remote<'r> {
     /// The repository that `place` names: a remote of `repo`, a URL, or a path.
     pub fn new(repo: &'r Repo, place: &str) -> Remote<'r> {
-        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        let key =
-            if place.bytes().all(is_word) && !place.starts_with('-') { place } else { "@url" };
+        let is_name = place.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+        let key = if is_name && !place.starts_with('-') { place } else { "@url" };
         Remote { repo, place: place.to_owned(), fetched: format!("{FETCHED}{key}/") }
     }
 

@@ -34,7 +34,7 @@ pub use crate::process::capped::{Follower, first_line, last_lines, last_words, w
 use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};
 pub use crate::process::protocol::Limits;
-use crate::process::protocol::{SupervisorArguments, SupervisorReport};
+use crate::process::protocol::{SupervisorReport, VERB};
 use crate::process::running::Mark;
 use crate::process::supervision::{Answer, Supervision};
 use crate::process::survivors::Role;
@@ -132,9 +132,7 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
 
 /// The supervisor of a job, not started yet. `orders` is the pipe that its orders come from.
 fn expression(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<duct::Expression> {
-    let Job { log, stdin, limits, confinement, .. } = *job;
-    let arguments = SupervisorArguments { log, mark: mark.path(), stdin, limits, confinement };
-    let arguments = arguments.words()?.into_iter().chain(job.argv.iter().cloned());
+    let arguments = supervisor_arguments(job, mark)?.into_iter().chain(job.argv.iter().cloned());
     let confined = job.confinement.map(Confinement::variables).unwrap_or_default();
     let set = [confined, &job.env].concat();
     let environment = environment_in(job.dir, job.policy.environment(job.hide, &set));
@@ -149,6 +147,22 @@ fn expression(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<
             command.process_group(0);
             Ok(())
         }))
+}
+
+/// The arguments of a supervisor before those of the command. Fails if the confinement cannot be
+/// described.
+fn supervisor_arguments(job: &Job<'_>, mark: &Mark) -> io::Result<Vec<OsString>> {
+    let millis =
+        |d: Option<Duration>| d.map_or_else(|| "-".into(), |d| d.as_millis().to_string().into());
+    let stdin = job.stdin.unwrap_or(Path::new("/dev/null"));
+    let Limits { hard, idle, share } = job.limits;
+    let [verb, confinement] = match job.confinement {
+        Some(confinement) => confinement.words()?,
+        None => ["-".to_owned(), String::new()],
+    };
+    let places = [VERB.into(), job.log.into(), mark.path().into(), stdin.into()];
+    let limits = [millis(hard), millis(idle), share.word().into()];
+    Ok(places.into_iter().chain(limits).chain([verb.into(), confinement.into()]).collect())
 }
 
 /// The end of a command by its supervisor's answer.

@@ -44,18 +44,6 @@ impl<P: Paths> Paths for Vec<P> {
     }
 }
 
-impl<P: Paths> Paths for Option<P> {
-    type Text = Option<P::Text>;
-
-    fn to_text(&self) -> Option<P::Text> {
-        self.as_ref().map(P::to_text)
-    }
-
-    fn from_text(text: Option<P::Text>) -> Option<P> {
-        text.map(P::from_text)
-    }
-}
-
 /// Writes paths as text. Fails if the serializer does.
 pub fn serialize<P: Paths, S: Serializer>(paths: &P, to: S) -> Result<S::Ok, S::Error> {
     paths.to_text().serialize(to)

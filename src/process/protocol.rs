@@ -1,14 +1,10 @@
-//! The words between git-frites and its supervisors: arguments, orders and the report.
-use std::ffi::OsString;
-use std::io;
-use std::path::Path;
+//! The words between git-frites and its supervisors: limits, orders and the report.
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::outcome::Outcome;
 use crate::process::processor_share::ProcessorShare;
-use crate::process::world_spec::Confinement;
 
 /// The hidden first argument that makes git-frites a supervisor.
 pub const VERB: &str = "__supervise";
@@ -34,38 +30,6 @@ pub mod order {
     pub const STOP: u8 = b's';
     /// Let the tree and the clocks go on.
     pub const CONTINUE: u8 = b'c';
-}
-
-/// The supervisor's arguments: the command to supervise, with its log and its limits.
-pub struct SupervisorArguments<'a> {
-    /// The file for the command's output.
-    pub log: &'a Path,
-    /// The mark of the running command.
-    pub mark: &'a Path,
-    /// The command's standard input; nothing if `None`.
-    pub stdin: Option<&'a Path>,
-    /// The command's limits.
-    pub limits: Limits,
-    /// The confinement of the command; `None` if it can do what the supervisor can.
-    pub confinement: Option<&'a Confinement>,
-}
-
-impl SupervisorArguments<'_> {
-    /// The arguments before the command's own. Fails if the confinement cannot be described.
-    pub fn words(&self) -> io::Result<Vec<OsString>> {
-        let millis = |d: Option<Duration>| {
-            d.map_or_else(|| "-".into(), |d| d.as_millis().to_string().into())
-        };
-        let stdin = self.stdin.unwrap_or(Path::new("/dev/null"));
-        let [verb, confinement] = match self.confinement {
-            Some(confinement) => confinement.words()?,
-            None => ["-".to_owned(), String::new()],
-        };
-        let Limits { hard, idle, share } = self.limits;
-        let places = [VERB.into(), self.log.into(), self.mark.into(), stdin.into()];
-        let limits = [millis(hard), millis(idle), share.word().into()];
-        Ok(places.into_iter().chain(limits).chain([verb.into(), confinement.into()]).collect())
-    }
 }
 
 /// The supervisor's answer on its standard output.

@@ -153,13 +153,11 @@ impl Store {
     pub fn judged(&self, run: &Name) -> Result<Vec<Oid>> {
         let Some(record) = self.repo.read_ref(&refs::record(run))? else { return Ok(Vec::new()) };
         let record = self.repo.commit(&record)?;
-        let is_previous = |parent: &Oid| {
-            let mut lines = record.message.lines();
-            lines.any(|line| Trailer::Previous.value(line) == Some(parent.as_str()))
-        };
+        let lines = record.message.lines();
+        let previous: Vec<&str> = lines.filter_map(|line| Trailer::Previous.value(line)).collect();
         // The first parent is the base. A record that was fetched or made by hand may have none.
-        let judged = record.parents.iter().skip(1).filter(|parent| !is_previous(parent));
-        Ok(judged.copied().collect())
+        let others = record.parents.iter().skip(1);
+        Ok(others.filter(|parent| !previous.contains(&parent.as_str())).copied().collect())
     }
 
     /// Writes a candidate's record. The caller holds its lock.

@@ -154,8 +154,11 @@ fn bound<'r>(runs: &'r [Run], task: &str) -> Vec<(&'r Run, Option<&'r Name>)> {
             found.push((run, None));
             continue;
         }
-        let is_own = |name: &&Name| run.tasks.get(*name).is_some_and(|bound| bound == task);
-        found.extend(run.candidates.iter().filter(is_own).map(|name| (run, Some(name))));
+        for name in &run.candidates {
+            if run.tasks.get(name).is_some_and(|bound| bound == task) {
+                found.push((run, Some(name)));
+            }
+        }
     }
     found
 }

@@ -42,7 +42,7 @@ const CONVERTING: [&str; 3] = ["filter", "ident", "working-tree-encoding"];
 const ENDING: [&str; 3] = ["text", "crlf", "eol"];
 
 /// A file as it is stored.
-pub(super) struct Content {
+pub(super) struct StoredFile {
     mode: Mode,
     stat: Stat,
     /// The bytes of the file, or the target of the link.
@@ -117,7 +117,7 @@ fn read_all(
     source: &CaptureSource<'_>,
     scan: &Scan,
     index: &gix::index::File,
-) -> Option<BTreeMap<TreePath, Option<Content>>> {
+) -> Option<BTreeMap<TreePath, Option<StoredFile>>> {
     let mut contents = BTreeMap::new();
     if scan.staged.is_empty() {
         return Some(contents);
@@ -152,7 +152,7 @@ fn read_all(
 
 /// Reads a file or a link: `Some(None)` if there is nothing, `None` if it cannot be read, is anything
 /// else, or has more than `most` bytes.
-pub(super) fn read(worktree: &Path, path: &TreePath, most: u64) -> Option<Option<Content>> {
+pub(super) fn read(worktree: &Path, path: &TreePath, most: u64) -> Option<Option<StoredFile>> {
     let full = path.on_disk(worktree);
     // Before the content: a file that is written meanwhile has another time than this.
     let stat = match rustix::fs::lstat(&full) {
@@ -171,7 +171,7 @@ pub(super) fn read(worktree: &Path, path: &TreePath, most: u64) -> Option<Option
     } else {
         return None;
     };
-    Some(Some(Content { mode, stat: entry_stat(&stat), bytes }))
+    Some(Some(StoredFile { mode, stat: entry_stat(&stat), bytes }))
 }
 
 /// Gives the index and its tree these files, and takes out those that are gone. False if a tree cannot
@@ -180,7 +180,7 @@ fn update(
     index: &mut gix::index::File,
     tree: &mut Editor<'_>,
     objects: &mut NewObjects,
-    contents: BTreeMap<TreePath, Option<Content>>,
+    contents: BTreeMap<TreePath, Option<StoredFile>>,
     removed: &BTreeSet<TreePath>,
 ) -> Result<bool> {
     let gone = contents.iter().filter(|(_, content)| content.is_none()).map(|(path, _)| path);
@@ -196,7 +196,7 @@ fn update(
     }
     let mut new = Vec::new();
     for (path, content) in contents {
-        let Some(Content { mode, stat, bytes }) = content else { continue };
+        let Some(StoredFile { mode, stat, bytes }) = content else { continue };
         let there = index.entry_index_by_path(path.as_bstr()).ok();
         let same = there.map(|at| index.entries()[at].id).filter(|id| {
             let now = gix::objs::compute_hash(id.kind(), Kind::Blob, &bytes);

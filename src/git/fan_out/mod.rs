@@ -47,18 +47,14 @@ pub fn populate(
         .map(|worktree| Place { path: &worktree.path, index: worktree.index() })
         .collect();
     let stamp = stamp(times, &first.path)?;
-    let is_redirected = repo.overrides().is_redirected();
-    let plan = match is_redirected {
+    let written = match repo.overrides().is_redirected() {
         true => Err(Error::internal("its configuration is replaced while commands run")),
         false => repo
             .open_worktree(&first.path)
-            .and_then(|gix| Plan::new(repo, gix, &first.git(), commit, stamp.clone())),
+            .and_then(|gix| Plan::new(repo, gix, &first.git(), commit, stamp.clone()))
+            .and_then(|plan| plan.write(repo, &places)),
     };
-    let reason = match plan {
-        Ok(plan) => plan.write(repo, &places),
-        Err(error) => Err(error),
-    };
-    if is_written(reason) {
+    if is_written(written) {
         return Ok(());
     }
     parallel::map(worktrees, |worktree| {

@@ -141,12 +141,13 @@ fn gone<'a>(
     let is_kept = |directory: &TreePath| {
         index.path_is_directory(directory.as_bytes().as_bstr()) || seeds.hold(directory)
     };
-    let is_file = |path: &TreePath| index.entry_by_path(path.as_bytes().as_bstr()).is_some();
     let mut marks = BTreeSet::new();
     for path in deleted {
         let parents: Vec<TreePath> = path.parents().collect();
         // A file or a directory in its place hides it.
-        if is_kept(path) || parents.iter().any(is_file) {
+        if is_kept(path)
+            || parents.iter().any(|path| index.entry_by_path(path.as_bytes().as_bstr()).is_some())
+        {
             continue;
         }
         let outermost = parents.into_iter().find(|parent| !is_kept(parent));
