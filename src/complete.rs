@@ -11,7 +11,7 @@ use std::sync::Arc;
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
 use clap_complete::CompleteEnv;
-use clap_complete::engine::CompletionCandidate;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
 use crate::agents;
 use crate::config::{self, Config};
@@ -64,15 +64,44 @@ fn with_hidden_options(command: Command) -> Command {
     command.mut_args(hide).mut_subcommands(with_hidden_options)
 }
 
-type Offers = Vec<CompletionCandidate>;
+/// The offers for a word.
+pub type Offers = Vec<CompletionCandidate>;
+
+/// Has an argument completed by one of the functions below, which is given what was typed of it. It
+/// gives `None` if it cannot read what it needs.
+pub fn by(offers: fn(&str) -> Option<Offers>) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |typed: &OsStr| typed.to_str().and_then(offers).unwrap_or_default())
+}
 
 fn offer(value: impl Into<OsString>, about: Option<String>) -> CompletionCandidate {
     CompletionCandidate::new(value).help(about.map(StyledStr::from))
 }
 
+/// The words that begin with what was typed.
+pub fn begun(words: impl IntoIterator<Item = String>, typed: &str) -> Offers {
+    let begun = words.into_iter().filter(|word| word.starts_with(typed));
+    begun.map(CompletionCandidate::new).collect()
+}
+
 /// The largest number of offers with a description. Reading a record takes long, so old runs are
 /// offered by name alone.
 const DESCRIBED: usize = 16;
+
+/// The names that begin with what was typed, each with `before` in front of it. The first ones have a
+/// description.
+fn begun_names(
+    names: &[Name],
+    before: &str,
+    typed: &str,
+    about: impl Fn(&Name) -> Option<String>,
+) -> Offers {
+    let begun = names.iter().filter(|name| name.as_str().starts_with(typed)).enumerate();
+    let offers = begun.map(|(at, name)| {
+        let about = if at < DESCRIBED { about(name) } else { None };
+        offer(format!("{before}{name}"), about)
+    });
+    offers.collect()
+}
 
 /// The runs of the repository of the current directory.
 struct Runs {
@@ -83,7 +112,7 @@ struct Runs {
 
 impl Runs {
     fn here() -> Option<Runs> {
-        let repo = Arc::new(Repo::discover(&std::env::current_dir().ok()?).ok()?);
+        let repo = Arc::new(repository()?);
         let store = Store::of(&repo);
         repo.remember_refs(repo.refs_of_runs().ok()?);
         let mut names = store.run_names().ok()?;
@@ -96,8 +125,8 @@ impl Runs {
     }
 
     /// The run with that name, or the only run whose name begins with it.
-    fn called(&self, word: &Name) -> Option<Run> {
-        match matching_names(&self.names, word).as_slice() {
+    fn called(&self, word: &str) -> Option<Run> {
+        match matching_names(&self.names, &word.parse().ok()?).as_slice() {
             [one] => self.read(one),
             _ => None,
         }
@@ -111,210 +140,170 @@ impl Runs {
         one_of.filter_map(|name| self.read(name)).max_by_key(|run| run.created)
     }
 
-    fn offer(&self, current: &str) -> Offers {
-        let begun = self.names.iter().filter(|name| name.as_str().starts_with(current)).enumerate();
-        let about = |name: &Name| {
+    fn offer(&self, typed: &str) -> Offers {
+        begun_names(&self.names, "", typed, |name| {
             let run = self.read(name)?;
             let candidates = count(run.candidates.len(), "candidate");
             Some(format!("run of {candidates}, {} ago", table::age(run.created)))
-        };
-        begun
-            .map(|(at, name)| offer(name.as_str(), (at < DESCRIBED).then(|| about(name)).flatten()))
-            .collect()
+        })
     }
 
-    /// The tasks that runs and candidates are bound to, as addresses.
-    fn offer_tasks(&self, current: &str) -> Offers {
+    /// The tasks that runs and candidates are bound to, each with `before` in front of it.
+    fn tasks(&self, before: &str) -> BTreeSet<String> {
         let runs: Vec<Run> = self.names.iter().filter_map(|name| self.read(name)).collect();
         let all = runs.iter().flat_map(|run| run.task.iter().chain(run.tasks.values()));
-        let all: BTreeSet<String> = all.map(|task| format!("{TASK}{task}")).collect();
-        let begun = all.iter().filter(|address| address.starts_with(current));
-        begun.map(CompletionCandidate::new).collect()
+        all.map(|task| format!("{before}{task}")).collect()
     }
 
     /// The candidates of `run`, each with `before` in front of its name.
-    fn offer_candidates(&self, run: &Run, before: &str, current: &str) -> Offers {
-        let begun =
-            run.candidates.iter().filter(|name| name.as_str().starts_with(current)).enumerate();
-        let about = |name: &Name| {
+    fn offer_candidates(&self, run: &Run, before: &str, typed: &str) -> Offers {
+        begun_names(&run.candidates, before, typed, |name| {
             let candidate = self.store.candidate(run, name).record().ok()?;
             Some(format!("candidate of run {}, {}", run.run, candidate.state))
-        };
-        let offer = |(at, name)| {
-            offer(format!("{before}{name}"), (at < DESCRIBED).then(|| about(name)).flatten())
-        };
-        begun.map(offer).collect()
+        })
     }
+}
+
+fn repository() -> Option<Repo> {
+    Repo::discover(&std::env::current_dir().ok()?).ok()
 }
 
 /// All runs.
-pub fn runs(current: &OsStr) -> Offers {
-    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
-        return Offers::new();
-    };
-    runs.offer(current)
+pub fn runs(typed: &str) -> Option<Offers> {
+    Some(Runs::here()?.offer(typed))
 }
 
 /// The ids of the tasks that runs and candidates are bound to.
-pub fn tasks(current: &OsStr) -> Offers {
-    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
-        return Offers::new();
-    };
-    runs.offer_tasks("")
-        .into_iter()
-        .filter_map(|offer| {
-            let address = offer.get_value().to_str()?.strip_prefix(TASK)?.to_owned();
-            address.starts_with(current).then(|| CompletionCandidate::new(address))
-        })
-        .collect()
+pub fn tasks(typed: &str) -> Option<Offers> {
+    Some(begun(Runs::here()?.tasks(""), typed))
 }
 
 /// All runs, and the tasks that they are bound to.
-pub fn runs_and_tasks(current: &OsStr) -> Offers {
-    match (current.to_str(), Runs::here()) {
-        (Some(current), Some(all)) if current.starts_with(TASK) => all.offer_tasks(current),
-        _ => runs(current),
+pub fn runs_and_tasks(typed: &str) -> Option<Offers> {
+    if typed.starts_with(TASK) {
+        return Some(begun(Runs::here()?.tasks(TASK), typed));
     }
+    runs(typed)
 }
 
 /// Addresses: `RUN`, `RUN/CAND` or `RUN/CAND@N`; candidates of the newest run also without their
 /// run.
-pub fn addresses(current: &OsStr) -> Offers {
-    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
-        return Offers::new();
-    };
-    if current.starts_with(TASK) {
-        return runs.offer_tasks(current);
+pub fn addresses(typed: &str) -> Option<Offers> {
+    let runs = Runs::here()?;
+    if typed.starts_with(TASK) {
+        return Some(begun(runs.tasks(TASK), typed));
     }
-    let Some((typed, rest)) = current.split_once('/') else {
-        let mut offers = runs.offer(current);
-        offers.extend(
-            runs.newest()
-                .into_iter()
-                .flat_map(|newest| runs.offer_candidates(&newest, "", current)),
-        );
-        return offers;
+    let Some((run, rest)) = typed.split_once('/') else {
+        let mut offers = runs.offer(typed);
+        if let Some(newest) = runs.newest() {
+            offers.extend(runs.offer_candidates(&newest, "", typed));
+        }
+        return Some(offers);
     };
-    let Some(run) = typed.parse().ok().and_then(|word| runs.called(&word)) else {
-        return Offers::new();
+    let run = runs.called(run)?;
+    let Some((name, _)) = rest.split_once('@') else {
+        return Some(runs.offer_candidates(&run, &format!("{}/", run.run), rest));
     };
-    if let Some((name, _)) = rest.split_once('@') {
-        let newest =
-            name.parse().ok().and_then(|name| runs.store.candidate(&run, &name).latest().ok()?);
-        let all = (1..=newest.map_or(0, |capture| capture.iteration))
-            .map(|n| format!("{}/{name}@{n}", run.run));
-        return all
-            .filter(|text| text.starts_with(current))
-            .map(CompletionCandidate::new)
-            .collect();
-    }
-    runs.offer_candidates(&run, &format!("{}/", run.run), rest)
+    let newest = runs.store.candidate(&run, &name.parse().ok()?).latest().ok()??;
+    let all = (1..=newest.iteration).map(|n| format!("{}/{name}@{n}", run.run));
+    Some(begun(all, typed))
 }
 
 /// Addresses, and the base of each run.
-pub fn outputs(current: &OsStr) -> Offers {
-    let mut offers = addresses(current);
-    if let (Some(text), Some(runs)) = (current.to_str(), Runs::here()) {
-        let typed = text.split_once('/').map(|(run, _)| run);
-        let run = typed.and_then(|run| runs.called(&run.parse().ok()?)).or_else(|| runs.newest());
-        let base = run.map(|run| format!("{}/@base", run.run));
-        let base = base.filter(|base| base.starts_with(text));
-        offers.extend(base.map(|base| offer(base, Some("what the run starts from".to_owned()))));
+pub fn outputs(typed: &str) -> Option<Offers> {
+    let mut offers = addresses(typed).unwrap_or_default();
+    let runs = Runs::here()?;
+    let named = typed.split_once('/').and_then(|(run, _)| runs.called(run));
+    if let Some(run) = named.or_else(|| runs.newest()) {
+        let base = format!("{}/@base", run.run);
+        if base.starts_with(typed) {
+            offers.push(offer(base, Some("what the run starts from".to_owned())));
+        }
     }
-    offers
+    Some(offers)
 }
 
 /// The candidates of the run that the command line names before, or of the newest run.
-pub fn candidates(current: &OsStr) -> Offers {
-    let (Some(current), Some(runs)) = (current.to_str(), Runs::here()) else {
-        return Offers::new();
-    };
-    let typed = std::env::args().skip_while(|arg| arg != "--").skip(2);
-    let named = typed.filter_map(|word| match word.parse().ok()? {
-        Address::Pair { run, .. } => runs.called(&run),
+pub fn candidates(typed: &str) -> Option<Offers> {
+    let runs = Runs::here()?;
+    let words = std::env::args().skip_while(|arg| arg != "--").skip(2);
+    let named = words.filter_map(|word| match word.parse().ok()? {
+        Address::Pair { run, .. } => runs.called(run.as_str()),
         Address::Word { word, .. } => runs.names.contains(&word).then(|| runs.read(&word))?,
         task @ Address::Task(_) => Some(runs.store.select(Some(&task), Matching::Prefix).ok()?.run),
     });
-    let Some(run) = named.last().or_else(|| runs.newest()) else { return Offers::new() };
-    runs.offer_candidates(&run, "", current)
+    let run = named.last().or_else(|| runs.newest())?;
+    Some(runs.offer_candidates(&run, "", typed))
 }
 
 /// Branches, tags and remote branches, without those of git-frites.
-pub fn revisions(current: &OsStr) -> Offers {
-    let mut offers = refs(
-        current,
-        &[("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")],
-    );
-    if current.to_str().is_some_and(|current| "HEAD".starts_with(current)) {
+pub fn revisions(typed: &str) -> Option<Offers> {
+    let kinds =
+        [("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")];
+    let mut offers = refs(&kinds, typed).unwrap_or_default();
+    if "HEAD".starts_with(typed) {
         offers.push(offer("HEAD", Some("current commit".to_owned())));
     }
-    offers
+    Some(offers)
 }
 
 /// The targets of a merge: branches, candidates and the word `parent`.
-pub fn targets(current: &OsStr) -> Offers {
-    let mut offers = refs(current, &[("refs/heads/", "branch")]);
-    offers.extend(addresses(current));
-    if current.to_str().is_some_and(|word| "parent".starts_with(word)) {
+pub fn targets(typed: &str) -> Option<Offers> {
+    let mut offers = refs(&[("refs/heads/", "branch")], typed).unwrap_or_default();
+    offers.extend(addresses(typed).unwrap_or_default());
+    if "parent".starts_with(typed) {
         offers.push(offer("parent", Some("the candidate that the run was spawned from".into())));
     }
-    offers
+    Some(offers)
 }
 
-fn refs(current: &OsStr, prefixes: &[(&str, &str)]) -> Offers {
-    let here = std::env::current_dir().ok();
-    let repo = here.and_then(|here| Repo::discover(&here).ok());
-    let (Some(current), Some(repo)) = (current.to_str(), repo) else { return Offers::new() };
+fn refs(kinds: &[(&str, &str)], typed: &str) -> Option<Offers> {
+    let repo = repository()?;
     let mut offers = Offers::new();
-    for (prefix, kind) in prefixes {
-        for name in repo.ref_names(prefix).unwrap_or_default() {
-            let short = &name[prefix.len()..];
-            if short.starts_with(current) && !short.starts_with("frites/") {
-                offers.push(offer(short, Some((*kind).to_owned())));
-            }
-        }
+    for (prefix, kind) in kinds {
+        let names = repo.ref_names(prefix).unwrap_or_default();
+        let short = names.iter().filter_map(|name| name.strip_prefix(prefix));
+        let begun = short.filter(|name| name.starts_with(typed) && !name.starts_with("frites/"));
+        offers.extend(begun.map(|name| offer(name, Some((*kind).to_owned()))));
     }
-    offers
+    Some(offers)
 }
 
 /// The agents, built in or configured.
-pub fn agents(current: &OsStr) -> Offers {
-    let begun = agent_names()
-        .into_iter()
-        .filter(|name| current.to_str().is_some_and(|current| name.starts_with(current)));
-    begun.map(CompletionCandidate::new).collect()
+pub fn agents(typed: &str) -> Option<Offers> {
+    Some(begun(agent_names(), typed))
 }
 
 /// The names of the agents. Only their completers start git, to read the configuration.
 fn agent_names() -> Vec<String> {
-    let here = std::env::current_dir().ok();
-    let config = here.and_then(|here| {
-        let repo = Arc::new(Repo::discover(&here).ok()?);
-        let root = Store::of(&repo).users_checkout().ok()?;
-        Config::load(root.as_deref(), &repo.settings_of("frites").ok()?).ok()
-    });
-    agents::names(&config.unwrap_or_default())
+    agents::names(&configuration().unwrap_or_default())
+}
+
+fn configuration() -> Option<Config> {
+    let repo = Arc::new(repository()?);
+    let root = Store::of(&repo).users_checkout().ok()?;
+    Config::load(root.as_deref(), &repo.settings_of("frites").ok()?).ok()
 }
 
 /// The keys of the configuration; those of agents once one of them may be meant.
-pub fn keys(current: &OsStr) -> Offers {
-    let Some(current) = current.to_str() else { return Offers::new() };
+pub fn keys(typed: &str) -> Option<Offers> {
     let agents = LazyCell::new(agent_names);
     let mut offers = Offers::new();
     for spec in config::keys::ALL {
-        let about = || Some(spec.about.to_owned());
-        match spec.name.split_once('*') {
-            None if spec.name.starts_with(current) => offers.push(offer(spec.name, about())),
-            Some((before, after))
-                if !current.is_empty()
-                    && (before.starts_with(current) || current.starts_with(before)) =>
-            {
-                let keys = agents.iter().map(|name| format!("{before}{name}{after}"));
-                let begun = keys.filter(|key| key.starts_with(current));
-                offers.extend(begun.map(|key| offer(key, about())));
+        let names = match spec.name.split_once('*') {
+            None => vec![spec.name.to_owned()],
+            Some((before, _)) if typed.is_empty() || !share_start(before, typed) => Vec::new(),
+            Some((before, after)) => {
+                agents.iter().map(|name| format!("{before}{name}{after}")).collect()
             }
-            _ => {}
-        }
+        };
+        let begun = names.into_iter().filter(|name| name.starts_with(typed));
+        offers.extend(begun.map(|name| offer(name, Some(spec.about.to_owned()))));
     }
-    offers
+    Some(offers)
+}
+
+/// True if one of two words is the start of the other.
+fn share_start(one: &str, other: &str) -> bool {
+    one.starts_with(other) || other.starts_with(one)
 }

@@ -3,8 +3,6 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use clap_complete::engine::ArgValueCompleter;
-
 use crate::commands::attempts::{AnswerArgs, CandidateAnswer, conclude, run_commands};
 use crate::commands::spawn_args::{AttemptArgs, CandidateArgs, CommandArgs};
 use crate::commands::{resume_hint, run_at, values};
@@ -28,11 +26,7 @@ Exit status: 0 if at least one of the new candidates is open or usable, 4 if non
 )]
 pub struct AddArgs {
     /// Run that the candidates join
-    #[arg(
-        value_name = "RUN",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::runs_and_tasks),
-    )]
+    #[arg(value_name = "RUN", add = complete::by(complete::runs_and_tasks))]
     pub run: Address,
     /// The new candidates
     #[command(flatten)]
@@ -46,7 +40,7 @@ pub struct AddArgs {
         value_name = "REV",
         group = "change",
         allow_hyphen_values = true,
-        add = ArgValueCompleter::new(complete::revisions),
+        add = complete::by(complete::revisions),
     )]
     pub commit: Option<String>,
     /// Make one candidate from those that passed

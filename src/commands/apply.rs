@@ -1,8 +1,6 @@
 //! `git frites apply`: lands a candidate on a fresh branch, or merges it; or undoes that.
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
-use crate::commands::values;
 use crate::complete;
 use crate::config::keys;
 use crate::config::value::{MergeStrategy, Tie};
@@ -36,11 +34,7 @@ be done."
 pub struct ApplyArgs {
     /// Capture to land: the winner of a run, a candidate, or one of its iterations  [default: the
     /// newest run]
-    #[arg(
-        value_name = "RUN[/CAND[@N]]",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::addresses),
-    )]
+    #[arg(value_name = "RUN[/CAND[@N]]", add = complete::by(complete::addresses))]
     pub address: Option<Address>,
     /// Branch to create  [default: frites/apply/RUN]
     #[arg(long, value_name = "NAME")]
@@ -79,7 +73,7 @@ pub struct ApplyArgs {
         long,
         value_name = "TARGET",
         requires = "merge",
-        add = ArgValueCompleter::new(complete::targets),
+        add = complete::by(complete::targets),
     )]
     pub into: Option<String>,
     /// Resolve conflicts by taking each file whole from the side that wrote it later  [default:

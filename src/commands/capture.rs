@@ -1,8 +1,6 @@
 //! `git frites capture`: stores the present state of candidates as iterations.
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
-use crate::commands::values;
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
@@ -20,11 +18,7 @@ use crate::ui::json;
 #[command(after_help = "Exit status: 0 if every candidate could be captured, 1 otherwise.")]
 pub struct CaptureArgs {
     /// Run or candidate  [default: the candidate of this worktree, or else the newest run]
-    #[arg(
-        value_name = "RUN[/CAND]",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::addresses),
-    )]
+    #[arg(value_name = "RUN[/CAND]", add = complete::by(complete::addresses))]
     pub address: Option<Address>,
     /// Describe the checkpoint; repeat the option for more paragraphs
     #[arg(short, long, value_name = "MESSAGE", value_parser = paragraph)]

@@ -3,7 +3,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use crate::commands::{hints, values};
@@ -31,11 +30,7 @@ Exit status: 0; 1 if something was not removed because its work would have been 
 )]
 pub struct CleanArgs {
     /// Runs or candidates to remove  [default: the newest run]
-    #[arg(
-        value_name = "RUN[/CAND]",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::addresses),
-    )]
+    #[arg(value_name = "RUN[/CAND]", add = complete::by(complete::addresses))]
     pub addresses: Vec<Address>,
     /// Remove all runs
     #[arg(long, conflicts_with = "addresses")]

@@ -2,7 +2,6 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use crate::agents;
@@ -27,7 +26,7 @@ Exit status: 0; 1 if KEY is not set and has no default."
 )]
 pub struct ConfigArgs {
     /// Print nothing but the value of this key
-    #[arg(value_name = "KEY", add = ArgValueCompleter::new(complete::keys))]
+    #[arg(value_name = "KEY", add = complete::by(complete::keys))]
     pub key: Option<String>,
     /// Write a .frites.toml with every key commented out, and seeds proposed from what your
     /// checkout ignores; an existing file is kept

@@ -1,5 +1,4 @@
 //! `git frites diff`: shows the changes of candidates, against the base or each other.
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use crate::commands::{answer_paged, values};
@@ -32,15 +31,11 @@ pub struct DiffArgs {
     #[arg(
         value_name = "RUN[/CAND[@N]]",
         value_parser = sides,
-        add = ArgValueCompleter::new(complete::addresses),
+        add = complete::by(complete::addresses),
     )]
     pub address: Option<DiffSides>,
     /// Candidate to compare with the first one
-    #[arg(
-        value_name = "CAND2",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::candidates),
-    )]
+    #[arg(value_name = "CAND2", add = complete::by(complete::candidates))]
     pub other: Option<Address>,
     /// Show a histogram of changed lines
     #[arg(long, group = "format")]

@@ -1,9 +1,7 @@
 //! `git frites exec`: runs a command in a candidate's worktree, with the candidate's environment.
 use std::ffi::OsString;
 
-use clap_complete::engine::ArgValueCompleter;
-
-use crate::commands::{one_candidate, values};
+use crate::commands::one_candidate;
 use crate::complete;
 use crate::error::{Error, Result};
 use crate::fs::regular;
@@ -22,11 +20,7 @@ Exit status: that of the command."
 )]
 pub struct ExecArgs {
     /// Candidate, or a run with one candidate  [default: the newest run]
-    #[arg(
-        value_name = "RUN/CAND",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::addresses),
-    )]
+    #[arg(value_name = "RUN/CAND", add = complete::by(complete::addresses))]
     pub address: Option<Address>,
     /// Command to run in the worktree  [default: your shell]
     #[arg(last = true, value_name = "CMD")]

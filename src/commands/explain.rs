@@ -1,7 +1,5 @@
 //! `git frites explain`: says why the verdict is as it is, from what is recorded.
-use clap_complete::engine::ArgValueCompleter;
 
-use crate::commands::values;
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
@@ -25,11 +23,7 @@ Exit status: 0, whatever the verdict says."
 )]
 pub struct ExplainArgs {
     /// Run, or the candidate to explain  [default: the newest run]
-    #[arg(
-        value_name = "RUN[/CAND]",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::addresses),
-    )]
+    #[arg(value_name = "RUN[/CAND]", add = complete::by(complete::addresses))]
     pub address: Option<Address>,
 }
 

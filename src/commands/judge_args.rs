@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use clap::builder::PossibleValue;
 use clap::{ValueEnum, ValueHint};
-use clap_complete::engine::ArgValueCompleter;
 
 use crate::commands::values;
 use crate::complete;
@@ -32,11 +31,7 @@ candidate."
 )]
 pub struct JudgeArgs {
     /// Run to judge  [default: the newest]
-    #[arg(
-        value_name = "RUN",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::runs),
-    )]
+    #[arg(value_name = "RUN", add = complete::by(complete::runs))]
     pub address: Option<Address>,
     /// Judge this candidate alone and store its results; --replay decides once all are judged
     #[arg(
@@ -44,7 +39,7 @@ pub struct JudgeArgs {
         long = "candidate",
         value_name = "CAND",
         value_parser = values::candidate_alone,
-        add = ArgValueCompleter::new(complete::candidates),
+        add = complete::by(complete::candidates),
         conflicts_with_all = ["junit", "cross"],
         group = "mode",
     )]
@@ -80,7 +75,7 @@ pub struct JudgeArgs {
         value_name = "REV",
         requires = "dry_run",
         conflicts_with = "address",
-        add = ArgValueCompleter::new(complete::revisions),
+        add = complete::by(complete::revisions),
     )]
     pub base: Option<String>,
     /// Accept git-frites' configuration as it is now, although it changed while commands ran

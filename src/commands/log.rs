@@ -1,10 +1,8 @@
 //! `git frites log`: shows the event log, oldest first.
 use std::collections::BTreeSet;
 
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value};
 
-use crate::commands::values;
 use crate::complete;
 use crate::error::{Cause, Error, Result, exit};
 use crate::model::address::Address;
@@ -20,11 +18,7 @@ use crate::ui::{local_time, table};
 #[derive(Debug, clap::Args)]
 pub struct LogArgs {
     /// Run or task whose events are shown  [default: all]
-    #[arg(
-        value_name = "RUN|task:ID",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::runs_and_tasks),
-    )]
+    #[arg(value_name = "RUN|task:ID", add = complete::by(complete::runs_and_tasks))]
     pub address: Option<Address>,
     /// Print one JSON object per event, each on its own line
     #[arg(long)]

@@ -3,8 +3,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-
+use crate::complete::{self, Offers};
 use crate::error::{Error, IoContext, Result, exit};
 use crate::manual::{self, Page};
 use crate::model::nearest::nearest;
@@ -14,7 +13,7 @@ use crate::process;
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
     /// Command, or `tutorial`  [default: the overview]
-    #[arg(value_name = "PAGE", add = ArgValueCompleter::new(offered))]
+    #[arg(value_name = "PAGE", add = complete::by(offered))]
     pub page: Option<String>,
     /// Directory to write all pages to, instead of showing one
     #[arg(long, value_name = "DIR", conflicts_with = "page")]
@@ -49,9 +48,8 @@ pub fn run(args: &ManArgs, cli: clap::Command) -> Result<u8> {
 }
 
 /// The pages whose names begin with what was typed.
-fn offered(current: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(current) = current.to_str() else { return Vec::new() };
-    manual::names().filter(|name| name.starts_with(current)).map(CompletionCandidate::new).collect()
+fn offered(typed: &str) -> Option<Offers> {
+    Some(complete::begun(manual::names().map(str::to_owned), typed))
 }
 
 fn find<'a>(pages: &'a [Page], wanted: &str) -> Result<&'a Page> {

@@ -4,7 +4,6 @@ use std::thread;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use clap_complete::engine::ArgValueCompleter;
 use strum::IntoStaticStr;
 
 use crate::commands::{answer_paged, resume_hint, values};
@@ -34,7 +33,7 @@ pub struct OutputArgs {
     #[arg(
         value_name = "RUN/CAND[@ITERATION]|RUN/@base",
         value_parser = place,
-        add = ArgValueCompleter::new(complete::outputs),
+        add = complete::by(complete::outputs),
     )]
     pub place: Option<OutputPlace>,
     /// Command whose output is shown

@@ -1,10 +1,9 @@
 //! `git frites path`: prints the path of a candidate's worktree, for `cd`.
 use std::os::unix::ffi::OsStrExt;
 
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
-use crate::commands::{one_candidate, values};
+use crate::commands::one_candidate;
 use crate::complete;
 use crate::error::{Result, exit};
 use crate::model::address::Address;
@@ -19,11 +18,7 @@ use crate::ui::json;
 )]
 pub struct PathArgs {
     /// Candidate, or a run with one candidate  [default: the newest run]
-    #[arg(
-        value_name = "RUN/CAND",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::addresses),
-    )]
+    #[arg(value_name = "RUN/CAND", add = complete::by(complete::addresses))]
     pub address: Option<Address>,
     /// Print one JSON document
     #[arg(long)]

@@ -4,9 +4,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use clap_complete::engine::ArgValueCompleter;
 
-use crate::commands::{preflight, values};
+use crate::commands::preflight;
 use crate::complete;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::fs::atomic;
@@ -26,11 +25,7 @@ Exit status: 0, whatever the verdict says."
 )]
 pub struct ReportArgs {
     /// Run to show  [default: the newest run]
-    #[arg(
-        value_name = "RUN",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::runs_and_tasks),
-    )]
+    #[arg(value_name = "RUN", add = complete::by(complete::runs_and_tasks))]
     pub address: Option<Address>,
     /// Write to this file; `-` is standard output  [default: .frites/runs/RUN/report.html]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -1,10 +1,8 @@
 //! `git frites retry`: another round of a candidate in its worktree.
-use clap_complete::engine::ArgValueCompleter;
 
 use crate::agents;
 use crate::commands::attempts::{AnswerArgs, CandidateAnswer, conclude};
 use crate::commands::spawn_args::{AttemptArgs, CommandArgs, existing};
-use crate::commands::values;
 use crate::complete;
 use crate::error::{Error, Result};
 use crate::model::address::Address;
@@ -26,18 +24,13 @@ Exit status: 0 if the candidate is usable, 4 if it is not."
 )]
 pub struct RetryArgs {
     /// Candidate whose worktree the command runs in
-    #[arg(
-        value_name = "RUN/CAND",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::addresses),
-    )]
+    #[arg(value_name = "RUN/CAND", add = complete::by(complete::addresses))]
     pub candidate: Address,
     /// Run this agent instead of the candidate's own command
     #[arg(
         long,
         value_name = "NAME",
-        value_parser = values::name,
-        add = ArgValueCompleter::new(complete::agents),
+        add = complete::by(complete::agents),
         conflicts_with = "command",
     )]
     pub agent: Option<Name>,

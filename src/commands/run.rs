@@ -3,7 +3,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
 use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned, tell_landed};
@@ -70,8 +69,7 @@ pub struct RunArgs {
         help_heading = "Attempts",
         long,
         value_name = "RUN",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::runs),
+        add = complete::by(complete::runs),
         conflicts_with_all = [
             "count", "candidates", "run", "base", "from", "task", "agents", "prompt",
             "prompt_file", "command",

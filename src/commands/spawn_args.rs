@@ -7,8 +7,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap_complete::engine::ArgValueCompleter;
-
 use crate::agents;
 use crate::commands::{require_jobs_within_limit, values};
 use crate::complete;
@@ -63,8 +61,7 @@ pub struct NewRunArgs {
         long,
         value_name = "RUN",
         allow_hyphen_values = true,
-        value_parser = values::name,
-        add = ArgValueCompleter::new(complete::runs),
+        add = complete::by(complete::runs),
     )]
     pub run: Option<Name>,
     /// Commit that every candidate starts from  [default: HEAD]
@@ -73,7 +70,7 @@ pub struct NewRunArgs {
         value_name = "REV",
         allow_hyphen_values = true,
         conflicts_with = "from",
-        add = ArgValueCompleter::new(complete::revisions),
+        add = complete::by(complete::revisions),
     )]
     pub base: Option<String>,
     /// Start from the current state of this candidate
@@ -81,8 +78,7 @@ pub struct NewRunArgs {
         hide_short_help = true,
         long,
         value_name = "RUN/CAND",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::addresses),
+        add = complete::by(complete::addresses),
     )]
     pub from: Option<Address>,
     /// Task that the run is for, such as an issue number; `status` shows it
@@ -142,7 +138,7 @@ pub struct CandidateArgs {
         long = "agent",
         value_name = "NAME[=K]",
         value_parser = agent_count,
-        add = ArgValueCompleter::new(complete::agents),
+        add = complete::by(complete::agents),
         conflicts_with = "command",
     )]
     pub agents: Vec<AgentCount>,

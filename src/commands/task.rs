@@ -1,5 +1,4 @@
 //! `git frites task`: binds runs and candidates to tasks, and shows the bindings.
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::json;
 
 use crate::commands::values;
@@ -17,11 +16,7 @@ use crate::ui::{json, table};
 #[command(after_help = "Prints RUN<TAB>ID or RUN/CANDIDATE<TAB>ID for each binding.")]
 pub struct TaskArgs {
     /// Run or candidate
-    #[arg(
-        value_name = "RUN[/CAND]",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::addresses),
-    )]
+    #[arg(value_name = "RUN[/CAND]", add = complete::by(complete::addresses))]
     pub address: Address,
     /// Task to bind it to, such as an issue number; in place of the task that it is bound to
     #[arg(value_name = "ID", value_parser = values::task)]

@@ -4,6 +4,8 @@
 //! clap's sentence, `invalid value 'x' for '-n <N>': …`.
 use std::time::Duration;
 
+use clap::builder::ValueParserFactory;
+
 use crate::config::value::{Setting, SynthesisMode, parse_duration};
 use crate::error::{Error, Result};
 use crate::model::address::{Address, InvalidAddress};
@@ -12,6 +14,23 @@ use crate::model::name::{BASE, InvalidName, Name, RULE};
 use crate::model::part::Part;
 use crate::model::shard::Shard;
 use crate::model::task::is_task;
+
+// Arguments of these two types need not name their parsers.
+impl ValueParserFactory for Name {
+    type Parser = fn(&str) -> Result<Name>;
+
+    fn value_parser() -> Self::Parser {
+        name
+    }
+}
+
+impl ValueParserFactory for Address {
+    type Parser = fn(&str) -> Result<Address>;
+
+    fn value_parser() -> Self::Parser {
+        address
+    }
+}
 
 /// A run's or candidate's name.
 pub fn name(text: &str) -> Result<Name> {

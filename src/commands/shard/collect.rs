@@ -2,8 +2,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap_complete::engine::ArgValueCompleter;
-
 use crate::commands::judge::show_verdict;
 use crate::commands::judge_args::{DecisionArgs, VerdictArgs};
 use crate::commands::opened::find;
@@ -28,7 +26,7 @@ could change the recommendation, 4 no usable candidate."
 )]
 pub struct ShardCollectArgs {
     /// Run that was opened
-    #[arg(value_name = "RUN", value_parser = values::name, add = ArgValueCompleter::new(complete::runs))]
+    #[arg(value_name = "RUN", add = complete::by(complete::runs))]
     pub run: Name,
     /// The repository that has the run and its outcomes
     #[arg(long, value_name = "NAME|URL")]

@@ -1,8 +1,6 @@
 //! `git frites shard judge`: judges a share of the parts of an opened run, or one part.
 use std::path::PathBuf;
 
-use clap_complete::engine::ArgValueCompleter;
-
 use crate::commands::judge_args::require_trust;
 use crate::commands::opened::find;
 use crate::commands::{require_jobs_within_limit, values};
@@ -28,7 +26,7 @@ pub struct ShardJudgeArgs {
     #[arg(
         value_name = "RUN[/PART]",
         value_parser = values::run_or_part,
-        add = ArgValueCompleter::new(complete::outputs),
+        add = complete::by(complete::outputs),
     )]
     pub what: (Name, Option<Part>),
     /// Share of the run's parts: every N-th from the K-th

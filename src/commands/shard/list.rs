@@ -1,8 +1,6 @@
 //! `git frites shard list`: the parts of an opened run that have no outcome yet.
-use clap_complete::engine::ArgValueCompleter;
 
 use crate::commands::opened::find;
-use crate::commands::values;
 use crate::complete;
 use crate::error::{Result, exit};
 use crate::model::name::Name;
@@ -17,7 +15,7 @@ Exit status: 0, also if there is none."
 )]
 pub struct ShardListArgs {
     /// Run that was opened
-    #[arg(value_name = "RUN", value_parser = values::name, add = ArgValueCompleter::new(complete::runs))]
+    #[arg(value_name = "RUN", add = complete::by(complete::runs))]
     pub run: Name,
     /// The repository that has the run
     #[arg(long, value_name = "NAME|URL")]

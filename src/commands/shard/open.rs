@@ -2,8 +2,6 @@
 //! parts.
 use std::time::Duration;
 
-use clap_complete::engine::ArgValueCompleter;
-
 use crate::commands::attempts::{AnswerArgs, CandidateAnswer};
 use crate::commands::judge_args::{TermsArgs, require_trust};
 use crate::commands::spawn_args::NewRunArgs;
@@ -28,11 +26,7 @@ Exit status: 0 if the run is opened, 4 if it has no usable candidate."
 )]
 pub struct ShardOpenArgs {
     /// Run to judge  [default: the newest]
-    #[arg(
-        value_name = "RUN",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::runs_and_tasks),
-    )]
+    #[arg(value_name = "RUN", add = complete::by(complete::runs_and_tasks))]
     pub address: Option<Address>,
     /// The repository that the run is pushed to
     #[arg(long, value_name = "NAME|URL")]

@@ -1,5 +1,4 @@
 //! `git frites shard run`: makes one attempt of a run that lies in another repository.
-use clap_complete::engine::ArgValueCompleter;
 
 use crate::commands::spawn_args::AttemptArgs;
 use crate::commands::values;
@@ -25,7 +24,7 @@ pub struct ShardRunArgs {
     #[arg(
         value_name = "RUN/CAND",
         value_parser = values::run_or_part,
-        add = ArgValueCompleter::new(complete::addresses),
+        add = complete::by(complete::addresses),
     )]
     pub candidate: (Name, Option<Part>),
     /// The repository that has the run, and that the capture goes to
