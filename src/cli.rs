@@ -2,31 +2,12 @@
 use std::mem::ManuallyDrop;
 
 use clap::error::ErrorKind;
-use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::add::AddArgs;
-use crate::commands::apply::ApplyArgs;
-use crate::commands::capture::CaptureArgs;
-use crate::commands::clean::CleanArgs;
-use crate::commands::completions::CompletionsArgs;
-use crate::commands::config::ConfigArgs;
-use crate::commands::diff::DiffArgs;
-use crate::commands::doctor::DoctorArgs;
-use crate::commands::exec::ExecArgs;
-use crate::commands::explain::ExplainArgs;
-use crate::commands::judge::JudgeArgs;
-use crate::commands::log::LogArgs;
-use crate::commands::man::ManArgs;
-use crate::commands::output::OutputArgs;
-use crate::commands::path::PathArgs;
-use crate::commands::report::ReportArgs;
-use crate::commands::retry::RetryArgs;
-use crate::commands::run::RunArgs;
-use crate::commands::shard::ShardCommand;
-use crate::commands::spawn::SpawnArgs;
-use crate::commands::status::StatusArgs;
-use crate::commands::task::TaskArgs;
-use crate::ui::style::ColorMode;
+use crate::commands::{
+    add, apply, capture, clean, completions, config, diff, doctor, exec, explain, judge, log, man,
+    output, path, report, retry, run, shard, spawn, status, task,
+};
 
 /// Run competing attempts at one change, each in its own git worktree; let the project's own build,
 /// lint and test commands decide which of them work; land the smallest one that works on a fresh
@@ -55,6 +36,9 @@ pub struct Cli {
     /// Show each git command that runs, with its exit code and how long it took
     #[arg(hide_short_help = true, short, long, global = true, display_order = 901)]
     pub verbose: bool,
+    /// True if the command prints nothing but its bare answer
+    #[arg(skip)]
+    pub quiet: bool,
     /// The command
     #[command(subcommand)]
     pub command: Command,
@@ -101,55 +85,24 @@ impl Cli {
             Err(e) if HELP.contains(&e.kind()) => with_grouped_help().try_get_matches()?,
             matches => matches?,
         };
-        Cli::from_arg_matches(&matches)
+        Ok(Cli { quiet: is_quiet(&matches), ..Cli::from_arg_matches(&matches)? })
     }
 
     /// The arguments of `run`, from the words after the program's name; `None` if these are invalid
     /// or name another command.
-    pub fn parse_run(words: &[String]) -> Option<RunArgs> {
+    pub fn parse_run(words: &[String]) -> Option<run::RunArgs> {
         let program = "git-frites".to_owned();
         match Cli::try_parse_from([&program].into_iter().chain(words)).ok()?.command {
             Command::Run(args) => Some(*args),
             _ => None,
         }
     }
+}
 
-    /// When to use colours.
-    pub fn color_mode(&self) -> ColorMode {
-        match self.color {
-            ColorChoice::Auto => ColorMode::Auto,
-            ColorChoice::Always => ColorMode::Always,
-            ColorChoice::Never => ColorMode::Never,
-        }
-    }
-
-    /// True if the command prints nothing but its bare answer.
-    pub fn quiet(&self) -> bool {
-        match &self.command {
-            Command::Spawn(a) => a.answer.quiet,
-            Command::Add(a) => a.answer.quiet,
-            Command::Retry(a) => a.answer.quiet,
-            Command::Run(a) => a.quiet,
-            Command::Judge(a) => a.show.quiet,
-            Command::Shard(command) => command.quiet(),
-            Command::Capture(a) => a.quiet,
-            Command::Apply(a) => a.quiet,
-            Command::Clean(a) => a.quiet,
-            Command::Diff(_)
-            | Command::Status(_)
-            | Command::Explain(_)
-            | Command::Task(_)
-            | Command::Log(_)
-            | Command::Output(_)
-            | Command::Report(_)
-            | Command::Exec(_)
-            | Command::Path(_)
-            | Command::Config(_)
-            | Command::Doctor(_)
-            | Command::Completions(_)
-            | Command::Man(_) => false,
-        }
-    }
+/// True if `-q` is given to the command, or to a command of that one.
+fn is_quiet(matches: &ArgMatches) -> bool {
+    let given = matches.try_get_one("quiet").ok().flatten();
+    given == Some(&true) || matches.subcommand().is_some_and(|(_, inner)| is_quiet(inner))
 }
 
 // Only the arguments of the command that is typed are built. That is done after its description is
@@ -159,50 +112,50 @@ impl Cli {
 #[command(defer = true)]
 pub enum Command {
     /// Create candidates, each with a worktree and a branch; run a command in each if one is given
-    Spawn(SpawnArgs),
+    Spawn(spawn::SpawnArgs),
     /// Add candidates to a run: more attempts, a change that was made elsewhere, or a synthesis
-    Add(AddArgs),
+    Add(add::AddArgs),
     /// Give a candidate another round in its worktree
-    Retry(RetryArgs),
+    Retry(retry::RetryArgs),
     /// Spawn and judge in one step, and recommend a candidate
-    Run(Box<RunArgs>),
+    Run(Box<run::RunArgs>),
     /// Show what candidates changed
-    Diff(DiffArgs),
+    Diff(diff::DiffArgs),
     /// Store the current state of candidates as iterations, with a message if you like
     #[command(alias = "checkpoint")]
-    Capture(CaptureArgs),
+    Capture(capture::CaptureArgs),
     /// Run the project's own commands on each candidate, and recommend one
-    Judge(JudgeArgs),
+    Judge(judge::JudgeArgs),
     /// Judge a run, or make its attempts, in parts on several machines
     #[command(subcommand)]
-    Shard(ShardCommand),
+    Shard(shard::ShardCommand),
     /// Say why the verdict is as it is, without running anything
-    Explain(ExplainArgs),
+    Explain(explain::ExplainArgs),
     /// Land a passing candidate: on a fresh branch, or by a merge
-    Apply(ApplyArgs),
+    Apply(apply::ApplyArgs),
     /// Remove the worktrees and branches of runs; captures are kept
-    Clean(CleanArgs),
+    Clean(clean::CleanArgs),
     /// List runs and candidates
-    Status(StatusArgs),
+    Status(status::StatusArgs),
     /// Bind a run or a candidate to a task, or show what it is bound to
-    Task(TaskArgs),
+    Task(task::TaskArgs),
     /// Show the event log
-    Log(LogArgs),
+    Log(log::LogArgs),
     /// Show what a command printed: an attempt's, or one of those that judged it
     #[command(alias = "logs")]
-    Output(OutputArgs),
+    Output(output::OutputArgs),
     /// Write a page that shows a run: its verdict, every change, the ends of the logs
-    Report(ReportArgs),
+    Report(report::ReportArgs),
     /// Run a command, or your shell, in a candidate's worktree, with its environment
-    Exec(ExecArgs),
+    Exec(exec::ExecArgs),
     /// Print the path of a candidate's worktree
-    Path(PathArgs),
+    Path(path::PathArgs),
     /// Show the effective configuration, and where each value comes from
-    Config(ConfigArgs),
+    Config(config::ConfigArgs),
     /// Show what this machine gives git-frites, and what a run in this repository would have
-    Doctor(DoctorArgs),
+    Doctor(doctor::DoctorArgs),
     /// Print the completion script of a shell
-    Completions(CompletionsArgs),
+    Completions(completions::CompletionsArgs),
     /// Show a manual page
-    Man(ManArgs),
+    Man(man::ManArgs),
 }

@@ -27,8 +27,8 @@ mod world;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 use clap::error::ErrorKind;
+use clap::{ColorChoice, CommandFactory};
 
 use cli::{Cli, Command};
 use error::{Error, Result, exit};
@@ -37,7 +37,6 @@ use ops::auto_clean;
 use ops::session::{ReadSession, Session};
 use process::{background, interrupt, protocol, supervisor};
 use ui::Ui;
-use ui::style::ColorMode;
 
 /// The program: reads the command line, runs the command and prints errors; gives the exit code.
 pub fn main() -> ExitCode {
@@ -64,7 +63,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return ExitCode::from(refuse(&e)),
     };
-    let ui = Ui::new(cli.color_mode(), cli.quiet(), cli.verbose);
+    let ui = Ui::new(cli.color, cli.quiet, cli.verbose);
     let told = ui.clone();
     interrupt::on_request(move |requests| told.tell_stopping(requests));
     let verbose = cli.verbose;
@@ -132,7 +131,7 @@ fn answer_error(ui: &Ui, error: &Error) {
 
 /// Prints help to stdout, or a usage error as one `fatal:` line and hints; gives the exit code.
 fn refuse(e: &clap::Error) -> u8 {
-    let ui = Ui::new(ColorMode::Auto, false, false);
+    let ui = Ui::new(ColorChoice::Auto, false, false);
     if !e.use_stderr() {
         return match ui.answer(e.render().to_string()).map_err(commands::hints::add) {
             Ok(()) => exit::OK,

@@ -33,10 +33,10 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
         grid(styles, &verdict.run, &rows(verdict), &more_columns(verdict)) + "\n"
     };
     let world = world(styles, &verdict.terms.settings, verdict.candidates.iter());
-    let paint = if verdict.verified() { styles.good } else { styles.caution };
+    let style = if verdict.verified() { styles.good } else { styles.caution };
     format!(
         "{table}{world}{}: {}\n",
-        paint.paint(decision.decision.into_str()),
+        style.style(decision.decision.into_str()),
         table::printable(&decision.rationale)
     )
 }
@@ -70,7 +70,7 @@ fn world<'a>(
         return String::new();
     }
     let line = format!("the commands ran {}", places(settings, doubt));
-    format!("{}\n", styles.dim.paint(&line))
+    format!("{}\n", styles.dim.style(line))
 }
 
 /// Where commands ran, and what has to be said of the attempts.
@@ -557,15 +557,15 @@ fn grid(styles: Styles, run: &Name, rows: &[ComparisonRow], columns: &[Column]) 
     let used = lines.iter().map(|line| measure_text_width(line)).max().unwrap_or_default();
     let width = styles.width.unwrap_or(WIDTH);
     let mut text = String::new();
-    for (line, (flags, paint)) in lines.into_iter().zip(remarks) {
+    for (line, (flags, style)) in lines.into_iter().zip(remarks) {
         text.push_str(line);
         let joined = flags.join(", ");
         if used + 2 + measure_text_width(&joined) <= width && !joined.is_empty() {
             text.push_str(&" ".repeat(used + 2 - measure_text_width(line)));
-            text.push_str(&paint.paint(&joined));
+            text.push_str(&style.style(joined).to_string());
         } else {
             for line in table::filled(&flags, width.saturating_sub(5)) {
-                text.push_str(&format!("\n     {}", paint.paint(&line)));
+                text.push_str(&format!("\n     {}", style.style(line)));
             }
         }
         text.push('\n');

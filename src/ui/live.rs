@@ -30,17 +30,17 @@ pub fn texts(rows: &[Row], styles: Styles) -> Vec<String> {
     let padded = |text: &str, at: usize| " ".repeat(widths[at] - measure_text_width(text));
     let line = |(row, cells): (&Row, &[String; 4])| {
         let [address, doing, elapsed, size] = cells;
-        let paint = styles.of(tone(row.standing));
-        let mut line = paint.paint(&row.mark().to_string());
+        let style = styles.of(tone(row.standing));
+        let mut line = style.style(row.mark()).to_string();
         line.push_str(&format!(" {address}{}  ", padded(address, 0)));
-        line.push_str(&format!("{}{}  ", paint.paint(doing), padded(doing, 1)));
+        line.push_str(&format!("{}{}  ", style.style(doing), padded(doing, 1)));
         line.push_str(&format!("{}{elapsed}", padded(elapsed, 2)));
         if widths[3] > 0 {
             line.push_str(&format!("  {size}{}", padded(size, 3)));
         }
         let last = row.last_line.as_deref().unwrap_or_default();
         if !last.is_empty() {
-            line.push_str(&format!("  {}", styles.dim.paint(&table::printable(last))));
+            line.push_str(&format!("  {}", styles.dim.style(table::printable(last))));
         }
         line.trim_end().to_owned()
     };
@@ -99,10 +99,10 @@ impl Live {
         let room = rows.saturating_sub(ABOVE + 2).max(2);
         let (shown, rest) = fold(view.rows.clone(), room);
         let mut lines = texts(&shown, self.styles);
-        lines.extend(rest.map(|rest| format!("  {}", self.styles.dim.paint(&rest))));
+        lines.extend(rest.map(|rest| format!("  {}", self.styles.dim.style(rest))));
         lines.push(match stopping {
-            Some(words) => self.styles.caution.paint(words),
-            None => self.styles.dim.paint(&view.summary),
+            Some(words) => self.styles.caution.style(words).to_string(),
+            None => self.styles.dim.style(&view.summary).to_string(),
         });
         if self.lines != lines {
             self.lines = lines;
@@ -113,7 +113,7 @@ impl Live {
     /// Replaces the last row, at once.
     pub fn say_last(&mut self, words: &str) {
         self.lines.pop();
-        self.lines.push(self.styles.caution.paint(words));
+        self.lines.push(self.styles.caution.style(words).to_string());
         self.draw();
     }
 

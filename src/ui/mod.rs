@@ -20,13 +20,14 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clap::ColorChoice;
 use console::truncate_str;
 use parking_lot::Mutex;
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ui::live::{Live, View};
 use crate::ui::screen::Screen;
-use crate::ui::style::{ColorMode, Styles};
+use crate::ui::style::Styles;
 use crate::ui::table::printable;
 use crate::ui::terminal::{moves_cursor, window};
 
@@ -52,7 +53,7 @@ pub struct Ui {
 
 impl Ui {
     /// Reads the terminal, `--color` and the environment once.
-    pub fn new(color: ColorMode, quiet: bool, verbose: bool) -> Ui {
+    pub fn new(color: ColorChoice, quiet: bool, verbose: bool) -> Ui {
         let terminal = io::stdout().is_terminal();
         let styles = |is_terminal| {
             if style::wanted(color, is_terminal) { Styles::colored() } else { Styles::default() }
@@ -102,7 +103,7 @@ impl Ui {
             (Some(live), Some(words)) => return live.say_last(words),
             (None, Some(words)) if io::stderr().is_terminal() => {
                 // The terminal has shown ^C where its cursor is.
-                let _ = writeln!(io::stderr().lock(), "\r{}", self.err.caution.paint(words));
+                let _ = writeln!(io::stderr().lock(), "\r{}", self.err.caution.style(words));
             }
             _ => {}
         }
@@ -213,7 +214,7 @@ impl Ui {
 
     /// Prints a warning with the last lines of a command's output, as [`Ui::note_output`] does.
     pub fn warn_output(&self, line: &str, output: &[String], whole: &str) {
-        let word = format!("{} ", self.err.caution.paint("warning:"));
+        let word = format!("{} ", self.err.caution.style("warning:"));
         self.say_with_output(&word, line, output, whole);
     }
 
@@ -222,19 +223,18 @@ impl Ui {
         for line in output {
             let line = printable(line);
             let shown = truncate_str(&line, self.output_width, "…");
-            text.push_str(&format!("  {} {shown}\n", self.err.dim.paint("|")));
+            text.push_str(&format!("  {} {shown}\n", self.err.dim.style("|")));
         }
         if !output.is_empty() {
-            let whole = printable(whole);
-            text.push_str(&self.err.dim.paint(&format!("  the whole output: {whole}")));
-            text.push('\n');
+            let whole = format!("  the whole output: {}", printable(whole));
+            text.push_str(&format!("{}\n", self.err.dim.style(whole)));
         }
         self.log(text.as_bytes());
     }
 
     /// Prints a warning, also with `-q`.
     pub fn warn(&self, line: impl AsRef<str>) {
-        self.say(&format!("{} ", self.err.caution.paint("warning:")), line.as_ref());
+        self.say(&format!("{} ", self.err.caution.style("warning:")), line.as_ref());
     }
 
     /// Prints a hint about what to type next; not with `-q`.
@@ -245,7 +245,7 @@ impl Ui {
     }
 
     fn say_hint(&self, line: &str) {
-        self.say(&format!("{} ", self.err.dim.paint("hint:")), line);
+        self.say(&format!("{} ", self.err.dim.style("hint:")), line);
     }
 
     /// Prints the errors that led to `error`, the nearest first.
@@ -273,7 +273,7 @@ impl Ui {
             return;
         }
         self.say(
-            &format!("{} ", self.err.bad.paint(&format!("{}:", error.kind.word()))),
+            &format!("{} ", self.err.bad.style(format!("{}:", error.kind.word()))),
             &error.message,
         );
         for hint in &error.hints {

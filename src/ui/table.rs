@@ -1,8 +1,9 @@
 //! Tables with columns aligned by display width, cut to the terminal; sizes and times for people.
 pub use crate::model::size::size;
 use console::{measure_text_width, truncate_str};
+use owo_colors::Style;
 
-use crate::ui::style::{Paint, Styles, Tone};
+use crate::ui::style::{Styles, Tone};
 
 /// The blanks between two columns.
 const GAP: usize = 2;
@@ -10,7 +11,7 @@ const GAP: usize = 2;
 /// A table. Important columns are on the left, because a narrow terminal cuts the right ones off.
 pub struct Grid {
     /// The headings come first.
-    rows: Vec<Vec<(String, Paint)>>,
+    rows: Vec<Vec<(String, Style)>>,
     numbers: Vec<usize>,
     styles: Styles,
 }
@@ -44,17 +45,17 @@ impl Grid {
         self.rows.iter().map(|row| self.line(&widths, row)).collect()
     }
 
-    fn line(&self, widths: &[usize], row: &[(String, Paint)]) -> String {
+    fn line(&self, widths: &[usize], row: &[(String, Style)]) -> String {
         let mut line = String::new();
         // Blanks are written only when text follows them.
         let mut blanks = 0;
-        for (at, ((text, paint), width)) in row.iter().zip(widths).enumerate() {
+        for (at, ((text, style), width)) in row.iter().zip(widths).enumerate() {
             let pad = width - measure_text_width(text);
             let (before, after) = if self.numbers.contains(&at) { (pad, 0) } else { (0, pad) };
             blanks += before;
             if !text.is_empty() {
                 line.extend(std::iter::repeat_n(' ', blanks));
-                paint.paint_onto(&mut line, text);
+                line.push_str(&style.style(text).to_string());
                 blanks = 0;
             }
             blanks += after + GAP;

@@ -28,17 +28,6 @@ pub enum ShardCommand {
 }
 
 impl ShardCommand {
-    /// True if the command prints nothing but its bare answer.
-    pub fn quiet(&self) -> bool {
-        match self {
-            ShardCommand::Open(args) => args.quiet,
-            ShardCommand::List(_) => false,
-            ShardCommand::Judge(args) => args.quiet,
-            ShardCommand::Collect(args) => args.show.quiet,
-            ShardCommand::Run(args) => args.quiet,
-        }
-    }
-
     /// Opens the repository to work in: a machine that judges or makes attempts needs none of its
     /// own.
     pub fn session(&self, ui: &Ui) -> Result<Session> {

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap_complete::engine::ArgValueCompleter;
 use console::Term;
 use serde_json::{Value, json};
 
@@ -42,11 +41,7 @@ pub use crate::commands::status::document::history_as_json;
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
     /// Run or candidate to show  [default: the newest run, and those that have worktrees]
-    #[arg(
-        value_name = "RUN[/CAND]",
-        value_parser = values::address,
-        add = ArgValueCompleter::new(complete::addresses),
-    )]
+    #[arg(value_name = "RUN[/CAND]", add = complete::by(complete::addresses))]
     pub address: Option<Address>,
     /// Show all runs and candidates that are bound to this task
     #[arg(
@@ -54,7 +49,7 @@ pub struct StatusArgs {
         value_name = "ID",
         value_parser = values::task,
         conflicts_with = "address",
-        add = ArgValueCompleter::new(complete::tasks),
+        add = complete::by(complete::tasks),
     )]
     pub task: Option<String>,
     /// Show all runs, also older ones without worktrees; --json always does
@@ -296,7 +291,7 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
     let ui = &session.ui;
     let mut text = format!(
         "{}, {} ago, from {}",
-        ui.out.strong.paint(&format!("run {}", run.run)),
+        ui.out.strong.style(format!("run {}", run.run)),
         table::age(run.created),
         origin(run)
     );
