@@ -3,7 +3,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::commands::attempts::{AnswerArgs, CandidateAnswer, conclude, run_commands};
+use crate::commands::attempts::{AnswerArgs, Round, run_commands};
 use crate::commands::spawn_args::{AttemptArgs, CandidateArgs, CommandArgs};
 use crate::commands::{resume_hint, run_at, values};
 use crate::complete;
@@ -78,18 +78,14 @@ pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     let SpawnedRun { run, prepared, lock } = add::add(session, &run, request)?;
     let report = run_commands(session, &run, &commands, &options)?;
     drop(lock);
-    let answer = CandidateAnswer {
-        run: &run,
-        candidates: &names,
-        escaped: &report.escaped,
-        checkpoints: options.checkpoint.is_some(),
-    };
-    answer.print(session, &args.answer)?;
+    let checkpoints = options.checkpoint.is_some();
+    let round = Round { run: &run, candidates: &names, report: &report, checkpoints };
     if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
+        round.print(session, &args.answer)?;
         session.ui.hint(format!("decide again with `git frites judge {}`", run.run));
         return Ok(exit::OK);
     }
-    Ok(conclude(session, &run, names.len(), &report, &resume_hint(&run)))
+    round.conclude(session, &args.answer, &resume_hint(&run))
 }
 
 /// The new candidates and their commands. Checks all options, before any effect.
@@ -147,14 +143,10 @@ fn synthesize(
     };
     let maker = maker(session, args)?;
     let (run, report) = synthesis::synthesize(session, run, maker, &options)?;
-    let answer = CandidateAnswer {
-        run: &run,
-        candidates: &run.candidates[run.candidates.len() - 1..],
-        escaped: &report.escaped,
-        checkpoints: options.checkpoint.is_some(),
-    };
-    answer.print(session, &args.answer)?;
-    Ok(conclude(session, &run, 1, &report, &resume_hint(&run)))
+    let candidates = &run.candidates[run.candidates.len() - 1..];
+    let checkpoints = options.checkpoint.is_some();
+    let round = Round { run: &run, candidates, report: &report, checkpoints };
+    round.conclude(session, &args.answer, &resume_hint(&run))
 }
 
 /// The agent or the command that makes a synthesis: the one in the options, or the configured one.

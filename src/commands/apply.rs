@@ -210,7 +210,7 @@ fn print_landed(
                 object
             })
             .collect();
-        return session.ui.answer(json::document(document));
+        return session.ui.answer_json(document);
     }
     let branch = branch.short();
     let ui = &session.ui;
@@ -270,7 +270,7 @@ fn print_merged(
         document["strategy"] = json!(plan.strategy());
         document["resolution_seconds"] = json!(plan.resolution.map(|time| time.as_secs_f64()));
         document["cleaned"] = json!(cleaned);
-        return session.ui.answer(json::document(document));
+        return session.ui.answer_json(document);
     }
     for choice in &plan.choices {
         session.ui.note(choice.in_words());
@@ -321,7 +321,7 @@ fn print_undone(session: &Session, args: &ApplyArgs, undone: &UndoneLanding) -> 
             "run": candidate.run, "candidate": candidate.candidate, "branch": branch, "commit": commit,
             "undone": candidate.landing, "later": later,
         });
-        return session.ui.answer(json::document(document));
+        return session.ui.answer_json(document);
     }
     session.ui.answer(format!("{branch}\n"))?;
     match commit {

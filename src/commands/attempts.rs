@@ -24,23 +24,23 @@ pub struct AnswerArgs {
     pub quiet: bool,
 }
 
-/// Candidates that were made or ran, to be printed.
-pub struct CandidateAnswer<'a> {
+/// Candidates that were made, or had a round.
+pub struct Round<'a> {
     /// The run.
     pub run: &'a Run,
     /// The candidates.
     pub candidates: &'a [Name],
-    /// The changes outside of their worktrees meanwhile, in words.
-    pub escaped: &'a [String],
+    /// How their commands ended.
+    pub report: &'a AttemptReport,
     /// True if checkpoints were taken of them.
     pub checkpoints: bool,
 }
 
-impl CandidateAnswer<'_> {
+impl Round<'_> {
     /// Prints the candidates as the options say: a line for each, with its worktree.
     pub fn print(&self, session: &Session, args: &AnswerArgs) -> Result<()> {
         if args.json {
-            return session.ui.answer(json::document(self.as_json(session)?));
+            return session.ui.answer_json(self.as_json(session)?);
         }
         if args.quiet {
             return session.ui.answer(format!("{}\n", self.run.run));
@@ -53,6 +53,35 @@ impl CandidateAnswer<'_> {
             session.ui.answer([format!("{candidate}\t").as_bytes(), path, b"\n"].concat())?;
         }
         Ok(())
+    }
+
+    /// Prints the candidates and a hint about what to type next; gives the exit code. `go_on` is the
+    /// hint after an interrupt.
+    pub fn conclude(&self, session: &Session, args: &AnswerArgs, go_on: &str) -> Result<u8> {
+        self.print(session, args)?;
+        let ui = &session.ui;
+        let run = &self.run.run;
+        let results = &self.report.results;
+        let usable = results.iter().filter(|captured| captured.usable()).count();
+        notify(session, &format!("run {run}: {usable} of {} usable", results.len()));
+        if usable == 0 {
+            let all = self.run.candidates.len() == self.candidates.len();
+            let of_round = if all { "" } else { " of this round" };
+            ui.warn(format!("no candidate{of_round} is usable"));
+        }
+        limited_hints(session, self.run).iter().for_each(|hint| ui.hint(hint));
+        if interrupt::signal().is_some() {
+            ui.hint(format!("the work so far is kept; {go_on}"));
+        } else if usable > 0 {
+            ui.hint(format!(
+                "compare with `git frites diff {run}`, decide with `git frites judge {run}`"
+            ));
+        } else {
+            ui.hint(format!(
+                "`git frites status {run}` shows why; `git frites output {run}` shows what they printed"
+            ));
+        }
+        Ok(if usable > 0 { exit::OK } else { exit::UNUSABLE })
     }
 
     fn as_json(&self, session: &Session) -> Result<serde_json::Value> {
@@ -75,7 +104,7 @@ impl CandidateAnswer<'_> {
         }
         Ok(json!({
             "run": run.run, "base": run.base, "task": run.task, "parent": run.parent,
-            "candidates": candidates, "escaped": self.escaped,
+            "candidates": candidates, "escaped": self.report.escaped,
         }))
     }
 }
@@ -92,43 +121,4 @@ pub fn run_commands(
     }
     attempt::run_attempts(session, run, commands, options, &())
         .map_err(|e| e.hint(resume_hint(run)))
-}
-
-/// Prints a hint about what to type next, and gives the exit code. `in_round` is the number of
-/// candidates whose commands were to run, and `go_on` the hint after an interrupt.
-pub fn conclude(
-    session: &Session,
-    run: &Run,
-    in_round: usize,
-    report: &AttemptReport,
-    go_on: &str,
-) -> u8 {
-    let ui = &session.ui;
-    let limited = limited_hints(session, run);
-    let others = run.candidates.len() > in_round;
-    let run = &run.run;
-    let count = report.results.iter().filter(|captured| captured.usable()).count();
-    let usable = count > 0;
-    notify(session, &format!("run {run}: {count} of {} usable", report.results.len()));
-    if !usable {
-        ui.warn(match others {
-            true => "no candidate of this round is usable",
-            false => "no candidate is usable",
-        });
-    }
-    for hint in limited {
-        ui.hint(hint);
-    }
-    if interrupt::signal().is_some() {
-        ui.hint(format!("the work so far is kept; {go_on}"));
-    } else if usable {
-        ui.hint(format!(
-            "compare with `git frites diff {run}`, decide with `git frites judge {run}`"
-        ));
-    } else {
-        ui.hint(format!(
-            "`git frites status {run}` shows why; `git frites output {run}` shows what they printed"
-        ));
-    }
-    if usable { exit::OK } else { exit::UNUSABLE }
 }

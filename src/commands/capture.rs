@@ -11,7 +11,6 @@ use crate::ops::session::Session;
 use crate::process::environment::caller;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection};
-use crate::ui::json;
 
 // `git frites capture`
 #[derive(Debug, clap::Args)]
@@ -87,7 +86,7 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     }
     if args.json {
         let document = json!({ "run": run.run, "candidates": documents });
-        session.ui.answer(json::document(document))?;
+        session.ui.answer_json(document)?;
     }
     Ok(if failed { exit::NO } else { exit::OK })
 }

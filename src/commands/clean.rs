@@ -19,7 +19,7 @@ use crate::ops::session::Session;
 use crate::oracle::user_cache::UserCache;
 use crate::oracle::{known_outcomes, pool};
 use crate::store::select::Matching;
-use crate::ui::{json, table};
+use crate::ui::table;
 
 // `git frites clean`
 #[derive(Debug, clap::Args)]
@@ -199,7 +199,7 @@ fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
     if args.json {
         let document =
             json!({ "dry_run": args.dry_run, "bytes": freed, "candidates": [], "cache": freed });
-        session.ui.answer(json::document(document))?;
+        session.ui.answer_json(document)?;
     } else if !args.quiet {
         let verb = if args.dry_run { "would free" } else { "freed" };
         session.ui.answer(format!("{verb} {} of the cache\n", table::size(freed)))?;
@@ -233,7 +233,7 @@ fn keep(session: &Session, args: &CleanArgs, targets: &[(Run, Vec<Name>)]) -> Re
     }
     if args.json {
         let document = json!({ "dry_run": args.dry_run, "candidates": all });
-        session.ui.answer(json::document(document))?;
+        session.ui.answer_json(document)?;
     } else if !args.quiet {
         session.ui.answer(text)?;
     }
@@ -370,7 +370,7 @@ fn report(
             .map(|r| json!({ "address": r.address, "removed": r.error.is_none() && !args.dry_run, "bytes": r.bytes.unwrap_or(0), "error": r.error.as_ref().map(|e| &e.message) }))
             .collect();
         let document = json!({ "dry_run": args.dry_run, "bytes": total, "candidates": all, "forgotten": forgotten });
-        return session.ui.answer(json::document(document));
+        return session.ui.answer_json(document);
     }
     if args.quiet {
         return Ok(());

@@ -12,7 +12,6 @@ use crate::error::{Error, IoContext, Result, exit};
 use crate::model::nearest::nearest;
 use crate::ops::proposed_seeds;
 use crate::ops::session::Session;
-use crate::ui::json;
 use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};
 
@@ -57,7 +56,7 @@ pub fn run(session: &Session, args: &ConfigArgs) -> Result<u8> {
         Some(key) => match rows.into_iter().find(|row| row.key == *key).or_else(|| built_in(key)) {
             None => return Err(unknown(key)),
             Some(row) if args.json => {
-                session.ui.answer(json::document(json!({ "keys": [as_json(&row)] })))?;
+                session.ui.answer_json(json!({ "keys": [as_json(&row)] }))?;
             }
             Some(Row { value: Some(value), .. }) => {
                 session.ui.answer(format!("{}\n", bare(&value)))?;
@@ -102,7 +101,7 @@ fn built_in(key: &str) -> Option<Row> {
 fn show_all(session: &Session, args: &ConfigArgs, rows: &[Row]) -> Result<()> {
     if args.json {
         let keys: Vec<Value> = rows.iter().map(as_json).collect();
-        return session.ui.answer(json::document(json!({ "keys": keys })));
+        return session.ui.answer_json(json!({ "keys": keys }));
     }
     let mut grid = Grid::new(&["key", "value", "from"], &[], session.ui.out);
     for row in rows {

@@ -15,7 +15,7 @@ use crate::ops::capture::Captured;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection, check_candidate};
-use crate::ui::{json, state_words, table};
+use crate::ui::{comparison, json, table};
 
 // `git frites diff`
 #[derive(Debug, clap::Args)]
@@ -164,9 +164,7 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
     let differs = views.iter().any(|v| !v.changes.is_empty());
     if args.json {
         let all: Vec<Value> = views.iter().map(as_json).collect();
-        session
-            .ui
-            .answer(json::document(json!({ "run": run.run, "base": run.base, "diffs": all })))?;
+        session.ui.answer_json(json!({ "run": run.run, "base": run.base, "diffs": all }))?;
     } else {
         show(session, run, args, &views, selection.candidate.is_some())?;
     }
@@ -205,7 +203,7 @@ fn tests(
             );
         }
         let document = json!({ "run": run.run, "base": run.base, "diffs": [], "tests": all });
-        session.ui.answer(json::document(document))?;
+        session.ui.answer_json(document)?;
         return Ok(code);
     }
     if found.is_empty() {
@@ -256,7 +254,7 @@ fn view_of(session: &Session, run: &Run, captured: Captured) -> Result<View> {
     }
     let iteration = captured.capture.as_ref().map(|c| c.iteration);
     let verdict = session.store.verdict(&run.run)?;
-    let judged = state_words::judged(&captured.candidate, iteration, verdict.as_ref());
+    let judged = comparison::judged(&captured.candidate, iteration, verdict.as_ref());
     Ok(View {
         address: captured.candidate.address(),
         from: run.base,

@@ -5,9 +5,9 @@ use crate::error::{Result, exit};
 use crate::model::checkup::{Checkup, Finding, Health, ProjectCheckup};
 use crate::model::count::some_of;
 use crate::ops::doctor::check_up;
+use crate::ui::Ui;
 use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};
-use crate::ui::{Ui, json};
 
 // `git frites doctor`
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub struct DoctorArgs {
 pub fn run(ui: &Ui, args: &DoctorArgs) -> Result<u8> {
     let checkup = check_up(ui)?;
     if args.json {
-        ui.answer(json::document(as_json(&checkup)))?;
+        ui.answer_json(as_json(&checkup))?;
     } else {
         ui.answer(text(ui, &checkup))?;
         for Finding { what, advice, .. } in checkup.findings() {

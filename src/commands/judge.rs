@@ -17,7 +17,7 @@ use crate::ops::judge::{self, RepeatedJudging, unseeded};
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::store::select::Matching;
-use crate::ui::{comparison, json};
+use crate::ui::comparison;
 
 /// Runs the command.
 pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
@@ -95,7 +95,7 @@ fn render_parts(
         let passed = names(Entry::passed);
         let skipped = names(Entry::skipped);
         let document = json!({ "run": run.run, "exit_code": code, "passed": passed, "skipped": skipped, "candidates": candidates });
-        ui.answer(json::document(document))?;
+        ui.answer_json(document)?;
     } else if args.show.quiet {
         let passed = entries().filter(|e| e.verified() && code == exit::OK);
         ui.answer(passed.map(|e| format!("{}/{}\n", run.run, e.candidate)).collect::<String>())?;

@@ -7,7 +7,7 @@ use crate::ops::judge::plan::OraclePlan;
 use crate::ops::judge::{modules, unseeded};
 use crate::ops::session::Session;
 use crate::store::select::Matching;
-use crate::ui::{json, table};
+use crate::ui::table;
 
 /// Shows what would run, without running anything.
 pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
@@ -31,7 +31,7 @@ pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
         document["base"] = json!(base);
         document["run"] = json!(run.as_ref().map(|run| &run.run));
         document["limits"] = json!({ "jobs": args.jobs, "seconds": seconds });
-        session.ui.answer(json::document(document))?;
+        session.ui.answer_json(document)?;
     } else {
         let mut text = format!("base: {} ({})\n", base.short(), table::printable(&name));
         for line in plan.lines() {

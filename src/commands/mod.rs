@@ -59,7 +59,7 @@ use crate::process;
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection};
-use crate::ui::{Ui, comparison, json};
+use crate::ui::{Ui, comparison};
 
 /// Refuses to run more commands at once than `limits.jobs` allows. `option` sets their number.
 fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Result<()> {
@@ -141,7 +141,7 @@ fn print_verdict(
     let run = &verdict.run;
     notify(session, &verdict_in_brief(verdict));
     if let Some(document) = document {
-        return ui.answer(json::document(document));
+        return ui.answer_json(document);
     }
     if quiet {
         return match verdict.winner() {

@@ -1,7 +1,7 @@
 //! `git frites retry`: another round of a candidate in its worktree.
 
 use crate::agents;
-use crate::commands::attempts::{AnswerArgs, CandidateAnswer, conclude};
+use crate::commands::attempts::{AnswerArgs, Round};
 use crate::commands::spawn_args::{AttemptArgs, CommandArgs, existing};
 use crate::complete;
 use crate::error::{Error, Result};
@@ -73,16 +73,12 @@ pub fn run(session: &Session, args: &RetryArgs) -> Result<u8> {
     }
     let round = NextAttempt { candidate: name.clone(), command, is_further_round: true };
     let report = attempt::rerun_all(session, &run, vec![round], &options, &())?;
-    let answer = CandidateAnswer {
-        run: &run,
-        candidates: std::slice::from_ref(&name),
-        escaped: &report.escaped,
-        checkpoints: options.checkpoint.is_some(),
-    };
-    answer.print(session, &args.answer)?;
     let typed = if args.command.command.is_empty() { "" } else { " -- …" };
     let go_on = format!("continue with another `git frites retry {candidate}{typed}`");
-    Ok(conclude(session, &run, 1, &report, &go_on))
+    let candidates = std::slice::from_ref(&name);
+    let checkpoints = options.checkpoint.is_some();
+    let round = Round { run: &run, candidates, report: &report, checkpoints };
+    round.conclude(session, &args.answer, &go_on)
 }
 
 /// Says which command is about to run again, and asks unless `--yes` answers.

@@ -1,5 +1,5 @@
 //! `git frites spawn`: creates a run, and runs a command in each of its worktrees.
-use crate::commands::attempts::{AnswerArgs, CandidateAnswer, conclude, run_commands};
+use crate::commands::attempts::{AnswerArgs, Round, run_commands};
 use crate::commands::resume_hint;
 use crate::commands::spawn_args::SharedSpawnArgs;
 use crate::error::{Result, exit};
@@ -33,15 +33,11 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let SpawnedRun { run, prepared, lock } = spawn::spawn(session, request)?;
     let report = run_commands(session, &run, &commands, &options)?;
     drop(lock);
-    let answer = CandidateAnswer {
-        run: &run,
-        candidates: &run.candidates,
-        escaped: &report.escaped,
-        checkpoints: options.checkpoint.is_some(),
-    };
-    answer.print(session, &args.answer)?;
+    let checkpoints = options.checkpoint.is_some();
+    let round = Round { run: &run, candidates: &run.candidates, report: &report, checkpoints };
     if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
+        round.print(session, &args.answer)?;
         return Ok(exit::OK);
     }
-    Ok(conclude(session, &run, run.candidates.len(), &report, &resume_hint(&run)))
+    round.conclude(session, &args.answer, &resume_hint(&run))
 }

@@ -9,7 +9,7 @@ use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::ops::task;
 use crate::store::select::{Matching, Selection};
-use crate::ui::{json, table};
+use crate::ui::table;
 
 // `git frites task`
 #[derive(Debug, clap::Args)]
@@ -50,7 +50,7 @@ pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
         let candidates: serde_json::Map<_, _> =
             own.map(|(name, task)| (name.to_string(), json!(task))).collect();
         let document = json!({ "run": run.run, "task": run.task, "candidates": candidates });
-        session.ui.answer(json::document(document))?;
+        session.ui.answer_json(document)?;
         return Ok(exit::OK);
     }
     let line = |place: String, task: &str| format!("{place}\t{}\n", table::printable(task));

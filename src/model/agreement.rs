@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
 
-use crate::model::oid::Oid;
+use crate::model::changed_file::{ChangedFile, FileContent};
 
 /// Tokens in a row that make a run.
 const RUN: usize = 4;
@@ -35,26 +35,6 @@ impl Hasher for Hashed {
 /// The token that fills the only run of a text with fewer tokens.
 const NOTHING: u64 = 0;
 
-/// The content of a path on one side of a change.
-pub enum FileContent {
-    /// There is no file.
-    Missing,
-    /// A file that git does not count as binary.
-    Text(Vec<u8>),
-    /// A file that it does, with its bytes if a tool may read them as text, or a submodule: one run.
-    Binary(Oid, Vec<u8>),
-}
-
-impl FileContent {
-    /// The content as text, also of a binary file that tools read; `None` if there is no file.
-    pub fn text(&self) -> Option<&[u8]> {
-        match self {
-            FileContent::Missing => None,
-            FileContent::Text(bytes) | FileContent::Binary(_, bytes) => Some(bytes),
-        }
-    }
-}
-
 /// The runs that an attempt adds and removes, for each path: a multiset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
@@ -63,13 +43,19 @@ pub struct Edit {
 }
 
 impl Edit {
+    /// The edit that these changes make.
+    pub fn of(files: &[ChangedFile]) -> Edit {
+        let mut edit = Edit::default();
+        for file in files {
+            edit.add(file.path.as_bytes(), &file.before, &file.after);
+        }
+        edit
+    }
+
     /// Adds how one path changes.
-    pub fn add(&mut self, path: &[u8], before: &FileContent, after: &FileContent) {
+    fn add(&mut self, path: &[u8], before: &FileContent, after: &FileContent) {
         let mut runs = Runs::default();
-        let [before_text, after_text] = [before, after].map(|content| match content {
-            FileContent::Text(bytes) => String::from_utf8_lossy(bytes),
-            FileContent::Missing | FileContent::Binary(..) => "".into(),
-        });
+        let [before_text, after_text] = [before, after].map(FileContent::lossy);
         // A line with the tokens that complete its runs has the same runs wherever it stands: what both
         // sides have as often is not looked at further.
         let mut lines: HashMap<&str, (usize, i64)> = HashMap::new();
@@ -77,7 +63,7 @@ impl Edit {
             match content {
                 FileContent::Missing => {}
                 FileContent::Binary(id, _) => {
-                    *runs.entry(run_of(&[token(id.as_str())])).or_default() += step;
+                    *runs.entry(run_of(&[token(id.as_str())])).or_default() += step
                 }
                 FileContent::Text(_) => {
                     if let Some(run) = only_run(text) {
@@ -255,6 +241,7 @@ pub fn comparable(score: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::oid::Oid;
     use proptest::prelude::*;
 
     fn content(text: &str) -> FileContent {

@@ -7,6 +7,7 @@ pub mod base_tests;
 pub mod blast;
 pub mod board;
 pub mod candidate;
+pub mod changed_file;
 pub mod chatter;
 pub mod checkup;
 pub mod count;

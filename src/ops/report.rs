@@ -5,21 +5,20 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::error::Result;
-use crate::git::diff;
-use crate::model::agreement::FileContent;
+use crate::model::agreement::{self, Edit};
 use crate::model::candidate::Candidate;
 use crate::model::layout::AGENT;
 use crate::model::outcome::{Outcome, StageResult};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::history;
-use crate::ops::judge::{ChangedFile, changed_file, covers};
+use crate::ops::judge::changed_files;
 use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::process::last_words;
 use crate::store::candidate::CandidateRef;
 use crate::store::events;
-use crate::ui::report::content::{FileSide, LogEnd, Report, ReportedCandidate, ReportedFile};
+use crate::ui::report::content::{LogEnd, Report, ReportedCandidate};
 
 /// The lines of a log that are shown.
 const LOG_LINES: usize = 20;
@@ -28,15 +27,13 @@ const LOG_LINES: usize = 20;
 pub fn read(session: &Session, run: &Run) -> Result<Report> {
     let verdict = session.store.verdict(&run.run)?;
     let mut candidates = Vec::new();
-    let mut changed = Vec::new();
     for candidate in session.store.candidates(run) {
-        let (one, files) = reported(session, run, candidate, verdict.as_ref())?;
-        if one.record.state.usable(files.len() as u64) {
-            changed.push((candidates.len(), files));
-        }
-        candidates.push(one);
+        candidates.push(reported(session, run, candidate, verdict.as_ref())?);
     }
-    let (places, files): (Vec<usize>, Vec<Vec<ChangedFile>>) = changed.into_iter().unzip();
+    let is_usable = |one: &ReportedCandidate| one.record.state.usable(one.files.len() as u64);
+    let places: Vec<usize> =
+        (0..candidates.len()).filter(|at| is_usable(&candidates[*at])).collect();
+    let edits: Vec<Edit> = places.iter().map(|at| Edit::of(&candidates[*at].files)).collect();
     let base = session.repo.commit(&run.base)?;
     let base_results = verdict.iter().flat_map(|v| &v.baseline).flat_map(|base| &base.results);
     let base_logs = session.store.base_logs(&run.run);
@@ -49,7 +46,7 @@ pub fn read(session: &Session, run: &Run) -> Result<Report> {
         prompt: prompt(session, run)?,
         stored_outcomes: session.store.parts(run)?.len(),
         base_logs: failed(base_results).map(of_base).collect(),
-        covers: places.into_iter().zip(covers(&files)).collect(),
+        covers: places.into_iter().zip(agreement::covers(&edits)).collect(),
         warnings: warnings(session, run)?,
         run: run.clone(),
         verdict,
@@ -62,36 +59,32 @@ fn prompt(session: &Session, run: &Run) -> Result<Option<String>> {
     Ok(blob.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// A candidate as a report shows it, and the files that it changes.
+/// A candidate as a report shows it.
 fn reported(
     session: &Session,
     run: &Run,
     candidate: CandidateRef<'_>,
     verdict: Option<&Verdict>,
-) -> Result<(ReportedCandidate, Vec<ChangedFile>)> {
+) -> Result<ReportedCandidate> {
     let record = candidate.record()?;
     let entry = verdict.and_then(|verdict| verdict.entry(candidate.name));
     let newest = history::newest(&session.repo, candidate)?.map(|(capture, _)| capture);
     let judged = entry.and_then(Entry::judged).copied();
     let tree = judged.or(newest.as_ref().map(|capture| capture.tree));
     let files = match &tree {
-        Some(tree) => diff::changes(&session.repo, &run.base, &run.base, tree)?
-            .iter()
-            .map(|change| changed_file(&session.repo, change))
-            .collect(),
+        Some(tree) => changed_files(&session.repo, &run.base, tree)?,
         None => Vec::new(),
     };
     let newest = newest.map(|capture| capture.iteration);
     let iteration = entry.and_then(|entry| entry.iteration).or(newest);
-    let one = ReportedCandidate {
+    Ok(ReportedCandidate {
         made_by: made_by(run, &record),
         iteration,
         newer: newest.filter(|newest| Some(*newest) != iteration),
-        files: files.iter().map(reported_file).collect(),
+        files,
         logs: logs(candidate, &record, entry)?,
         record,
-    };
-    Ok((one, files))
+    })
 }
 
 /// The agent, or else the command, that made a candidate; `None` if a person made it.
@@ -103,15 +96,6 @@ fn made_by(run: &Run, record: &Candidate) -> Option<String> {
     let command = own.map_or(&run.command, |own| &own.command);
     let has_started = run.has_command(&record.candidate) && record.started.is_some();
     has_started.then(|| shell_words::join(command))
-}
-
-fn reported_file(file: &ChangedFile) -> ReportedFile {
-    let side = |content: &FileContent| match content {
-        FileContent::Missing => FileSide::Missing,
-        FileContent::Text(bytes) => FileSide::Text(String::from_utf8_lossy(bytes).into_owned()),
-        FileContent::Binary(oid, _) => FileSide::Binary(*oid),
-    };
-    ReportedFile { path: file.path.lossy(), before: side(&file.before), after: side(&file.after) }
 }
 
 /// The ends of a candidate's logs: of its own command, and of those that it failed.

@@ -4,7 +4,7 @@ use console::measure_text_width;
 use serde_json::{Value, json};
 
 use crate::error::exit;
-use crate::model::candidate::{ENOUGH_PASSED, Landing, State};
+use crate::model::candidate::{Candidate, ENOUGH_PASSED, Landing, State};
 use crate::model::count::some_of;
 use crate::model::cross_score;
 use crate::model::flag::Flag;
@@ -21,7 +21,7 @@ use crate::model::usage::UsageSum;
 use crate::model::verdict::{Baseline, DecisionKind, Entry, Verdict, doubt_about_attempts};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table::{self, Grid};
-use crate::ui::{effort_words, test_words, usage_words};
+use crate::ui::{effort_words, test_words};
 
 /// The table and the decision under it.
 pub fn text(styles: Styles, verdict: &Verdict) -> String {
@@ -30,7 +30,7 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
     let table = if decision.decision == DecisionKind::None {
         String::new()
     } else {
-        grid(styles, &verdict.run, &rows(verdict), &more_columns(verdict)) + "\n"
+        grid(styles, &verdict.run, &of_verdict(verdict)) + "\n"
     };
     let world = world(styles, &verdict.terms.settings, verdict.candidates.iter());
     let style = if verdict.verified() { styles.good } else { styles.caution };
@@ -54,9 +54,10 @@ pub fn table<'a>(
     entries: impl Iterator<Item = &'a Entry> + Clone,
 ) -> String {
     let world = world(styles, settings, entries.clone());
-    let columns = columns(settings.rank, entries.clone());
-    let rows: Vec<ComparisonRow> = entries.map(|e| row(e, None, ("", false))).collect();
-    grid(styles, run, &rows, &columns) + &world
+    let figures = figures(settings.rank, entries.clone());
+    let headings = figures.iter().map(|(heading, _)| *heading).collect();
+    let rows = entries.map(|e| row(e, None, &figures)).collect();
+    grid(styles, run, &ComparisonTable { headings, rows }) + &world
 }
 
 /// The line about the world in which commands ran, if any did.
@@ -153,7 +154,15 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
 /// the verdict weaker.
 pub fn remarks(verdict: &Verdict) -> Vec<String> {
     let used = verdict.candidates.iter().filter_map(|entry| entry.usage.as_ref());
-    let usage = usage_words::total(used);
+    remarks_beside(verdict, total_usage(used))
+}
+
+/// As [`remarks`], where what the agents used stands elsewhere.
+pub fn remarks_beside_usage(verdict: &Verdict) -> Vec<String> {
+    remarks_beside(verdict, None)
+}
+
+fn remarks_beside(verdict: &Verdict, usage: Option<String>) -> Vec<String> {
     let effort = effort_words::line(verdict.effort).into_iter();
     effort.chain(stopped(verdict)).chain(usage).chain(doubts(verdict)).collect()
 }
@@ -167,12 +176,6 @@ fn stopped(verdict: &Verdict) -> Option<String> {
     let used = used.map(|words| format!("; they had used {words}")).unwrap_or_default();
     (!names.is_empty())
         .then(|| format!("stopped, because enough passed: {}{used}", names.join(", ")))
-}
-
-/// As [`remarks`], beside words on what the agents used.
-pub fn remarks_beside_usage(verdict: &Verdict) -> Vec<String> {
-    let effort = effort_words::line(verdict.effort).into_iter();
-    effort.chain(stopped(verdict)).chain(doubts(verdict)).collect()
 }
 
 /// The doubts that make the verdict weaker.
@@ -395,6 +398,14 @@ const WIDTH: usize = 80;
 /// The most columns that a candidate's name takes in a row.
 const NAME: usize = 24;
 
+/// Candidates beside each other, and the base if it was judged.
+pub struct ComparisonTable {
+    /// The headings above the figures.
+    pub headings: Vec<&'static str>,
+    /// The rows.
+    pub rows: Vec<ComparisonRow>,
+}
+
 /// A row of the comparison: of the base or of a candidate.
 pub struct ComparisonRow {
     /// The sign of the recommended candidate; empty for others.
@@ -405,20 +416,8 @@ pub struct ComparisonRow {
     pub name: String,
     /// How its commands ended, in words.
     pub outcome: (String, Tone),
-    /// How long they took.
-    pub time: String,
-    /// The number of changed lines.
-    pub lines: String,
-    /// The number of changed files.
-    pub files: String,
-    /// The agreement with the other candidates.
-    pub agreement: String,
-    /// The share of the others' tests that it passes.
-    pub cross: String,
-    /// The tokens in and out that its agents used.
-    pub tokens: String,
-    /// Their cost.
-    pub cost: String,
+    /// A text below each heading.
+    pub figures: Vec<String>,
     /// Further remarks about it.
     pub remarks: Vec<String>,
     /// Says if the remarks are to be checked.
@@ -437,118 +436,124 @@ pub fn mark(verdict: &Verdict, name: &Name) -> &'static str {
     }
 }
 
-/// The rows of a verdict's comparison: that of the base if it was judged, then one for each
-/// candidate, in the order of the ranking. What cannot be ranked comes last, in spawn order.
-pub fn rows(verdict: &Verdict) -> Vec<ComparisonRow> {
+/// The comparison of a verdict: the base if it was judged, then the candidates in the order of the
+/// ranking. What cannot be ranked comes last, in spawn order.
+pub fn of_verdict(verdict: &Verdict) -> ComparisonTable {
     let base = verdict.baseline.as_ref();
-    let verified = verdict.verified();
+    let rules = Rules::of(&verdict.terms).settled(&verdict.candidates);
+    let figures = figures(rules.rank, verdict.candidates.iter());
     let mut entries: Vec<&Entry> = verdict.candidates.iter().collect();
     entries.sort_by_key(|e| {
         let place = verdict.decision.ranking.iter().position(|name| *name == e.candidate);
         place.unwrap_or(usize::MAX)
     });
-    let candidates = entries.into_iter().map(|e| {
-        let mut row = row(e, base, (mark(verdict, &e.candidate), verified));
-        row.remarks.extend(cross_score::remarks(e, &verdict.candidates));
-        row
-    });
-    base.map(base_row).into_iter().chain(candidates).collect()
+    let mut rows: Vec<ComparisonRow> =
+        base.map(|base| base_row(base, &figures)).into_iter().collect();
+    for entry in entries {
+        let mut row = row(entry, base, &figures);
+        row.mark = mark(verdict, &entry.candidate);
+        row.verified = verdict.verified();
+        row.remarks.extend(cross_score::remarks(entry, &verdict.candidates));
+        rows.push(row);
+    }
+    ComparisonTable { headings: figures.iter().map(|(heading, _)| *heading).collect(), rows }
 }
 
-fn base_row(base: &Baseline) -> ComparisonRow {
-    let none = || "-".to_owned();
+fn base_row(base: &Baseline, figures: &[Figure]) -> ComparisonRow {
     let mut remarks = remarks_on(&base.results);
     remarks.extend(test_words::of_base(base));
+    // The time is the first figure, and the only one that the base has.
+    let mut texts = vec!["-".to_owned(); figures.len()];
+    texts[0] = time(&base.results);
     ComparisonRow {
         mark: "",
         verified: false,
         name: "@base".into(),
         outcome: base.results.stopped_at().map_or(("passed".into(), Tone::Plain), stop),
-        time: time(&base.results),
-        lines: none(),
-        files: none(),
-        agreement: none(),
-        cross: none(),
-        tokens: none(),
-        cost: none(),
+        figures: texts,
         remarks,
         remarks_tone: Tone::Dim,
     }
 }
 
-fn row(
-    entry: &Entry,
-    base: Option<&Baseline>,
-    (mark, verified): (&'static str, bool),
-) -> ComparisonRow {
+fn row(entry: &Entry, base: Option<&Baseline>, figures: &[Figure]) -> ComparisonRow {
     let beware = entry.passed_own_tests_only()
         || (!entry.flags.is_empty() && entry.base_tests.is_none())
         || !entry.dropped.is_empty()
         || base.is_some_and(|base| MoreSkipped::of(base, entry).is_some());
     ComparisonRow {
-        mark,
-        verified,
+        mark: "",
+        verified: false,
         name: entry.candidate.to_string(),
         outcome: outcome(entry),
-        time: time(&entry.results),
-        lines: entry.blast.lines.to_string(),
-        files: entry.blast.files.to_string(),
-        agreement: score(entry.agreement),
-        cross: score(entry.cross.as_ref().and_then(|cross| cross.score)),
-        tokens: entry.usage.map_or("-".into(), |usage| usage.tokens()),
-        cost: entry.usage.map_or("-".into(), |usage| usage.cost()),
+        figures: figures.iter().map(|(_, of)| of(entry)).collect(),
         remarks: flags(entry, base),
         remarks_tone: if beware { Tone::Caution } else { Tone::Dim },
     }
 }
 
-/// A column of figures that not every comparison has.
-pub struct Column {
-    /// The heading above it.
-    pub heading: &'static str,
-    /// Its text in a row.
-    pub cell: fn(&ComparisonRow) -> &String,
-}
+/// A figure of a candidate: its heading, and its text.
+type Figure = (&'static str, fn(&Entry) -> String);
 
-/// The columns of a verdict's comparison after those that all have.
-pub fn more_columns(verdict: &Verdict) -> Vec<Column> {
-    let rules = Rules::of(&verdict.terms).settled(&verdict.candidates);
-    columns(rules.rank, verdict.candidates.iter())
-}
-
-/// The agreement if it decides, the score by the tests of others, and what agents have told about their
-/// use.
-fn columns<'a>(rank: Rank, entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Column> {
-    let cross =
-        entries.clone().any(|entry| entry.cross.as_ref().is_some_and(|c| c.score.is_some()));
-    let (tokens, cost) = usage_words::columns(entries.filter_map(|entry| entry.usage.as_ref()));
-    let all = [
-        (rank == Rank::Agreement, Column { heading: "agree", cell: |row| &row.agreement }),
-        (cross, Column { heading: "cross", cell: |row| &row.cross }),
-        (tokens, Column { heading: "tokens", cell: |row| &row.tokens }),
-        (cost, Column { heading: "cost", cell: |row| &row.cost }),
+/// The figures that are shown: the agreement if it decides, the score by the tests of others, and the
+/// use that agents have told, where there are any.
+fn figures<'a>(rank: Rank, entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Figure> {
+    let mut all: Vec<Figure> = vec![
+        ("time", |e| time(&e.results)),
+        ("lines", |e| e.blast.lines.to_string()),
+        ("files", |e| e.blast.files.to_string()),
     ];
-    all.into_iter().filter_map(|(is_shown, column)| is_shown.then_some(column)).collect()
+    if rank == Rank::Agreement {
+        all.push(("agree", |e| score(e.agreement)));
+    }
+    if entries.clone().any(|e| cross_of(e).is_some()) {
+        all.push(("cross", |e| score(cross_of(e))));
+    }
+    let (tokens, cost) = usage_columns(entries.filter_map(|entry| entry.usage.as_ref()));
+    if tokens {
+        all.push(("tokens", |e| e.usage.map_or("-".into(), |usage| usage.tokens())));
+    }
+    if cost {
+        all.push(("cost", |e| e.usage.map_or("-".into(), |usage| usage.cost())));
+    }
+    all
+}
+
+fn cross_of(entry: &Entry) -> Option<f64> {
+    entry.cross.as_ref().and_then(|cross| cross.score)
+}
+
+/// Whether a table shows the tokens and the cost of agents: only what at least one of them told.
+pub fn usage_columns<'a>(sums: impl Iterator<Item = &'a UsageSum>) -> (bool, bool) {
+    sums.fold((false, false), |(tokens, cost), sum| {
+        (tokens || sum.has_tokens(), cost || sum.known.cost.is_some())
+    })
+}
+
+/// The total usage of agents, in words; `None` if no agent reported any.
+pub fn total_usage<'a>(sums: impl Iterator<Item = &'a UsageSum>) -> Option<String> {
+    let all = sums.copied().reduce(UsageSum::and)?;
+    Some(format!("the agents used {}", all.in_words()?))
 }
 
 /// The comparison as text. The recommended candidate is marked, and green if it is verified. Flags
 /// are at the end of the row if they fit there, and otherwise below it.
-fn grid(styles: Styles, run: &Name, rows: &[ComparisonRow], columns: &[Column]) -> String {
-    let mut headings = vec!["", "candidate", "outcome", "time", "lines", "files"];
-    headings.extend(columns.iter().map(|column| column.heading));
+fn grid(styles: Styles, run: &Name, table: &ComparisonTable) -> String {
+    let mut headings = vec!["", "candidate", "outcome"];
+    headings.extend(&table.headings);
     let mut grid = Grid::new(&headings, &[3, 4, 5, 6, 7, 8, 9], styles);
     let mut remarks = vec![(vec!["flags".to_owned()], styles.strong)];
-    for row in rows {
+    for row in &table.rows {
         let tone = if !row.mark.is_empty() && row.verified { Tone::Good } else { Tone::Plain };
         let mut cells = vec![
             (row.mark.to_owned(), tone),
             (format!("{run}/{}", shortened(&row.name)), tone),
             row.outcome.clone(),
-            (row.time.clone(), Tone::Dim),
-            (row.lines.clone(), Tone::Plain),
-            (row.files.clone(), Tone::Plain),
         ];
-        cells.extend(columns.iter().map(|column| ((column.cell)(row).clone(), Tone::Plain)));
+        for (heading, text) in table.headings.iter().zip(&row.figures) {
+            let tone = if *heading == "time" { Tone::Dim } else { Tone::Plain };
+            cells.push((text.clone(), tone));
+        }
         grid.row(cells);
         remarks.push((row.remarks.clone(), styles.of(row.remarks_tone)));
     }
@@ -601,6 +606,27 @@ pub fn outcome(entry: &Entry) -> (String, Tone) {
         None if entry.usable() => ("not run".into(), Tone::Dim),
         None => ("-".into(), Tone::Dim),
     }
+}
+
+/// How a candidate was judged; `None` if its attempt did not end well, or if the verdict does not
+/// know it as it is in this iteration.
+pub fn judged(
+    candidate: &Candidate,
+    iteration: Option<u32>,
+    verdict: Option<&Verdict>,
+) -> Option<(String, Tone)> {
+    if !matches!(candidate.state, State::Open | State::Succeeded) {
+        return None;
+    }
+    let entry = verdict?.entry(&candidate.candidate)?;
+    if !entry.usable() || entry.not_run() || entry.iteration != iteration {
+        return None;
+    }
+    Some(if entry.passed_own_tests_only() {
+        ("passed own tests only".into(), Tone::Caution)
+    } else {
+        outcome(entry)
+    })
 }
 
 /// The end of a command that did not pass, and what it means.

@@ -9,12 +9,10 @@ pub mod local_time;
 mod notify;
 pub mod report;
 pub mod screen;
-pub mod state_words;
 pub mod style;
 pub mod table;
 mod terminal;
 mod test_words;
-pub mod usage_words;
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -23,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::ColorChoice;
 use console::truncate_str;
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ui::live::{Live, View};
@@ -181,6 +180,11 @@ impl Ui {
         })
     }
 
+    /// Writes the answer as one JSON document with these fields.
+    pub fn answer_json(&self, fields: Value) -> Result<()> {
+        self.answer(json::document(fields))
+    }
+
     /// Prints a line about progress or state; not with `-q`.
     pub fn note(&self, line: impl AsRef<str>) {
         if !self.quiet {
@@ -263,7 +267,7 @@ impl Ui {
     pub fn error_as_json(&self, error: &Error) {
         if error.kind != ErrorKind::Pipe && !self.answered.load(Ordering::Relaxed) {
             // Standard error says the same, should nobody be able to read this.
-            let _ = self.answer(json::document(json::error(error)));
+            let _ = self.answer_json(json::error(error));
         }
     }
 

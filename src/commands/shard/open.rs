@@ -2,7 +2,7 @@
 //! parts.
 use std::time::Duration;
 
-use crate::commands::attempts::{AnswerArgs, CandidateAnswer};
+use crate::commands::attempts::{AnswerArgs, Round};
 use crate::commands::judge_args::{TermsArgs, require_trust};
 use crate::commands::spawn_args::NewRunArgs;
 use crate::commands::{note_left_out, run_at, values};
@@ -16,6 +16,7 @@ use crate::model::run::Run;
 use crate::ops::judge::{JudgeOptions, unseeded};
 use crate::ops::session::Session;
 use crate::ops::shard;
+use crate::ops::spawn::attempt::AttemptReport;
 use crate::oracle::ResolvedOracle;
 
 // `git frites shard open`
@@ -108,13 +109,10 @@ fn open_attempts(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     let run = shard::open_attempts(session, request, args.remote.as_deref())?;
     let name = &run.run;
     if args.json || args.quiet {
-        let answer = CandidateAnswer {
-            run: &run,
-            candidates: &run.candidates,
-            escaped: &[],
-            checkpoints: false,
-        };
-        answer.print(session, &AnswerArgs { json: args.json, quiet: args.quiet })?;
+        let report = AttemptReport::default();
+        let all = &run.candidates;
+        let round = Round { run: &run, candidates: all, report: &report, checkpoints: false };
+        round.print(session, &AnswerArgs { json: args.json, quiet: args.quiet })?;
     } else {
         let lines = run.candidates.iter().map(|candidate| format!("{name}/{candidate}\n"));
         session.ui.answer(lines.collect::<String>())?;

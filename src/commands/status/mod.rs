@@ -29,11 +29,11 @@ use crate::ops::session::ReadSession;
 use crate::oracle::user_cache::UserCache;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Matching;
+use crate::ui::comparison;
 use crate::ui::live::texts;
 use crate::ui::screen::Screen;
 use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};
-use crate::ui::{comparison, json, state_words, usage_words};
 
 pub use crate::commands::status::document::history_as_json;
 
@@ -92,7 +92,7 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
                 "layers": cache.layers(), "limit": limit, "outcomes": cache.outcomes(),
             });
         }
-        session.ui.answer(json::document(document))?;
+        session.ui.answer_json(document)?;
         return Ok(exit::OK);
     }
     if runs.is_empty() {
@@ -307,7 +307,7 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
     });
     let used: Vec<UsageSum> =
         members.iter().filter_map(|member| UsageSum::of(&member.record.usage)).collect();
-    let (tokens, cost) = usage_words::columns(used.iter());
+    let (tokens, cost) = comparison::usage_columns(used.iter());
     let mut headings =
         vec!["", "candidate", "state", "iteration", "lines", "files", "landing", "disk"];
     headings.extend(tokens.then_some("tokens"));
@@ -354,7 +354,7 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
         ),
         None => format!("disk: {} in worktrees; --disk measures all\n", table::size(disk.worktrees)),
     });
-    text.extend(usage_words::total(used.iter()).map(|words| words + "\n"));
+    text.extend(comparison::total_usage(used.iter()).map(|words| words + "\n"));
     if let Some(name) = only {
         text.push_str(&iterations(session, session.store.candidate(run, name))?);
     }
@@ -394,7 +394,7 @@ fn state_or_gone(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
 fn state(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     let candidate = &member.record;
     let iteration = member.capture.as_ref().map(|capture| capture.iteration);
-    if let Some(judged) = state_words::judged(candidate, iteration, verdict) {
+    if let Some(judged) = comparison::judged(candidate, iteration, verdict) {
         return judged;
     }
     let tone = match candidate.state {

@@ -9,14 +9,14 @@ use crate::ecosystems::put_back::{PutBack, begins_project, put_back};
 use crate::error::Result;
 use crate::git::protect::{self, Restore, RestoredTree};
 use crate::git::repo::Repo;
-use crate::model::agreement::FileContent;
 use crate::model::base_tests::{BaseTests, BaseTestsResult, TreeBeside};
+use crate::model::changed_file::{ChangedFile, FileContent};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Results;
 use crate::model::path::TreePath;
 use crate::model::terms::Terms;
-use crate::ops::judge::changed_file::{ChangedFile, changed_files};
+use crate::ops::judge::changed_file::{changed_files, touched};
 
 /// The most files beside the source that are judged in each combination.
 const MOST_BESIDE: usize = 3;
@@ -160,7 +160,7 @@ fn put_redirected_back(
     };
     for (file, path) in changes.iter().zip(&paths) {
         let text = |content: &FileContent| {
-            content.text().map(|text| String::from_utf8_lossy(text).into_owned())
+            content.bytes().map(|text| String::from_utf8_lossy(text).into_owned())
         };
         let (own, instead) = match choices.get(&file.path) {
             Some(PutBack::Keep) => (text(&file.after), PutBack::Other),
@@ -187,12 +187,12 @@ pub(super) fn choose(
     if mode == BaseTests::Never {
         return Ok(choices);
     }
-    let of_base = changes.iter().filter(|file| file.before.text().is_some());
+    let of_base = changes.iter().filter(|file| file.before.bytes().is_some());
     let of_base: Vec<String> = of_base.map(|file| file.path.lossy()).collect();
     project.look_for_test_data(of_base.iter().map(String::as_str))?;
     for file in changes {
         let name = file.path.lossy();
-        let choice = match put_back(file.touched(&name), project)? {
+        let choice = match put_back(touched(file, &name), project)? {
             // A script may run the files that are executable.
             PutBack::Keep if file.changes_mode => PutBack::Other,
             choice => choice,
@@ -200,9 +200,9 @@ pub(super) fn choose(
         choices.insert(file.path.clone(), choice);
     }
     // A file that was only moved has its tests with it.
-    for gone in changes.iter().filter(|file| file.after.text().is_none()) {
-        for new in changes.iter().filter(|file| file.before.text().is_none()) {
-            if new.after.text() == gone.before.text() {
+    for gone in changes.iter().filter(|file| file.after.bytes().is_none()) {
+        for new in changes.iter().filter(|file| file.before.bytes().is_none()) {
+            if new.after.bytes() == gone.before.bytes() {
                 for path in [&gone.path, &new.path] {
                     let choice = choices.get(path);
                     if choice.is_some_and(|c| {
@@ -215,7 +215,7 @@ pub(super) fn choose(
         }
     }
     // A manifest makes a directory a project, whose name may also be a marker: source shows which.
-    for file in changes.iter().filter(|file| file.before.text().is_none()) {
+    for file in changes.iter().filter(|file| file.before.bytes().is_none()) {
         let name = file.path.lossy();
         let directory = &name[..name.rfind('/').map_or(0, |slash| slash + 1)];
         let is_source_below = |other: &ChangedFile| {

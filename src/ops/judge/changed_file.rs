@@ -5,33 +5,16 @@ use crate::error::Result;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
-use crate::model::agreement::FileContent;
+use crate::model::changed_file::{ChangedFile, FileContent};
 use crate::model::oid::Oid;
-use crate::model::path::TreePath;
 
-/// A change to one path, with the content of both sides.
-pub struct ChangedFile {
-    /// The path from the root.
-    pub path: TreePath,
-    /// The content before.
-    pub before: FileContent,
-    /// The content now.
-    pub after: FileContent,
-    /// True if lines of an existing file are removed.
-    pub loses: bool,
-    /// True if an existing file became executable, or is so no more.
-    pub changes_mode: bool,
+/// A change as its language sees it. `name` is the path as text.
+pub fn touched<'f>(file: &'f ChangedFile, name: &'f str) -> TouchedPath<'f> {
+    let ChangedFile { before, after, loses, .. } = file;
+    TouchedPath { path: name, before: before.bytes(), after: after.bytes(), loses: *loses }
 }
 
-impl ChangedFile {
-    /// The change as its language sees it. `name` is the path as text.
-    pub fn touched<'f>(&'f self, name: &'f str) -> TouchedPath<'f> {
-        let [before, after] = [&self.before, &self.after].map(FileContent::text);
-        TouchedPath { path: name, before, after, loses: self.loses }
-    }
-}
-
-fn content(repo: &Repo, oid: &Oid, kind: ContentKind) -> FileContent {
+fn content_of(repo: &Repo, oid: &Oid, kind: ContentKind) -> FileContent {
     if oid.is_null() {
         return FileContent::Missing;
     }
@@ -64,8 +47,8 @@ pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
     };
     ChangedFile {
         path: change.path.clone(),
-        before: content(repo, &change.old, kind),
-        after: content(repo, &change.new, kind),
+        before: content_of(repo, &change.old, kind),
+        after: content_of(repo, &change.new, kind),
         loses: change.lines.is_none_or(|(_, deleted)| deleted > 0)
             && change.status != ChangeStatus::Added,
         changes_mode: change.status == ChangeStatus::Modified && change.old_mode != change.mode,

@@ -13,9 +13,10 @@ use crate::git::ignored::ignored;
 use crate::git::mode::EntryMode;
 use crate::git::protect::{RestoredTree, protected};
 use crate::git::repo::Repo;
-use crate::model::agreement::{self, Edit, FileContent};
+use crate::model::agreement::{self, Edit};
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::candidate::{Candidate, State};
+use crate::model::changed_file::{ChangedFile, FileContent};
 use crate::model::flag::{Flag, LARGE};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -26,7 +27,7 @@ use crate::model::usage::UsageSum;
 use crate::model::verdict::{Entry, GONE};
 use crate::ops::capture::Captured;
 use crate::ops::judge::base_tests;
-use crate::ops::judge::changed_file::{ChangedFile, changed_file, changed_files};
+use crate::ops::judge::changed_file::{changed_file, changed_files, touched};
 use crate::ops::kept_commits;
 use crate::ops::session::Session;
 use crate::process;
@@ -220,13 +221,13 @@ fn flags(changes: &[Change], files: &[ChangedFile], scripts: &BTreeSet<String>) 
     let mut found: Vec<Flag> = Vec::new();
     for (change, file) in changes.iter().zip(files) {
         let name = path(&file.path);
-        let mut flags = flags::flags(file.touched(&name), scripts);
+        let mut flags = flags::flags(touched(file, &name), scripts);
         if was_moved(change) {
             flags.retain(|flag| !matches!(flag, Flag::TestsDeleted { .. }));
         }
         found.append(&mut flags);
         if change.mode == EntryMode::Link
-            && let Some(target) = file.after.text()
+            && let Some(target) = file.after.bytes()
             && flags::leads_outside(&name, &String::from_utf8_lossy(target))
         {
             found.push(Flag::LinksOutside { path: name });
@@ -240,7 +241,7 @@ fn set_agreement(entries: &mut [Entry], files: &[Vec<ChangedFile>]) {
     let mut distinct: BTreeMap<Oid, Edit> = BTreeMap::new();
     for (entry, files) in entries.iter().zip(files).filter(|(entry, _)| entry.usable()) {
         let Some(tree) = entry.judged() else { continue };
-        distinct.entry(*tree).or_insert_with(|| edit_of(files));
+        distinct.entry(*tree).or_insert_with(|| Edit::of(files));
     }
     let (trees, edits): (Vec<Oid>, Vec<Edit>) = distinct.into_iter().unzip();
     let scores: BTreeMap<Oid, Option<f64>> =
@@ -248,21 +249,6 @@ fn set_agreement(entries: &mut [Entry], files: &[Vec<ChangedFile>]) {
     for entry in entries.iter_mut().filter(|e| e.usable()) {
         entry.agreement = entry.judged().and_then(|tree| scores.get(tree).copied().flatten());
     }
-}
-
-/// The edit that files make.
-fn edit_of(files: &[ChangedFile]) -> Edit {
-    let mut edit = Edit::default();
-    for file in files {
-        edit.add(&file.path, &file.before, &file.after);
-    }
-    edit
-}
-
-/// For each of several changes, how much of each of them it covers, from 0 to 1.
-pub fn covers(changes: &[Vec<ChangedFile>]) -> Vec<Vec<f64>> {
-    let edits: Vec<Edit> = changes.iter().map(|files| edit_of(files)).collect();
-    agreement::covers(&edits)
 }
 
 /// Sets the agreement of entries that come from several judgings.

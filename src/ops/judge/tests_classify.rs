@@ -9,8 +9,9 @@ use crate::ecosystems::touched::is_test_path;
 use crate::git::diff;
 use crate::git::repo::Repo;
 use crate::model::base_tests::BaseTests;
+use crate::model::changed_file::ChangedFile;
 use crate::ops::judge::base_tests::choose;
-use crate::ops::judge::changed_file::{ChangedFile, changed_file};
+use crate::ops::judge::changed_file::changed_file;
 
 /// Reads revisions from the file `$CLASSIFY_REVISIONS` of the repository `$CLASSIFY_REPOSITORY`, and
 /// writes a line for each to `$CLASSIFY_LINES`: the revision, the number of its files and of tests among

@@ -1,9 +1,10 @@
 //! Each candidate: what became of it, its change, and the ends of its logs.
 use maud::{Markup, html};
 
+use crate::model::changed_file::{ChangedFile, FileContent};
 use crate::model::count::count;
 use crate::model::rationale::{failed_at, stopped_in, without_own_tests};
-use crate::ui::report::content::{FileSide, LogEnd, Report, ReportedCandidate, ReportedFile};
+use crate::ui::report::content::{LogEnd, Report, ReportedCandidate};
 use crate::ui::report::difference::{DiffLine, difference};
 use crate::ui::report::wording::{cut, visible};
 
@@ -100,17 +101,17 @@ fn files(candidate: &ReportedCandidate, address: &str, room: &mut usize) -> Mark
 }
 
 /// A file's change, one line below the other.
-fn file(changed: &ReportedFile, room: &mut usize, whole: &str) -> Markup {
+fn file(changed: &ChangedFile, room: &mut usize, whole: &str) -> Markup {
     let (before, after) = match (&changed.before, &changed.after) {
-        (FileSide::Binary(_), _) | (_, FileSide::Binary(_)) => {
+        (FileContent::Binary(..), _) | (_, FileContent::Binary(..)) => {
             return html! { (file_name(changed)) p.more { "a binary file or a submodule" } };
         }
-        (before, after) => (before.text(), after.text()),
+        (before, after) => (before.lossy(), after.lossy()),
     };
     if *room == 0 && before != after {
         return html! { (file_name(changed)) p.more { "its change: " code { (whole) } } };
     }
-    let found = difference(before, after, LINES_OF_FILE.min(*room));
+    let found = difference(&before, &after, LINES_OF_FILE.min(*room));
     *room -= found.lines();
     html! {
         (file_name(changed))
@@ -128,13 +129,13 @@ fn file(changed: &ReportedFile, room: &mut usize, whole: &str) -> Markup {
     }
 }
 
-fn file_name(changed: &ReportedFile) -> Markup {
+fn file_name(changed: &ChangedFile) -> Markup {
     let what = match (&changed.before, &changed.after) {
-        (FileSide::Missing, _) => " (new)",
-        (_, FileSide::Missing) => " (deleted)",
+        (FileContent::Missing, _) => " (new)",
+        (_, FileContent::Missing) => " (deleted)",
         _ => "",
     };
-    html! { h4 { code { (visible(&changed.path).replace('\n', "␊")) } span.dim { (what) } } }
+    html! { h4 { code { (visible(&changed.path.lossy()).replace('\n', "␊")) } span.dim { (what) } } }
 }
 
 fn unified(line: &DiffLine) -> Markup {

@@ -1,6 +1,6 @@
 //! The content of a report, as plain data.
 use crate::model::candidate::Candidate;
-use crate::model::oid::Oid;
+use crate::model::changed_file::ChangedFile;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ui::comparison;
@@ -39,31 +39,9 @@ pub struct ReportedCandidate {
     /// The newest iteration, if another one was judged.
     pub newer: Option<u32>,
     /// The files by which that tree differs from the base.
-    pub files: Vec<ReportedFile>,
+    pub files: Vec<ChangedFile>,
     /// The ends of its logs.
     pub logs: Vec<LogEnd>,
-}
-
-/// A file that a candidate changes.
-#[derive(Clone)]
-pub struct ReportedFile {
-    /// The path, with a mark for each byte that is not UTF-8.
-    pub path: String,
-    /// The file before.
-    pub before: FileSide,
-    /// The file now.
-    pub after: FileSide,
-}
-
-/// A file on one side of a change.
-#[derive(Clone, PartialEq, Eq)]
-pub enum FileSide {
-    /// There is none.
-    Missing,
-    /// A text.
-    Text(String),
-    /// A binary file or a submodule.
-    Binary(Oid),
 }
 
 /// The end of a command's output.
@@ -111,15 +89,5 @@ impl Report {
     pub fn is_recommended(&self, candidate: &ReportedCandidate) -> bool {
         let recommended = self.verdict.as_ref().and_then(|v| v.decision.recommended.as_ref());
         recommended == Some(&candidate.record.candidate)
-    }
-}
-
-impl FileSide {
-    /// The text on this side; empty if there is none.
-    pub fn text(&self) -> &str {
-        match self {
-            FileSide::Text(text) => text,
-            _ => "",
-        }
     }
 }

@@ -37,19 +37,18 @@ pub fn markdown(report: &Report) -> String {
 }
 
 fn table(text: &mut String, verdict: &Verdict) {
-    let columns = comparison::more_columns(verdict);
-    let headings: String = columns.iter().map(|column| format!(" {} |", column.heading)).collect();
-    let _ = writeln!(text, "| | candidate | outcome | time | lines | files |{headings} flags |");
-    let lines = "---:|".repeat(columns.len());
-    let _ = writeln!(text, "|---|---|---|---:|---:|---:|{lines}---|");
-    for row in comparison::rows(verdict) {
+    let table = comparison::of_verdict(verdict);
+    let headings = table.headings.join(" | ");
+    let _ = writeln!(text, "| | candidate | outcome | {headings} | flags |");
+    let lines = "---:|".repeat(table.headings.len());
+    let _ = writeln!(text, "|---|---|---|{lines}---|");
+    for row in &table.rows {
         let mark = match row.mark {
             "*" => "**→**".to_owned(),
             other => escaped(other),
         };
-        let mut cells = vec![&row.outcome.0, &row.time, &row.lines, &row.files];
-        cells.extend(columns.iter().map(|column| (column.cell)(&row)));
-        let cells: Vec<String> = cells.into_iter().map(|cell| escaped(cell)).collect();
+        let cells = [&row.outcome.0].into_iter().chain(&row.figures);
+        let cells: Vec<String> = cells.map(|cell| escaped(cell)).collect();
         let cells = cells.join(" | ");
         let remarks = escaped(&row.remarks.join(", "));
         let _ = writeln!(

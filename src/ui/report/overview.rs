@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use crate::model::count::count;
 use crate::model::test_report::{TestEnd, TestReport};
 use crate::model::verdict::Verdict;
-use crate::ui::comparison::{self, Column, ComparisonRow, places};
+use crate::ui::comparison::{self, ComparisonRow, ComparisonTable, places};
 use crate::ui::local_time;
 use crate::ui::report::candidate::logs;
 use crate::ui::report::content::{Report, ReportedCandidate};
@@ -94,15 +94,17 @@ pub fn comparison(report: &Report) -> Markup {
     let place = |name: &str| {
         report.candidates.iter().position(|c| c.record.candidate.as_str() == name).map(|at| at + 1)
     };
-    let columns = report.verdict.as_ref().map(comparison::more_columns).unwrap_or_default();
-    let rows: Vec<Markup> = match &report.verdict {
-        Some(verdict) => comparison::rows(verdict)
-            .iter()
-            .map(|row| compared(row, place(&row.name), &columns))
-            .collect(),
-        None => (1..).zip(&report.candidates).map(|(n, one)| not_compared(n, one)).collect(),
+    let (headings, rows): (Markup, Vec<Markup>) = match &report.verdict {
+        Some(verdict) => {
+            let table = comparison::of_verdict(verdict);
+            let rows = table.rows.iter().map(|row| compared(row, place(&row.name))).collect();
+            (headings(&table), rows)
+        }
+        None => {
+            let rows = (1..).zip(&report.candidates).map(|(n, one)| not_compared(n, one));
+            (headings_without_verdict(), rows.collect())
+        }
     };
-    let headings = headings(report.verdict.is_some(), &columns);
     let (first, rest) = rows.split_at(if rows.len() > ROWS { ROWS } else { rows.len() });
     html! {
         section #comparison {
@@ -119,16 +121,21 @@ fn table(headings: &Markup, rows: &[Markup]) -> Markup {
     html! { div.scroll { table { thead { (headings) } tbody { @for row in rows { (row) } } } } }
 }
 
-fn headings(is_judged: bool, columns: &[Column]) -> Markup {
+fn headings(table: &ComparisonTable) -> Markup {
+    html! {
+        tr {
+            th {} th scope="col" { "candidate" } th scope="col" { "outcome" }
+            @for heading in &table.headings { th.n scope="col" { (heading) } }
+            th scope="col" { "flags" }
+        }
+    }
+}
+
+fn headings_without_verdict() -> Markup {
     html! {
         tr {
             th {} th scope="col" { "candidate" }
-            @if is_judged {
-                th scope="col" { "outcome" } th.n scope="col" { "time" } th.n scope="col" { "lines" }
-                th.n scope="col" { "files" }
-                @for column in columns { th.n scope="col" { (column.heading) } }
-                th scope="col" { "flags" }
-            } @else { th scope="col" { "state" } th.n scope="col" { "files" } }
+            th scope="col" { "state" } th.n scope="col" { "files" }
         }
     }
 }
@@ -141,7 +148,7 @@ fn not_compared(n: usize, one: &ReportedCandidate) -> Markup {
     }
 }
 
-fn compared(row: &ComparisonRow, place: Option<usize>, columns: &[Column]) -> Markup {
+fn compared(row: &ComparisonRow, place: Option<usize>) -> Markup {
     let (outcome, tone) = &row.outcome;
     html! {
         tr.recommended[row.mark == "*"] {
@@ -153,8 +160,7 @@ fn compared(row: &ComparisonRow, place: Option<usize>, columns: &[Column]) -> Ma
                 }
             }
             td class=(class(*tone)) { (visible(outcome)) }
-            td.n { (row.time) } td.n { (row.lines) } td.n { (row.files) }
-            @for column in columns { td.n { ((column.cell)(row)) } }
+            @for figure in &row.figures { td.n { (figure) } }
             td class=(class(row.remarks_tone)) { (visible(&row.remarks.join(", "))) }
         }
     }

@@ -6,9 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
+use crate::model::changed_file::FileContent;
 use crate::model::count::count;
+use crate::model::path::TreePath;
 use crate::ui::report::candidate::parts;
-use crate::ui::report::content::{FileSide, Report, ReportedCandidate};
+use crate::ui::report::content::{Report, ReportedCandidate};
 use crate::ui::report::difference::{DiffLine, difference};
 use crate::ui::report::wording::visible;
 
@@ -85,8 +87,8 @@ fn choice(report: &Report, places: &[usize]) -> Markup {
 fn pair(report: &Report, left: usize, right: usize, room: &mut Room) -> Option<Markup> {
     let [one, other] = [left, right].map(|at| &report.candidates[at]);
     let differing = differing(one, other);
-    let size = |side: &FileSide| side.text().len();
-    let bytes: usize = differing.iter().map(|(_, [one, other])| size(one) + size(other)).sum();
+    let texts = differing.iter().flat_map(|(_, sides)| sides.map(FileContent::lossy));
+    let bytes: usize = texts.map(|text| text.len()).sum();
     if room.lines == 0 || bytes > room.bytes {
         return None;
     }
@@ -113,13 +115,13 @@ fn pair(report: &Report, left: usize, right: usize, room: &mut Room) -> Option<M
 fn differing<'a>(
     one: &'a ReportedCandidate,
     other: &'a ReportedCandidate,
-) -> Vec<(&'a str, [&'a FileSide; 2])> {
-    let by_path = |candidate: &'a ReportedCandidate| -> BTreeMap<&'a str, _> {
-        candidate.files.iter().map(|file| (file.path.as_str(), file)).collect()
+) -> Vec<(&'a TreePath, [&'a FileContent; 2])> {
+    let by_path = |candidate: &'a ReportedCandidate| -> BTreeMap<&'a TreePath, _> {
+        candidate.files.iter().map(|file| (&file.path, file)).collect()
     };
     let ones = by_path(one);
     let others = by_path(other);
-    let paths: BTreeSet<&str> = ones.keys().chain(others.keys()).copied().collect();
+    let paths: BTreeSet<&TreePath> = ones.keys().chain(others.keys()).copied().collect();
     let sides = paths.into_iter().filter_map(|path| {
         // What only one of them changes, the other has as the base.
         let sides = match (ones.get(path), others.get(path)) {
@@ -133,20 +135,25 @@ fn differing<'a>(
     sides.collect()
 }
 
-fn file(path: &str, [left, right]: [&FileSide; 2], room: &mut usize, whole: &str) -> Markup {
-    let name = html! { h4 { code { (visible(path).replace('\n', "␊")) } } };
-    if [left, right].iter().any(|side| matches!(side, FileSide::Binary(_))) {
+fn file(
+    path: &TreePath,
+    [left, right]: [&FileContent; 2],
+    room: &mut usize,
+    whole: &str,
+) -> Markup {
+    let name = html! { h4 { code { (visible(&path.lossy()).replace('\n', "␊")) } } };
+    if [left, right].iter().any(|side| matches!(side, FileContent::Binary(..))) {
         return html! { (name) p.more { "a binary file or a submodule" } };
     }
     if *room == 0 {
         return html! { (name) p.more { "the change: " code { (whole) } } };
     }
-    let found = difference(left.text(), right.text(), LINES_OF_FILE.min(*room));
+    let found = difference(&left.lossy(), &right.lossy(), LINES_OF_FILE.min(*room));
     *room -= found.lines();
     html! {
         (name)
         @for (side, where_) in [(left, "left"), (right, "right")] {
-            @if *side == FileSide::Missing { p.more { "there is no such file on the " (where_) } }
+            @if *side == FileContent::Missing { p.more { "there is no such file on the " (where_) } }
         }
         @if found.lines() > 0 {
             table.diff.sides {

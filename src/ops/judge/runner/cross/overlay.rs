@@ -34,7 +34,7 @@ impl TestFiles {
                 continue;
             }
             let file = changed_file(repo, &change);
-            if adds_inner_tests(&path, file.before.text(), file.after.text()) {
+            if adds_inner_tests(&path, file.before.bytes(), file.after.bytes()) {
                 found.inseparable.push(path);
             }
         }

@@ -1,0 +1,48 @@
+//! A file that a candidate changes, with its content on both sides.
+use std::borrow::Cow;
+
+use crate::model::oid::Oid;
+use crate::model::path::TreePath;
+
+/// A change to one path, with the content of both sides.
+pub struct ChangedFile {
+    /// The path from the root.
+    pub path: TreePath,
+    /// The content before.
+    pub before: FileContent,
+    /// The content now.
+    pub after: FileContent,
+    /// True if lines of an existing file are removed.
+    pub loses: bool,
+    /// True if an existing file became executable, or is so no more.
+    pub changes_mode: bool,
+}
+
+/// The content of a path on one side of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileContent {
+    /// There is no such file.
+    Missing,
+    /// A file that git does not count as binary.
+    Text(Vec<u8>),
+    /// A file that it does, with its bytes if a tool may read them as text, or a submodule: one run.
+    Binary(Oid, Vec<u8>),
+}
+
+impl FileContent {
+    /// The content, also of a binary file that tools read; `None` if there is no file.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            FileContent::Missing => None,
+            FileContent::Text(bytes) | FileContent::Binary(_, bytes) => Some(bytes),
+        }
+    }
+
+    /// The text, in which bytes that are not UTF-8 are replaced; empty if there is none.
+    pub fn lossy(&self) -> Cow<'_, str> {
+        match self {
+            FileContent::Text(bytes) => String::from_utf8_lossy(bytes),
+            FileContent::Missing | FileContent::Binary(..) => "".into(),
+        }
+    }
+}
