@@ -43,44 +43,13 @@ pub struct StateDirectory {
     /// The agent's own directory in it, if the variable is for all programs: the others find there
     /// what is the user's.
     pub own: Option<&'static str>,
-    /// The files that an attempt gets copies of.
-    pub files: &'static [StateFile],
-}
-
-/// A file of the user's that an attempt gets a copy of, or a directory with such files.
-pub struct StateFile {
-    /// Its path below the directory.
-    pub path: &'static str,
-    /// Its purpose.
-    pub kind: StateFileKind,
-}
-
-/// The purpose of a file of an agent's state.
-pub enum StateFileKind {
-    /// It is a login. The values of these JSON keys are tokens, which the agent refreshes.
-    Login { tokens: &'static [&'static str] },
-    /// It is a setting: what the agent runs or obeys.
-    Setting,
-    /// A setting that lies in HOME itself while the variable is not set.
-    SettingInHome,
-}
-
-impl StateFile {
-    /// The names of the tokens in it; `None` if it is no login.
-    pub fn tokens(&self) -> Option<&'static [&'static str]> {
-        match self.kind {
-            StateFileKind::Login { tokens } => Some(tokens),
-            StateFileKind::Setting | StateFileKind::SettingInHome => None,
-        }
-    }
-}
-
-const fn login(path: &'static str, tokens: &'static [&'static str]) -> StateFile {
-    StateFile { path, kind: StateFileKind::Login { tokens } }
-}
-
-const fn setting(path: &'static str) -> StateFile {
-    StateFile { path, kind: StateFileKind::Setting }
+    /// The user's logins, each with the JSON keys of its tokens, which the agent refreshes: none if
+    /// nobody sees what is a token. An attempt gets copies of them, and of the settings.
+    pub logins: &'static [(&'static str, &'static [&'static str])],
+    /// Files and directories of settings: what the agent runs or obeys.
+    pub settings: &'static [&'static str],
+    /// Settings that lie in HOME itself while the variable is not set.
+    pub settings_in_home: &'static [&'static str],
 }
 
 /// The remedy for a missing network.
@@ -132,22 +101,24 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
             variable: "CLAUDE_CONFIG_DIR",
             default: ".claude",
             own: None,
-            files: &[
-                login(".credentials.json", CAMEL_CASE),
-                // Account, onboarding, MCP servers and what it knows of projects.
-                StateFile { path: ".claude.json", kind: StateFileKind::SettingInHome },
-                setting("settings.json"),
-                setting("settings.local.json"),
-                setting("CLAUDE.md"),
-                setting("rules"),
-                setting("agents"),
-                setting("commands"),
-                setting("skills"),
-                setting("hooks"),
-                setting("output-styles"),
+            logins: &[(".credentials.json", CAMEL_CASE)],
+            settings: &[
+                "settings.json",
+                "settings.local.json",
+                "CLAUDE.md",
+                "rules",
+                "agents",
+                "commands",
+                "skills",
+                "hooks",
+                "output-styles",
                 // The plugins themselves are read where these lists say that they are.
-                setting("plugins/installed_plugins.json"),
-                setting("plugins/known_marketplaces.json"),
+                "plugins/installed_plugins.json",
+                "plugins/known_marketplaces.json",
+            ],
+            settings_in_home: &[
+                // Account, onboarding, MCP servers and what it knows of projects.
+                ".claude.json",
             ],
         }]
     },
@@ -188,19 +159,22 @@ const CODEX: BuiltInAgent = BuiltInAgent {
         variable: "CODEX_HOME",
         default: ".codex",
         own: None,
-        files: &[
-            login("auth.json", &["id_token", "access_token", "refresh_token", "last_refresh"]),
-            login(".credentials.json", &["access_token", "refresh_token", "expires_at"]),
-            login(".env", &[]),
-            setting("config.toml"),
-            setting("AGENTS.md"),
-            setting("AGENTS.override.md"),
-            setting("hooks.json"),
-            setting("agents"),
-            setting("prompts"),
-            setting("rules"),
-            setting("skills"),
+        logins: &[
+            ("auth.json", &["id_token", "access_token", "refresh_token", "last_refresh"]),
+            (".credentials.json", &["access_token", "refresh_token", "expires_at"]),
+            (".env", &[]),
         ],
+        settings: &[
+            "config.toml",
+            "AGENTS.md",
+            "AGENTS.override.md",
+            "hooks.json",
+            "agents",
+            "prompts",
+            "rules",
+            "skills",
+        ],
+        settings_in_home: &[],
     }],
 };
 
@@ -243,26 +217,29 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
         variable: "GEMINI_CLI_HOME",
         default: "",
         own: None,
-        files: &[
-            login(
+        logins: &[
+            (
                 ".gemini/oauth_creds.json",
                 &["access_token", "refresh_token", "id_token", "expiry_date"],
             ),
-            login(".gemini/mcp-oauth-tokens.json", CAMEL_CASE),
+            (".gemini/mcp-oauth-tokens.json", CAMEL_CASE),
             // Encrypted: nobody sees what in it is a token.
-            login(".gemini/gemini-credentials.json", &[]),
-            login(".gemini/.env", &[]),
-            login(".env", &[]),
-            setting(".gemini/google_accounts.json"),
-            setting(".gemini/settings.json"),
-            setting(".gemini/trustedFolders.json"),
-            setting(".gemini/GEMINI.md"),
-            setting(".gemini/agents"),
-            setting(".gemini/commands"),
-            setting(".gemini/extensions"),
-            setting(".gemini/policies"),
-            setting(".gemini/skills"),
+            (".gemini/gemini-credentials.json", &[]),
+            (".gemini/.env", &[]),
+            (".env", &[]),
         ],
+        settings: &[
+            ".gemini/google_accounts.json",
+            ".gemini/settings.json",
+            ".gemini/trustedFolders.json",
+            ".gemini/GEMINI.md",
+            ".gemini/agents",
+            ".gemini/commands",
+            ".gemini/extensions",
+            ".gemini/policies",
+            ".gemini/skills",
+        ],
+        settings_in_home: &[],
     }],
 };
 
@@ -315,29 +292,37 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
             variable: "XDG_CONFIG_HOME",
             default: ".config",
             own: Some("opencode"),
-            files: &[setting("opencode")],
+            logins: &[],
+            settings: &["opencode"],
+            settings_in_home: &[],
         },
         StateDirectory {
             variable: "XDG_DATA_HOME",
             default: ".local/share",
             own: Some("opencode"),
-            files: &[
+            logins: &[
                 // An entry of the type `wellknown` names a server whose configuration is obeyed.
-                login("opencode/auth.json", &["access", "refresh", "expires"]),
-                login("opencode/mcp-auth.json", CAMEL_CASE),
+                ("opencode/auth.json", &["access", "refresh", "expires"]),
+                ("opencode/mcp-auth.json", CAMEL_CASE),
             ],
+            settings: &[],
+            settings_in_home: &[],
         },
         StateDirectory {
             variable: "XDG_STATE_HOME",
             default: ".local/state",
             own: Some("opencode"),
-            files: &[setting("opencode/model.json")],
+            logins: &[],
+            settings: &["opencode/model.json"],
+            settings_in_home: &[],
         },
         StateDirectory {
             variable: "XDG_CACHE_HOME",
             default: ".cache",
             own: Some("opencode"),
-            files: &[setting("opencode/models.json")],
+            logins: &[],
+            settings: &["opencode/models.json"],
+            settings_in_home: &[],
         },
     ],
 };

@@ -119,7 +119,7 @@ pub fn tokens(
 ) -> Option<(&'static StateDirectory, &'static [&'static str])> {
     let mut all = BUILT_IN.iter().flat_map(|agent| agent.state);
     let state = all.find(|state| state.variable == variable)?;
-    let tokens = state.files.iter().find(|file| file.path == path)?.tokens()?;
+    let (_, tokens) = *state.logins.iter().find(|(login, _)| *login == path)?;
     (!tokens.is_empty()).then_some((state, tokens))
 }
 

@@ -10,8 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::count::count;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::ops::agent_state::readiness;
-use crate::ops::agent_state::users::UsersState;
+use crate::ops::agent_state::users::{self, UsersState};
 use crate::ops::disk_space;
 use crate::ops::judge::JudgeOptions;
 use crate::ops::judge::{plan, unseeded};
@@ -100,7 +99,7 @@ pub fn check(
 
 /// Warns of what would stop an agent, once for each that its own program runs.
 fn warn_of_agents(session: &Session, commands: &[(Name, CandidateCommand)]) {
-    let users = UsersState::of(session);
+    let state = UsersState::of(session);
     let agents: BTreeSet<&str> = commands
         .iter()
         .filter_map(|(_, command)| {
@@ -109,7 +108,7 @@ fn warn_of_agents(session: &Session, commands: &[(Name, CandidateCommand)]) {
         })
         .collect();
     for agent in agents.into_iter().filter_map(agents::built_in) {
-        for fault in readiness::faults(agent, &users) {
+        for fault in users::faults(agent, &state) {
             session.ui.warn(format!("the agent '{}' {fault}", agent.name));
             agent.remedy(fault).iter().for_each(|remedy| session.ui.hint(remedy));
         }

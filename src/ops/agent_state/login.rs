@@ -45,7 +45,7 @@ pub(super) enum Settled {
 /// The user's logins for one state directory, with their bytes.
 pub(super) fn of_user(variable: &StateVariable, users: &UsersState) -> Vec<(CopiedLogin, Vec<u8>)> {
     let Some(known) = variable.known else { return Vec::new() };
-    let logins = users.logins(known).filter_map(|(file, path)| {
+    let logins = users.logins(known).into_iter().filter_map(|(file, path)| {
         let bytes = regular::read_at_most(regular::open(&file).ok()?, LARGEST).ok()?;
         let variable = variable.name.clone();
         let path = path.to_owned();
@@ -104,8 +104,10 @@ impl CopiedLogin {
         let Some((state, tokens)) = agents::tokens(&self.variable, &self.path) else {
             return Ok(Settled::Kept);
         };
-        let mut files = users.logins(state).filter(|(_, path)| *path == self.path);
-        let Some((file, _)) = files.next() else { return Ok(Settled::Kept) };
+        let mut files = users.logins(state).into_iter();
+        let Some((file, _)) = files.find(|(_, path)| *path == self.path) else {
+            return Ok(Settled::Kept);
+        };
         let real = file.canonicalize()?;
         let directory = File::open(real.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         // Whoever holds the lock gives back another login. Nobody waits: an attempt could hold it.

@@ -3,7 +3,6 @@
 //! login while a command runs, and stay with the run.
 mod copies;
 mod login;
-pub mod readiness;
 pub mod users;
 
 use std::ffi::OsString;

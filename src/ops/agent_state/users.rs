@@ -1,9 +1,10 @@
-//! Where the user's own agents keep their state.
+//! Where the user's own agents keep their state, and what would stop them.
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use crate::agents::built_in::{StateDirectory, StateFile, StateFileKind};
+use crate::agents::built_in::{BuiltInAgent, StateDirectory};
+use crate::model::agent_stop::AgentFault;
 use crate::model::env;
 use crate::ops::session::Session;
 
@@ -39,31 +40,52 @@ impl UsersState {
         of_variable.or_else(|| Some(self.variable("HOME")?.join(state.default)))
     }
 
-    /// The user's file, if it has a place.
-    fn file(&self, state: &StateDirectory, file: &StateFile) -> Option<PathBuf> {
-        match file.kind {
-            StateFileKind::SettingInHome if self.variable(state.variable).is_none() => {
-                Some(self.variable("HOME")?.join(file.path))
-            }
-            _ => Some(self.directory(state)?.join(file.path)),
-        }
-    }
-
     /// The user's settings, each with its path in the state directory.
-    pub fn settings(
-        &self,
-        state: &'static StateDirectory,
-    ) -> impl Iterator<Item = (PathBuf, &'static str)> {
-        let settings = state.files.iter().filter(|file| file.tokens().is_none());
-        settings.filter_map(|file| Some((self.file(state, file)?, file.path)))
+    pub fn settings(&self, state: &StateDirectory) -> Vec<(PathBuf, &'static str)> {
+        let directory = self.directory(state);
+        let around = match self.variable(state.variable) {
+            Some(_) => directory.clone(),
+            None => self.variable("HOME"),
+        };
+        let mut found = files_in(directory, state.settings.iter().copied());
+        found.extend(files_in(around, state.settings_in_home.iter().copied()));
+        found
     }
 
     /// The user's logins, each with its path in the state directory.
-    pub fn logins(
-        &self,
-        state: &'static StateDirectory,
-    ) -> impl Iterator<Item = (PathBuf, &'static str)> {
-        let logins = state.files.iter().filter(|file| file.tokens().is_some());
-        logins.filter_map(|file| Some((self.file(state, file)?, file.path)))
+    pub fn logins(&self, state: &StateDirectory) -> Vec<(PathBuf, &'static str)> {
+        files_in(self.directory(state), state.logins.iter().map(|(path, _)| *path))
     }
+}
+
+fn files_in(
+    directory: Option<PathBuf>,
+    paths: impl Iterator<Item = &'static str>,
+) -> Vec<(PathBuf, &'static str)> {
+    let Some(directory) = directory else { return Vec::new() };
+    paths.map(|path| (directory.join(path), path)).collect()
+}
+
+/// Whether the user has a login for an agent; `None` if nobody can tell.
+pub fn is_logged_in(agent: &BuiltInAgent, users: &UsersState) -> Option<bool> {
+    let files: Vec<_> = agent.state.iter().flat_map(|state| users.logins(state)).collect();
+    if agent.login_variables.is_empty() || files.is_empty() {
+        return None;
+    }
+    let has_variable = agent.login_variables.iter().any(|name| users.has(name));
+    Some(has_variable || files.iter().any(|(file, _)| file.is_file()))
+}
+
+/// The faults that an agent's command line meets in this environment, as far as they can be seen
+/// without starting it.
+pub fn faults(agent: &BuiltInAgent, users: &UsersState) -> Vec<AgentFault> {
+    let mut found = Vec::new();
+    let refuses_root = agent.root_variable.is_some_and(|variable| !users.has(variable));
+    if refuses_root && rustix::process::geteuid().is_root() {
+        found.push(AgentFault::RefusesRoot);
+    }
+    if is_logged_in(agent, users) == Some(false) {
+        found.push(AgentFault::NotLoggedIn);
+    }
+    found
 }

@@ -3,8 +3,7 @@ use std::ffi::OsStr;
 
 use crate::agents::built_in::{BUILT_IN, BuiltInAgent};
 use crate::model::checkup::Finding;
-use crate::ops::agent_state::readiness;
-use crate::ops::agent_state::users::UsersState;
+use crate::ops::agent_state::users::{self, UsersState};
 use crate::process;
 
 /// A finding for each built-in agent that is installed, or one if none is.
@@ -18,17 +17,17 @@ pub(super) fn findings() -> Vec<Finding> {
             format!("none of {} is on PATH", names.join(", ")),
         )];
     }
-    let users = UsersState::of_process();
-    process::each_in_parallel(installed.len(), &installed, |agent| finding(agent, &users))
+    let state = UsersState::of_process();
+    process::each_in_parallel(installed.len(), &installed, |agent| finding(agent, &state))
 }
 
-fn finding(agent: &'static BuiltInAgent, users: &UsersState) -> Finding {
+fn finding(agent: &BuiltInAgent, state: &UsersState) -> Finding {
     let what = format!("agent {}", agent.name);
     let version = process::version_of(agent.command[0]);
     let version = version.unwrap_or_else(|| "its version is unknown".to_owned());
-    let faults = readiness::faults(agent, users);
+    let faults = users::faults(agent, state);
     if faults.is_empty() {
-        let login = match readiness::is_logged_in(agent, users) {
+        let login = match users::is_logged_in(agent, state) {
             Some(_) => "; it has a login",
             None => "",
         };
