@@ -71,44 +71,13 @@ fn verb(cli: &clap::Command, typed: &[String]) -> Option<String> {
     (!verb.is_empty()).then(|| verb.join(" "))
 }
 
-/// One line for each kind of error that this command line can cause.
+/// clap's message as one line, without the tips and the usage below it.
 fn message(e: &clap::Error) -> String {
-    let argument = text(e, ContextKind::InvalidArg).unwrap_or_default();
-    let value = text(e, ContextKind::InvalidValue).unwrap_or_default();
-    match e.kind() {
-        ErrorKind::UnknownArgument => format!("unexpected argument '{argument}' found"),
-        ErrorKind::InvalidSubcommand => {
-            let word = text(e, ContextKind::InvalidSubcommand).unwrap_or_default();
-            format!("unrecognized subcommand '{word}'")
-        }
-        ErrorKind::InvalidValue if value.is_empty() => {
-            format!("a value is required for '{argument}' but none was supplied")
-        }
-        ErrorKind::InvalidValue => {
-            let values = listed(e, ContextKind::ValidValue).join(", ");
-            format!("invalid value '{value}' for '{argument}' [possible values: {values}]")
-        }
-        ErrorKind::ValueValidation => {
-            let reason = e.source().map(|source| format!(": {source}")).unwrap_or_default();
-            format!("invalid value '{value}' for '{argument}'{reason}")
-        }
-        ErrorKind::TooManyValues => {
-            format!("unexpected value '{value}' for '{argument}' found; no more were expected")
-        }
-        ErrorKind::ArgumentConflict => {
-            let others = listed(e, ContextKind::PriorArg);
-            if others == [argument.as_str()] {
-                format!("the argument '{argument}' cannot be used multiple times")
-            } else {
-                format!("the argument '{argument}' cannot be used with '{}'", others.join("', '"))
-            }
-        }
-        ErrorKind::MissingRequiredArgument => {
-            let missing = listed(e, ContextKind::InvalidArg).join(" ");
-            format!("the following required arguments were not provided: {missing}")
-        }
-        other => other.to_string(),
-    }
+    let text = e.render().to_string();
+    let below = ["\n\n  tip: ", "\n\nUsage: ", "\n\nFor more information"];
+    let end = below.iter().filter_map(|part| text.find(part)).min().unwrap_or(text.len());
+    let lines: Vec<&str> = text[..end].lines().map(str::trim).collect();
+    lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 /// The right words for those of other tools, or of other commands.
