@@ -129,9 +129,6 @@ pub struct SharedJudgeArgs {
     /// How candidates are judged
     #[command(flatten)]
     terms: TermsArgs,
-    /// Has no effect: the base is always judged
-    #[arg(long, hide = true)]
-    _baseline: bool,
     /// Judge the tests of each candidate that passed on the others, too
     #[arg(help_heading = "Decision", long, hide_short_help = true)]
     cross: bool,

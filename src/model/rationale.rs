@@ -1,7 +1,7 @@
 //! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone.
 use crate::model::agreement;
 use crate::model::base_tests::BaseTestsResult;
-use crate::model::candidate::State;
+use crate::model::candidate::{ENOUGH_PASSED, State};
 use crate::model::count::{count, some_of};
 use crate::model::flag::{self, Flag};
 use crate::model::name::Name;
@@ -544,6 +544,7 @@ pub fn why_unusable(e: &Entry) -> String {
         State::Empty => format!("{} changed nothing", e.candidate),
         State::Failed => e.with_cause(&format!("{} failed", e.candidate)),
         State::TimedOut => format!("{} timed out", e.candidate),
+        State::Cancelled if e.stopped => format!("{} was stopped: {ENOUGH_PASSED}", e.candidate),
         State::Cancelled if e.not_started => format!("{} was not started", e.candidate),
         State::Cancelled => format!("{} was cancelled", e.candidate),
         State::Limited => match e.fault {

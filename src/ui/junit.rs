@@ -5,9 +5,9 @@ use std::io;
 use quick_xml::events::BytesText;
 use quick_xml::{ElementWriter, Writer};
 
-use crate::model::candidate::{ENOUGH_PASSED, State};
 use crate::model::outcome::{Outcome, Stage, StageResult};
 use crate::model::plain;
+use crate::model::rationale::why_unusable;
 use crate::model::test_comparison::Comparison;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 
@@ -63,16 +63,7 @@ fn of_verdict(verdict: &Verdict) -> Case {
 
 fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Case> {
     if !entry.usable() {
-        let why = entry.problem.clone().unwrap_or_else(|| match entry.state {
-            State::Open | State::Succeeded | State::Empty => "it changes nothing".to_owned(),
-            State::Running => "its command still runs".to_owned(),
-            State::Failed => entry.with_cause("its command failed"),
-            State::TimedOut => "its command took too long".to_owned(),
-            State::Cancelled if entry.stopped => format!("it was stopped: {ENOUGH_PASSED}"),
-            State::Cancelled if entry.not_started => "its command was not started".to_owned(),
-            State::Cancelled => "its command was interrupted".to_owned(),
-            State::Limited => entry.why_limited(),
-        });
+        let why = entry.problem.clone().unwrap_or_else(|| why_unusable(entry));
         let end = CaseEnd::NotStarted(why.clone(), why);
         return vec![Case { name: "attempt".into(), seconds: 0.0, end }];
     }

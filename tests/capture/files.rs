@@ -233,7 +233,7 @@ fn file_with_other_line_ends_in_the_base_is_captured_only_if_edited() {
     // either.
     let test = "test -z \"$(find \"$(git rev-parse --git-dir)/index\" -newer crlf.txt)\" || exit 3
         git status --porcelain >>\"$HOME/seen\"; echo x >>src/lib.txt";
-    let answer = world.frites(["judge", "-j", "1", "--baseline", "--test", test]).expect(0);
+    let answer = world.frites(["judge", "-j", "1", "--test", test]).expect(0);
     assert!(answer.out().contains("2 of 2 passed"), "{}", answer.out());
     assert_eq!(
         answer.stderr.matches("it changed tracked files (src/lib.txt)").count(),

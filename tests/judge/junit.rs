@@ -126,9 +126,9 @@ fn attempt_that_failed_or_is_at_its_limit_is_shown_with_the_cause() {
     let errors: Vec<&str> =
         all.iter().filter(|e| e.name == "error").map(|e| e.attribute("message")).collect();
     let expected = [
-        "its command failed (exit 3)",
-        "its command failed (signal 9)",
-        "its agent is at its limit (resets in 2 hours)",
+        "failed-1 failed (exit 3)",
+        "killed-1 failed (signal 9)",
+        "limited-1 is at the limit of its agent (resets in 2 hours)",
     ];
     assert_eq!(errors, expected);
     for cause in ["failed (exit 3)", "failed (signal 9)", "limited (resets in 2 hours)"] {

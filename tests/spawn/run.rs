@@ -99,7 +99,6 @@ fn run_accepts_every_option_of_judge() {
         "--retries",
         "1",
         "--until-pass",
-        "--baseline",
         "--rank",
         "agreement",
         "--no-cache",
