@@ -449,25 +449,27 @@ pub(super) mod tests {
 
     #[test]
     fn a_contradiction_tells_the_second_judging_from_the_first() {
-        let (passed, failed) = (Outcome::Passed, Outcome::Failed { code: 1 });
+        let [passed, failed] = [Outcome::Passed, Outcome::Failed { code: 1 }];
         let ends = |first: &Outcome, second: &Outcome| {
             [first, second].map(|end| [end.clone(), Outcome::Skipped])
         };
-        let tree = |over_layers, cold| {
+        let judged = |ends: [Ends; 2]| {
             let second = Some(Second::Always);
-            let tree = Judgeable { lines: 1, second, over_layers, cold };
-            let (mut claim, mut confirmed) = (entry(1, 0, &tree), entry(1, 0, &tree));
-            for (entry, ends) in [(&mut claim, &tree.over_layers), (&mut confirmed, &tree.cold)] {
-                let [own, with_base_tests] = ends.each_ref().map(|ends| {
-                    Results::from_iter([StageResult::new(Stage::Test, 0.0, ends[0].clone())])
-                });
-                entry.results = own;
-                if entry.results.passed() {
-                    let second = entry.base_tests.as_mut().expect("a second judging");
-                    second.results = with_base_tests;
-                }
+            let over_layers = ends.clone();
+            let mut entry =
+                entry(1, 0, &Judgeable { lines: 1, second, over_layers, cold: ends.clone() });
+            let [own, with_base_tests] =
+                ends.map(|[end, _]| Results::from_iter([StageResult::new(Stage::Test, 0.0, end)]));
+            entry.results = own;
+            if entry.results.passed() {
+                let second = entry.base_tests.as_mut().expect("a second judging");
+                second.results = with_base_tests;
             }
-            contradiction(&claim, &confirmed, StaleCause::Outputs).unwrap_or_default()
+            entry
+        };
+        let tree = |over_layers, cold| {
+            let cause = StaleCause::Outputs;
+            contradiction(&judged(over_layers), &judged(cold), cause).unwrap_or_default()
         };
         assert_eq!(
             tree(ends(&failed, &passed), ends(&passed, &failed)),
