@@ -5,7 +5,7 @@ use crate::model::candidate::{ENOUGH_PASSED, State};
 use crate::model::count::{count, some_of};
 use crate::model::flag::{self, Flag};
 use crate::model::name::Name;
-use crate::model::outcome::{CANNOT_TELL, Outcome, Stage, StageResult};
+use crate::model::outcome::{CANNOT_TELL, Obstacle, Outcome, Stage, StageResult};
 use crate::model::rank::Rank;
 use crate::model::ranking::{MakerCounts, Rules, all_passing, combined_lines};
 use crate::model::test_comparison::{Comparison, MoreSkipped};
@@ -430,10 +430,11 @@ impl DecisionInputs<'_> {
 fn fails_alike(base: &StageResult) -> String {
     let StageResult { stage, outcome, error, .. } = base;
     let line = error.as_deref().unwrap_or_default();
-    format!(
-        "{stage} fails on the base in the same way ({outcome}: {line}): the base or this machine may \
-         lack something"
-    )
+    let why = match &base.obstacle {
+        Some(hidden @ Obstacle::Hidden { .. }) => hidden.to_string(),
+        _ => "the base or this machine may lack something".to_owned(),
+    };
+    format!("{stage} fails on the base in the same way ({outcome}: {line}): {why}")
 }
 
 /// The flags of the recommended candidate, as a reason to look at it.

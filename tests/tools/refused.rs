@@ -84,7 +84,14 @@ fn a_file_that_a_sealed_world_hides_is_named_where_it_is_missed() {
             (format!("cat {path}; exit 127"), 128),
         ] {
             world.git(["config", "frites.oracle.test", &test]);
-            let told = world.frites(["judge", "--no-cache"]).expect(code).stderr;
+            let answer = world.frites(["judge", "--no-cache"]).expect(code);
+            let told = answer.stderr.clone();
+            // The last word says so, too: the sentence of the verdict, or the error.
+            let lines = format!("{}{told}", answer.out());
+            let is_last =
+                |line: &str| line.starts_with("near-miss: ") || line.starts_with("fatal: ");
+            let last = lines.lines().find(|line| is_last(line)).unwrap_or_default();
+            assert!(last.contains(&format!("'{path}' is hidden from the commands")), "{lines}");
             let hint =
                 format!("hint: the sealed world hides {path}: keep it where commands see it");
             let times = told.lines().filter(|line| line.starts_with(&hint)).count();

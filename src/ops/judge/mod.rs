@@ -167,8 +167,9 @@ pub fn why_not_working(oracle: &[OracleCommand], result: &StageResult) -> Error 
     let stage = result.stage;
     let command = oracle.iter().find(|command| command.stage == stage);
     let words = command.map(|c| format!(" `{}`", c.command)).unwrap_or_default();
+    let why = result.outcome.why_not_started().unwrap_or_default();
+    let obstacle = result.obstacle.as_ref().map_or(String::new(), |o| format!("; {o}"));
     Error::fatal(format!(
-        "the {stage} command{words} does not work here: it could start neither on the base nor on any candidate ({})",
-        result.outcome.why_not_started().unwrap_or_default()
+        "the {stage} command{words} does not work here: it could start neither on the base nor on any candidate ({why}{obstacle})"
     ))
 }
