@@ -134,3 +134,35 @@ fn program_of_another_python_is_named_where_the_module_is_missing() {
     assert!(doctor.contains("`pytest`, from "), "{doctor}");
     world.frites(["judge", "-n"]).expect(0);
 }
+
+/// An agent that costs something with each call that does not ask for its version.
+const AGENT: &str =
+    "#!/bin/sh\ntest \"$*\" = --version && echo 1.2.3 || echo \"$*\" >>\"$HOME/called\"\n";
+
+#[test]
+fn agent_is_listed_with_version_and_login_and_without_a_call_that_costs() {
+    let mut world = World::new();
+    let bin = world.home().join("bin");
+    fs::create_dir(&bin).unwrap();
+    write(&bin.join("claude"), AGENT);
+    make_executable(&bin.join("claude"));
+    let path = format!("{}:{}", bin.display(), world.env("PATH").to_str().unwrap());
+    world.set_env("PATH", path);
+    for name in ["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"] {
+        world.set_env(name, "");
+    }
+    world.set_env("IS_SANDBOX", "1");
+    let without = finding(&doctor(&world).expect(0).json(), "agent claude");
+    assert_eq!(without["health"], "missing", "{without}");
+    assert_eq!(without["found"], "1.2.3; it is not logged in");
+    world.set_env("ANTHROPIC_API_KEY", "a key");
+    let with = finding(&doctor(&world).expect(0).json(), "agent claude");
+    assert_eq!((&with["health"], &with["found"]), (&"ok".into(), &"1.2.3; it has a login".into()));
+    assert!(!world.home().join("called").exists());
+    // A run says it before anything starts.
+    world.set_env("ANTHROPIC_API_KEY", "");
+    let told = world.frites(["run", "--agent", "claude", "-p", "x", "--test", "true"]).stderr;
+    let at = |words: &str| told.find(words).unwrap_or_else(|| panic!("{words}: {told}"));
+    assert!(at("the agent 'claude' is not logged in") < at("run 1: 1 candidate"), "{told}");
+    world.assert_clean();
+}
