@@ -25,7 +25,7 @@ pub struct AnswerArgs {
 }
 
 /// Candidates that were made, or had a round.
-pub struct Round<'a> {
+pub struct EndedRound<'a> {
     /// The run.
     pub run: &'a Run,
     /// The candidates.
@@ -36,7 +36,7 @@ pub struct Round<'a> {
     pub checkpoints: bool,
 }
 
-impl Round<'_> {
+impl EndedRound<'_> {
     /// Prints the candidates as the options say: a line for each, with its worktree.
     pub fn print(&self, session: &Session, args: &AnswerArgs) -> Result<()> {
         if args.json {

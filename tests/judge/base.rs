@@ -30,7 +30,7 @@ fn assert_effort(world: &World, candidates: u64, base: u64) {
 fn the_base_is_judged_first_and_the_verdict_says_how_it_ends() {
     let world = World::new();
     world.attempts(&[SMALL, LARGE]);
-    for options in [&["-j", "1"][..], &["-j", "1", "--until-pass"], &["--baseline", "-j", "3"]] {
+    for options in [&["-j", "1"][..], &["-j", "1", "--until-pass"], &["-j", "3"]] {
         let judge = ["judge", "--no-cache", "--test", NOTED];
         let answer = world.frites(judge.iter().chain(options)).expect(0);
         let row =

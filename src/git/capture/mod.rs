@@ -82,6 +82,7 @@ fn read_in_process(inputs: &CaptureInputs<'_>) -> Result<Option<ReadFiles>> {
     }
     let Some(mut index) = trustworthy_index(source.index) else { return Ok(None) };
     let Some(scan) = Scan::in_process(inputs, &index)? else { return Ok(None) };
+    scan.keep_directories(inputs.source);
     let tree = staging::stage(repo, source, &scan, &mut index)?;
     let omissions = scan.omissions;
     Ok(tree.map(|tree| ReadFiles { tree, index: Some(index), omissions }))

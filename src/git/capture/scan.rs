@@ -34,6 +34,8 @@ pub(super) struct Scan {
     left_out: BTreeMap<TreePath, (EntryMode, ObjectId)>,
     /// The paths that git cannot hold.
     pub omissions: Omissions,
+    /// The directories that were listed, and those that were before.
+    directories: [ListedDirectories; 2],
 }
 
 impl Scan {
@@ -77,7 +79,6 @@ impl Scan {
         let earlier = ListedDirectories::beside(source.index);
         let listing = walk::list(inputs.repo, source.worktree, private, &earlier)?;
         let Some(listing) = listing else { return Ok(None) };
-        listing.listed.keep_beside(source.index, &earlier);
         let tracked = inputs.tracked_paths(Some(private))?;
         let mut scan = Scan::default();
         for path in listing.changed.into_iter().chain(listing.deleted) {
@@ -88,11 +89,18 @@ impl Scan {
         }
         scan.keep_left_out(source, inputs.left_out()?, Some(private));
         let scan = scan.completed(source, tracked, Some(private));
+        let scan = Scan { directories: [listing.listed, earlier], ..scan };
         let is_usual = scan.omissions.unholdable.is_empty()
             && scan.submodules.is_empty()
             && scan.left_out.is_empty()
             && !scan.touches(b".gitattributes");
         Ok(is_usual.then_some(scan))
+    }
+
+    /// Writes for the next capture which directories were listed.
+    pub fn keep_directories(&self, source: &CaptureSource<'_>) {
+        let [listed, earlier] = &self.directories;
+        listed.keep_beside(source.index, earlier);
     }
 
     /// Keeps files that are not there only because the attempt made its checkout sparse: they are as its

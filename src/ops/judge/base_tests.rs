@@ -194,7 +194,7 @@ pub(super) fn choose(
         let name = file.path.lossy();
         let choice = match put_back(touched(file, &name), project)? {
             // A script may run the files that are executable.
-            PutBack::Keep if file.changes_mode => PutBack::Other,
+            PutBack::Keep if file.changes_mode && language_of(&name).is_some() => PutBack::Other,
             choice => choice,
         };
         choices.insert(file.path.clone(), choice);
