@@ -77,18 +77,11 @@ fn state(health: Health) -> (String, Tone) {
 }
 
 fn as_json(checkup: &Checkup) -> Value {
-    let finding = |finding: &Finding| {
-        json!({
-            "what": finding.what, "health": finding.health.to_string(), "found": finding.found,
-            "advice": finding.advice,
-        })
-    };
-    let findings = |all: &[Finding]| all.iter().map(finding).collect::<Vec<_>>();
-    let mut document = json!({ "works": checkup.works(), "machine": findings(&checkup.machine) });
+    let mut document = json!({ "works": checkup.works(), "machine": checkup.machine });
     if let Some(project) = &checkup.project {
         let (bytes, limit) = project.layers;
         document["repository"] = json!({
-            "findings": findings(&project.findings), "world": project.world,
+            "findings": project.findings, "world": project.world,
             "commands": project.commands, "seeds": project.seeds,
             "layers": {
                 "bytes": bytes, "limit": limit, "outputs_of": project.start.map(|start| start.commit),

@@ -45,7 +45,7 @@ use crate::git::landing::position::uncommitted;
 use crate::git::repo::Repo;
 use crate::model::address::Address;
 use crate::model::agent_stop::AgentFault;
-use crate::model::candidate::State;
+use crate::model::candidate::{Landing, State};
 use crate::model::count::count;
 use crate::model::name::Name;
 use crate::model::repair::can_be_repaired;
@@ -212,19 +212,31 @@ fn notify(session: &Session, words: &str) {
 
 /// The hints about the next step after a verdict.
 fn next_steps(session: &Session, verdict: &Verdict) -> Vec<String> {
-    let run = session.store.run(&verdict.run).ok().flatten();
-    let recommended = run.as_ref().zip(verdict.decision.recommended.as_ref());
-    let record = recommended.map(|(run, name)| session.store.candidate(run, name).record());
+    let Ok(Some(run)) = session.store.run(&verdict.run) else {
+        return comparison::hints(verdict, Landing::default());
+    };
+    let decision = &verdict.decision;
+    let recommended = decision.recommended.as_ref();
+    let record = recommended.map(|name| session.store.candidate(&run, name).record());
     let landing = record.and_then(Result::ok).map(|record| record.landing);
     let mut hints = comparison::hints(verdict, landing.unwrap_or_default());
-    if verdict.decision.decision == DecisionKind::None {
+    if decision.decision == DecisionKind::None {
         hints.extend(hints_after_no_change(session, verdict));
-        if verdict.candidates.iter().any(|entry| entry.state == State::Cancelled) {
-            hints.extend(run.filter(Run::has_commands).map(|run| resume_hint(&run)));
+        let was_cancelled = verdict.candidates.iter().any(|e| e.state == State::Cancelled);
+        if was_cancelled && run.has_commands() {
+            hints.push(resume_hint(&run));
         }
     }
-    hints.extend(repair_hint(session, verdict));
-    hints.extend(correction_hints(session, verdict));
+    // A near-miss goes back to its author, unless a person works there.
+    if let Some(entry) = recommended.and_then(|name| verdict.entry(name))
+        && decision.decision == DecisionKind::NearMiss
+        && can_be_repaired(entry)
+        && run.has_command(&entry.candidate)
+    {
+        let address = format!("{}/{}", run.run, entry.candidate);
+        hints.push(format!("or send it back: `git frites retry {address}`"));
+    }
+    hints.extend(correction_hints(session, &run, verdict));
     hints
 }
 
@@ -246,22 +258,12 @@ fn hints_after_no_change(session: &Session, verdict: &Verdict) -> Vec<String> {
     hints
 }
 
-/// The hint that sends a near-miss back to its author; `None` if a person works there.
-fn repair_hint(session: &Session, verdict: &Verdict) -> Option<String> {
-    let name = verdict.decision.recommended.as_ref()?;
-    let entry = verdict.entry(name).filter(|entry| can_be_repaired(entry))?;
-    let run = session.store.run(&verdict.run).ok().flatten()?;
-    (verdict.decision.decision == DecisionKind::NearMiss && run.has_command(&entry.candidate))
-        .then(|| format!("or send it back: `git frites retry {}/{name}`", run.run))
-}
-
 /// The hints about attempts that did not end well: those that a person has corrected since, and how to
 /// correct one if no other is left.
-fn correction_hints(session: &Session, verdict: &Verdict) -> Vec<String> {
-    let Ok(Some(run)) = session.store.run(&verdict.run) else { return Vec::new() };
+fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String> {
     let mut hints = Vec::new();
     for entry in &verdict.candidates {
-        let candidate = session.store.candidate(&run, &entry.candidate);
+        let candidate = session.store.candidate(run, &entry.candidate);
         if corrected::is_corrected(candidate, entry.state, entry.tree.as_ref()).unwrap_or(false) {
             hints.push(corrected::hint(candidate));
         }

@@ -4,10 +4,12 @@ use serde_json::json;
 use crate::commands::values;
 use crate::complete;
 use crate::error::{Error, Result, exit};
+use crate::integrity::trust;
 use crate::model::address::Address;
+use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
-use crate::ops::task;
+use crate::store::events::Event;
 use crate::store::select::{Matching, Selection};
 use crate::ui::table;
 
@@ -41,7 +43,7 @@ pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
         if let Some(id) = &args.id {
             warn_of_others(session, &run, id)?;
         }
-        task::bind(session, &run, candidate.as_ref(), args.id.as_deref())?
+        bind(session, &run, candidate.as_ref(), args.id.as_deref())?
     } else {
         run
     };
@@ -74,4 +76,26 @@ fn warn_of_others(session: &Session, run: &Run, id: &str) -> Result<()> {
         session.ui.note(format!("run {} is bound to this task, too", other.run));
     }
     Ok(())
+}
+
+/// Binds a run, or one candidate of it, to a task; without a task, takes its binding away. Gives the
+/// changed run.
+///
+/// Fails while another process works on the run.
+fn bind(session: &Session, run: &Run, candidate: Option<&Name>, task: Option<&str>) -> Result<Run> {
+    let Session { store, .. } = session;
+    trust::require_own_record(session.integrity(), run)?;
+    let (_lock, mut run) = store.lock_and_read(&run.run)?;
+    let task = task.map(str::to_owned);
+    let before = match (candidate, &task) {
+        (None, _) => std::mem::replace(&mut run.task, task.clone()),
+        (Some(name), Some(task)) => run.tasks.insert(name.clone(), task.clone()),
+        (Some(name), None) => run.tasks.remove(name),
+    };
+    if before != task {
+        store.save_record(&run, store.verdict(&run.run)?.as_ref(), &store.judged(&run.run)?)?;
+        let event = Event::Bound { candidate: candidate.cloned(), task, before };
+        store.record_event(&run.run, &event)?;
+    }
+    Ok(run)
 }

@@ -63,7 +63,7 @@ impl Edit {
             match content {
                 FileContent::Missing => {}
                 FileContent::Binary(id, _) => {
-                    *runs.entry(run_of(&[token(id.as_str())])).or_default() += step
+                    *runs.entry(run_of(&[token(id.as_str())])).or_default() += step;
                 }
                 FileContent::Text(_) => {
                     if let Some(run) = only_run(text) {

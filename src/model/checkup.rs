@@ -6,10 +6,12 @@ use crate::model::oracle::OracleCommand;
 use crate::model::world::WorldKind;
 
 /// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Health {
     /// It is as it should be.
+    #[serde(rename = "ok")]
     #[strum(serialize = "ok")]
     Good,
     /// Something optional is missing.
@@ -19,7 +21,7 @@ pub enum Health {
 }
 
 /// One thing that was looked at.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// The thing, such as `git`.
     pub what: String,

@@ -27,5 +27,4 @@ pub mod session;
 pub mod shard;
 pub mod spawn;
 pub mod start_gate;
-pub mod task;
 pub mod trash;

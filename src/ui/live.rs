@@ -5,10 +5,9 @@ use std::time::Duration;
 use console::{Term, measure_text_width};
 
 use crate::model::board::{Row, Standing, fold};
-use crate::ui::screen::Screen;
+use crate::ui::screen::{Screen, moves_cursor};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table;
-use crate::ui::terminal::moves_cursor;
 
 /// The rows of a terminal that are left to what is printed above the changing rows.
 const ABOVE: usize = 2;

@@ -11,7 +11,6 @@ pub mod report;
 pub mod screen;
 pub mod style;
 pub mod table;
-mod terminal;
 mod test_words;
 
 use std::io::{self, IsTerminal, Write};
@@ -25,10 +24,9 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ui::live::{Live, View};
-use crate::ui::screen::Screen;
+use crate::ui::screen::{Screen, moves_cursor, window};
 use crate::ui::style::Styles;
 use crate::ui::table::printable;
-use crate::ui::terminal::{moves_cursor, window};
 
 /// The most columns of a line of a command's output where nothing tells the terminal's width.
 const LONG_LINE: usize = 200;

@@ -1,6 +1,5 @@
 //! `git frites status`: shows runs and candidates, their states, and the disk space that they use.
 mod document;
-mod read_model;
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use console::Term;
 use serde_json::{Value, json};
 
-use crate::commands::status::read_model::{Member, ShownRun, conflicts};
+use crate::commands::status::document::{Member, ShownRun, conflicts};
 use crate::commands::values;
 use crate::complete;
 use crate::config::keys;
