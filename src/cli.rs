@@ -99,7 +99,7 @@ impl Cli {
     }
 }
 
-/// True if `-q` is given to the command, or to a command of that one.
+/// True if `-q` is given to the command or to its subcommand.
 fn is_quiet(matches: &ArgMatches) -> bool {
     let given = matches.try_get_one("quiet").ok().flatten();
     given == Some(&true) || matches.subcommand().is_some_and(|(_, inner)| is_quiet(inner))

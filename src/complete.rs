@@ -67,8 +67,8 @@ fn with_hidden_options(command: Command) -> Command {
 /// The offers for a word.
 pub type Offers = Vec<CompletionCandidate>;
 
-/// Has an argument completed by one of the functions below, which is given what was typed of it. It
-/// gives `None` if it cannot read what it needs.
+/// Completes an argument by one of the functions below. The function gets the text that was typed so
+/// far, and gives `None` if it cannot read what it needs.
 pub fn by(offers: fn(&str) -> Option<Offers>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |typed: &OsStr| typed.to_str().and_then(offers).unwrap_or_default())
 }

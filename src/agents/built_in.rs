@@ -43,8 +43,8 @@ pub struct StateDirectory {
     /// The agent's own directory in it, if the variable is for all programs: the others find there
     /// what is the user's.
     pub own: Option<&'static str>,
-    /// The user's logins, each with the JSON keys of its tokens, which the agent refreshes: none if
-    /// nobody sees what is a token. An attempt gets copies of them, and of the settings.
+    /// The user's logins, each with the JSON keys of its tokens, which the agent refreshes. There are
+    /// no keys if tokens cannot be recognized. An attempt gets copies of the logins and settings.
     pub logins: &'static [(&'static str, &'static [&'static str])],
     /// Files and directories of settings: what the agent runs or obeys.
     pub settings: &'static [&'static str],

@@ -3,7 +3,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::commands::attempts::{AnswerArgs, EndedRound, run_commands};
+use crate::commands::attempts::{AnswerArgs, RoundAnswer, run_commands};
 use crate::commands::spawn_args::{AttemptArgs, CandidateArgs, CommandArgs};
 use crate::commands::{resume_hint, run_at, values};
 use crate::complete;
@@ -79,7 +79,7 @@ pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     let report = run_commands(session, &run, &commands, &options)?;
     drop(lock);
     let checkpoints = options.checkpoint.is_some();
-    let round = EndedRound { run: &run, candidates: &names, report: &report, checkpoints };
+    let round = RoundAnswer { run: &run, candidates: &names, report: &report, checkpoints };
     if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
         round.print(session, &args.answer)?;
         session.ui.hint(format!("decide again with `git frites judge {}`", run.run));
@@ -145,7 +145,7 @@ fn synthesize(
     let (run, report) = synthesis::synthesize(session, run, maker, &options)?;
     let candidates = &run.candidates[run.candidates.len() - 1..];
     let checkpoints = options.checkpoint.is_some();
-    let round = EndedRound { run: &run, candidates, report: &report, checkpoints };
+    let round = RoundAnswer { run: &run, candidates, report: &report, checkpoints };
     round.conclude(session, &args.answer, &resume_hint(&run))
 }
 

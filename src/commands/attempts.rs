@@ -24,8 +24,8 @@ pub struct AnswerArgs {
     pub quiet: bool,
 }
 
-/// Candidates that were made, or had a round.
-pub struct EndedRound<'a> {
+/// Candidates that are new, or one that had another round, to be printed.
+pub struct RoundAnswer<'a> {
     /// The run.
     pub run: &'a Run,
     /// The candidates.
@@ -36,7 +36,7 @@ pub struct EndedRound<'a> {
     pub checkpoints: bool,
 }
 
-impl EndedRound<'_> {
+impl RoundAnswer<'_> {
     /// Prints the candidates as the options say: a line for each, with its worktree.
     pub fn print(&self, session: &Session, args: &AnswerArgs) -> Result<()> {
         if args.json {

@@ -1,7 +1,7 @@
 //! `git frites retry`: another round of a candidate in its worktree.
 
 use crate::agents;
-use crate::commands::attempts::{AnswerArgs, EndedRound};
+use crate::commands::attempts::{AnswerArgs, RoundAnswer};
 use crate::commands::spawn_args::{AttemptArgs, CommandArgs, existing};
 use crate::complete;
 use crate::error::{Error, Result};
@@ -77,7 +77,7 @@ pub fn run(session: &Session, args: &RetryArgs) -> Result<u8> {
     let go_on = format!("continue with another `git frites retry {candidate}{typed}`");
     let candidates = std::slice::from_ref(&name);
     let checkpoints = options.checkpoint.is_some();
-    let round = EndedRound { run: &run, candidates, report: &report, checkpoints };
+    let round = RoundAnswer { run: &run, candidates, report: &report, checkpoints };
     round.conclude(session, &args.answer, &go_on)
 }
 

@@ -1,5 +1,5 @@
 //! `git frites spawn`: creates a run, and runs a command in each of its worktrees.
-use crate::commands::attempts::{AnswerArgs, EndedRound, run_commands};
+use crate::commands::attempts::{AnswerArgs, RoundAnswer, run_commands};
 use crate::commands::resume_hint;
 use crate::commands::spawn_args::SharedSpawnArgs;
 use crate::error::{Result, exit};
@@ -34,7 +34,8 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let report = run_commands(session, &run, &commands, &options)?;
     drop(lock);
     let checkpoints = options.checkpoint.is_some();
-    let round = EndedRound { run: &run, candidates: &run.candidates, report: &report, checkpoints };
+    let round =
+        RoundAnswer { run: &run, candidates: &run.candidates, report: &report, checkpoints };
     if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
         round.print(session, &args.answer)?;
         return Ok(exit::OK);

@@ -157,7 +157,7 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
     remarks_beside(verdict, total_usage(used))
 }
 
-/// As [`remarks`], where what the agents used stands elsewhere.
+/// The [`remarks`] without the usage of agents, for a page that shows it elsewhere.
 pub fn remarks_beside_usage(verdict: &Verdict) -> Vec<String> {
     remarks_beside(verdict, None)
 }

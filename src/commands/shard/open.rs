@@ -2,7 +2,7 @@
 //! parts.
 use std::time::Duration;
 
-use crate::commands::attempts::{AnswerArgs, EndedRound};
+use crate::commands::attempts::{AnswerArgs, RoundAnswer};
 use crate::commands::judge_args::{TermsArgs, require_trust};
 use crate::commands::spawn_args::NewRunArgs;
 use crate::commands::{note_left_out, run_at, values};
@@ -111,7 +111,7 @@ fn open_attempts(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     if args.json || args.quiet {
         let report = AttemptReport::default();
         let all = &run.candidates;
-        let round = EndedRound { run: &run, candidates: all, report: &report, checkpoints: false };
+        let round = RoundAnswer { run: &run, candidates: all, report: &report, checkpoints: false };
         round.print(session, &AnswerArgs { json: args.json, quiet: args.quiet })?;
     } else {
         let lines = run.candidates.iter().map(|candidate| format!("{name}/{candidate}\n"));
