@@ -90,7 +90,7 @@ impl Expected<'_> {
         let own = own.filter(|own| !is_file(base) || is_file(own));
         // A log that was not kept whole shows no number.
         let is_cut = own.is_some_and(|own| !is_file(own) && own.problem.is_some());
-        let own_ran = own.map_or(0, TestReport::ran_in_files);
+        let own_ran = own.map_or(0, |own| own.ran_in_files() - files_without_tests(own, base));
         let skipped = own.map_or(0, |own| own.skipping_of(base).len() as u64);
         let missing = at_least.saturating_sub(own_ran).max(skipped);
         (missing > 0 && !is_cut).then(|| Outcome::MissingTests {
@@ -98,6 +98,20 @@ impl Expected<'_> {
             expected: ran,
         })
     }
+}
+
+/// The number of passing tests that are files of JavaScript and are none on the base: Node's runner reports
+/// a file so whose process ended before it named a test.
+fn files_without_tests(own: &TestReport, base: &TestReport) -> u64 {
+    const ENDINGS: [&str; 6] = [".js", ".cjs", ".mjs", ".ts", ".cts", ".mts"];
+    // The path of a world is none of the base's.
+    let is_of_base = |name: &str| {
+        let file = name.rsplit('/').next();
+        base.passing.iter().chain(&base.failing).any(|other| other.rsplit('/').next() == file)
+    };
+    let is_file = |name: &&String| ENDINGS.iter().any(|ending| name.ends_with(ending));
+    let files = own.passing.iter().filter(is_file).filter(|name| !is_of_base(name)).count() as u64;
+    files.min(own.ran_in_files())
 }
 
 /// True for a failure that is reported like a test and is none: a hook of mocha, a class of Gradle's, a
@@ -183,6 +197,16 @@ mod tests {
         // As many tests ran, but not this one.
         assert!(missing(skips("b", &["a", "c"])).is_some());
         assert_eq!(missing(skips("c", &["a", "b"])), None);
+    }
+
+    #[test]
+    fn file_that_ended_before_its_tests_is_none() {
+        let base = base(Outcome::Passed, report(2, &["adds", "/base/b.test.js"], Some("TAP")));
+        let expected = Expected::of(&base).expect("tests ran");
+        let missing = |passing: &[&str]| expected.missing(Some(&report(2, passing, Some("TAP"))));
+        assert_eq!(missing(&["adds", "/own/b.test.js"]), None);
+        assert_eq!(missing(&["adds, too", "/own/b.test.js"]), None);
+        assert!(missing(&["/own/a.test.js", "/own/b.test.js"]).is_some());
     }
 
     #[test]

@@ -16,13 +16,14 @@ pub(super) const LONGEST_LINE: usize = 4096;
 type Reader = fn(&[String]) -> Option<TestReport>;
 
 /// The runners, each with the name that a report gets.
-const RUNNERS: [(&str, Reader); 14] = [
+const RUNNERS: [(&str, Reader); 15] = [
     ("cargo test", libtest),
     ("nextest", nextest),
     ("pytest", pytest),
     ("unittest", unittest),
     ("go test", go),
     ("TAP", tap),
+    ("prove", prove),
     ("node", node),
     ("jest", jest),
     ("vitest", vitest),
@@ -347,6 +348,23 @@ fn tap(lines: &[String]) -> Option<TestReport> {
     (report.total > 0).then_some(report)
 }
 
+/// prove, which counts the tests of each file unless it prints them all: a file that is skipped has none.
+fn prove(lines: &[String]) -> Option<TestReport> {
+    let counts: Vec<&String> = lines
+        .iter()
+        .filter(|line| line.starts_with("Files=") && line.contains(", Tests="))
+        .collect();
+    if counts.is_empty() || tap(lines).is_some() {
+        return None;
+    }
+    let total = counts.iter().map(|line| number_after(line, ", Tests=")).sum();
+    let mut report = TestReport { total, ..TestReport::default() };
+    for (file, _) in lines.iter().filter_map(|line| line.split_once(" (Wstat: ")) {
+        report.name_failing(file.trim_end());
+    }
+    Some(report)
+}
+
 /// The longer form of `node --test`, for people.
 fn node(lines: &[String]) -> Option<TestReport> {
     let count = |name: &str| {
@@ -358,6 +376,26 @@ fn node(lines: &[String]) -> Option<TestReport> {
         skipped: count("skipped ").unwrap_or_default() + count("todo ").unwrap_or_default(),
         ..TestReport::default()
     };
+    // The suites above a test, by their depth.
+    let mut suites: Vec<&str> = Vec::new();
+    for line in lines.iter().take_while(|line| !line.starts_with("ℹ tests ")) {
+        let text = line.trim_start();
+        let depth = (line.len() - text.len()) / 2;
+        let Some((mark, name)) = text.split_once(' ') else { continue };
+        let name = name.rsplit_once(" (").map_or(name, |(name, _)| name);
+        let ends_suite = suites.get(depth) == Some(&name);
+        match mark {
+            "▶" if depth <= suites.len() => {
+                suites.truncate(depth);
+                suites.push(name);
+            }
+            "✔" if depth <= suites.len() && !ends_suite => {
+                suites.truncate(depth);
+                report.name_passing(&[&suites[..], &[name]].concat().join(" > "));
+            }
+            _ => {}
+        }
+    }
     let failing = lines.iter().skip_while(|line| *line != "✖ failing tests:").skip(1);
     for name in failing.filter_map(|line| line.strip_prefix("✖ ")) {
         report.name_failing(name.rsplit_once(" (").map_or(name, |(name, _)| name));
@@ -634,9 +672,25 @@ mod tests {
     }
 
     #[test]
+    fn prove_is_read() {
+        let log = "t/a.t .. skipped: no\nt/b.t .. ok\nAll tests successful.\nFiles=2, Tests=3,  0 wallclock secs\nResult: PASS\n";
+        assert_read(log, (3, 0), &[], "prove");
+        let log = "t/a.t .. skipped: no\nFiles=1, Tests=0,  0 wallclock secs\nResult: NOTESTS\n";
+        assert_read(log, (0, 0), &[], "prove");
+        let log = "t/a.t .. \nt/a.t (Wstat: 512 (exited 2) Tests: 4 Failed: 2)\n  Failed tests:  2, 4\nFiles=1, Tests=4,  0 wallclock secs\nResult: FAIL\n";
+        assert_read(log, (4, 0), &["t/a.t"], "prove");
+        let log =
+            "t/b.t ..\n1..1\nok 1 - a\nok\nFiles=1, Tests=1,  0 wallclock secs\nResult: PASS\n";
+        // The end of each file looks like a test.
+        assert_read(log, (2, 0), &[], "TAP");
+    }
+
+    #[test]
     fn runners_for_javascript_are_read() {
         let node = "✔ a (1ms)\n✖ b c (1.2ms)\nℹ tests 7\nℹ fail 1\nℹ skipped 1\n\n✖ failing tests:\n\ntest at a.test.js:2:23\n✖ b c (1.2ms)\n  Error\n";
         assert_read(node, (7, 1), &["b c"], "node");
+        let node = "▶ s\n  ▶ t\n    ✔ a (1ms)\n  ✔ t (1ms)\n  ✔ b (1ms)\n✔ s (2ms)\n✔ /x/c.js (3ms)\nℹ tests 3\n";
+        assert_eq!(read(node).expect("a summary").passing, ["/x/c.js", "s > b", "s > t > a"]);
         let jest = "  ● suite › adds\n\n    expect\n\n  ● Console\n\nTests:       1 failed, 1 skipped, 4 passed, 6 total\nTime:        1 s\n";
         assert_read(jest, (6, 1), &["suite › adds"], "jest");
         let vitest = " FAIL  src/a.test.ts > suite > adds\nAssertionError\n\n Test Files  1 failed (1)\n      Tests  1 failed | 4 passed | 1 skipped (6)\n";
