@@ -3,7 +3,7 @@
 //!
 //! Formats differ, and two things that they have in common are enough: a document lists dependencies under a
 //! key that says so, and in any other lock file a line begins with the name of a package.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::Value;
@@ -85,7 +85,80 @@ pub fn leads_into_tree(
         found.all
     };
     ecosystem.finds != PackagesFound::Named
-        && !places(after).is_subset(&before.map(places).unwrap_or_default())
+        && (!places(after).is_subset(&before.map(places).unwrap_or_default())
+            || is_lock && before.is_some_and(|before| moves_package(name, before, after)))
+}
+
+/// True if a locked version of a package comes from another place than before.
+fn moves_package(name: &str, before: &str, after: &str) -> bool {
+    let sources = |text: &str| {
+        let mut found = Sources::default();
+        match document(name, text) {
+            Some(document) => found.add_document(&document, "", &("", "")),
+            None => found.add_lines(text),
+        }
+        found.0
+    };
+    let old = sources(before);
+    sources(after).iter().any(|(package, own)| old.get(package).is_some_and(|old| old != own))
+}
+
+/// The places that a lock file names for each version of a package.
+#[derive(Default)]
+struct Sources(BTreeMap<(String, String), BTreeSet<String>>);
+
+impl Sources {
+    /// Adds those of a document. `key` leads to the value, which belongs to a version of a package.
+    fn add_document(&mut self, value: &Value, key: &str, package: &(&str, &str)) {
+        // These say where something is told of a package.
+        const TOLD: [&str; 6] =
+            ["deprecated", "funding", "homepage", "authors", "support", "notification-url"];
+        match value {
+            Value::Object(members) => {
+                let text = |key: &str| members.get(key).and_then(Value::as_str);
+                let own = key.rsplit("node_modules/").next().unwrap_or(key);
+                let own = text("version").map(|version| (text("name").unwrap_or(own), version));
+                if let Some((name, version)) = own {
+                    self.0.entry((name.to_owned(), version.to_owned())).or_default();
+                }
+                for (key, value) in members.iter().filter(|(key, _)| !TOLD.contains(&key.as_str()))
+                {
+                    self.add_document(value, key, own.as_ref().unwrap_or(package));
+                }
+            }
+            Value::Array(items) => {
+                items.iter().for_each(|item| self.add_document(item, "", package));
+            }
+            Value::String(text) => self.add(package, text),
+            _ => {}
+        }
+    }
+
+    /// Adds those of a text in which a package is named above the lines about it.
+    fn add_lines(&mut self, text: &str) {
+        let mut package = String::new();
+        let mut version = "";
+        let mut head = 0;
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let depth = line.len() - line.trim_start().len();
+            let text = line.trim();
+            if text.ends_with(':') && depth <= head.max(2) {
+                (package, version, head) = (first_name(text).unwrap_or_default(), text, depth);
+            } else if let Some(of_yarn) = text.strip_prefix("version") {
+                version = of_yarn;
+            }
+            for word in text.split(|c: char| c.is_whitespace() || BETWEEN_WORDS.contains(c)) {
+                self.add(&(&package, version), word);
+            }
+        }
+    }
+
+    fn add(&mut self, (name, version): &(&str, &str), text: &str) {
+        if text.contains("://") || text.starts_with("file:") {
+            let package = ((*name).to_owned(), (*version).to_owned());
+            self.0.entry(package).or_default().insert(text.to_owned());
+        }
+    }
 }
 
 /// The ecosystem of a manifest, or of a file in which its dependencies are locked, by its name.
@@ -347,5 +420,49 @@ mod tests {
         }
         let named = "[dependencies]\nb = { path = \"lib\" }\n";
         assert!(!leads_into_tree("Cargo.toml", None, named, &is_directory));
+    }
+    #[test]
+    fn locked_version_from_another_place_is_seen() {
+        let npm = |version: &str, url: &str| {
+            format!(
+                "{{\"packages\": {{\"\": {{}}, \"node_modules/b\": {{\"version\": \"{version}\", \
+                 \"resolved\": \"{url}\", \"funding\": {{\"url\": \"https://{version}{url}\"}}}}}}}}"
+            )
+        };
+        let yarn = |version: &str, url: &str| {
+            format!(
+                "c@1:\n  version \"1\"\n\nb@^1, b@1:\n  version \"{version}\"\n  resolved \"{url}\"\n"
+            )
+        };
+        let pnpm = |version: &str, url: &str| {
+            format!(
+                "packages:\n\n  b@{version}:\n    resolution: {{integrity: x, tarball: {url}}}\n"
+            )
+        };
+        let poetry = |version: &str, url: &str| {
+            format!(
+                "[[package]]\nname = \"b\"\nversion = \"{version}\"\n[package.source]\nurl = \"{url}\"\n"
+            )
+        };
+        let composer = |version: &str, url: &str| {
+            format!(
+                "{{\"packages\": [{{\"name\": \"b\", \"version\": \"{version}\", \"dist\": {{\"url\": \"{url}\"}}}}]}}"
+            )
+        };
+        let cases: [(&str, &dyn Fn(&str, &str) -> String); 5] = [
+            ("package-lock.json", &npm),
+            ("yarn.lock", &yarn),
+            ("pnpm-lock.yaml", &pnpm),
+            ("poetry.lock", &poetry),
+            ("composer.lock", &composer),
+        ];
+        let is_directory = |_: &str| false;
+        for (path, lock) in cases {
+            let base = lock("1", "https://x.org/b");
+            let leads = |own: &str| leads_into_tree(path, Some(&base), own, &is_directory);
+            assert!(leads(&lock("1", "https://y.org/b")), "{path}");
+            assert!(!leads(&lock("2", "https://x.org/b-2")), "{path}");
+            assert!(!leads(&base), "{path}");
+        }
     }
 }

@@ -1,4 +1,5 @@
 //! Rust: Cargo, with nextest where it is configured.
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use toml::Table;
@@ -240,11 +241,12 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
         // Its build script runs before the tests of the others.
         let manifest: Table = own.parse().ok()?;
         let script = manifest.get("package").and_then(|package| package.get("build"));
-        return script.is_none().then(|| own.to_owned());
+        let is_plain = script.is_none() && !switches_features(&Table::new(), &manifest);
+        return is_plain.then(|| own.to_owned());
     };
     let base: Table = base.parse().ok()?;
     let manifest: Table = own.parse().ok()?;
-    if redirects_dependency(&base, &manifest) {
+    if redirects_dependency(&base, &manifest) || switches_features(&base, &manifest) {
         return None;
     }
     let mut put_back = toml_values(&base, &manifest, &words(KEPT));
@@ -267,6 +269,38 @@ fn redirects_dependency(base: &Table, own: &Table) -> bool {
         of_base.peek().is_some()
             && !of_base.any(|(_, old)| PLACES.iter().all(|key| old.get(key) == value.get(key)))
     })
+}
+
+/// True if other features of a package of the workspace are on now: then they are on for all who use it.
+fn switches_features(base: &Table, own: &Table) -> bool {
+    const FEATURES: [&str; 2] = ["features", "default-features"];
+    let before = dependencies(base);
+    let is_of_workspace =
+        |value: &toml::Value| ["path", "workspace"].iter().any(|key| value.get(key).is_some());
+    let by_features = |table: &Table| {
+        let lists = table.get("features").and_then(toml::Value::as_table).cloned();
+        let items = lists
+            .unwrap_or_default()
+            .into_iter()
+            .flat_map(|(_, list)| list.as_array().cloned().unwrap_or_default());
+        items.filter_map(|item| item.as_str().map(str::to_owned)).collect::<BTreeSet<_>>()
+    };
+    let (old, new) = (by_features(base), by_features(own));
+    let names_feature = |name: &str, item: &str| {
+        item.split_once('/').is_some_and(|(package, _)| package.trim_end_matches('?') == name)
+    };
+    dependencies(own).into_iter().filter(|(_, value)| is_of_workspace(value)).any(
+        |(name, value)| {
+            let is_as_before = |key: &&str| {
+                let of_base = before.iter().filter(|(other, _)| *other == name);
+                let mut of_base = of_base.map(|(_, old)| old.get(key)).peekable();
+                let own = value.get(key);
+                of_base.peek().is_none() && own.is_none() || of_base.any(|old| old == own)
+            };
+            !FEATURES.iter().all(|key| is_as_before(&key))
+                || new.difference(&old).any(|item| names_feature(name, item))
+        },
+    )
 }
 
 /// The entries of all sections that list dependencies, also those of a platform.
@@ -360,6 +394,24 @@ mod tests {
         let cloned = with("file:///x").replace("path", "git");
         assert!(cargo_part(Some(&with("x")), &cloned).is_none(), "from a repository");
         assert!(cargo_part(Some(""), &with("x")).is_some(), "a new package replaces none");
+        let feature = |more: &str| format!("[dependencies]\nx = {{ path = 'x'{more} }}\n");
+        let workspace = feature(", features = ['off']").replace("path = 'x'", "workspace = true");
+        let by_name = format!("{}[features]\ndefault = ['x/off']\n", feature(""));
+        let switched = [
+            feature(", features = ['off']"),
+            feature(", default-features = false"),
+            workspace,
+            by_name,
+        ];
+        for own in &switched {
+            for base in [None, Some(""), Some(feature("").as_str())] {
+                assert!(cargo_part(base, own).is_none(), "{base:?}: {own}");
+            }
+            assert!(cargo_part(Some(own), own).is_some(), "{own}");
+            let published = own.replace("path = 'x'", "version = '1'");
+            let published = published.replace("workspace = true", "version = '1'");
+            assert!(cargo_part(None, &published).is_some(), "{published}");
+        }
         for (own, kept) in cases {
             let result = cargo_part(Some(base), own).expect("it can be put back");
             assert_eq!(result == own, kept, "{own}");
