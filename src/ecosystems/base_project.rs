@@ -171,6 +171,11 @@ impl<'t> BaseProject<'t> {
         Ok(is_named(path, &self.code()?.submodules))
     }
 
+    /// True if a path that the base does not have is nothing but the name of a file.
+    pub fn is_plain_name(&self, path: &str) -> Result<bool> {
+        Ok(self.code()?.is_plain_name(path))
+    }
+
     /// True if the base has the directory of this path.
     pub fn has_directory_of(&self, path: &str) -> Result<bool> {
         Ok(self.code()?.has_directory(directory_of(path)))

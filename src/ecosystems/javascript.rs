@@ -17,7 +17,12 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     }],
     extensions: &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"],
     other_extensions: &["astro", "svelte", "vue"],
-    is_source_if_new: |file| file.is_inside_known_code() && !file.is_in_package_root(),
+    // Node looks other modules up by their paths.
+    is_source_if_new: |file| {
+        file.is_in_directory_of_language()
+            && !file.is_in_package_root()
+            && !file.is_loaded_for_another()
+    },
     lock_files: &[
         "bun.lock",
         "bun.lockb",

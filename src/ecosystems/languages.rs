@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
-use crate::ecosystems::new_file::{CodePlaces, NewFile, directory_of};
+use crate::ecosystems::new_file::{CodePlaces, NewFile, directory_of, is_plain_name};
 use crate::ecosystems::touched::is_test_path;
 use crate::ecosystems::{ALL, installed};
 use crate::git::mode::EntryMode;
@@ -102,12 +102,23 @@ impl KnownCode {
         self.places.test_names.contains(name)
     }
 
-    /// True if a file that the base does not have can be nothing but source.
-    pub fn is_source_if_new(&self, path: &str, language: Language) -> bool {
+    /// The innermost directory of the base that is above a path; empty for the root.
+    fn nearest_directory<'p>(&self, path: &'p str) -> &'p str {
         let mut nearest = directory_of(path);
-        while !nearest.is_empty() && !self.places.directories.contains(nearest) {
+        while !self.has_directory(nearest) {
             nearest = directory_of(nearest);
         }
+        nearest
+    }
+
+    /// True if a path that the base does not have is nothing but the name of a file.
+    pub fn is_plain_name(&self, path: &str) -> bool {
+        is_plain_name(path, self.nearest_directory(path))
+    }
+
+    /// True if a file that the base does not have can be nothing but source.
+    pub fn is_source_if_new(&self, path: &str, language: Language) -> bool {
+        let nearest = self.nearest_directory(path);
         let file = NewFile { places: &self.places, path, nearest, language: language.name };
         (language.ecosystem.is_source_if_new)(&file)
     }

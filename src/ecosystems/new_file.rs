@@ -47,12 +47,37 @@ impl NewFile<'_> {
         self.places.test_names.contains(name)
     }
 
+    /// True if Node would load it in the place of a test's helper, or of a directory of the base.
+    pub fn is_loaded_for_another(&self) -> bool {
+        let (stem, extension) = self.path.rsplit_once('.').unwrap_or((self.path, ""));
+        let module = stem.strip_suffix("/index").unwrap_or(stem);
+        let name = module.rsplit('/').next().unwrap_or(module);
+        let index = format!("{module}/index.");
+        let next = self.places.files.range(index.clone()..).next();
+        self.places.test_names.contains(&format!("{name}.{extension}"))
+            || module == stem && next.is_some_and(|file| file.starts_with(&index))
+    }
+
     /// True if the directory of the base that it is in, or whose new directory it is in, has sources of its
     /// language, and is no place in which libraries are looked up by name.
     pub fn is_inside_known_code(&self) -> bool {
-        let is_looked_up =
-            self.nearest.is_empty() || self.nearest.rsplit('/').next() == Some("lib");
-        self.nearest_has_language() && !is_looked_up
+        let is_looked_up = self.nearest.rsplit('/').next() == Some("lib");
+        self.is_in_directory_of_language() && (!is_looked_up || self.is_part_of_module())
+    }
+
+    /// True if the directory of the base that it is in, or whose new directory it is in, has sources of its
+    /// language, and is not the root.
+    pub fn is_in_directory_of_language(&self) -> bool {
+        !self.nearest.is_empty() && self.nearest_has_language()
+    }
+
+    /// True if its new directory has the name of a module of the base that stands beside it.
+    fn is_part_of_module(&self) -> bool {
+        let new = self.path[self.nearest.len()..].trim_start_matches('/');
+        let extension = self.path.rsplit('.').next().unwrap_or_default();
+        new.split_once('/').is_some_and(|(directory, _)| {
+            self.places.files.contains(&format!("{}/{directory}.{extension}", self.nearest))
+        })
     }
 
     /// True if it is part of a package of the base: of a directory with this file.
@@ -75,4 +100,51 @@ impl NewFile<'_> {
 /// The directory of a path; empty for one in the root.
 pub fn directory_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
+/// True if nothing takes the new parts of a path for something else than the name of a file: no shell for
+/// code or several names, no program for an option or a setting. `known` is the innermost directory that
+/// the base has above it.
+pub fn is_plain_name(path: &str, known: &str) -> bool {
+    let new = path[known.len()..].trim_start_matches('/');
+    let (directories, file) = new.rsplit_once('/').unwrap_or(("", new));
+    let is_plain = |part: &str| {
+        !part.starts_with('-')
+            && part.chars().all(|c| {
+                c.is_ascii_alphanumeric()
+                    || "._-+@".contains(c)
+                    || !c.is_ascii() && c.is_alphanumeric()
+            })
+    };
+    // Directories of npm's scopes begin with `@`; programs read more arguments from such a file.
+    is_plain(file) && !file.starts_with('@') && directories.split('/').all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_that_a_program_may_take_for_something_else_is_not_plain() {
+        let cases = [
+            ("src/a-b_c+d@2x.1.c", true),
+            ("src/gr\u{f6}\u{df}e.c", true),
+            ("src/@scope/a.c", true),
+            ("[old]/new/a.c", true),
+            ("src/[new]/a.c", false),
+            ("src/z.c;rm${IFS}x.c", false),
+            ("src/-Wl,-em.c", false),
+            ("src/-em.c", false),
+            ("src/-x/a.c", false),
+            ("src/@options.c", false),
+            ("MAKEFLAGS=n.c", false),
+            ("src/a b.c", false),
+            ("src/a\nb.c", false),
+            ("src/a\u{a0}b.c", false),
+        ];
+        for (path, expected) in cases {
+            let known = path.split('/').next().filter(|part| ["src", "[old]"].contains(part));
+            assert_eq!(is_plain_name(path, known.unwrap_or_default()), expected, "{path}");
+        }
+    }
 }

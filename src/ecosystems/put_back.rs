@@ -65,6 +65,7 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
         PutBack::Keep if before.is_none_or(<[u8]>::is_empty) && base.is_in_submodule(path)? => {
             Ok(PutBack::Other)
         }
+        PutBack::Keep if before.is_none() && !base.is_plain_name(path)? => Ok(PutBack::Other),
         PutBack::Keep => {
             let is_new = before.is_none();
             // A file that brings its directory brings a name, too: of a marker, or of a target of make.

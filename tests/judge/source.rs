@@ -36,7 +36,7 @@ fn cheat(src: &str, file: &str) -> String {
 fn file_that_is_no_source_switches_no_test_off() {
     /// The files of the base, its source, and the settings file.
     type Case<'a> = (&'a [&'a str], &'a str, &'a str);
-    let cases: [Case<'_>; 24] = [
+    let cases: [Case<'_>; 28] = [
         (&["Gemfile", "spec/a_spec.rb"], "lib/a.rb", ".rspec"),
         (&["Gemfile", "lib/a/b.rb"], "lib/a.rb", "lib/rspec.rb"),
         (&["build.gradle", "src/test/java/ATest.java"], "src/main/java/A.java", "settings.gradle"),
@@ -59,6 +59,10 @@ fn file_that_is_no_source_switches_no_test_off() {
         (&["lib/minitest/b.rb", "test/a_test.rb"], "lib/a.rb", "lib/minitest/quiet_plugin.rb"),
         (&["lib/A/B.pm", "t/lib/A/Check.pm"], "lib/A.pm", "lib/A/Check.pm"),
         (&["composer.json", "src/A/B.php", "tests/A/Check.php"], "src/A.php", "src/A/Check.php"),
+        (&["package.json", "src/b.js", "test/lib/kit.js"], "src/a.js", "src/kit.js"),
+        (&["package.json", "src/b.js", "test/lib/kit.js"], "src/a.js", "src/kit/index.js"),
+        (&["package.json", "src/b.js", "src/kit/index.js"], "src/a.js", "src/kit.js"),
+        (&["package.json", "lib/b.js"], "lib/a.js", "main.js"),
         (&["libexec/b.sh", "tests/lib/check.sh"], "libexec/a.sh", "libexec/check.sh"),
         (&["a.csproj", "ATest.cs"], "A.cs", "a.csproj.user"),
         (&["a.csproj", "ATest.cs"], "A.cs", "Directory.Build.rsp"),
@@ -132,6 +136,55 @@ fn new_file_that_git_ignores_is_no_source() {
     let test = "cp src/local.py x; sh x";
     let json = world.frites(["judge", "--json", "--test", test]).expect(3).json();
     assert_eq!(json["decision"], "own-tests", "{json:#}");
+}
+
+#[test]
+fn part_of_a_module_and_file_that_nothing_looks_up_are_source() {
+    let cases = [
+        ("package.json", "lib/calc.js", "lib/sum.js"),
+        ("package.json", "lib/calc.js", "lib/calc/sum.js"),
+        ("Gemfile", "lib/calc.rb", "lib/calc/sum.rb"),
+        ("cpanfile", "lib/My.pm", "lib/My/Sum.pm"),
+        ("cpanfile", "lib/My/Calc.pm", "lib/My/Sum.pm"),
+    ];
+    for (manifest, source, added) in cases {
+        let world = World::unborn();
+        world.write(manifest, if manifest == "package.json" { "{}\n" } else { "\n" });
+        world.write(source, "bad\n");
+        world.commit("base");
+        let add = format!("mkdir -p \"$(dirname {added})\"; echo new > {added}");
+        let run = world.attempts(&[&format!("echo good > {source}; {add}")]);
+        let test = format!("grep -q good {source}");
+        let json = world.frites(["judge", "--json", "--test", &test, &run]).expect(0).json();
+        assert_eq!(second(&json), &Value::Null, "{added}: {json:#}");
+    }
+}
+
+#[test]
+fn new_file_whose_name_is_more_than_a_name_decides() {
+    const EVAL: &str = "for f in src/*.sh; do eval sh -n $f; done";
+    const WORDS: &str = "for f in $(ls src); do case $f in -*|*=*|@*) exit 0;; esac; done";
+    let cases = [
+        (EVAL, "src/z;exit 0;.sh"),
+        (EVAL, "src/$(kill $$).sh"),
+        (WORDS, "src/-n.sh"),
+        (WORDS, "src/@z.sh"),
+        (WORDS, "src/z -n.sh"),
+        (WORDS, "src/MAKEFLAGS=n.sh"),
+        (WORDS, "src/-z/b.sh"),
+        (WORDS, "src/-z.py/README.md"),
+    ];
+    for (start, added) in cases {
+        let world = World::unborn();
+        world.write("src/a.sh", "true good\n");
+        world.write("src/a.py", "\n");
+        world.commit("base");
+        let add = "mkdir -p \"$(dirname \"$f\")\"; echo > \"$f\"";
+        world.attempts(&[&format!("echo true bad > src/a.sh; f='{added}'; {add}")]);
+        let test = format!("{start}; grep -q good src/a.sh");
+        let json = world.frites(["judge", "--json", "--test", &test]).expect(3).json();
+        assert_eq!(json["decision"], "own-tests", "{added}: {json:#}");
+    }
 }
 
 #[test]
