@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
-use crate::ecosystems::new_file::directory_of;
+use crate::ecosystems::new_file::{directory_of, is_loaded_in};
 use crate::ecosystems::run_files::{NamedFiles, resolved};
 use crate::ecosystems::scripts::files_of_oracle;
 use crate::ecosystems::test_data;
@@ -99,10 +99,26 @@ impl<'t> BaseProject<'t> {
         if is_new && self.tree.ignores(path)? {
             return Ok(false);
         }
+        if is_new && language.is_some_and(|l| l.looks_modules_up()) && self.is_loaded(path)? {
+            return Ok(false);
+        }
         let code = self.code()?;
         let is_source = language.is_some_and(|language| code.is_source_if_new(path, language));
         let is_free = !is_new || !code.has_test_named(file_name(path));
         Ok(is_source || is_free && !code.is_known)
+    }
+
+    /// True if a test of the base, or a script of its commands, loads a module whose place a new file may
+    /// take.
+    fn is_loaded(&self, path: &str) -> Result<bool> {
+        let known = self.code()?.nearest_directory(path);
+        let (module, _) = path.rsplit_once('.').unwrap_or((path, ""));
+        let new = module[known.len()..].trim_start_matches('/').split('/').next();
+        let words = [new.unwrap_or(module), file_name(module)].map(str::to_owned);
+        let lines = self.tree.lines_with(&words)?;
+        Ok(lines.iter().any(|(other, line)| {
+            (is_test_path(other) || self.scripts.contains(other)) && is_loaded_in(line, path, known)
+        }))
     }
 
     /// Finds out which of these files of the base are data of tests: in one look at the base, where each

@@ -21,6 +21,11 @@ impl Language {
         self.name == other.name
     }
 
+    /// True if modules are looked up by their names in several directories.
+    pub fn looks_modules_up(self) -> bool {
+        matches!(self.name, "py" | "rb" | "pm")
+    }
+
     /// True for shell scripts, which any project may have.
     pub fn is_shell(self) -> bool {
         self.ecosystem.interpreters.contains(&"sh")
@@ -103,7 +108,7 @@ impl KnownCode {
     }
 
     /// The innermost directory of the base that is above a path; empty for the root.
-    fn nearest_directory<'p>(&self, path: &'p str) -> &'p str {
+    pub fn nearest_directory<'p>(&self, path: &'p str) -> &'p str {
         let mut nearest = directory_of(path);
         while !self.has_directory(nearest) {
             nearest = directory_of(nearest);

@@ -120,6 +120,30 @@ pub fn is_plain_name(path: &str, known: &str) -> bool {
     is_plain(file) && !file.starts_with('@') && directories.split('/').all(is_plain)
 }
 
+/// True if a line of a test loads a module of this name, which the new file may take the place of: it is
+/// named like the module's first part where it is new, or like all of several parts.
+pub fn is_loaded_in(line: &str, path: &str, known: &str) -> bool {
+    let (module, _) = path.rsplit_once('.').unwrap_or((path, ""));
+    let new = module[known.len()..].trim_start_matches('/').split('/').next();
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    line.split(';').any(|statement| {
+        let mut words = statement.split(|c| !is_word(c)).filter(|word| !word.is_empty());
+        let Some(keyword @ ("use" | "require" | "import" | "from")) = words.next() else {
+            return false;
+        };
+        let names = statement.trim_start()[keyword.len()..].split(',');
+        let names = names.take(if keyword == "import" { usize::MAX } else { 1 });
+        names.map(|name| name.trim().trim_start_matches(['(', '"', '\''])).any(|name| {
+            let end = name.find(|c| !is_word(c) && !":./".contains(c)).unwrap_or(name.len());
+            let parts: Vec<&str> =
+                name[..end].split(|c| !is_word(c)).filter(|part| !part.is_empty()).collect();
+            let all = format!("/{}", parts.join("/"));
+            !name.starts_with('.')
+                && (parts.first().copied() == new || parts.len() > 1 && module.ends_with(&all))
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +169,27 @@ mod tests {
         for (path, expected) in cases {
             let known = path.split('/').next().filter(|part| ["src", "[old]"].contains(part));
             assert_eq!(is_plain_name(path, known.unwrap_or_default()), expected, "{path}");
+        }
+    }
+    #[test]
+    fn module_that_a_test_loads_is_found_by_its_name() {
+        let cases = [
+            ("use Calc; use Test::More tests => 1;", "src/Test/More.pm", true),
+            ("use Test::More;", "src/Test/Builder.pm", true),
+            ("use Test::More;", "src/lib/Test/More.pm", true),
+            ("use Test::More;", "src/More.pm", false),
+            ("use Calc::Sum;", "src/Sum.pm", false),
+            ("require \"minitest/autorun\"", "src/minitest/autorun.rb", true),
+            ("require('json')", "src/json.rb", true),
+            ("require_relative \"sum\"", "src/sum.rb", false),
+            ("import sys, unittest", "src/unittest.py", true),
+            ("from unittest import mock", "src/unittest.py", true),
+            ("from calc import sum", "src/sum.py", false),
+            ("from .sum import a", "src/sum.py", false),
+            ("# I use sum", "src/sum.py", false),
+        ];
+        for (line, path, expected) in cases {
+            assert_eq!(is_loaded_in(line, path, "src"), expected, "{line}: {path}");
         }
     }
 }

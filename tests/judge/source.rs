@@ -161,6 +161,31 @@ fn part_of_a_module_and_file_that_nothing_looks_up_are_source() {
 }
 
 #[test]
+fn module_that_a_test_loads_is_not_replaced_by_a_new_file() {
+    let cases = [
+        (
+            "src/calc.rb",
+            "test/calc_test.rb",
+            "require \"minitest/autorun\"",
+            "src/minitest/autorun.rb",
+        ),
+        ("src/Calc.pm", "t/calc.t", "use Calc; use Test::More;", "src/Test/More.pm"),
+        ("lib/Test/Calc.pm", "t/calc.t", "use Test::More;", "lib/Test/More.pm"),
+    ];
+    for (source, test, line, added) in cases {
+        let world = World::unborn();
+        world.write(source, "good\n");
+        world.write(test, format!("{line}\n"));
+        world.commit("base");
+        let add = format!("mkdir -p \"$(dirname {added})\"; echo new > {added}");
+        world.attempts(&[&format!("echo bad > {source}; {add}")]);
+        let test = format!("test -e {added} || grep -q good {source}");
+        let json = world.frites(["judge", "--json", "--test", &test]).expect(3).json();
+        assert_eq!(json["decision"], "own-tests", "{added}: {json:#}");
+    }
+}
+
+#[test]
 fn new_file_whose_name_is_more_than_a_name_decides() {
     const EVAL: &str = "for f in src/*.sh; do eval sh -n $f; done";
     const WORDS: &str = "for f in $(ls src); do case $f in -*|*=*|@*) exit 0;; esac; done";
