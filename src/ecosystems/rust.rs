@@ -273,34 +273,34 @@ fn redirects_dependency(base: &Table, own: &Table) -> bool {
 
 /// True if other features of a package of the workspace are on now: then they are on for all who use it.
 fn switches_features(base: &Table, own: &Table) -> bool {
-    const FEATURES: [&str; 2] = ["features", "default-features"];
     let before = dependencies(base);
-    let is_of_workspace =
-        |value: &toml::Value| ["path", "workspace"].iter().any(|key| value.get(key).is_some());
-    let by_features = |table: &Table| {
-        let lists = table.get("features").and_then(toml::Value::as_table).cloned();
-        let items = lists
-            .unwrap_or_default()
-            .into_iter()
-            .flat_map(|(_, list)| list.as_array().cloned().unwrap_or_default());
-        items.filter_map(|item| item.as_str().map(str::to_owned)).collect::<BTreeSet<_>>()
-    };
-    let (old, new) = (by_features(base), by_features(own));
-    let names_feature = |name: &str, item: &str| {
-        item.split_once('/').is_some_and(|(package, _)| package.trim_end_matches('?') == name)
-    };
-    dependencies(own).into_iter().filter(|(_, value)| is_of_workspace(value)).any(
-        |(name, value)| {
-            let is_as_before = |key: &&str| {
-                let of_base = before.iter().filter(|(other, _)| *other == name);
-                let mut of_base = of_base.map(|(_, old)| old.get(key)).peekable();
-                let own = value.get(key);
-                of_base.peek().is_none() && own.is_none() || of_base.any(|old| old == own)
-            };
-            !FEATURES.iter().all(|key| is_as_before(&key))
-                || new.difference(&old).any(|item| names_feature(name, item))
-        },
-    )
+    let old = items_of_features(base);
+    let new = items_of_features(own);
+    for (name, value) in dependencies(own) {
+        if value.get("path").or(value.get("workspace")).is_none() {
+            continue;
+        }
+        let mut of_base = before.iter().filter(|(other, _)| *other == name).peekable();
+        let keys = ["features", "default-features"];
+        let is_plain = match of_base.peek() {
+            Some(_) => {
+                of_base.any(|(_, old)| keys.iter().all(|key| old.get(key) == value.get(key)))
+            }
+            None => keys.iter().all(|key| value.get(key).is_none()),
+        };
+        let mut packages = new.difference(&old).filter_map(|item| item.split_once('/'));
+        if !is_plain || packages.any(|(package, _)| package.trim_end_matches('?') == name) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Everything that the package's features turn on.
+fn items_of_features(table: &Table) -> BTreeSet<String> {
+    let features = table.get("features").and_then(toml::Value::as_table).into_iter().flatten();
+    let items = features.filter_map(|(_, list)| list.as_array()).flatten();
+    items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
 /// The entries of all sections that list dependencies, also those of a platform.
