@@ -215,5 +215,6 @@ fn files_read_in_process_are_those_that_git_reads() {
         let fsck = repo.git().call("fsck").args(["--no-dangling", "--strict"]).output();
         assert_eq!(fsck.expect("git runs").code, 0, "seed {seed}");
     }
-    assert!(in_process > by_git, "{in_process} in process, {by_git} by git");
+    // About two to one, and all captures of a worktree with something unusual are by git.
+    assert!(3 * in_process > by_git, "{in_process} in process, {by_git} by git");
 }
