@@ -449,7 +449,9 @@ mod tests {
                 "{{\"packages\": [{{\"name\": \"b\", \"version\": \"{version}\", \"dist\": {{\"url\": \"{url}\"}}}}]}}"
             )
         };
-        let cases: [(&str, &dyn Fn(&str, &str) -> String); 5] = [
+        /// The lock file, and its text with a package of this version from this place.
+        type Case<'a> = (&'a str, &'a dyn Fn(&str, &str) -> String);
+        let cases: [Case<'_>; 5] = [
             ("package-lock.json", &npm),
             ("yarn.lock", &yarn),
             ("pnpm-lock.yaml", &pnpm),

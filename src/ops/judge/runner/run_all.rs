@@ -147,7 +147,7 @@ impl OracleRunner<'_> {
         let Some(mut known) = self.ledger.recall(&tree, Warmth::Warm) else { return Ok(None) };
         let TreeOutcome { results, inherited, .. } = &known;
         if must_confirm_base(results, *inherited, stumbled(results), entries) {
-            known = self.confirmed_base(&tree, known)?;
+            known = self.confirmed_base(&tree, &known)?;
         }
         self.drop_layers_of_failure(&tree, &known.results)?;
         let mut baseline = baseline(known);
@@ -168,7 +168,7 @@ impl OracleRunner<'_> {
         layered.forget_layers()
     }
 
-    fn confirmed_base(&self, tree: &Oid, known: TreeOutcome) -> Result<TreeOutcome> {
+    fn confirmed_base(&self, tree: &Oid, known: &TreeOutcome) -> Result<TreeOutcome> {
         let results = self.judge_again(&Work::of_base(*tree))?;
         let confirmed = TreeOutcome::new(results, self.report_to(&Subject::Base)?.logs);
         let repo = &self.session.repo;
