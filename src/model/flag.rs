@@ -4,6 +4,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::count::some_of;
+use crate::model::path::quoted;
 
 /// A change that a reviewer should look at: to the commands or tests by which the candidate is judged, or
 /// of a kind that nobody sees in a patch.
@@ -100,35 +101,43 @@ pub fn in_words(flags: &[Flag]) -> Vec<String> {
 }
 
 fn clauses(alike: &[Flag]) -> Vec<String> {
-    let paths: Vec<String> = alike
-        .iter()
-        .filter_map(|flag| match flag {
-            Flag::TestsDeleted { path } | Flag::TestsEdited { path } => Some(path.clone()),
-            _ => None,
-        })
-        .collect();
-    let path = some_of(&paths);
+    let mut paths = Vec::new();
+    for flag in alike {
+        if let Flag::TestsDeleted { path } | Flag::TestsEdited { path } = flag {
+            paths.push(quoted(path.as_bytes()));
+        }
+    }
     match alike {
-        [Flag::TestsDeleted { .. }, ..] => vec![Flag::TestsDeleted { path }.to_string()],
-        [Flag::TestsEdited { .. }, ..] => vec![Flag::TestsEdited { path }.to_string()],
+        [Flag::TestsDeleted { .. }, ..] => vec![format!("deletes tests in {}", some_of(&paths))],
+        [Flag::TestsEdited { .. }, ..] => vec![format!("edits tests in {}", some_of(&paths))],
         others => others.iter().map(ToString::to_string).collect(),
     }
 }
 
 impl fmt::Display for Flag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Flag::OracleChanged { path }
+        | Flag::TestsDeleted { path }
+        | Flag::TestsEdited { path }
+        | Flag::TestsSkipped { path, .. }
+        | Flag::IgnoredAdded { path }
+        | Flag::LinksOutside { path }
+        | Flag::BinaryAdded { path }
+        | Flag::LargeAdded { path, .. }
+        | Flag::NewDependency { path, .. }) = self;
+        let path = quoted(path.as_bytes());
         match self {
-            Flag::OracleChanged { path } => write!(f, "changes {path}, which decides what is run"),
-            Flag::TestsDeleted { path } => write!(f, "deletes tests in {path}"),
-            Flag::TestsEdited { path } => write!(f, "edits tests in {path}"),
-            Flag::TestsSkipped { path, marker } => write!(f, "skips tests in {path} ({marker})"),
-            Flag::IgnoredAdded { path } => write!(f, "adds {path}, which git ignores"),
-            Flag::LinksOutside { path } => write!(f, "links {path} to a place outside the tree"),
-            Flag::BinaryAdded { path } => write!(f, "adds {path}, a binary file"),
-            Flag::LargeAdded { path, bytes } => {
+            Flag::OracleChanged { .. } => write!(f, "changes {path}, which decides what is run"),
+            Flag::TestsDeleted { .. } => write!(f, "deletes tests in {path}"),
+            Flag::TestsEdited { .. } => write!(f, "edits tests in {path}"),
+            Flag::TestsSkipped { marker, .. } => write!(f, "skips tests in {path} ({marker})"),
+            Flag::IgnoredAdded { .. } => write!(f, "adds {path}, which git ignores"),
+            Flag::LinksOutside { .. } => write!(f, "links {path} to a place outside the tree"),
+            Flag::BinaryAdded { .. } => write!(f, "adds {path}, a binary file"),
+            Flag::LargeAdded { bytes, .. } => {
                 write!(f, "adds {path}, a file of {:.1} MB", *bytes as f64 / 1e6)
             }
-            Flag::NewDependency { path, dependencies } => {
+            Flag::NewDependency { dependencies, .. } => {
                 write!(f, "adds dependencies in {path}: {}", some_of(dependencies))
             }
         }
@@ -138,6 +147,15 @@ impl fmt::Display for Flag {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn name_with_a_newline_stays_in_its_line() {
+        let path = || "a\nb".to_owned();
+        let edited = [Flag::TestsEdited { path: path() }];
+        assert_eq!(in_words(&edited), ["edits tests in \"a\\nb\""]);
+        let adds = Flag::BinaryAdded { path: path() };
+        assert_eq!(adds.to_string(), "adds \"a\\nb\", a binary file");
+    }
 
     #[test]
     fn many_edited_tests_are_one_clause() {

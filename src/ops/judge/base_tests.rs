@@ -52,17 +52,17 @@ pub fn plan(
         let keeps = |path: &TreePath, choice: &PutBack| {
             kept.contains(&path) || decides && choice.is_added_test()
         };
-        let names: Vec<String> = kept.iter().map(|path| path.lossy()).collect();
+        let names: Vec<String> = kept.iter().map(|path| path.quoted()).collect();
         alone.push(TreeBeside { path: names.join(", "), tree: restore(&keeps)?.tree });
     }
     let inner = paths_with(&choices, |choice| matches!(choice, PutBack::AddedInnerTests(_)));
     let put_back = restored.put_back.iter().filter(|path| !inner.contains(path));
-    let tests_in = inner.iter().map(|path| format!("the tests in {}", path.lossy()));
+    let tests_in = inner.iter().map(|path| format!("the tests in {}", path.quoted()));
     Ok(Some(BaseTestsResult {
         tree: problem.is_none().then_some(restored.tree),
-        put_back: put_back.map(|path| path.lossy()).collect(),
-        taken_out: restored.taken_out.iter().map(|path| path.lossy()).chain(tests_in).collect(),
-        no_source: others.iter().map(|path| path.lossy()).collect(),
+        put_back: put_back.map(|path| path.quoted()).collect(),
+        taken_out: restored.taken_out.iter().map(|path| path.quoted()).chain(tests_in).collect(),
+        no_source: others.iter().map(|path| path.quoted()).collect(),
         alone,
         if_first: mode != BaseTests::Always && is_only_tests && choices.len() < changes.len(),
         problem,
