@@ -9,14 +9,13 @@ use parking_lot::Mutex;
 use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
-use crate::ecosystems::new_file::{directory_of, is_loaded_in};
+use crate::ecosystems::new_file::{LOADING, NewModule, directory_of};
 use crate::ecosystems::run_files::{NamedFiles, resolved};
 use crate::ecosystems::scripts::files_of_oracle;
 use crate::ecosystems::test_data;
 use crate::ecosystems::touched::{is_named, is_test_path};
 use crate::error::{Error, Result};
 use crate::git::ignored::ignored;
-use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -25,24 +24,10 @@ use crate::model::path::TreePath;
 /// The most names that are looked for at once: the time that this takes grows with them.
 const MOST_NAMES: usize = 100;
 
-/// The files of a base.
-pub trait BaseTree: Sync {
-    /// The paths of all files, with their modes.
-    fn paths(&self) -> Result<Vec<(String, EntryMode)>>;
-
-    /// The place in the tree to which a symbolic link leads; `None` if that is no path in the tree.
-    fn target_of(&self, link: &str) -> Option<String>;
-
-    /// True if git ignores a path.
-    fn ignores(&self, path: &str) -> Result<bool>;
-
-    /// The lines that hold one of these words in files that are no documents, with the files' paths.
-    fn lines_with(&self, words: &[String]) -> Result<Vec<(String, String)>>;
-}
-
 /// The base of attempts, with the scripts that the oracle's commands run.
 pub struct BaseProject<'t> {
-    tree: Box<dyn BaseTree + 't>,
+    repo: &'t Repo,
+    commit: Oid,
     /// The files that the oracle's commands run, as paths or as patterns.
     pub scripts: BTreeSet<String>,
     /// The files and directories that they compare with others, likewise.
@@ -69,7 +54,8 @@ impl<'t> BaseProject<'t> {
     ) -> Result<BaseProject<'t>> {
         let NamedFiles { run, compared } = files_of_oracle(repo, base, oracle)?;
         Ok(BaseProject {
-            tree: Box::new(CommittedTree { repo, commit: *base }),
+            repo,
+            commit: *base,
             scripts: run,
             compared,
             more_source: globs(source)?,
@@ -96,7 +82,7 @@ impl<'t> BaseProject<'t> {
             return Ok(!is_named(path, &self.compared) && known.get(path) != Some(&true));
         }
         // A build or a seed puts a file there, which this one would replace.
-        if is_new && self.tree.ignores(path)? {
+        if is_new && self.ignores(path)? {
             return Ok(false);
         }
         if is_new && language.is_some_and(|l| l.looks_modules_up()) && self.is_loaded(path)? {
@@ -111,13 +97,11 @@ impl<'t> BaseProject<'t> {
     /// True if a test of the base, or a script of its commands, loads a module whose place a new file may
     /// take.
     fn is_loaded(&self, path: &str) -> Result<bool> {
-        let known = self.code()?.nearest_directory(path);
-        let (module, _) = path.rsplit_once('.').unwrap_or((path, ""));
-        let new = module[known.len()..].trim_start_matches('/').split('/').next();
-        let words = [new.unwrap_or(module), file_name(module)].map(str::to_owned);
-        let lines = self.tree.lines_with(&words)?;
+        let module = NewModule::of(path, self.code()?.nearest_directory(path));
+        // Without the keywords, a short name stands in nearly every line.
+        let lines = self.lines_with(&module.names().map(str::to_owned), &LOADING)?;
         Ok(lines.iter().any(|(other, line)| {
-            (is_test_path(other) || self.scripts.contains(other)) && is_loaded_in(line, path, known)
+            (is_test_path(other) || self.scripts.contains(other)) && module.is_loaded_in(line)
         }))
     }
 
@@ -132,7 +116,7 @@ impl<'t> BaseProject<'t> {
         for paths in paths.chunks(MOST_NAMES) {
             let names: BTreeSet<String> =
                 paths.iter().map(|path| file_name(path).to_owned()).collect();
-            let lines = self.tree.lines_with(&names.into_iter().collect::<Vec<_>>())?;
+            let lines = self.lines_with(&names.into_iter().collect::<Vec<_>>(), &[])?;
             for path in paths {
                 known.insert((*path).to_owned(), self.is_test_data(path, &lines)?);
             }
@@ -148,7 +132,7 @@ impl<'t> BaseProject<'t> {
         };
         Ok(lines.iter().any(|(test, line)| test_data::is_read_in(test, line, path))
             && !is_used(lines)
-            && !is_used(&self.tree.lines_with(&test_data::words_of_use(path))?))
+            && !is_used(&self.lines_with(&test_data::words_of_use(path), &[])?))
     }
 
     /// The names that symbolic links of the base give to a path, besides its own.
@@ -177,7 +161,7 @@ impl<'t> BaseProject<'t> {
         }
         let mut found = Vec::new();
         for link in &self.code()?.links {
-            found.extend(self.tree.target_of(link).map(|target| (link.clone(), target)));
+            found.extend(self.target_of(link).map(|target| (link.clone(), target)));
         }
         Ok(self.links.get_or_init(|| found))
     }
@@ -213,7 +197,7 @@ impl<'t> BaseProject<'t> {
         if let Some(is_used) = known {
             return Ok(!is_used);
         }
-        let lines = self.tree.lines_with(&words)?;
+        let lines = self.lines_with(&words, &[])?;
         let is_used = lines.iter().any(|(path, line)| {
             documents::is_use(line, &words, is_code(path) || self.scripts.contains(path))
         });
@@ -231,8 +215,55 @@ impl<'t> BaseProject<'t> {
         if let Some(code) = self.code.get() {
             return Ok(code);
         }
-        let code = KnownCode::of(self.tree.paths()?, |path| self.scripts.contains(path));
+        let code = KnownCode::of(self.repo.paths_and_modes_of(&self.commit)?, |path| {
+            self.scripts.contains(path)
+        });
         Ok(self.code.get_or_init(|| code))
+    }
+
+    /// True if git ignores a path.
+    fn ignores(&self, path: &str) -> Result<bool> {
+        let path = TreePath::new(path.as_bytes());
+        Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())
+    }
+
+    /// The place in the base to which a symbolic link leads; `None` if that is no path in it.
+    fn target_of(&self, link: &str) -> Option<String> {
+        let target = self.repo.bytes_at(&self.commit, link)?;
+        resolved(directory_of(link), &String::from_utf8_lossy(&target))
+    }
+
+    /// The lines that hold one of `words`, and one of `beside` unless that is empty, in files that are no
+    /// documents, with the files' paths.
+    fn lines_with(&self, words: &[String], beside: &[&str]) -> Result<Vec<(String, String)>> {
+        let mut call = self.repo.git().call("grep").args(["-I", "-F", "-z", "--no-color", "("]);
+        for word in words {
+            call = call.args(["-e", word]);
+        }
+        call = call.arg(")");
+        if !beside.is_empty() {
+            call = call.args(["--and", "("]);
+            for word in beside {
+                call = call.args(["-e", word]);
+            }
+            call = call.arg(")");
+        }
+        let call =
+            call.args([self.commit.as_str(), "--", "."]).args(documents::without_documents());
+        let found = call.output()?;
+        match found.code {
+            0 => {}
+            1 => return Ok(Vec::new()),
+            _ => return Err(found.error("grep")),
+        }
+        // Each line is the commit, a colon and the path, a NUL, and the text.
+        let text = String::from_utf8_lossy(&found.stdout);
+        let lines = text.lines().filter_map(|line| {
+            let (place, text) = line.split_once('\0')?;
+            let path = place.split_once(':').map_or(place, |(_, path)| path);
+            Some((path.to_owned(), text.to_owned()))
+        });
+        Ok(lines.collect())
     }
 }
 
@@ -257,49 +288,4 @@ fn globs(patterns: &[String]) -> Result<GlobSet> {
 /// where something calls it.
 fn is_code(path: &str) -> bool {
     is_test_path(path) || language_of(path).is_some_and(|language| !language.is_shell())
-}
-
-/// The tree of a commit.
-struct CommittedTree<'r> {
-    repo: &'r Repo,
-    commit: Oid,
-}
-
-impl BaseTree for CommittedTree<'_> {
-    fn paths(&self) -> Result<Vec<(String, EntryMode)>> {
-        self.repo.paths_and_modes_of(&self.commit)
-    }
-
-    fn ignores(&self, path: &str) -> Result<bool> {
-        let path = TreePath::new(path.as_bytes());
-        Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())
-    }
-
-    fn target_of(&self, link: &str) -> Option<String> {
-        let target = self.repo.bytes_at(&self.commit, link);
-        target.and_then(|to| resolved(directory_of(link), &String::from_utf8_lossy(&to)))
-    }
-
-    fn lines_with(&self, words: &[String]) -> Result<Vec<(String, String)>> {
-        let mut call = self.repo.git().call("grep").args(["-I", "-F", "-z", "--no-color"]);
-        for word in words {
-            call = call.args(["-e", word]);
-        }
-        let call =
-            call.args([self.commit.as_str(), "--", "."]).args(documents::without_documents());
-        let found = call.output()?;
-        match found.code {
-            0 => {}
-            1 => return Ok(Vec::new()),
-            _ => return Err(found.error("grep")),
-        }
-        // Each line is the commit, a colon and the path, a NUL, and the text.
-        let text = String::from_utf8_lossy(&found.stdout);
-        let lines = text.lines().filter_map(|line| {
-            let (place, text) = line.split_once('\0')?;
-            let path = place.split_once(':').map_or(place, |(_, path)| path);
-            Some((path.to_owned(), text.to_owned()))
-        });
-        Ok(lines.collect())
-    }
 }

@@ -12,17 +12,10 @@ use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound, file_name};
 
 /// The dependencies that a changed file has gained; empty if it is neither a manifest nor a lock file.
-pub fn gained(
-    ecosystems: &[&Ecosystem],
-    path: &str,
-    before: Option<&str>,
-    after: &str,
-) -> BTreeSet<String> {
+pub fn gained(path: &str, before: Option<&str>, after: &str) -> BTreeSet<String> {
     let name = file_name(path);
-    let is_lock = ecosystems.iter().any(|e| e.lock_files.contains(&name));
-    if !is_lock && !ecosystems.iter().any(|e| (e.manifest)(name).is_some()) {
-        return BTreeSet::new();
-    }
+    let Some(ecosystem) = ecosystem_of(name) else { return BTreeSet::new() };
+    let is_lock = ecosystem.lock_files.contains(&name);
     let of = |text: &str| match document(name, text) {
         Some(document) => of_document(&document),
         None if is_lock => text.lines().filter_map(first_name).collect(),
@@ -110,7 +103,7 @@ struct Sources(BTreeMap<(String, String), BTreeSet<String>>);
 impl Sources {
     /// Adds those of a document. `key` leads to the value, which belongs to a version of a package.
     fn add_document(&mut self, value: &Value, key: &str, package: &(&str, &str)) {
-        // These say where something is told of a package.
+        // The addresses of pages about a package, from which nothing is installed.
         const TOLD: [&str; 6] =
             ["deprecated", "funding", "homepage", "authors", "support", "notification-url"];
         match value {
@@ -327,9 +320,9 @@ mod tests {
             ("src/a.json", "{}", r#"{"dependencies": {"b": "1"}}"#, ""),
         ];
         for (path, before, after, expected) in cases {
-            let found = gained(ALL, path, Some(before), after);
+            let found = gained(path, Some(before), after);
             assert_eq!(found.into_iter().collect::<Vec<_>>().join(" "), expected, "{path}");
-            assert!(gained(ALL, path, Some(after), after).is_empty(), "{path}");
+            assert!(gained(path, Some(after), after).is_empty(), "{path}");
         }
     }
 

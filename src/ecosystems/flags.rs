@@ -58,7 +58,7 @@ fn flags_among(
     } else if edits_test_file || source.is_some_and(|s| edits_inner_tests(s, before, after)) {
         found.push(Flag::TestsEdited { path: path.to_owned() });
     }
-    let dependencies = after.map(|after| dependencies::gained(ecosystems, path, before, after));
+    let dependencies = after.map(|after| dependencies::gained(path, before, after));
     let dependencies: Vec<String> = dependencies.into_iter().flatten().collect();
     if !dependencies.is_empty() {
         found.push(Flag::NewDependency { path: path.to_owned(), dependencies });

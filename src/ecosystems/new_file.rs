@@ -120,28 +120,52 @@ pub fn is_plain_name(path: &str, known: &str) -> bool {
     is_plain(file) && !file.starts_with('@') && directories.split('/').all(is_plain)
 }
 
-/// True if a line of a test loads a module of this name, which the new file may take the place of: it is
-/// named like the module's first part where it is new, or like all of several parts.
-pub fn is_loaded_in(line: &str, path: &str, known: &str) -> bool {
-    let (module, _) = path.rsplit_once('.').unwrap_or((path, ""));
-    let new = module[known.len()..].trim_start_matches('/').split('/').next();
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    line.split(';').any(|statement| {
-        let mut words = statement.split(|c| !is_word(c)).filter(|word| !word.is_empty());
-        let Some(keyword @ ("use" | "require" | "import" | "from")) = words.next() else {
-            return false;
-        };
-        let names = statement.trim_start()[keyword.len()..].split(',');
-        let names = names.take(if keyword == "import" { usize::MAX } else { 1 });
-        names.map(|name| name.trim().trim_start_matches(['(', '"', '\''])).any(|name| {
-            let end = name.find(|c| !is_word(c) && !":./".contains(c)).unwrap_or(name.len());
-            let parts: Vec<&str> =
-                name[..end].split(|c| !is_word(c)).filter(|part| !part.is_empty()).collect();
-            let all = format!("/{}", parts.join("/"));
-            !name.starts_with('.')
-                && (parts.first().copied() == new || parts.len() > 1 && module.ends_with(&all))
+/// The words with which a statement that loads a module begins.
+pub const LOADING: [&str; 4] = ["use", "require", "import", "from"];
+
+/// A module that a new file makes.
+pub struct NewModule<'p> {
+    /// The path, without its extension.
+    path: &'p str,
+    /// Its first part that the base does not have.
+    first: &'p str,
+}
+
+impl<'p> NewModule<'p> {
+    /// The module of a file. `known` is the innermost directory that the base has above it.
+    pub fn of(path: &'p str, known: &str) -> NewModule<'p> {
+        let (path, _) = path.rsplit_once('.').unwrap_or((path, ""));
+        let new = path[known.len()..].trim_start_matches('/');
+        NewModule { path, first: new.split('/').next().unwrap_or(new) }
+    }
+
+    /// The names of which a line that loads it holds one.
+    pub fn names(&self) -> [&'p str; 2] {
+        [self.first, self.path.rsplit('/').next().unwrap_or(self.path)]
+    }
+
+    /// True if a line of a test loads a module whose place this one may take: it is named like that
+    /// module's first part where it is new, or like all of several parts.
+    pub fn is_loaded_in(&self, line: &str) -> bool {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        line.split(';').any(|statement| {
+            let mut words = statement.split(|c| !is_word(c)).filter(|word| !word.is_empty());
+            let Some(keyword) = words.next().filter(|word| LOADING.contains(word)) else {
+                return false;
+            };
+            let names = statement.trim_start()[keyword.len()..].split(',');
+            let names = names.take(if keyword == "import" { usize::MAX } else { 1 });
+            names.map(|name| name.trim().trim_start_matches(['(', '"', '\''])).any(|name| {
+                let end = name.find(|c| !is_word(c) && !":./".contains(c)).unwrap_or(name.len());
+                let parts: Vec<&str> =
+                    name[..end].split(|c| !is_word(c)).filter(|part| !part.is_empty()).collect();
+                let all = format!("/{}", parts.join("/"));
+                !name.starts_with('.')
+                    && (parts.first() == Some(&self.first)
+                        || parts.len() > 1 && self.path.ends_with(&all))
+            })
         })
-    })
+    }
 }
 
 #[cfg(test)]
@@ -171,6 +195,7 @@ mod tests {
             assert_eq!(is_plain_name(path, known.unwrap_or_default()), expected, "{path}");
         }
     }
+
     #[test]
     fn module_that_a_test_loads_is_found_by_its_name() {
         let cases = [
@@ -189,7 +214,8 @@ mod tests {
             ("# I use sum", "src/sum.py", false),
         ];
         for (line, path, expected) in cases {
-            assert_eq!(is_loaded_in(line, path, "src"), expected, "{line}: {path}");
+            let module = NewModule::of(path, "src");
+            assert_eq!(module.is_loaded_in(line), expected, "{line}: {path}");
         }
     }
 }

@@ -264,36 +264,34 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
 fn redirects_dependency(base: &Table, own: &Table) -> bool {
     const PLACES: [&str; 5] = ["git", "package", "path", "registry", "registry-index"];
     let before = dependencies(base);
-    dependencies(own).into_iter().any(|(name, value)| {
-        let mut of_base = before.iter().filter(|(other, _)| *other == name).peekable();
-        of_base.peek().is_some()
-            && !of_base.any(|(_, old)| PLACES.iter().all(|key| old.get(key) == value.get(key)))
-    })
+    let all = dependencies(own);
+    all.iter().any(|dependency| is_as_before(&before, dependency, &PLACES) == Some(false))
+}
+
+/// Whether a dependency has these values as one of the same name before; `None` if there was none.
+fn is_as_before(before: &[Dependency<'_>], own: &Dependency<'_>, keys: &[&str]) -> Option<bool> {
+    let (name, value) = own;
+    let mut of_base = before.iter().filter(|(other, _)| other == name).peekable();
+    of_base.peek()?;
+    Some(of_base.any(|(_, old)| keys.iter().all(|key| old.get(key) == value.get(key))))
 }
 
 /// True if other features of a package of the workspace are on now: then they are on for all who use it.
 fn switches_features(base: &Table, own: &Table) -> bool {
+    const KEYS: [&str; 2] = ["features", "default-features"];
     let before = dependencies(base);
     let old = items_of_features(base);
     let new = items_of_features(own);
-    for (name, value) in dependencies(own) {
+    dependencies(own).iter().any(|dependency| {
+        let (name, value) = dependency;
         if value.get("path").or(value.get("workspace")).is_none() {
-            continue;
+            return false;
         }
-        let mut of_base = before.iter().filter(|(other, _)| *other == name).peekable();
-        let keys = ["features", "default-features"];
-        let is_plain = match of_base.peek() {
-            Some(_) => {
-                of_base.any(|(_, old)| keys.iter().all(|key| old.get(key) == value.get(key)))
-            }
-            None => keys.iter().all(|key| value.get(key).is_none()),
-        };
         let mut packages = new.difference(&old).filter_map(|item| item.split_once('/'));
-        if !is_plain || packages.any(|(package, _)| package.trim_end_matches('?') == name) {
-            return true;
-        }
-    }
-    false
+        !is_as_before(&before, dependency, &KEYS)
+            .unwrap_or_else(|| KEYS.iter().all(|key| value.get(key).is_none()))
+            || packages.any(|(package, _)| package.trim_end_matches('?') == *name)
+    })
 }
 
 /// Everything that the package's features turn on.
@@ -303,8 +301,11 @@ fn items_of_features(table: &Table) -> BTreeSet<String> {
     items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
+/// A dependency: its name, and its requirement.
+type Dependency<'t> = (&'t str, &'t toml::Value);
+
 /// The entries of all sections that list dependencies, also those of a platform.
-fn dependencies(table: &Table) -> Vec<(&str, &toml::Value)> {
+fn dependencies(table: &Table) -> Vec<Dependency<'_>> {
     let mut found = Vec::new();
     for (key, value) in table {
         let Some(section) = value.as_table() else { continue };

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::common::World;
+use crate::common::{World, make_executable};
 
 /// A project with these files, whose tests pass if `src` holds `good`, or if the settings file `file`
 /// switches them off.
@@ -112,10 +112,8 @@ fn file_that_has_another_name_or_mode_counts_as_what_it_is_run_as() {
         for (link, target) in links {
             symlink(target, world.repo.join(link)).expect("made");
         }
-        world.git(["add", "-A"]);
-        world.git(["update-index", "--chmod=+x", "tools/check.py"]);
-        world.git(["commit", "-qm", "base"]);
-        world.git(["checkout", "-q", "tools"]);
+        make_executable(&world.repo.join("tools/check.py"));
+        world.commit("base");
         world.attempts(&[attempt]);
         let json = world.frites(["judge", "--json", "--test", "make test"]).json();
         assert_eq!(json["verified"], false, "{recipe}, {attempt}: {json:#}");

@@ -3,7 +3,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::common::edits::TWO;
-use crate::common::{Answer, TestWorld, World, poll, write};
+use crate::common::{Answer, TestWorld, World, make_executable, poll, write};
 
 /// The test that candidates must pass; it counts its runs in `$HOME/judged`.
 const TEST: &str = "echo ran >> \"$HOME/judged\"; grep -q TWO src/lib.txt && ! grep -q BAD src/lib.txt && ! test -e bad";
@@ -1025,10 +1025,10 @@ fn hook_that_an_attempt_changes_does_not_run_outside_of_its_world() {
     let ran = world.home().join("ran");
     world.write(".githooks/pre-commit", "#!/bin/sh\nexit 0\n");
     world.write(".githooks/post-merge", "#!/bin/sh\nexit 0\n");
-    world.git(["add", "-A"]);
-    world.git(["update-index", "--chmod=+x", ".githooks/pre-commit", ".githooks/post-merge"]);
-    world.git(["commit", "-qm", "hooks"]);
-    world.git(["checkout", "-q", "."]);
+    for hook in ["pre-commit", "post-merge"] {
+        make_executable(&world.repo.join(".githooks").join(hook));
+    }
+    world.commit("hooks");
     world.git(["config", "core.hooksPath", ".githooks"]);
     let hook = format!("#!/bin/sh\ntouch '{}'\n", ran.display());
     world.attempts(&[&format!(

@@ -51,6 +51,9 @@ pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<Tr
     let Some(root) = session.repo.work_tree() else { return Ok(None) };
     let hooks = nearest_real(Path::new(&hooks_directory(&session.repo)?));
     let Ok(inside) = hooks.strip_prefix(nearest_real(root)) else { return Ok(None) };
+    if inside.starts_with(".git") {
+        return Ok(None);
+    }
     let changes = diff::changes(&session.repo, from, from, to)?;
     let mut paths = changes.into_iter().map(|change| change.path);
     Ok(paths.find(|path| path.on_disk(Path::new("")).starts_with(inside)))
