@@ -6,6 +6,7 @@ use crate::traces::shared_lines;
 
 trials! {
     a_suite_that_outputs_do_not_make_faster_is_judged_without_them: [NAMESPACES];
+    the_candidate_that_would_win_last_shows_the_time: [NAMESPACES];
     a_slow_build_is_judged_over_the_bases_outputs: [NAMESPACES];
     a_single_candidate_is_judged_without_outputs_at_once: [NAMESPACES];
     an_explicit_value_uses_outputs_always: [NAMESPACES];
@@ -60,6 +61,17 @@ fn a_suite_that_outputs_do_not_make_faster_is_judged_without_them() {
     assert!(said.contains("judging without them at once costs less"), "{said}");
     // All that was found is known.
     assert_eq!(runs(&world, &test, &[]), [cold, warm]);
+    world.assert_clean();
+}
+
+fn the_candidate_that_would_win_last_shows_the_time() {
+    let world = project(&["seq 1 > new", "seq 3 > new", "seq 2 > new"]);
+    let test = format!("{TRACED}; {WORK}; echo built > out");
+    let words = ["judge", "-j", "1", "--json", "--test", &test];
+    let verdict = world.frites(words).expect(0).json();
+    assert_eq!(verdict["recommended"], "c1", "{verdict:#}");
+    // Nothing depends on its claim, so that it is not judged once more: the base and two without outputs.
+    assert_eq!(counted(&world), [3, 1]);
     world.assert_clean();
 }
 

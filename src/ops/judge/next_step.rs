@@ -149,7 +149,7 @@ mod tests {
 
         fn schedule<'c>(&self, claims: &'c [Entry]) -> Schedule<'c> {
             let round = if self.oracle.cold { Round::Confirming(claims) } else { Round::First };
-            Schedule { stop: StopWhen::AllRan, round, in_place: false, base: None }
+            Schedule { stop: StopWhen::AllRan, round, in_place: false, base: None, first: None }
         }
     }
 

@@ -126,5 +126,5 @@ impl OracleRunner<'_> {
 }
 
 fn schedule(round: Round<'_>) -> Schedule<'_> {
-    Schedule { stop: StopWhen::AllRan, round, in_place: false, base: None }
+    Schedule { stop: StopWhen::AllRan, round, in_place: false, base: None, first: None }
 }

@@ -6,7 +6,7 @@ use crate::git::layers::base::BaseLayer;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::Results;
-use crate::model::ranking::Rules;
+use crate::model::ranking::{Rules, undecided};
 use crate::model::verdict::{Baseline, Effort, Entry};
 use crate::model::world::WorldKind;
 use crate::ops::board::{self, Board, WorkKind};
@@ -49,7 +49,9 @@ impl OracleRunner<'_> {
         let waits = self.layered.is_some() && self.may_be_warm && !self.has_outputs();
         let is_first = waits || jobs <= 1;
         let base = wants_base.then_some(BaseTurn { tree, is_first });
-        let schedule = Schedule { stop, round: self.round(), in_place: self.is_in_place(), base };
+        let first = self.teacher(entries, base.is_some());
+        let (round, in_place) = (self.round(), self.is_in_place());
+        let schedule = Schedule { stop, round, in_place, base, first };
         let scheduler = Scheduler::new(entries, schedule);
         scheduler.fill_in(|work| self.find(work, self.warmth()))?;
         let trees = scheduler.waiting().len() + usize::from(scheduler.awaits_base());
@@ -211,6 +213,17 @@ impl OracleRunner<'_> {
         Ok(if pays { Warmth::Warm } else { Warmth::Cold })
     }
 
+    /// The candidate by which the time over the base's outputs is learnt, if it is not known: the one that
+    /// would win last. As long as a better one passes, nothing depends on it, and it is not judged once more
+    /// without outputs.
+    fn teacher(&self, entries: &[Entry], may_have_outputs: bool) -> Option<u32> {
+        let is_learnt = self.ledger.costs(self.share()).warm.is_some();
+        if is_learnt || !self.weighs_warm || !(may_have_outputs || self.has_outputs()) {
+            return None;
+        }
+        undecided(entries, Rules::of(&self.terms)).last().map(|entry| entry.index)
+    }
+
     /// Notes the time that the base took without outputs: the shelves know that of a base which an earlier
     /// process has judged, and its layers that of the ancestor from whose outputs it began.
     fn note_time_of_base(&self) -> Result<()> {
@@ -295,8 +308,10 @@ impl OracleRunner<'_> {
             (leader.candidate.clone(), live_rows::ending(leader), names)
         });
         let round = Round::Confirming(claims);
-        let scheduler =
-            Scheduler::new(entries, Schedule { stop, round, in_place: false, base: None });
+        let scheduler = Scheduler::new(
+            entries,
+            Schedule { stop, round, in_place: false, base: None, first: None },
+        );
         let board = Board::new(WorkKind::Judging, scheduler.workers(jobs));
         let mut shown = scheduler.waiting();
         if let Some((leader, ending, open)) = standing {

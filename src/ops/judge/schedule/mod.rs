@@ -60,6 +60,8 @@ pub struct Schedule<'c> {
     pub in_place: bool,
     /// The base, if it is judged as well.
     pub base: Option<BaseTurn>,
+    /// The spawn index of the candidate that is judged before all others, if one is.
+    pub first: Option<u32>,
 }
 
 /// Whose tree is judged. Others may have the same.
@@ -380,8 +382,10 @@ impl Shared<'_> {
     fn wanted(&self) -> Vec<Work> {
         let mut works = match self.schedule.stop {
             StopWhen::AllRan => {
-                let open = self.entries.iter().filter(|entry| !fails_base_tests(entry));
-                self.works(open.collect())
+                let mut open: Vec<&Entry> = self.entries.iter().collect();
+                open.retain(|entry| !fails_base_tests(entry));
+                open.sort_by_key(|entry| Some(entry.index) != self.schedule.first);
+                self.works(open)
             }
             StopWhen::Decided(rules) => self.works(undecided(self.entries, rules)),
         };

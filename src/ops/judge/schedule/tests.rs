@@ -32,8 +32,13 @@ fn wait_for_cancel(cancel: &Cancel) -> Result<Option<Results>> {
 }
 
 /// Everything of the candidates alone.
-pub(super) const ALL: Schedule<'static> =
-    Schedule { stop: StopWhen::AllRan, round: Round::First, in_place: false, base: None };
+pub(super) const ALL: Schedule<'static> = Schedule {
+    stop: StopWhen::AllRan,
+    round: Round::First,
+    in_place: false,
+    base: None,
+    first: None,
+};
 
 /// The spawn index of the candidate that a tree is judged for; 0 for the base.
 pub(super) fn index_of(work: &Work) -> u32 {
@@ -139,6 +144,16 @@ fn an_error_cancels_the_others_and_is_returned() {
         scheduler.finish(1).expect_err("the judge failed").message
     });
     assert_eq!(error, "no space");
+}
+
+#[test]
+fn the_one_that_is_to_be_judged_first_is_and_the_others_follow_in_order() {
+    let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b'), entry(3, 3, 'c')];
+    let script = Script::new(|_: &Work, _: &Cancel| ended(Outcome::Passed));
+    let scheduler = Scheduler::new(&mut entries, Schedule { first: Some(3), ..ALL });
+    scheduler.run(1, &script);
+    scheduler.finish(1).expect("no judge failed");
+    assert_eq!(script.judged(), ["c3", "c1", "c2"]);
 }
 
 #[test]
