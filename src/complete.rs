@@ -20,6 +20,7 @@ use crate::model::address::{Address, TASK};
 use crate::model::count::count;
 use crate::model::name::{Name, matching_names};
 use crate::model::run::Run;
+use crate::process::interrupt;
 use crate::store::Store;
 use crate::store::select::Matching;
 use crate::ui::table;
@@ -32,6 +33,7 @@ const VARIABLE: &str = "FRITES_COMPLETE";
 pub fn answer(command: fn() -> Command) -> Option<ExitCode> {
     let here = std::env::current_dir().ok();
     let completion = CompleteEnv::with_factory(|| {
+        interrupt::keep_exit_codes_of_children();
         let mut command = command();
         command.build();
         with_hidden_options(command)

@@ -40,7 +40,6 @@ use ui::Ui;
 
 /// The program: reads the command line, runs the command and prints errors; gives the exit code.
 pub fn main() -> ExitCode {
-    interrupt::keep_exit_codes_of_children();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some((first, rest)) = arguments.split_first()
         && first == protocol::VERB
@@ -63,6 +62,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return ExitCode::from(refuse(&e)),
     };
+    interrupt::keep_exit_codes_of_children();
     let ui = Ui::new(cli.color, cli.quiet, cli.verbose);
     let told = ui.clone();
     interrupt::on_request(move |requests| told.tell_stopping(requests));

@@ -77,7 +77,8 @@ pub fn listen() {
 }
 
 /// Lets this process learn how its children end even if its parent process had SIGCHLD ignored:
-/// then the system would throw their exit codes away. Children get the default action.
+/// then the system would throw their exit codes away. Children get the default action, so that those which
+/// are git-frites need not ask again.
 pub fn keep_exit_codes_of_children() {
     if IgnoredSignals::now().contain(SIGCHLD) {
         let _ = signal_hook::flag::register(SIGCHLD, Arc::default());

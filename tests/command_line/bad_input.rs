@@ -386,6 +386,7 @@ fn missing_program_is_refused_before_anything_is_made() {
     let missing = "nosuchprogram' is not on PATH";
     refused(&world, &["spawn", "--", "nosuchprogram", "-x"], 128, missing, "sh -c");
     refused(&world, &["spawn", "--", "echo one; echo two"], 128, "is not on PATH", "sh -c");
+    refused(&world, &["spawn", "--", "echo one > src/new"], 128, "is not on PATH", "sh -c");
     assert!(!world.repo.join(".frites").exists());
 
     world.write(

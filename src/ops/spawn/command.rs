@@ -116,7 +116,11 @@ impl CandidateCommand {
     /// Refuses a program that is not on PATH: it would fail in every worktree.
     pub fn require_program(&self) -> Result<()> {
         let Some(program) = self.argv.first() else { return Ok(()) };
-        if program.as_bytes().contains(&b'/') || process::on_path(program) {
+        let bytes = program.as_bytes();
+        // A line for a shell can have a slash, too.
+        let is_path =
+            bytes.contains(&b'/') && (!bytes.contains(&b' ') || Path::new(program).exists());
+        if is_path || process::on_path(program) {
             return Ok(());
         }
         let program = program.to_string_lossy();

@@ -50,8 +50,8 @@ impl OracleRunner<'_> {
         let is_first = waits || jobs <= 1;
         let base = wants_base.then_some(BaseTurn { tree, is_first });
         let first = self.teacher(entries, base.is_some());
-        let (round, in_place) = (self.round(), self.is_in_place());
-        let schedule = Schedule { stop, round, in_place, base, first };
+        let round = self.round();
+        let schedule = Schedule { stop, round, in_place: self.is_in_place(), base, first };
         let scheduler = Scheduler::new(entries, schedule);
         scheduler.fill_in(|work| self.find(work, self.warmth()))?;
         let trees = scheduler.waiting().len() + usize::from(scheduler.awaits_base());
