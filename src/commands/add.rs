@@ -13,7 +13,7 @@ use crate::model::run::{Assignment, GivenLimits, Run};
 use crate::ops::session::Session;
 use crate::ops::spawn::SpawnedRun;
 use crate::ops::spawn::add::{self, AddRequest, ChangeSource};
-use crate::ops::spawn::attempt::AttemptOptions;
+use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::synthesis;
 

@@ -8,7 +8,7 @@ use crate::error::{Result, exit};
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
-use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::process::interrupt;
 use crate::ui::json;
@@ -119,6 +119,6 @@ pub fn run_commands(
     if commands.is_empty() {
         return Ok(AttemptReport::default());
     }
-    attempt::run_attempts(session, run, commands, options, &())
+    attempts::run_attempts(session, run, commands, options, &())
         .map_err(|e| e.hint(resume_hint(run)))
 }

@@ -15,7 +15,7 @@ use crate::ops::disk_space;
 use crate::ops::judge::JudgeOptions;
 use crate::ops::judge::{plan, unseeded};
 use crate::ops::session::Session;
-use crate::ops::spawn::attempt::AttemptOptions;
+use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::oracle::{ResolvedOracle, pool, programs};
 use crate::ui::{Ui, table};

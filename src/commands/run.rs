@@ -32,7 +32,7 @@ use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
 use crate::ops::repair::{self, Repaired, Rounds};
 use crate::ops::session::Session;
-use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::recover::lock_recovered;
 use crate::ops::spawn::resume;
@@ -145,7 +145,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     session.ui.note(format!("run {}: {candidates} from {}", run.run, run.base.short()));
     let rounds = rounds(session, &run, args);
     let eager = judging.beside(&run, &run.candidates)?.until_enough(args.enough).giving(&rounds);
-    let report = attempt::run_attempts(session, &run, &commands, &options, &eager)
+    let report = attempts::run_attempts(session, &run, &commands, &options, &eager)
         .map_err(|e| e.hint(resume_hint(&run)))?;
     drop(lock);
     conclude(&judging, args, &rounds, &run, &report, &options, merge_into.as_ref())

@@ -16,7 +16,7 @@ use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::{Assignment, GivenLimits, Run};
 use crate::ops::session::Session;
-use crate::ops::spawn::attempt::AttemptOptions;
+use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::{Request, Start};
 use crate::process::Limits;
 use crate::store::select::Matching;

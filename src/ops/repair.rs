@@ -21,7 +21,7 @@ use crate::ops::capture::Captured;
 use crate::ops::judge::{NextRounds, RepeatedJudging, RoundGiver};
 use crate::ops::log_excerpt;
 use crate::ops::session::Session;
-use crate::ops::spawn::attempt::{self, AttemptOptions};
+use crate::ops::spawn::attempts::{self, AttemptOptions};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::put_back::put_back;
@@ -253,7 +253,7 @@ pub fn repair(
         if verdict.baseline.as_ref().is_some_and(|base| !base.results.passed()) {
             eager = eager.until_enough(rounds.enough);
         }
-        let report = attempt::rerun_all(session, run, next.begun, options, &eager)?;
+        let report = attempts::rerun_all(session, run, next.begun, options, &eager)?;
         escaped.extend(report.escaped);
         if interrupt::signal().is_some() {
             break;

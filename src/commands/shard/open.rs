@@ -16,7 +16,7 @@ use crate::model::run::Run;
 use crate::ops::judge::{JudgeOptions, unseeded};
 use crate::ops::session::Session;
 use crate::ops::shard;
-use crate::ops::spawn::attempt::AttemptReport;
+use crate::ops::spawn::attempts::AttemptReport;
 use crate::oracle::ResolvedOracle;
 
 // `git frites shard open`

@@ -9,7 +9,7 @@ use crate::ops::clean;
 use crate::ops::session::Session;
 use crate::ops::shard::captures::{has_ended, told_state};
 use crate::ops::shard::exchange::Exchange;
-use crate::ops::spawn::attempt::AttemptOptions;
+use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::resume::start_again;

@@ -1,6 +1,6 @@
 //! Makes a run: all of its worktrees and branches, or none.
 pub mod add;
-pub mod attempt;
+pub mod attempts;
 pub mod checkpoint;
 pub mod command;
 pub mod cost_limit;

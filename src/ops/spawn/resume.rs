@@ -8,7 +8,7 @@ use crate::ops::beside::Beside;
 use crate::ops::disk_space;
 use crate::ops::guard;
 use crate::ops::session::Session;
-use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::{Preparation, Prepared};
@@ -151,11 +151,11 @@ pub fn start_again(
     }
     store.record_event(&run.run, &Event::Resumed { candidates: names.clone() })?;
     add_worktrees(session, run, &names, &preparation)?;
-    attempt::run_attempts(session, run, commands, options, beside)
+    attempts::run_attempts(session, run, commands, options, beside)
 }
 
 /// Makes worktrees for candidates of an existing run, and marks the run as running. The caller
-/// holds the run's lock, and calls [`attempt::run_attempts`] next.
+/// holds the run's lock, and calls [`attempts::run_attempts`] next.
 pub fn add_worktrees(
     session: &Session,
     run: &Run,

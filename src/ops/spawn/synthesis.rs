@@ -18,7 +18,7 @@ use crate::model::run::{Assignment, Run, Synthesis};
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::disk_space;
 use crate::ops::session::Session;
-use crate::ops::spawn::attempt::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::limits;
@@ -227,7 +227,7 @@ pub fn synthesize(
         store.clear_active(&run.run)?;
         return Err(error);
     }
-    let report = attempt::run_attempts(session, &run, &commands, options, &())?;
+    let report = attempts::run_attempts(session, &run, &commands, options, &())?;
     Ok((run, report))
 }
 
