@@ -105,7 +105,7 @@ fn render_parts(
         ui.hint(format!(
             "when all are judged, decide with `git frites judge --replay {}{}`",
             run.run,
-            args.judging.terms()
+            args.judging.typed()
         ));
     }
     Ok(code)

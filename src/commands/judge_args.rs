@@ -221,8 +221,8 @@ impl TermsArgs {
 }
 
 impl SharedJudgeArgs {
-    /// The options that set the terms of judging, as `--replay` needs them again.
-    pub fn terms(&self) -> String {
+    /// The options that set the terms of judging, as `--replay` needs them again, each after a space.
+    pub fn typed(&self) -> String {
         self.terms.typed()
     }
 

@@ -117,7 +117,7 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
     let words = job.argv.iter().map(|word| word.to_string_lossy().escape_debug().to_string());
     let words = shell_words::join(words.collect::<Vec<_>>());
     tracing::debug!(dir = %job.dir.display(), "starting {words}");
-    let supervisor = expression(job, &mark, orders).context(failed)?;
+    let supervisor = supervisor(job, &mark, orders).context(failed)?;
     let supervision = Supervision::start(&supervisor).context(failed)?;
     survivors::note(mark.path(), Role::Supervisor, supervision.pid());
     let listener = Listener::add(pipe, supervision.pid());
@@ -131,7 +131,7 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
 }
 
 /// The supervisor of a job, not started yet. `orders` is the pipe that its orders come from.
-fn expression(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<duct::Expression> {
+fn supervisor(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<duct::Expression> {
     let arguments = supervisor_arguments(job, mark)?.into_iter().chain(job.argv.iter().cloned());
     let confined = job.confinement.map(Confinement::variables).unwrap_or_default();
     let set = [confined, &job.env].concat();

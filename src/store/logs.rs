@@ -264,7 +264,7 @@ impl LogPlace {
     ) -> PathBuf {
         let directory = self.directory_of_judging(iteration);
         let directory = directory.as_ref().unwrap_or(&self.directory);
-        directory_of_judging(directory, with_base_tests).log(stage.as_str())
+        own_or_with_base_tests(directory, with_base_tests).log(stage.as_str())
     }
 
     /// The logs of a judging of this iteration.
@@ -357,7 +357,7 @@ impl JudgingLogs {
 
     /// The directory of the logs.
     pub fn directory(&self) -> PathBuf {
-        directory_of_judging(&self.place.directory, self.second).path().to_owned()
+        own_or_with_base_tests(&self.place.directory, self.second).path().to_owned()
     }
 
     /// The directory in which the logs lie now: a later judging may have moved them. `None` if they
@@ -366,12 +366,12 @@ impl JudgingLogs {
         let read = |then| read_toml(&self.place.directory.record()).unwrap_or(then);
         let place = LogPlace { iterations: self.place.iterations.map(read), ..self.place.clone() };
         let directory = place.directory_of_judging(self.iteration)?;
-        Some(directory_of_judging(&directory, self.second).path().to_owned())
+        Some(own_or_with_base_tests(&directory, self.second).path().to_owned())
     }
 
     /// The log of a stage's command.
     pub fn log(&self, stage: Stage) -> PathBuf {
-        directory_of_judging(&self.place.directory, self.second).log(stage.as_str())
+        own_or_with_base_tests(&self.place.directory, self.second).log(stage.as_str())
     }
 
     /// Makes the directory, and keeps what an earlier judging left there.
@@ -431,7 +431,7 @@ pub fn with_base_tests(log: &Path) -> Option<PathBuf> {
     second.is_file().then_some(second)
 }
 
-fn directory_of_judging(place: &LogDir, with_base_tests: bool) -> LogDir {
+fn own_or_with_base_tests(place: &LogDir, with_base_tests: bool) -> LogDir {
     match with_base_tests {
         true => place.base_tests(),
         false => place.clone(),

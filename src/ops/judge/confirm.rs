@@ -40,11 +40,11 @@ pub fn confirm(
     }
     judge_cold(&mut confirmed, &claims, StopWhen::Decided(rules))?;
     share_equal_trees(&mut confirmed);
-    settle(entries, confirmed, causes);
+    put_confirmed(entries, confirmed, causes);
     let mut refused = refused(entries, causes);
     if !refused.is_empty() {
         judge_cold(&mut refused, &claims, StopWhen::AllRan)?;
-        settle(entries, refused, causes);
+        put_confirmed(entries, refused, causes);
     }
     Ok(())
 }
@@ -185,7 +185,7 @@ fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
 
 /// Puts confirmed results in the place of claims, and names what differs. A candidate that was not
 /// run at all gets its results, too: it had not mattered before a claim was refuted.
-fn settle(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
+fn put_confirmed(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
     for confirmed in confirmed {
         let mut open = entries.iter_mut().filter(|e| e.is_claim() || e.not_run());
         let Some(entry) = open.find(|e| e.index == confirmed.index) else { continue };
