@@ -1,5 +1,5 @@
-//! Hooks: commands of the user's that run at certain moments, with a JSON document on their standard
-//! input. Only the user's own configuration names them.
+//! Hooks of git-frites (`hooks.*`), not of git: commands of the user's that run at certain moments, with a
+//! JSON document on their standard input. Only the user's own configuration names them.
 //!
 //! Their logs lie beside the run's record and not beside a candidate's: what a hook does with
 //! git-frites, a person does, and no attempt.

@@ -1,5 +1,6 @@
 //! The places in which the commands of one tree run: the candidate's worktree, a clean checkout, a
-//! sealed world.
+//! sealed world. A tree is laid down in one ([`OracleRunner::lay`]), and its commands run there
+//! ([`OracleRunner::run_on`]).
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
