@@ -66,7 +66,7 @@ impl DecisionInputs<'_> {
             self.baseline.filter(|base| kind.verified() && base.results.passed())
         {
             text.push_str(match base.inherited {
-                true => "; over build outputs of an earlier judging the base passes, too: this shows at most that nothing broke",
+                true => "; with build outputs of an earlier judging the base passes, too: this shows at most that nothing broke",
                 false => {
                     "; the base passes, too: this shows that nothing broke, not that the change works"
                 }

@@ -1,4 +1,4 @@
-//! The times that a run of the commands takes over the base's build outputs and without them, and
+//! The times that a run of the commands takes with the base's build outputs and without them, and
 //! which of the two ways is expected to cost less.
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ impl RunCosts {
         noted.get_or_insert(seconds);
     }
 
-    /// True if judging so many candidates over the base's outputs is expected to cost less, or a
+    /// True if judging so many candidates with the base's outputs is expected to cost less, or a
     /// run over them has to show it first.
     ///
     /// At least one result is confirmed without outputs, the winner's; all are if nobody passes.
@@ -47,7 +47,7 @@ impl RunCosts {
             false => "judging without them at once costs less",
         };
         Some(format!(
-            "a run took {warm:.1} s over the base's build outputs and {cold:.1} s without them: {way}"
+            "a run took {warm:.1} s with the base's build outputs and {cold:.1} s without them: {way}"
         ))
     }
 }

@@ -323,7 +323,7 @@ impl Entry {
 pub struct Baseline {
     /// The results of the commands, in order.
     pub results: Results,
-    /// True if the results were found over build outputs of an earlier judging, of the base or of its
+    /// True if the results were found with build outputs of an earlier judging, of the base or of its
     /// ancestor, and not confirmed without them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherited: bool,
@@ -502,7 +502,7 @@ pub struct Verdict {
     /// The number of commands that were run and saved.
     #[serde(default)]
     pub effort: Effort,
-    /// The times by which it was decided whether to judge over the base's build outputs; `None` if
+    /// The times by which it was decided whether to judge with the base's build outputs; `None` if
     /// that was not weighed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs: Option<RunCosts>,

@@ -31,7 +31,7 @@ pub struct TreeOutcome {
     pub logs: JudgingLogs,
     /// True if its commands ran in an earlier judging of this process.
     pub is_remembered: bool,
-    /// True of a base that was judged over build outputs of an earlier judging, and not confirmed
+    /// True of a base that was judged with build outputs of an earlier judging, and not confirmed
     /// without them.
     pub inherited: bool,
     /// How the results differ from a claim that they have replaced, with the cause.
@@ -61,7 +61,7 @@ struct Remembered {
     outcomes: BTreeMap<(String, Oid), TreeOutcome>,
     /// The commands that were run and saved for them.
     effort: Effort,
-    /// The times of runs over outputs and without, by the share of the processor that they had and the
+    /// The times of runs with outputs and without, by the share of the processor that they had and the
     /// last command that ran.
     costs: BTreeMap<(ProcessorShare, Stage), RunCosts>,
     /// The layers with what the base's commands have left, by the id of the terms.

@@ -126,7 +126,7 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
         error: _,
     } = result;
     let time = if *cached { "cached".to_owned() } else { table::duration(*seconds) };
-    let time = if *warm { format!("{time}, over the base's build outputs") } else { time };
+    let time = if *warm { format!("{time}, with the base's build outputs") } else { time };
     let mut line = format!("{name}: {stage} {outcome} ({time})");
     if !earlier.is_empty() {
         let ends: Vec<String> = earlier.iter().map(|a| a.outcome.to_string()).collect();

@@ -113,7 +113,7 @@ fn failed_beside_tests(verdict: &Verdict, name: &str, results: &Results) -> Opti
     ))
 }
 
-/// Whether results over the base's build outputs were found again without them.
+/// Whether results with the base's build outputs were found again without them.
 fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
     let name = &entry.candidate;
     let is_warm = |entry: &Entry| entry.results.iter().any(|result| result.warm);
@@ -122,7 +122,7 @@ fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
     }
     if is_warm(entry) {
         return Some(format!(
-            "{name} was judged over the base's build outputs alone: the decision does not depend on it"
+            "{name} was judged with the base's build outputs alone: the decision does not depend on it"
         ));
     }
     let is_second = !entry.results.is_empty() && verdict.candidates.iter().any(is_warm);

@@ -221,7 +221,7 @@ fn judged_over_outputs(checker: &mut Checker) {
     world.set_env("FRITES_SANDBOX_MODE", "auto");
     world.attempts(&["rm b.src", "seq 9 >> a.src", "seq 10 >> a.src"]);
     let answer = world.frites(["judge", "--json", "--test", "make -s test"]).expect(0);
-    // Where the system refuses namespaces, there are no results over outputs.
+    // Where the system refuses namespaces, there are no results with outputs.
     if answer.json()["terms"]["world"] == "open" {
         checker.seen.insert("#/$defs/entry/properties/stale".into());
         checker.seen.insert("#/$defs/result/properties/warm".into());

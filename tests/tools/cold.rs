@@ -54,7 +54,7 @@ fn a_library_that_the_base_installs_in_home_helps_no_broken_candidate() {
     world.attempts(&["rm lib"]);
     let verdict = judged(&world, 1, &["--test", INSTALL]);
     let stale = verdict["candidates"][0]["stale"].as_str().unwrap_or_default();
-    assert!(stale.starts_with("stale build output: over the base's outputs it passed"), "{stale}");
+    assert!(stale.starts_with("stale build output: with the base's outputs it passed"), "{stale}");
 }
 
 fn downloads_of_the_bases_setup_serve_cold_runs() {
@@ -119,7 +119,7 @@ fn a_base_that_failed_once_is_judged_over_its_outputs_again_once_it_passes() {
         .map(|options| judged(&world, 0, &[&["--test", test], options].concat()))
         .map(|verdict| verdict["baseline"]["inherited"].clone())
         .into();
-    // Over nothing of the failure, then anew over nothing, then over the outputs of the pass.
+    // With nothing of the failure, then anew with nothing, then with the outputs of the pass.
     assert_eq!(inherited, [Value::Null, Value::Null, Value::Bool(true)]);
     world.assert_clean();
 }

@@ -42,7 +42,7 @@ fn project() -> World {
     world
 }
 
-/// Judges the attempts over the outputs that an earlier judging of the base left; gives the winner, those
+/// Judges the attempts with the outputs that an earlier judging of the base left; gives the winner, those
 /// that were judged without outputs, in order, and what was said.
 fn judged_cold(attempts: &[String]) -> (String, Vec<String>, String) {
     let world = project();

@@ -224,7 +224,7 @@ fn go_judges_candidates_by_each_others_tests_without_their_names() {
     assert_eq!(verdict["recommended"], "c2");
 }
 
-/// Eight candidates, of which four have a test. A pass over outputs of the base is a claim.
+/// Eight candidates, of which four have a test. A pass with outputs of the base is a claim.
 fn cross_judging_over_outputs_takes_one_more_run_for_each_tree() {
     let world = sealed();
     let check = "echo >> ~/shared/runs; cat value.rs > built\n{ echo '<testsuite>'\nfor t in tests/*.t; do\n  \

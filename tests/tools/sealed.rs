@@ -1,4 +1,4 @@
-//! Sealed worlds: oracle commands run at the path of the user's checkout, over the base's outputs,
+//! Sealed worlds: oracle commands run at the path of the user's checkout, with the base's outputs,
 //! and everything that they write is thrown away.
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -167,7 +167,7 @@ fn a_pass_that_only_a_stale_output_explains_does_not_win() {
     let verdict = answer.json();
     assert_eq!(verdict["recommended"], "y", "{verdict:#}");
     let stale = verdict["candidates"][0]["stale"].as_str().unwrap_or_default();
-    assert!(stale.starts_with("stale build output: over the base's outputs it passed"), "{stale}");
+    assert!(stale.starts_with("stale build output: with the base's outputs it passed"), "{stale}");
     let (over_outputs, once_more) = answer.stderr.split_once(ONCE_MORE).unwrap();
     for name in ["1/x", "1/y"] {
         let passed = format!("{name}: test passed");
@@ -193,7 +193,7 @@ fn a_failure_that_only_a_stale_output_explains_can_still_win() {
     let verdict = answer.json();
     assert_eq!(verdict["recommended"], "x", "{verdict:#}");
     let stale = verdict["candidates"][0]["stale"].as_str().unwrap_or_default();
-    assert!(stale.contains("over the base's outputs it ended at test: exit 2"), "{stale}");
+    assert!(stale.contains("with the base's outputs it ended at test: exit 2"), "{stale}");
     world.assert_clean();
 }
 
@@ -208,7 +208,7 @@ fn a_stale_output_is_named_also_after_a_further_round() {
     assert_eq!(verdict["recommended"], "y", "{verdict:#}");
     let stale = verdict["candidates"][0]["stale"].as_str().unwrap_or_default();
     assert!(
-        stale.starts_with("stale build output: over the base's outputs it passed"),
+        stale.starts_with("stale build output: with the base's outputs it passed"),
         "{verdict:#}"
     );
     world.assert_clean();
@@ -352,7 +352,7 @@ fn a_home_that_is_open_stays_open_over_what_the_base_left() {
     world.set_env("FRITES_SANDBOX_WRITE", world.home());
     world.attempts(&["echo changed > README", "echo more > README; echo x > new"]);
     world.frites(["judge", "--test", "echo x >> ~/shared/seen; echo x > left"]).expect(0);
-    // The base, both candidates over its outputs, and the recommended one without them.
+    // The base, both candidates with its outputs, and the recommended one without them.
     assert_eq!(shared_lines(&world, "seen"), ["x"; 4]);
 }
 

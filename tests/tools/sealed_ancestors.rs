@@ -64,7 +64,7 @@ fn stale_outputs_of_an_ancestor_change_no_verdict() {
         let stale = verdict["candidates"][0]["stale"].as_str().unwrap_or_default();
         assert!(stale.starts_with("stale build output: "), "{verdict:#}");
         let reason = verdict["rationale"].as_str().unwrap_or_default();
-        let words = "over build outputs of an earlier judging the base passes, too: this shows at most that nothing broke";
+        let words = "with build outputs of an earlier judging the base passes, too: this shows at most that nothing broke";
         assert_eq!(reason.contains(words), changes.len() > 1, "{reason}");
         // What the base does is compared with a candidate where none passes.
         let base = &verdict["baseline"]["results"][0];
@@ -157,7 +157,7 @@ fn plan_and_doctor_name_the_commit_whose_outputs_are_used() {
     let words = format!("the base starts from the build outputs of {}", &first[..10]);
     assert!(world.frites(["judge", "-n", "--base", "HEAD"]).expect(0).out().contains(&words));
     assert!(world.frites(["doctor"]).out().contains(&words));
-    assert_eq!(seen(&["--cold"]).1, Value::Null, "nothing is built over outputs");
+    assert_eq!(seen(&["--cold"]).1, Value::Null, "nothing is built with outputs");
     world.attempts(&["echo more >> a.src"]);
     world.frites(["judge"]).expect(0);
     assert_eq!(seen(&[]), (true.into(), second.trim().into()), "its own by now");

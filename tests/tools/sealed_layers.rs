@@ -56,7 +56,7 @@ fn a_tool_that_stumbles_over_the_overlay_gives_the_verdict_of_an_open_world() {
     let cases = [
         (told, "", renamed),
         (told, "echo built > out; ", renamed),
-        (silent, "", "failed over the overlay: over the base's outputs it ended at test: exit 3"),
+        (silent, "", "failed over the overlay: with the base's outputs it ended at test: exit 3"),
     ];
     for (rename, build, cause) in cases {
         let mut world = renaming_project();

@@ -1,4 +1,4 @@
-//! Candidates are judged over the base's outputs only where that costs less than judging them without.
+//! Candidates are judged with the base's outputs only where that costs less than judging them without.
 use crate::common::World;
 use crate::common::sealed::sealed;
 use crate::tool::{NAMESPACES, trials};
@@ -77,7 +77,7 @@ fn the_candidate_that_would_win_last_shows_the_time() {
 
 fn a_slow_build_is_judged_over_the_bases_outputs() {
     let world = project(&THREE);
-    // Much slower than a run over outputs, also on a busy machine.
+    // Much slower than a run with outputs, also on a busy machine.
     let test = format!("{TRACED} || {{ {WORK}; {WORK}; {WORK}; {WORK}; echo built > out; }}");
     // The base and the winner without outputs, all three over them.
     assert_eq!(runs(&world, &test, &[]), [2, 3]);
@@ -110,7 +110,7 @@ fn a_base_over_outputs_of_an_ancestor_has_its_time_without_them() {
     world.commit("the base moves on");
     world.attempts(&THREE);
     let after = runs(&world, &test, &["2"]);
-    // The base shows the time over outputs, and the ancestor showed that without.
+    // The base shows the time with outputs, and the ancestor showed that without.
     assert_eq!([after[0] - before[0], after[1] - before[1]], [3, 1]);
     world.assert_clean();
 }
@@ -121,7 +121,7 @@ fn a_lint_that_fails_everywhere_runs_once_for_each_candidate() {
     let words = ["judge", "-j", "1", "--json", "--lint", &lint, "--test", "true"];
     let verdict = world.frites(words).expect(3).json();
     assert_eq!(verdict["decision"], "broken-base", "{verdict:#}");
-    // The base, all three, and over outputs the one that showed the time.
+    // The base, all three, and with outputs the one that showed the time.
     assert_eq!(counted(&world), [4, 1]);
     assert!(verdict["costs"]["warm"].is_number(), "{verdict:#}");
     world.assert_clean();

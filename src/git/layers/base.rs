@@ -45,7 +45,7 @@ pub struct BaseEnd {
     pub passed: bool,
     /// True unless a command failed that downloads dependencies alone.
     pub downloaded: bool,
-    /// The time that all of them took; `None` if they ran over outputs of an ancestor, or not all ran.
+    /// The time that all of them took; `None` if they ran with outputs of an ancestor, or not all ran.
     pub cold_seconds: Option<f64>,
 }
 

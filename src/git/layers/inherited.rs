@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A file that differs is younger than all outputs, so that build tools make anew what depends on
 /// it, and older than the files of every tree that is judged later, as those of
 /// [`BaseLayer::check_out`] are. What the ancestor's commands left in the home directory stays
-/// there: trees are judged over outputs only as a claim, but over downloads always.
+/// there: trees are judged with outputs only as a claim, but with downloads always.
 pub fn start(
     layer: &BaseLayer,
     repo: &Repo,

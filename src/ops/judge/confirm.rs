@@ -244,17 +244,17 @@ pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Opt
         // The candidate is right: a command that makes a link, for example, fails if the link
         // exists.
         StaleCause::Outputs if confirmed.passed() => format!(
-            "no second build in one place: over the base's outputs it {first}, without them it {second}"
+            "no second build in one place: with the base's outputs it {first}, without them it {second}"
         ),
         StaleCause::Outputs => format!(
-            "stale build output: over the base's outputs it {first}, without them it {second}"
+            "stale build output: with the base's outputs it {first}, without them it {second}"
         ),
         StaleCause::Overlay => format!(
-            "failed over the overlay: over the base's outputs it {first}, in a plain directory it \
+            "failed over the overlay: with the base's outputs it {first}, in a plain directory it \
              {second}"
         ),
         StaleCause::Rename => format!(
-            "overlay refused a rename: over the base's outputs it {first}, in a plain directory it \
+            "overlay refused a rename: with the base's outputs it {first}, in a plain directory it \
              {second}"
         ),
     })
@@ -473,12 +473,12 @@ pub(super) mod tests {
         };
         assert_eq!(
             tree(ends(&failed, &passed), ends(&passed, &failed)),
-            "no second build in one place: over the base's outputs it ended at test: exit 1, without \
+            "no second build in one place: with the base's outputs it ended at test: exit 1, without \
              them it passed, but with the base's tests it ended at test: exit 1"
         );
         assert_eq!(
             tree(ends(&passed, &failed), ends(&failed, &passed)),
-            "stale build output: over the base's outputs it passed, but with the base's tests it ended \
+            "stale build output: with the base's outputs it passed, but with the base's tests it ended \
              at test: exit 1, without them it ended at test: exit 1"
         );
     }

@@ -25,7 +25,7 @@ pub struct NextStep {
 pub struct StepRules {
     /// The rules of the ranking.
     pub ranking: Rules,
-    /// The share of the base's outputs that candidates are judged over first.
+    /// The share of the base's outputs with which candidates are judged first.
     pub warmth: Warmth,
     /// True to judge only what can change the recommendation.
     pub until_pass: bool,

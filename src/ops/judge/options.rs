@@ -38,7 +38,7 @@ pub struct JudgeOptions {
     pub in_place: bool,
     /// True to run everything, even if its outcome is cached.
     pub no_cache: bool,
-    /// True to run nothing over the base's build outputs.
+    /// True to run nothing with the base's build outputs.
     pub cold: bool,
     /// The patterns of the seeds, `seed.copy` and `seed.link`; those of the configuration if `None`.
     pub seeds: Option<(Vec<String>, Vec<String>)>,
@@ -62,12 +62,12 @@ impl JudgeOptions {
         }
     }
 
-    /// True if trees may be judged over build outputs.
+    /// True if trees may be judged with build outputs.
     pub fn may_be_warm(&self, session: &Session) -> bool {
         !self.cold && session.config.get(keys::ORACLE_WARM) != WarmMode::Never
     }
 
-    /// True if trees are judged over build outputs only where that is expected to cost less.
+    /// True if trees are judged with build outputs only where that is expected to cost less.
     pub fn weighs_warm(&self, session: &Session) -> bool {
         !self.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Auto
     }

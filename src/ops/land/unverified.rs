@@ -57,7 +57,7 @@ pub(super) fn why_unverified(
     }
 }
 
-/// True if a candidate passed only over the base's build outputs, or with its added tests.
+/// True if a candidate passed only with the base's build outputs, or with its added tests.
 fn is_unconfirmed(entry: &Entry) -> bool {
     entry.passed_base_tests_too() && entry.is_claim()
 }

@@ -332,7 +332,7 @@ impl<'a> SealedCheckouts<'a> {
     /// Turns what the base's commands left in this checkout and in the home directory into the layers of
     /// every later checkout, unless there are such layers already.
     pub fn keep_outputs(&self, checkout: &SealedCheckout, end: BaseEnd) -> Result<()> {
-        // Trees are judged over outputs only as a claim, but over downloads always.
+        // Trees are judged with outputs only as a claim, but with downloads always.
         let takes_home = !self.surroundings.of_the_user.is_empty() && !self.attempts_reach_home;
         let home = Some(&checkout.room).filter(|_| takes_home);
         match (checkout.is_overlay, home, self.layer_in_use()) {

@@ -60,7 +60,7 @@ pub struct OracleRunner<'a> {
     base_lacks_downloads: AtomicBool,
     /// The directories of which was said that a write there was refused, and other things said once.
     told: Mutex<BTreeSet<String>>,
-    /// True if candidates may be judged over the base's outputs.
+    /// True if candidates may be judged with the base's outputs.
     may_be_warm: bool,
     /// True if they are only where that is expected to cost less.
     weighs_warm: bool,

@@ -141,7 +141,7 @@ impl OracleRunner<'_> {
     /// and matter. `None` if the base was cancelled.
     ///
     /// It may have failed because of the overlay: its output says so, or a candidate passed in a
-    /// plain directory alone. Or it is a result over outputs of an earlier judging: a failure is
+    /// plain directory alone. Or it is a result with outputs of an earlier judging: a failure is
     /// compared with those of the candidates, and a pass where no candidate passes. Outputs that led to
     /// another result are not used again.
     fn confirm_base(&self, entries: &[Entry]) -> Result<Option<Baseline>> {
@@ -189,13 +189,13 @@ impl OracleRunner<'_> {
         Ok(confirmed)
     }
 
-    /// The share of the base that trees are judged over first.
+    /// The share of the base with whose outputs trees are judged first.
     pub fn warmth(&self) -> Warmth {
         if self.may_be_warm { Warmth::Warm } else { Warmth::Cold }
     }
 
     /// The share of the base that is expected to cost the least time, confirmations included. What is
-    /// unknown is learnt over outputs.
+    /// unknown is learnt with outputs.
     pub(super) fn warmth_that_pays(&self) -> Result<Warmth> {
         if !self.weighs_warm {
             return Ok(self.warmth());

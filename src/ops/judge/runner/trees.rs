@@ -34,7 +34,7 @@ pub(super) struct TreeJudge<'r, 'a> {
     /// True if no other candidate is judged at the same time: then changes outside the checkout are
     /// this one's.
     alone: bool,
-    /// Whether candidates are judged over the base's outputs.
+    /// Whether candidates are judged with the base's outputs.
     warmth: Warmth,
     pub(super) base: BaseTerms,
     /// The place that is told how each candidate stands.
@@ -59,7 +59,7 @@ pub(super) struct PreparedTree {
 pub(super) struct BaseTerms {
     /// True if no candidate is judged before it ends.
     pub is_first: bool,
-    /// Whether it is judged over outputs of an earlier judging.
+    /// Whether it is judged with outputs of an earlier judging.
     warmth: Warmth,
     had_outputs: bool,
 }
@@ -314,7 +314,7 @@ impl OracleRunner<'_> {
         Some(results)
     }
 
-    /// The results of a tree, if the ledger has them. With [`Warmth::Cold`], results over outputs of the
+    /// The results of a tree, if the ledger has them. With [`Warmth::Cold`], results with outputs of the
     /// base do not count. Puts the logs where they belong, and reports results that were not reported yet.
     pub(super) fn find(&self, work: &Work, warmth: Warmth) -> Result<Option<Results>> {
         if self.is_in_place() {
