@@ -23,11 +23,11 @@ cp "$work/all" "${CLASSIFY_ALL:-/dev/null}"
 awk -F '\t' '
   { all++; projects[$1]; judged[$5]++
     many += split($7, files, " ") > 4; others += length(files) == 1; several += length(files) > 1
-    kind[$9 != "" ? "tests among code that changes, too" : $7 != "" ? "files that are no source" : $8 != "" ? "manifests, builds, scripts, CI" : "source, documents, dependencies and test files alone"]++ }
+    kind[$9 != "" ? "tests among code that changes, too" : $7 != "" ? "files that are not source" : $8 != "" ? "manifests, builds, scripts, CI" : "source, documents, dependencies and test files alone"]++ }
   END {
     for (name in projects) n++
     printf "%d commits of %d projects\n", all, n
     for (name in kind) printf "%6.1f %%  %s\n", 100 * kind[name] / all, name
     printf "judged once %.1f %%, once more if they come first %.1f %%, twice %.1f %%\n", 100 * judged["once"] / all, 100 * judged["if-first"] / all, 100 * judged["twice"] / all
-    printf "with one file that is no source %.1f %%, with several %.1f %%, with more than four %.1f %%\n", 100 * others / all, 100 * several / all, 100 * many / all
+    printf "with one file that is not source %.1f %%, with several %.1f %%, with more than four %.1f %%\n", 100 * others / all, 100 * several / all, 100 * many / all
   }' "$work/all"

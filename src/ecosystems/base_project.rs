@@ -45,7 +45,7 @@ pub struct BaseProject<'t> {
 impl<'t> BaseProject<'t> {
     /// The project of a base that these commands judge. `source` are the patterns of `oracle.source`.
     ///
-    /// Fails if one of them is no pattern.
+    /// Fails if one of them is not a pattern.
     pub fn of(
         repo: &'t Repo,
         base: &Oid,
@@ -166,7 +166,7 @@ impl<'t> BaseProject<'t> {
         Ok(self.links.get_or_init(|| found))
     }
 
-    /// True if a path is a submodule of the base, or below one: that is no source, whatever its name.
+    /// True if a path is a submodule of the base, or below one: that is not source, whatever its name.
     pub fn is_in_submodule(&self, path: &str) -> Result<bool> {
         Ok(is_named(path, &self.code()?.submodules))
     }
@@ -227,7 +227,7 @@ impl<'t> BaseProject<'t> {
         Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())
     }
 
-    /// The place in the base to which a symbolic link leads; `None` if that is no path in it.
+    /// The place in the base to which a symbolic link leads; `None` if that is not a path in it.
     fn target_of(&self, link: &str) -> Option<String> {
         let target = self.repo.bytes_at(&self.commit, link)?;
         resolved(directory_of(link), &String::from_utf8_lossy(&target))
@@ -271,7 +271,7 @@ impl<'t> BaseProject<'t> {
 /// below it.
 fn globs(patterns: &[String]) -> Result<GlobSet> {
     let invalid = |pattern: &str, why: &globset::Error| {
-        Error::fatal(format!("'{pattern}' in oracle.source is no pattern: {}", why.kind()))
+        Error::fatal(format!("'{pattern}' in oracle.source is not a pattern: {}", why.kind()))
             .hint("write it as in `data/**` or `locale/*.json`, from the repository's root")
     };
     let mut set = GlobSetBuilder::new();

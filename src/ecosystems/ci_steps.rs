@@ -263,7 +263,7 @@ fn without_expressions(text: &str) -> String {
     found
 }
 
-/// A line in which the extras of a Python project (`.[test]`) are no pattern of file names.
+/// A line in which the extras of a Python project (`.[test]`) are not pattern of file names.
 fn with_quoted_extras(line: &str) -> String {
     let quoted = |word: &str| match word.starts_with(".[") && word.ends_with(']') {
         true => format!("'{word}'"),
@@ -322,7 +322,7 @@ fn after_options(mut words: &[String]) -> &[String] {
     words
 }
 
-/// The program without its directory, and its words that are no options; `run` says nothing.
+/// The program without its directory, and its words that are not options; `run` says nothing.
 fn essence(words: &[String]) -> Vec<String> {
     let words = without_wrappers(words);
     let program = words.first().map(|word| program_name(word).to_owned());

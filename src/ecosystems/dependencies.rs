@@ -239,7 +239,7 @@ impl Places<'_> {
 /// Adds the names in a list of dependencies, or in groups of them.
 fn add(list: &Value, found: &mut BTreeSet<String>) {
     match list {
-        // The tables of one package, as `[package]` in a manifest, are no list.
+        // An object with a `name` describes one package, such as `[package]` in a manifest: it is not a list.
         Value::Object(members) if members.get("name").is_some_and(Value::is_string) => {
             found.extend(of_document(list));
         }

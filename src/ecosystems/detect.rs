@@ -69,7 +69,7 @@ impl Proposal {
         self.command(Stage::Test).is_some()
     }
 
-    /// The command for which it is proposed: its test, or else its first one that is no setup.
+    /// The command for which it is proposed: its test, or else its first one that is not a setup.
     fn main_command(&self) -> Option<&OracleCommand> {
         let first = || self.commands.iter().find(|command| command.stage != Stage::Setup);
         self.command(Stage::Test).or_else(first)

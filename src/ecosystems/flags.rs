@@ -1,7 +1,7 @@
 //! Flags for changes by which an attempt affects what judges it, from the paths that it changes and
 //! their text.
 //!
-//! A flag is no proof: an honest attempt may have to change a test. But a reviewer should know.
+//! A flag is not proof: an honest attempt may have to change a test. But a reviewer should know.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
@@ -18,7 +18,7 @@ pub fn flags(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Vec<Flag> 
     flags_among(ALL, touched, scripts)
 }
 
-/// True if a symlink's target lies outside the checkout, so that its content is no part of the
+/// True if a symlink's target lies outside the checkout, so that its content is not part of the
 /// tree.
 pub fn leads_outside(path: &str, target: &str) -> bool {
     if target.starts_with('/') {

@@ -32,7 +32,7 @@ impl Language {
     }
 }
 
-/// The language of a file by its name; `None` if it is no source file of a language that is known.
+/// The language of a file by its name; `None` if it is not source file of a language that is known.
 pub fn language_of(path: &str) -> Option<Language> {
     let (_, own) = file_name(path).rsplit_once('.')?;
     ALL.iter().find_map(|ecosystem| {

@@ -67,7 +67,7 @@ struct Member {
     value: Range<usize>,
 }
 
-/// `None` if the document is no object, or if two members have one name and cannot be told apart.
+/// `None` if the document is not an object, or if two members have one name and cannot be told apart.
 fn members(text: &str) -> Option<Members> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
     let Some(Value::Object(object)) = &parsed.value else { return None };
@@ -133,7 +133,7 @@ pub fn toml_text(own: &str, was: &Table, put_back: &Table) -> Option<String> {
 }
 
 /// Puts back the items that the list at this path of a TOML document has lost. `None` if something that
-/// is no table is in the way.
+/// is not a table is in the way.
 pub fn toml_lost_items(base: &Table, own: &mut Table, path: [&str; 2]) -> Option<()> {
     let list = |table: &Table| table.get(path[0])?.get(path[1])?.as_array().cloned();
     let mut items = list(own).unwrap_or_default();

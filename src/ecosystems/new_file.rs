@@ -59,7 +59,7 @@ impl NewFile<'_> {
     }
 
     /// True if the directory of the base that it is in, or whose new directory it is in, has sources of its
-    /// language, and is no place in which libraries are looked up by name.
+    /// language, and is not a place in which libraries are looked up by name.
     pub fn is_inside_known_code(&self) -> bool {
         let is_looked_up = self.nearest.rsplit('/').next() == Some("lib");
         self.is_in_directory_of_language() && (!is_looked_up || self.is_part_of_module())

@@ -32,8 +32,8 @@ pub enum PutBack {
     /// Take a test out that was added: it may need what is put back, or bend the base's tests, which
     /// share its process, its directory or its outputs.
     AddedTest,
-    /// Put the base's file back, and judge the change beside the source by itself: it is no source,
-    /// so it may be data, or a setting that nobody knows.
+    /// Put the base's file back, and also judge the source together with the changed file: it is not
+    /// source, so it may be data, or a setting that is not known here.
     Other,
     /// It decides, and cannot be put back by itself, for this reason.
     Inseparable(&'static str),
@@ -179,8 +179,8 @@ fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> Pu
     }
 }
 
-/// The thing to do with a source file without a place for tests, of which the new text may have more: they
-/// may have the names of tests in a file that is no part of the program any more.
+/// The thing to do with a source file whose base has no place for tests. Tests that the new text adds are
+/// taken out: they may have the names of tests in a file that is not part of the program any more.
 fn added_inner_tests(source: &Ecosystem, before: &str, after: &str) -> PutBack {
     if source.inner_tests.is_none() || !has_fewer_tests(source, Some(after), Some(before)) {
         return PutBack::Keep;

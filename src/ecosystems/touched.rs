@@ -131,7 +131,7 @@ pub fn has_fewer_tests(source: &Ecosystem, before: Option<&str>, after: Option<&
     count_marks(source, after, source.test_marks) < count_marks(source, before, source.test_marks)
 }
 
-/// True if a source file that is no test by its name has more tests than before.
+/// True if a source file that is not a test by its name has more tests than before.
 pub fn adds_inner_tests(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
     let text = |bytes: Option<&[u8]>| bytes.map(|b| String::from_utf8_lossy(b).into_owned());
     let (before, after) = (text(before), text(after));

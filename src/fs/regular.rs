@@ -24,7 +24,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::RDONLY)
 }
 
-/// Opens a file of our own to be read; a link in its place is no file of ours.
+/// Opens a file of our own to be read; a link in its place is not a file of ours.
 pub fn open_own(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::RDONLY | OFlags::NOFOLLOW)
 }
@@ -95,7 +95,7 @@ fn open_with_metadata(
     path: &Path,
     flags: OFlags,
 ) -> io::Result<(File, Metadata)> {
-    let not_regular = || io::Error::new(io::ErrorKind::InvalidData, "it is no regular file");
+    let not_regular = || io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file");
     let mode = Mode::from_raw_mode(0o666);
     let file = match rustix::fs::openat(directory, path, flags | SAFE, mode) {
         Ok(file) => File::from(file),

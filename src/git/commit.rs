@@ -155,7 +155,7 @@ pub fn commit_tree<'a>(
 /// Points a ref at a new commit of a tree by git-frites, also beside a collection of garbage: a ref is
 /// set only to objects that are all there. Refs reach the tree and the parents already.
 ///
-/// An old commit of the ref that is gone is no parent: the ref is made anew.
+/// An old commit of the ref that is gone is not a parent: the ref is made anew.
 pub fn commit_to_ref(
     repo: &Repo,
     name: &RefName,

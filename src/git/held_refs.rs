@@ -155,7 +155,7 @@ fn put_back(repo: &Repo, name: &RefName, held: &HeldRef) -> Result<()> {
     }
     let set = || repo.overwrite_ref(name, &value, "put back");
     set().or_else(|_| {
-        // git does not overwrite a file that is no ref.
+        // git does not overwrite a file that is not a ref.
         let _ = fs::remove_file(repo.common_dir().join(name.as_str()));
         set()
     })

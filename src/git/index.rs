@@ -45,7 +45,7 @@ pub(super) fn parse_index(bytes: &[u8], time: FileTime) -> Result<State> {
     parsed.map(|(state, _)| state).map_err(|e| Error::fatal(format!("an index is damaged: {e}")))
 }
 
-/// The bytes of a split index as one whole index; `None` if these are no split index, or if the
+/// The bytes of a split index as one whole index; `None` if these are not a split index, or if the
 /// shared one is not in this directory.
 pub(super) fn joined(bytes: &[u8], directory: &Path) -> Option<Vec<u8>> {
     let time = FileTime::zero();

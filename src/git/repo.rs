@@ -616,7 +616,7 @@ pub(super) fn from_oid(oid: &Oid) -> Result<gix::ObjectId> {
         .map_err(|_| Error::damaged(format!("{oid} is not an object id that this build can read")))
 }
 
-/// The error for a directory that is no usable repository, with git's own message if git has one.
+/// The error for a directory that is not a usable repository, with git's own message if git has one.
 fn unusable_repository(dir: &Path, e: gix::Error) -> Error {
     let probe = duct::cmd!("git", "-C", dir, "rev-parse", "--git-dir")
         .stdout_null()

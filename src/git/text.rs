@@ -149,7 +149,7 @@ pub(super) struct FileIds {
     pub new: Oid,
 }
 
-/// Appends the patch of one file to `patch`. Its path is plain, and it is no link or submodule.
+/// Appends the patch of one file to `patch`. Its path is plain, and it is neither a link nor a submodule.
 pub(super) fn write_patch(
     patch: &mut Vec<u8>,
     path: &TreePath,

@@ -53,7 +53,7 @@ fn ask(git: &Git) -> Result<String> {
             "update git, or put a newer one first on PATH; `git --version` shows which one is used",
         )),
         Some((found, _)) => Ok(found.to_owned()),
-        // An unknown form of the version is no reason to refuse.
+        // An unknown form of the version is not a reason to refuse.
         None => Ok(text.trim().to_owned()),
     }
 }

@@ -133,13 +133,13 @@ impl Worktree {
     }
 }
 
-/// Refuses an administrative entry in which a file is no regular file: git, which reads those of
+/// Refuses an administrative entry in which a file is not a regular file: git, which reads those of
 /// all worktrees, would wait for ever when it opens a FIFO.
 pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
     for entry in entries(repo)? {
         for file in ["HEAD", "gitdir", "commondir", "locked"].map(|name| entry.join(name)) {
             if regular::open(&file).is_err_and(|e| e.kind() == io::ErrorKind::InvalidData) {
-                return Err(Error::fatal(format!("'{}' is no regular file", file.display()))
+                return Err(Error::fatal(format!("'{}' is not a regular file", file.display()))
                     .hint("git would wait for ever when it reads that: remove it"));
             }
         }

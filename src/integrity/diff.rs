@@ -204,7 +204,7 @@ fn target(text: &str) -> String {
     }
 }
 
-/// True if a setting's value may be shown: it is no secret, and holds none.
+/// True if a setting's value may be shown: it is not a secret, and holds none.
 fn may_be_shown(key: &str, value: &str) -> bool {
     let secret =
         ["header", "token", "pass", "secret", "cookie"].iter().any(|word| key.contains(word));

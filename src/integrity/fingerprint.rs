@@ -337,7 +337,7 @@ pub(super) fn unreadable_configuration() -> Fact {
     Fact::new(FactKind::Config, "", UNREADABLE)
 }
 
-/// A checkout that is no candidate's.
+/// A checkout that is not a candidate's.
 struct OtherCheckout {
     git_dir: PathBuf,
     root: Option<PathBuf>,

@@ -83,16 +83,16 @@ impl FromStr for Address {
     }
 }
 
-/// The reason why a text is no address.
+/// The reason why a text is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAddress {
-    /// A part is no name.
+    /// A part is not a name.
     #[error(transparent)]
     Name(#[from] InvalidName),
-    /// The text after the `@` is no iteration.
+    /// The text after the `@` is not an iteration.
     #[error("'{0}' does not end in an iteration: a number from 1 after the `@`")]
     Iteration(String),
-    /// The text after `task:` is no task's id.
+    /// The text after `task:` is not a task's id.
     #[error("'{0}' names no task: an id has 1 to 200 characters in one line")]
     Task(String),
 }

@@ -101,7 +101,7 @@ impl Edit {
     }
 }
 
-/// The words of a text: runs of word characters, or single other characters that are no blanks.
+/// The words of a text: runs of word characters, or single other characters that are not blanks.
 struct Tokens<'a>(&'a str);
 
 impl<'a> Iterator for Tokens<'a> {

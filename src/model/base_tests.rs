@@ -3,7 +3,7 @@
 //! A candidate that changes what judges it proves little by passing. That it passes as well where
 //! exactly those changes are put back is evidence; suspicion of the changes themselves is not.
 //!
-//! Nobody knows all files by which tests can be switched off. So a changed file that is no source is
+//! Nobody knows all files by which tests can be switched off. So a changed file that is not source is
 //! put back, too; and because it may be data of the product, the source must also pass beside it
 //! alone, where no other file can hide that it is broken.
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use crate::model::outcome::Results;
 #[serde(rename_all = "kebab-case")]
 pub enum BaseTests {
     /// Candidates that change existing tests, a file that decides which commands run, or another
-    /// file that is no source; and the one that would be recommended, if it adds tests to those of
+    /// file that is not source; and the one that would be recommended, if it adds tests to those of
     /// the base.
     #[default]
     Changed,
@@ -39,7 +39,7 @@ pub struct BaseTestsResult {
     /// The added paths that are taken out, and `the tests in PATH` for tests that were added to source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
-    /// The changed paths among both that neither test nor decide by their names, and are no source.
+    /// The changed paths among both that neither test nor decide by their names, and are not source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_source: Vec<String>,
     /// The trees that are judged after the first, in order: each has some of the files that are
@@ -59,7 +59,7 @@ pub struct BaseTestsResult {
     pub results: Results,
 }
 
-/// A tree with the source of a candidate, and some files that are no source or decide.
+/// A tree with the source of a candidate, and some files that are not source or decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeBeside {
     /// The files, separated by `, `.

@@ -14,7 +14,7 @@ pub enum Cell {
     Pass,
     /// It failed.
     Fail,
-    /// It was not run: it did not build there, or was not collected. This is no failure.
+    /// It was not run: it did not build there, or was not collected. This is not a failure.
     #[default]
     Unknown,
 }

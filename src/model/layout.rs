@@ -49,7 +49,7 @@ pub fn log_of_try(command: &str, number: usize) -> String {
     log_name(&format!("{command}.try-{number}"))
 }
 
-/// The command whose log has this name, also that of an earlier try; `None` if it is no log.
+/// The command whose log has this name, also that of an earlier try; `None` if it is not a log.
 pub fn command_of_log(name: &str) -> Option<&str> {
     name.strip_suffix(LOG_ENDING)?.split('.').next()
 }

@@ -37,7 +37,7 @@ impl Name {
         (n.to_string() == self.0).then_some(n)
     }
 
-    /// The next run number; 1 if this name is no number.
+    /// The next run number; 1 if this name is not a number.
     #[must_use]
     pub fn next_number(&self) -> Name {
         Name(self.number().map_or(1, |n| n.saturating_add(1)).to_string())

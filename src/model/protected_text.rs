@@ -1,7 +1,7 @@
 //! The lines of a log that show text of protected files.
 use std::collections::HashSet;
 
-/// The shortest line of a file that is looked for as a whole, in characters that are no spaces: shorter
+/// The shortest line of a file that is looked for as a whole, in characters that are not spaces: shorter
 /// ones are everywhere.
 const SHORTEST_LINE: usize = 8;
 

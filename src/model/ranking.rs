@@ -198,7 +198,7 @@ pub(super) fn is_rejected_synthesis(entry: &Entry, entries: &[Entry], rules: Rul
     !entry.drew_on.is_empty() && entry.passed() && !within_ceiling(entry, &passing, rules)
 }
 
-/// The lines of those among `candidates` that `entry` drew on; `None` if it is no synthesis.
+/// The lines of those among `candidates` that `entry` drew on; `None` if it is not a synthesis.
 pub(super) fn combined_lines(entry: &Entry, candidates: &[&Entry]) -> Option<u64> {
     if entry.drew_on.is_empty() {
         return None;

@@ -473,7 +473,7 @@ pub fn without_own_tests(entry: &Entry) -> String {
     format!("{} it {end}{failing}{why}", what_was_put_back(second))
 }
 
-/// The words for a candidate that is judged twice because it changes files that are no source;
+/// The words for a candidate that is judged twice because it changes files that are not source;
 /// `None` if it does not.
 pub fn why_judged_twice(second: &BaseTestsResult) -> Option<String> {
     let are = if second.no_source.len() == 1 { "is" } else { "are" };

@@ -82,7 +82,7 @@ pub struct Parent {
     /// The capture that the run started from; `None` if the parent had changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
-    /// The base of the first run in this chain, which is no capture.
+    /// The base of the first run in this chain, which is not a capture.
     pub root: Oid,
     /// The number of generations since that run: 1 for its child.
     pub depth: u32,

@@ -44,7 +44,7 @@ pub fn programs(line: &str) -> Vec<String> {
     let Some(tokens) = tokens(line) else { return Vec::new() };
     let mut needed: Vec<String> = Vec::new();
     // The first word of the simple command that is being read: none before it, `Some(None)` for a
-    // word that is no plain program.
+    // word that is not a plain program.
     let mut first: Option<Option<String>> = None;
     for token in tokens.into_iter().chain([Token::Operator("&&")]) {
         match token {

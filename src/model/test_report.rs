@@ -119,7 +119,7 @@ impl TestReport {
         [&self.failing, &self.passing].iter().any(|names| names.binary_search(name).is_ok())
     }
 
-    /// The number of tests that ran and are no doctests.
+    /// The number of tests that ran and are not doctests.
     pub fn ran_in_files(&self) -> u64 {
         self.total.saturating_sub(self.skipped + self.doctests)
     }

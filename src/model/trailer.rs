@@ -44,7 +44,7 @@ pub enum Trailer {
     Undone,
     /// A conflict, and the side that was taken.
     Choice,
-    /// A parent that is no judged commit, but what this commit takes the place of.
+    /// A parent that is not a judged commit, but what this commit takes the place of.
     Previous,
     /// A parent that holds another outcome of the same tree, which disagrees with this one.
     Disagrees,

@@ -216,7 +216,7 @@ impl Board {
         self.share(&state);
     }
 
-    /// Writes for other processes how the candidates stand. It is no error that this fails: they see what
+    /// Writes for other processes how the candidates stand. It is not an error that this fails: they see what
     /// runs by its marks.
     fn share(&self, state: &BoardState) {
         let Some((path, run, names)) = self.shared.get() else { return };

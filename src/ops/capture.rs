@@ -111,7 +111,7 @@ impl Session {
 
     /// Brings an attempt's work in a git directory of its own into the repository. That directory
     /// is deleted if no guarded command runs there any more and everything in it could be read.
-    /// Gives the warning about entries there that are no files. The caller holds the candidate's
+    /// Gives the warning about entries there that are not files. The caller holds the candidate's
     /// lock.
     pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<Option<String>> {
         let Some(own) = own_git(candidate) else { return Ok(None) };

@@ -60,7 +60,7 @@ pub fn session_with(ui: Ui, place: &str, here: bool, kind: MirrorUse) -> Result<
             Some(_) => Error::fatal(format!("this repository has no remote '{place}'"))
                 .hint("`git remote -v` lists its remotes; a URL or a path works as well"),
             None => Error::fatal(format!(
-                "'{place}' is no URL, and here is no repository whose remote it could be"
+                "'{place}' is not a URL, and here is no repository whose remote it could be"
             ))
             .hint("write the URL: `git remote get-url NAME` shows it in the repository"),
         });

@@ -196,7 +196,7 @@ fn policy(config: &Config) -> Result<Policy> {
     let deny = config.get(keys::ENV_DENY);
     Policy::new(config.get(keys::ENV_MODE) == EnvMode::Clean, &pass, &deny).map_err(
         |(pattern, e)| {
-            Error::fatal(format!("[env]: '{pattern}' is no pattern: {}", e.kind()))
+            Error::fatal(format!("[env]: '{pattern}' is not a pattern: {}", e.kind()))
                 .hint("a pattern is a variable's name, in which * stands for anything")
         },
     )

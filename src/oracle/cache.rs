@@ -293,7 +293,7 @@ impl Cache {
     }
 
     /// Keeps the results of a pass; a failure removes those of an earlier pass. Commands that
-    /// cannot tell change nothing. If the results cannot be written, that is no error.
+    /// cannot tell change nothing. If the results cannot be written, that is not an error.
     pub fn keep(
         &self,
         repo: &Repo,

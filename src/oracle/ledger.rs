@@ -104,7 +104,7 @@ impl<'m> Ledger<'m> {
         Ledger { id: terms.id(), memory, cache }
     }
 
-    /// The outcome of a tree in memory; with [`Warmth::Cold`] only if it is no claim.
+    /// The outcome of a tree in memory; with [`Warmth::Cold`] only if it is not a claim.
     pub fn recall(&self, tree: &Oid, warmth: Warmth) -> Option<TreeOutcome> {
         let memory = self.memory.0.lock();
         let found = memory.outcomes.get(&(self.id.clone(), *tree))?;

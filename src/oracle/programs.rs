@@ -51,7 +51,7 @@ fn missing(command: &OracleCommand, program: &str) -> Error {
         // Another command in its place would be the only one that is run.
         Stage::Lint => ", or leave it out with `--lint ''`".to_owned(),
     };
-    let why = if program.contains('/') { "is no program" } else { "is not on PATH" };
+    let why = if program.contains('/') { "is not a program" } else { "is not on PATH" };
     Error::fatal(format!("the {} command cannot run: '{program}' {why}", command.stage))
         .hint(format!("install it{other} (this one is from {})", command.source))
 }

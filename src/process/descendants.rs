@@ -105,7 +105,7 @@ pub(super) fn supervisors() -> MutexGuard<'static, BTreeSet<i32>> {
 }
 
 /// Kills the processes that a killed supervisor left behind: since [`adopt_orphans`] they are our
-/// children. They are in a group of their own, and are no supervisors.
+/// children. They are in a group of their own, and are not supervisors.
 pub(super) fn end_strays() {
     let supervisors = supervisors();
     let us = rustix::process::getpid();

@@ -40,7 +40,7 @@ impl ProcessorShare {
 /// Gives the niceness of this process to the session that it has just begun. Where each session has an
 /// autogroup (sched(7)), the niceness of a process counts within its session alone.
 ///
-/// It is no error that this fails: the commands then get a larger share.
+/// It is not an error that this fails: the commands then get a larger share.
 pub fn pass_on_to_session() {
     let niceness = rustix::process::getpriority_process(None).unwrap_or_default();
     if niceness <= 0 {

@@ -55,7 +55,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
             Err(e) => SupervisorReport { error: Some(describe(&e)), ..SupervisorReport::default() },
         };
     let text = serde_json::to_string(&report).unwrap_or_default();
-    // If nobody reads the report, git-frites is gone: that is no error.
+    // If nobody reads the report, git-frites is gone: that is not an error.
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS
 }

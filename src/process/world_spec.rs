@@ -253,7 +253,7 @@ pub enum WorldMessage {
 }
 
 impl WorldMessage {
-    /// Sends the message. Nobody reads it if the supervisor is gone: that is no error.
+    /// Sends the message. Nobody reads it if the supervisor is gone: that is not an error.
     pub fn send(&self, mut to: impl Write) {
         let text = serde_json::to_string(self).unwrap_or_default();
         let _ = to.write_all(format!("{text}\n").as_bytes());

@@ -406,7 +406,7 @@ impl JudgingLogs {
         }
     }
 
-    /// Puts copies of the logs in another directory here, unless the same lie here. It is no error
+    /// Puts copies of the logs in another directory here, unless the same lie here. It is not an error
     /// that a log cannot be copied.
     pub fn copy_from(&self, other: &Path) -> Result<()> {
         let here = self.directory();
@@ -438,7 +438,7 @@ fn own_or_with_base_tests(place: &LogDir, with_base_tests: bool) -> LogDir {
     }
 }
 
-/// Copies the logs in one directory to another. It is no error that a log cannot be copied.
+/// Copies the logs in one directory to another. It is not an error that a log cannot be copied.
 fn copy_logs(from: &Path, to: &Path) {
     for name in judging_files(from) {
         let _ = reflink_copy::reflink_or_copy(from.join(&name), to.join(&name));

@@ -78,7 +78,7 @@ impl Store {
         Ok(&self.dir)
     }
 
-    /// Puts the `.gitignore` of the state root back if something that is no regular file is in its
+    /// Puts the `.gitignore` of the state root back if something that is not a regular file is in its
     /// place: git would wait for ever when it reads a FIFO.
     pub fn restore_ignore(&self) -> Result<()> {
         let ignore = self.dir.ignore();
@@ -117,7 +117,7 @@ impl Store {
         Ok(self.candidate_at(checkout)?.is_some())
     }
 
-    /// The candidate whose worktree the checkout is; `None` if it is no candidate's.
+    /// The candidate whose worktree the checkout is; `None` if it is not a candidate's.
     pub fn candidate_at(&self, checkout: &Path) -> Result<Option<(Run, Name)>> {
         let name = |path: Option<&Path>| path?.file_name()?.to_str()?.parse::<Name>().ok();
         let (Some(run), Some(candidate)) = (name(checkout.parent()), name(Some(checkout))) else {
@@ -272,7 +272,7 @@ fn busy(run: &Name) -> Error {
         .because(Cause::RunBusy(run.to_string()))
 }
 
-/// Removes a file. A missing file is no error.
+/// Removes a file. A missing file is not an error.
 pub fn remove(file: &Path) -> Result<()> {
     match std::fs::remove_file(file) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => {

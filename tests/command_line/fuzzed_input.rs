@@ -164,7 +164,8 @@ fn fuzzed_configuration_is_read_or_refused_with_its_place() {
     world.run(&world.repo, "mkfifo", [".frites.toml"]).expect(0);
     let answer = ask(&world, ["config"]);
     assert!(
-        answer.stderr.contains("could not read") && answer.stderr.contains("it is no regular file"),
+        answer.stderr.contains("could not read")
+            && answer.stderr.contains("it is not a regular file"),
         "{}",
         answer.stderr
     );
@@ -207,7 +208,7 @@ fn fuzzed_worktreeinclude_lines_are_named_and_skipped() {
     world.write(".worktreeinclude", lines.join(&b'\n'));
     let answer = ask(&world, ["spawn", "-q", "-n", "1"]).expect(0);
     for line in 1..=bad {
-        let named = format!("warning: .worktreeinclude:{line}: left out, it is no pattern: ");
+        let named = format!("warning: .worktreeinclude:{line}: left out, it is not a pattern: ");
         assert!(answer.stderr.contains(&named), "{line}:\n{}", answer.stderr);
     }
     assert_eq!(fs::read(world.worktree("1/c1").join("a.key")).unwrap(), b"k\n");
@@ -218,7 +219,7 @@ fn fuzzed_worktreeinclude_lines_are_named_and_skipped() {
         ask(&world, ["spawn", "-n", "1"])
             .expect(128)
             .stderr
-            .contains(".worktreeinclude': it is no regular file")
+            .contains(".worktreeinclude': it is not a regular file")
     );
     assert_eq!(everything(&world), before);
     fs::remove_file(world.repo.join(".worktreeinclude")).unwrap();
@@ -299,7 +300,10 @@ fn fuzzed_event_log_hides_no_event_and_prints_no_control_codes() {
     world.run(&world.repo, "mkfifo", [".frites/events.jsonl"]).expect(0);
     for verb in ["log", "spawn"] {
         assert!(
-            ask(&world, [verb]).expect(128).stderr.contains("events.jsonl': it is no regular file")
+            ask(&world, [verb])
+                .expect(128)
+                .stderr
+                .contains("events.jsonl': it is not a regular file")
         );
     }
 }

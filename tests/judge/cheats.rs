@@ -315,7 +315,7 @@ fn script_that_the_test_runs_decides_whatever_its_name() {
             let test = format!("{tool} test || true");
             let json = world.frites(["judge", "--json", "--test", &test, &run]).expect(0).json();
             let second = &json["candidates"][0]["base_tests"];
-            // With a known kind of project, the greeting is no source.
+            // With a known kind of project, the greeting is not source.
             let other = if *tool == "npm" { &["greeting"][..] } else { &[] };
             let put_back = json!([&[script], other].concat());
             assert_eq!(second["put_back"], put_back, "{name}: {json:#}");

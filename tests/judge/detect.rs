@@ -11,7 +11,7 @@ fn project(files: &[File<'_>]) -> World {
         world.write(path, text);
     }
     world.commit("base");
-    // Of a known kind of project, such a file is no source by its name.
+    // Of a known kind of project, such a file is not source by its name.
     world.git(["config", "frites.oracle.source", "attempt.txt"]);
     world.attempts(&["echo x > attempt.txt"]);
     world

@@ -364,7 +364,7 @@ fn each_file_that_is_no_source_is_judged_beside_the_source_alone() {
     let json = judge(&edit(&["a"], "good too"), 0);
     assert_eq!(second(&json)["no_source"], json!(["data/a.json"]));
     assert_eq!(second(&json)["alone"], Value::Null, "the candidate itself shows that it is right");
-    let words = "judged twice: data/a.json is no source";
+    let words = "judged twice: data/a.json is not source";
     assert!(json["rationale"].as_str().unwrap().ends_with(words), "{json:#}");
     assert_eq!(
         json["candidates"][0]["flags"],
@@ -375,7 +375,7 @@ fn each_file_that_is_no_source_is_judged_beside_the_source_alone() {
     assert_eq!(second(&json)["alone"].as_array().unwrap().len(), 2);
     assert_eq!(second(&json)["results"].as_array().unwrap().len(), 3);
     let json = judge(&edit(&["a", "b", "c", "d", "e"], "good too"), 3);
-    let why = "5 of its changed files are no source";
+    let why = "5 of its changed files are not source";
     assert!(json["rationale"].as_str().unwrap().contains(why), "{json:#}");
     // Data alone, without the source that needs it.
     let run = world.attempts(&["echo good > data/a.json; echo x > data/f.json"]);
@@ -541,7 +541,7 @@ fn setting_says_which_other_files_are_source_and_an_attempt_does_not() {
     world.git(["config", "frites.oracle.source", "*.json"]);
     assert!(judged_twice(&world, edit), "a star stays in its directory");
     world.git(["config", "frites.oracle.source", "a{"]);
-    world.frites(["judge"]).refuses(128, "'a{' in oracle.source is no pattern");
+    world.frites(["judge"]).refuses(128, "'a{' in oracle.source is not a pattern");
     world.git(["config", "--unset", "frites.oracle.source"]);
     let text = fs::read_to_string(world.repo.join(".frites.toml")).unwrap();
     world.write(".frites.toml", format!("{text}source = ['data']\n"));

@@ -89,7 +89,7 @@ fn file_that_an_attempt_left_above_the_checkouts_is_removed_before_anything_is_j
     let dir = cache(&world);
     write(&dir.join("conftest.py"), "x\n");
     write(&dir.parent().unwrap().join("node_modules/x.js"), "x\n");
-    // Marks of backup programs and file systems are no part of any build.
+    // Marks of backup programs and file systems are not part of any build.
     write(&dir.join("CACHEDIR.TAG"), "Signature: 8a477f597d28d172789f06886806bc55\n");
     let test = "test ! -e ../../conftest.py && test ! -e ../../../node_modules";
     let answer = world.frites(["judge", "--json", "--test", test]).expect(0);

@@ -98,7 +98,7 @@ fn commit_that_was_amended_is_still_the_landing() {
     world.git(["commit", "-q", "--amend", "-m", "better"]);
     let amended = world.git(["rev-parse", "HEAD"]);
     assert_landing(&world, "landed", Some(&amended), Some("frites/apply/1"));
-    // Further commits are no part of it, and a rebased one is not followed.
+    // Further commits are not part of it, and a rebased one is not followed.
     world.write("more.txt", "m\n");
     world.commit("more");
     assert_landing(&world, "landed", Some(&amended), Some("frites/apply/1"));

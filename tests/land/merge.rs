@@ -329,7 +329,7 @@ fn merge_that_is_refused_or_fails_changes_nothing() {
     }
 }
 
-/// As git does: a file that was only touched is no file that was changed.
+/// As git does: a file that was only touched is not a file that was changed.
 #[test]
 fn files_with_only_a_new_mtime_do_not_block_a_merge() {
     for options in [&["--merge"][..], &[]] {

@@ -75,7 +75,7 @@ fn invalid_environment_mode_or_pattern_is_refused() {
         .frites(["spawn"])
         .refuses(128, ".frites.toml:2:8: 'env.mode' takes one of inherit, clean");
     world.write(".frites.toml", "[env]\ndeny = [\"A[\"]\n");
-    world.frites(["spawn"]).refuses(128, "[env]: 'A[' is no pattern");
+    world.frites(["spawn"]).refuses(128, "[env]: 'A[' is not a pattern");
 }
 
 #[test]

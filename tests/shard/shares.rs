@@ -118,7 +118,7 @@ fn equal_trees_are_one_part_and_share_its_outcome() {
     world.assert_clean();
 }
 
-/// What a node lacks is no candidate's fault, and an engine that tries again elsewhere does right.
+/// What a node lacks is not a candidate's fault, and an engine that tries again elsewhere does right.
 #[test]
 fn node_that_cannot_judge_stores_nothing_and_says_why() {
     let world = World::new();
@@ -157,7 +157,7 @@ fn node_that_cannot_judge_stores_nothing_and_says_why() {
     on_node(&world, "/nowhere/at.all", &["judge", "1", "1/1"]).refuses(128, "'/nowhere/at.all'");
     world
         .frites_in(&node(&world), ["shard", "judge", "--remote", "origin", "1", "1/1"])
-        .refuses(128, "'origin' is no URL");
+        .refuses(128, "'origin' is not a URL");
 }
 
 #[test]

@@ -412,7 +412,7 @@ fn repositories_that_git_must_write_are_left_to_it_with_the_reason() {
     fs::remove_file(world.repo.join(".gitattributes")).unwrap();
     symlink("README", world.repo.join(".gitattributes")).unwrap();
     world.commit("attributes through a link");
-    assert_equal_to_git(&world, By::Git("'.gitattributes' is no regular file"));
+    assert_equal_to_git(&world, By::Git("'.gitattributes' is not a regular file"));
 }
 
 #[test]

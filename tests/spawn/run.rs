@@ -526,7 +526,7 @@ fn run_with_a_program_that_is_missing_is_fatal_before_the_first_attempt() {
     run(&["--build", "true && no-such-program", "--test", "true"])
         .refuses(128, "the build command cannot run: 'no-such-program' is not on PATH");
     run(&["--test", "/no/such/program"])
-        .refuses(128, "the test command cannot run: '/no/such/program' is no program");
+        .refuses(128, "the test command cannot run: '/no/such/program' is not a program");
     world.write(".frites.toml", "spawn.setup = ['no-such-program']\n");
     run(&["--test", "true"]).refuses(128, "the setup command cannot run: 'no-such-program'");
     world.write(".frites.toml", "agents.mine.command = ['no-such-program']\n");

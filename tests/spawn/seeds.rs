@@ -101,7 +101,7 @@ fn seed_patterns_work_as_in_gitignore_and_skip_tracked_files() {
     ] {
         world.write(path, "seed\n");
     }
-    // A checkout of the same repository is no part of this one, and git-frites' own state is no seed.
+    // A checkout of the same repository is not part of this one, and git-frites' own state is no seed.
     world.git(["worktree", "add", "-q", "--detach", "build/elsewhere"]);
     let nested = world.repo.join("nested");
     fs::create_dir(&nested).unwrap();
@@ -220,7 +220,7 @@ fn seed_outside_the_checkout_is_not_copied() {
         ("seed.link", ".frites", "cannot be a seed"),
         ("seed.link", ".", "is the checkout itself"),
         ("seed.copy", "../outside/*", "seed.copy: '../outside/*' leaves the checkout"),
-        ("seed.copy", "a{b", "seed.copy: 'a{b' is no pattern"),
+        ("seed.copy", "a{b", "seed.copy: 'a{b' is not a pattern"),
     ] {
         let variable = format!("GIT_CONFIG_VALUE_0={value}");
         let setting = format!("GIT_CONFIG_KEY_0=frites.{key}");
@@ -587,7 +587,7 @@ fn invalid_worktreeinclude_line_is_named_and_skipped() {
     world.write(".worktreeinclude", "a{b\n.env\n");
     let answer = world.frites(["spawn", "-n", "1"]).expect(0);
     assert!(
-        answer.stderr.contains("warning: .worktreeinclude:1: left out, it is no pattern"),
+        answer.stderr.contains("warning: .worktreeinclude:1: left out, it is not a pattern"),
         "{}",
         answer.stderr
     );

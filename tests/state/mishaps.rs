@@ -34,7 +34,7 @@ fn lost_worktree_or_branch_does_not_stop_judging_of_others() {
             "c3 failed its worktree is gone"
         ]
     );
-    // Committed first, its work is there, and it is no failure.
+    // Committed first, its work is there, and it is not a failure.
     let script = "echo z > z; git add -A; git commit -qm z; git worktree remove -f -f .";
     world
         .frites(["run", "-q", "-n", "1", "--test", "test -e z", "--", "sh", "-c", script])

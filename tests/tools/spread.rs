@@ -338,7 +338,7 @@ fn parallel_makes_attempts_and_judges_what_is_pending() {
     world.sh(&world.repo, &line).expect(0);
     let replay = "git frites shard collect --remote origin -q fix";
     assert_eq!(world.sh(&world.repo, replay).expect(0).out(), "fix/c6\n");
-    // Nothing is left to do, which is no error.
+    // Nothing is left to do, which is not an error.
     world.sh(&world.repo, &line).expect(0);
 }
 

@@ -88,7 +88,7 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Says which candidates are no part of what is opened, and why: an attempt that is made elsewhere
+/// Says which candidates are not part of what is opened, and why: an attempt that is made elsewhere
 /// may not have ended yet.
 fn note_unjudged(session: &Session, run: &Run, terms: &SharedTerms) -> Result<()> {
     let mut left_out = Vec::new();

@@ -144,7 +144,7 @@ fn complete(inputs: &CaptureInputs<'_>, read: ReadFiles) -> Result<WorktreeSnaps
 pub fn uncapturable(repo: &Repo, source: &CaptureSource<'_>) -> Result<Omissions> {
     omitted::require_readable_rules(source)?;
     if regular::open(source.index).is_err_and(|e| e.kind() == io::ErrorKind::InvalidData) {
-        return Err(Error::fatal(format!("'{}' is no regular file", source.index.display()))
+        return Err(Error::fatal(format!("'{}' is not a regular file", source.index.display()))
             .hint("the next capture replaces it: `git frites diff`"));
     }
     let git = repo.git().work_tree(source.worktree).index(source.index);

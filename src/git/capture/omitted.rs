@@ -45,7 +45,7 @@ pub struct Omissions {
     pub newly_ignored: BTreeSet<TreePath>,
     /// The line about commits in the attempt's own git directory that cannot be read.
     pub unread: Option<String>,
-    /// The line about what is no regular file in that directory. It is no work.
+    /// The line about what is not a regular file in that directory. It is no work.
     pub special: Option<String>,
 }
 
@@ -113,7 +113,7 @@ pub(super) fn add_unlisted_files(
     Ok(())
 }
 
-/// Refuses a worktree in which a file of rules that git reads is no regular file: git would wait
+/// Refuses a worktree in which a file of rules that git reads is not a regular file: git would wait
 /// for ever when it opens a FIFO.
 pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
     let mut waiting = vec![source.worktree.to_owned()];
@@ -133,7 +133,7 @@ pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
                 .any(|rules| name == *rules)
                 && fs::metadata(&path).is_ok_and(|meta| special_kind(meta.file_type()).is_some())
             {
-                return Err(Error::fatal(format!("'{}' is no regular file", path.display()))
+                return Err(Error::fatal(format!("'{}' is not a regular file", path.display()))
                     .hint("git would wait for ever when it reads that: remove it"));
             }
         }

@@ -117,7 +117,7 @@ pub(super) fn decisive_attributes(
     for entry in own {
         // git follows no link when it reads attributes.
         if !matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE) {
-            return Err(Error::internal("a '.gitattributes' is no regular file"));
+            return Err(Error::internal("a '.gitattributes' is not a regular file"));
         }
         texts.push(gix.find_blob(entry.id).map_err(|e| unreadable(&e))?.take_data());
     }

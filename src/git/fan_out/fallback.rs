@@ -33,7 +33,7 @@ pub fn hidden_attributes(repo: &Repo, gix: &gix::Repository) -> Option<&'static 
     let info = repo.common_dir().join("info/attributes");
     let reasons = [
         ("attr.tree is set", gix.config_snapshot().string("attr.tree").is_some()),
-        ("'info/attributes' is no regular file", info.exists() && regular::open(&info).is_err()),
+        ("'info/attributes' is not a regular file", info.exists() && regular::open(&info).is_err()),
         ("git has attributes of its own", installed_attributes()),
     ];
     reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)

@@ -116,7 +116,7 @@ impl OwnGitDir {
         found.extend(files::special(&self.entry).iter().map(|path| self.entry.join(path)));
         let shown = found.iter().map(|path| path.display().to_string());
         let names = named(shown.map(|path| format!("'{}'", path.escape_debug())));
-        (!found.is_empty()).then(|| format!("not read, because it is no regular file: {names}"))
+        (!found.is_empty()).then(|| format!("not read, because it is not a regular file: {names}"))
     }
 
     /// Notes the commits that could not be brought back.

@@ -103,7 +103,7 @@ fn show_file(source: &Path, target: &Path) -> io::Result<()> {
         Ok(()) => fs::remove_file(target),
         Err(_) => match regular::open_own(source) {
             Ok(mut file) => io::copy(&mut file, &mut File::create(target)?).map(drop),
-            // It is gone, is no file any more, or may not be read.
+            // It is gone, is not a file any more, or may not be read.
             Err(_) => Ok(()),
         },
     }

@@ -133,7 +133,7 @@ impl Seeds {
 
     /// A name for the contents of all seeds.
     pub fn digest(&self) -> Result<String> {
-        // Empty directories are no part of the contents.
+        // Empty directories are not part of the contents.
         let paths: Vec<&TreePath> = self.found.keys().collect();
         Ok(digest(format!("{:?} {paths:?}", self.originals()?).as_bytes()))
     }

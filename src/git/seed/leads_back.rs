@@ -31,7 +31,7 @@ const LONGEST: usize = 4096;
 /// The seeds that lead back, each with the path that it names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct BackLeads {
-    /// Seeds that lead to files of a checkout that are no seeds: commands would use these files in
+    /// Seeds that lead to files of a checkout that are not seeds: commands would use these files in
     /// place of the judged ones.
     pub to_files: BTreeMap<TreePath, PathBuf>,
     /// Seeds that lead to the user's own copy of a seed, such as the interpreter in a virtual

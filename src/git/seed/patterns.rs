@@ -16,7 +16,7 @@ pub const INCLUDE: &str = ".worktreeinclude";
 /// compile.
 const LONGEST_PATTERN: usize = 4096;
 
-/// Fails with the reason if a line is no pattern.
+/// Fails with the reason if a line is not a pattern.
 fn check_pattern(line: &str) -> std::result::Result<(), String> {
     if line.len() > LONGEST_PATTERN {
         return Err(format!("it is longer than {LONGEST_PATTERN} bytes"));
@@ -37,7 +37,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// Compiles the patterns of keys together, each with its key; fails on a line that is no pattern.
+    /// Compiles the patterns of keys together, each with its key; fails on a line that is not a pattern.
     pub fn parse(lines: &[(&str, &String)]) -> Result<Patterns> {
         let refuse = |key: &str, line: &str, why: &str| {
             Error::fatal(format!("{key}: '{line}' {why}"))
@@ -51,14 +51,14 @@ impl Patterns {
                 return Err(refuse(
                     key,
                     line.get(..60).unwrap_or(line),
-                    &format!("is no pattern: {why}"),
+                    &format!("is not a pattern: {why}"),
                 ));
             }
         }
         Ok(Patterns::compile(lines.iter().map(|(_, line)| line.as_str())))
     }
 
-    /// Reads the patterns of a file. A line that is no pattern is skipped with a note, because
+    /// Reads the patterns of a file. A line that is not a pattern is skipped with a note, because
     /// other tools read the file, too.
     pub fn read(file: &Path, notes: &mut Vec<String>) -> Result<Patterns> {
         let bytes = match regular::read(file) {
@@ -72,7 +72,10 @@ impl Patterns {
             match check_pattern(line) {
                 Ok(()) => lines.push(line),
                 Err(why) => {
-                    notes.push(format!("{INCLUDE}:{}: left out, it is no pattern: {why}", at + 1));
+                    notes.push(format!(
+                        "{INCLUDE}:{}: left out, it is not a pattern: {why}",
+                        at + 1
+                    ));
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::fs::regular;
 
-/// The most that is copied for one attempt: settings are small, and what is larger is no setting.
+/// The most that is copied for one attempt: settings are small, and what is larger is not a setting.
 const MOST_BYTES: u64 = 64 << 20;
 const MOST_FILES: u32 = 10_000;
 

@@ -96,7 +96,7 @@ fn claims_among<'e>(entries: &'e [Entry], some: Vec<&Entry>) -> Vec<&'e Entry> {
     of_some.filter(|entry| entry.is_claim()).collect()
 }
 
-/// The entries, of which those with claims count as not run yet. A second judging that is no claim by
+/// The entries, of which those with claims count as not run yet. A second judging that is not a claim by
 /// itself is kept: by a failure there the candidate passes with its own tests alone at best.
 pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
     let mut entries = entries.to_vec();
@@ -196,7 +196,7 @@ fn put_confirmed(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCau
         let cause = causes.get(&confirmed.index).filter(|_| entry.is_claim());
         let stale = cause.and_then(|cause| contradiction(entry, &confirmed, *cause));
         let stale = stale.or(entry.stale.take());
-        // A pass that is no claim was found by this judging itself: the cache would give it again.
+        // A pass that is not a claim was found by this judging itself: the cache would give it again.
         let is_final = entry.results.passed()
             && !entry.results.is_claim()
             && (confirmed.results.passed() || !entry.is_pending());

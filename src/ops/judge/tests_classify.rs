@@ -15,7 +15,7 @@ use crate::ops::judge::changed_file::changed_file;
 
 /// Reads revisions from the file `$CLASSIFY_REVISIONS` of the repository `$CLASSIFY_REPOSITORY`, and
 /// writes a line for each to `$CLASSIFY_LINES`: the revision, the number of its files and of tests among
-/// them, how it is judged, the number of files that are put back, and of these those that are no source,
+/// them, how it is judged, the number of files that are put back, and of these those that are not source,
 /// decide, or cannot be put back by themselves.
 #[test]
 #[ignore = "it needs a repository of another project: eval/classify.sh"]

@@ -93,7 +93,7 @@ impl<'s> ShardJudge<'s, '_> {
             ))
             .hint(format!("`git frites shard judge {run}/{}`", first.candidate)),
             None => Error::fatal(format!(
-                "{run}/{name} is no part of the judging that was opened"
+                "{run}/{name} is not part of the judging that was opened"
             ))
             .hint(format!(
                 "`git frites shard list {run}` lists what is to be judged; `git frites shard open {run}` opens the run again"
@@ -180,7 +180,7 @@ impl<'s> ShardJudge<'s, '_> {
     }
 
     /// The judge on these terms, with the world of this machine. Fails if this machine lacks a seed or a
-    /// program: that is no candidate's fault.
+    /// program: that is not a candidate's fault.
     fn part_judge(&self) -> Result<PartJudge<'s>> {
         let ShardJudge { session, run, terms, jobs, .. } = *self;
         let SharedTerms { oracle, settings, seeds, .. } = terms;
