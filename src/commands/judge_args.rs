@@ -129,7 +129,7 @@ pub struct SharedJudgeArgs {
     /// How candidates are judged
     #[command(flatten)]
     terms: TermsArgs,
-    /// Judge the tests of each candidate that passed on the others, too
+    /// Also run the tests of each candidate that passed on the other candidates
     #[arg(help_heading = "Decision", long, hide_short_help = true)]
     cross: bool,
     /// How it is decided
@@ -152,8 +152,8 @@ pub struct TermsArgs {
     /// Run a failed command again, up to K times  [default: oracle.retries, or 0]
     #[arg(hide_short_help = true, long, value_name = "K", value_parser = values::retries)]
     retries: Option<u32>,
-    /// Put edited and deleted files below these paths back before judging and landing, in addition
-    /// to oracle.protect
+    /// Before judging and landing, put back edited and deleted files below these paths, and below
+    /// those of oracle.protect
     #[arg(hide_short_help = true, long, value_name = "PATHSPEC")]
     protect: Vec<String>,
     /// Judge without the base's build outputs

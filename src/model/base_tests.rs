@@ -43,7 +43,7 @@ pub struct BaseTestsResult {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_source: Vec<String>,
     /// The trees that are judged after the first, in order: each has some of the files that are
-    /// no source, or decide which commands run, beside the source.
+    /// not source, or decide which commands run, beside the source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<TreeBeside>,
     /// True if it is judged so only if it would be recommended: it adds tests, and nothing else.

@@ -478,7 +478,7 @@ pub fn without_own_tests(entry: &Entry) -> String {
 pub fn why_judged_twice(second: &BaseTestsResult) -> Option<String> {
     let are = if second.no_source.len() == 1 { "is" } else { "are" };
     let files = Some(&second.no_source).filter(|files| !files.is_empty())?;
-    Some(format!("judged twice: {} {are} no source", some_of(files)))
+    Some(format!("judged twice: {} {are} not source", some_of(files)))
 }
 
 /// The difference of the second judging, in words: `with the base's check.sh`.

@@ -33,7 +33,7 @@ fn cheat(src: &str, file: &str) -> String {
 }
 
 #[test]
-fn file_that_is_no_source_switches_no_test_off() {
+fn file_that_is_not_source_switches_no_test_off() {
     /// The files of the base, its source, and the settings file.
     type Case<'a> = (&'a [&'a str], &'a str, &'a str);
     let cases: [Case<'_>; 28] = [
@@ -122,7 +122,7 @@ fn file_that_has_another_name_or_mode_counts_as_what_it_is_run_as() {
 }
 
 #[test]
-fn new_file_that_git_ignores_is_no_source() {
+fn new_file_that_git_ignores_is_not_source() {
     let world = World::unborn();
     world.write(".gitignore", "local.py\n");
     world.write("src/app.py", "good\n");
@@ -350,7 +350,7 @@ fn added_source_does_not_take_the_place_of_a_test_with_its_name() {
 }
 
 #[test]
-fn each_file_that_is_no_source_is_judged_beside_the_source_alone() {
+fn each_file_that_is_not_source_is_judged_beside_the_source_alone() {
     let world = with_data();
     let edit = |names: &[&str], text: &str| -> String {
         names.iter().map(|name| format!("echo {text} > data/{name}.json;")).collect()
@@ -432,7 +432,7 @@ fn with_expected_output(expected: &str, files: &[(&str, &str)], test: &str) -> W
 }
 
 #[test]
-fn expected_output_in_a_language_is_no_source() {
+fn expected_output_in_a_language_is_not_source() {
     const READS: &str = "import os\nout = open(os.path.join('site', 'page.html')).read()\n\
                          raise SystemExit(open('a.py').read() != out)\n";
     const SHELL: &str =
@@ -487,7 +487,7 @@ fn source_that_tests_name_stays_source() {
 }
 
 #[test]
-fn submodule_with_the_name_of_a_source_file_is_no_source() {
+fn submodule_with_the_name_of_a_source_file_is_not_source() {
     let world = World::unborn();
     let library = world.home().join("check.js");
     let place = library.to_str().unwrap();
