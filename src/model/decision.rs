@@ -14,7 +14,8 @@ use crate::model::ranking::{
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry, OtherPick};
 
-/// The decision over a run that has commands, and whose candidates may all be without outcome yet.
+/// Corrects the decision for a run that has commands: if no candidate has an outcome yet, the run is
+/// undecided, and not without an oracle.
 pub fn with_commands(decision: Decision) -> Decision {
     if decision.decision != DecisionKind::NoOracle {
         return decision;
@@ -188,8 +189,8 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
     lines
 }
 
-/// The reason why the recommended candidate comes before another one; `None` if only the decision's
-/// sentence says it: one of them is not ranked.
+/// The reason why the recommended candidate comes before another one; `None` if one of them is not ranked,
+/// where only the rationale of the decision says why.
 pub fn why_before(
     entries: &[Entry],
     decision: &Decision,
@@ -438,7 +439,7 @@ mod tests {
                  (exit 1)"
             ]
         );
-        // A failure of the others decides nothing.
+        // If all others failed, nothing is decided.
         assert_eq!(
             of(&all[1..]),
             (
@@ -458,7 +459,7 @@ mod tests {
             "the one usable candidate was skipped by lint (exit 125: cannot tell), so nothing is \
              verified; c changes 2 lines in 1 file"
         );
-        // With its own tests one has passed, and with the base's they cannot tell.
+        // This candidate passed with its own tests, and with the base's tests the commands cannot tell.
         let second = BaseTestsResult {
             put_back: vec!["check.sh".into()],
             results: skipped.results.clone(),
@@ -482,7 +483,7 @@ mod tests {
         let (kind, ranking, ..) = of(&[doubtful.clone(), own]);
         assert_eq!((kind, ranking.as_str()), (DecisionKind::OwnTests, "e d"));
         assert_eq!(of(&[doubtful, passed]).0, DecisionKind::Tests);
-        // A base of which they cannot tell has not failed.
+        // If the commands cannot tell whether the base passes, the base has not failed.
         let baseline =
             Baseline { results: entry("base", 0, 0, 0, &SKIPPED).results, inherited: false };
         let failed_there = entry("b", 2, 1, 1, &[Outcome::Passed, Outcome::Failed { code: 1 }]);

@@ -486,7 +486,7 @@ pub struct Verdict {
     /// The time of the judging.
     pub judged: jiff::Timestamp,
     /// The number of times that the whole run was judged. Clocks of several machines differ, so
-    /// this number tells which stored outcomes came after the last whole judging.
+    /// this number tells which stored outcomes came after the last judging of the whole run.
     #[serde(default)]
     pub round: u32,
     /// The terms of the judging. Without a command there was nothing to run.

@@ -43,7 +43,7 @@ pub struct Repaired {
     pub verdict: Verdict,
     /// Each round of each candidate.
     pub rounds: Vec<RepairRound>,
-    /// The changes outside of the worktrees meanwhile, in words.
+    /// The changes outside of the worktrees while the rounds ran, in words.
     pub escaped: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub struct Rounds<'a> {
     most: u32,
     /// True to begin none once the verdict is verified.
     until_pass: bool,
-    /// The passes after which none begins.
+    /// The number of candidates that have to pass, after which no further round begins.
     enough: Option<u32>,
     state: Mutex<RoundsState>,
 }
@@ -70,8 +70,8 @@ struct RoundsState {
 }
 
 impl<'a> Rounds<'a> {
-    /// Gives each candidate of a run at most so many rounds; none once the verdict is verified if
-    /// `until_pass` says so, or once `enough` have passed.
+    /// Gives each candidate of a run at most `most` rounds. No further round begins once the verdict is
+    /// verified, if `until_pass` is true, or once `enough` candidates have passed.
     pub fn new(
         session: &'a Session,
         run: &'a Run,
@@ -82,15 +82,15 @@ impl<'a> Rounds<'a> {
         Rounds { session, run, most, until_pass, enough, state: Mutex::default() }
     }
 
-    /// True if nobody gets a round because of how the others stand.
+    /// True if no candidate gets another round, because of the verdict or of the base.
     fn are_over(&self, findings: &Findings<'_>) -> bool {
         findings.decision.decision == DecisionKind::BrokenBase
             || self.until_pass && findings.verified
             || enough_passed(self.enough, findings.candidates, findings.baseline)
     }
 
-    /// Compares each candidate whose round has ended with what it was before it. Takes back what made one
-    /// worse; true if anything was taken back.
+    /// Compares the results of each candidate whose round has ended with those from before that round. A
+    /// round that made its candidate worse is taken back. True if any was.
     fn end_rounds(&self, state: &mut RoundsState, findings: &Findings<'_>) -> bool {
         let mut took_back = false;
         for started in std::mem::take(&mut state.open) {
@@ -113,7 +113,7 @@ impl<'a> Rounds<'a> {
         took_back
     }
 
-    /// The end of a round, by the candidate's judging after it. Takes back what made it worse.
+    /// How a round ended, by the candidate's results after it. If they are worse, takes the round back.
     fn end_of(&self, started: &StartedRound, after: &Entry) -> RepairEnd {
         let StartedRound { before, record, round, .. } = started;
         let candidate = self.session.store.candidate(self.run, &before.candidate);
@@ -226,8 +226,9 @@ impl RoundGiver for Rounds<'_> {
     }
 }
 
-/// Repairs the candidates that failed, round by round: until each passes, got no further, or has had
-/// its rounds. `judge` judges the run again; it is told if commands have changed what outcomes depend on.
+/// Repairs the candidates that failed, round by round, until each passes, got no further, or has had all
+/// its rounds. `judge` judges the run again; its argument is true if commands have changed something that
+/// outcomes depend on.
 pub fn repair(
     rounds: &Rounds<'_>,
     mut verdict: Verdict,
@@ -274,7 +275,7 @@ pub fn repair(
     Ok(repaired)
 }
 
-/// True if a candidate is not what the verdict knows.
+/// True if a candidate has another tree than in the verdict, or is not usable.
 fn is_changed(captured: &Captured, verdict: &Verdict) -> bool {
     let before = verdict.entry(&captured.candidate.candidate);
     !captured.usable() || captured.capture.as_ref().map(|c| c.tree) != before.and_then(|b| b.tree)
@@ -370,8 +371,8 @@ pub fn by_hand(
     }
 }
 
-/// The last verdict, if it tells why the candidate failed in its present state; else the reason why
-/// nothing does.
+/// The last verdict, if it says why the candidate failed in its present state. Else the reason why no
+/// verdict says so.
 fn known_failure(
     session: &Session,
     candidate: CandidateRef<'_>,

@@ -135,7 +135,7 @@ pub fn resolve(
         ResolvedOracle { commands: to_run(&named.by_flags), ..ResolvedOracle::default() };
     if !oracle.commands.is_empty() {
         if to_run(&named.by_config).is_empty() {
-            // Only a remark: files that cannot be parsed matter to nobody here.
+            // These are only reported, so it does not matter if a file cannot be parsed.
             oracle.left_out = detected().unwrap_or_default().commands;
         }
         oracle.left_out.retain(|c| !oracle.commands.iter().any(|named| named.stage == c.stage));
@@ -243,7 +243,7 @@ impl NamedCommands {
         named
     }
 
-    /// True if an option takes a stage out, or the configuration if no option names it.
+    /// True if an option leaves a stage out, or if no option names it and the configuration leaves it out.
     fn is_off(&self, stage: Stage) -> bool {
         let set = self.by_flags.iter().chain(&self.by_config).find(|c| c.stage == stage);
         set.is_some_and(|c| c.command.is_empty())

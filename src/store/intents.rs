@@ -27,7 +27,7 @@ use crate::store::{Store, remove};
 
 /// `landings/CHECKOUT.toml`, or `landings/candidates/RUN/CAND.toml` for a candidate's worktree: a landing
 /// or the undo of one, from before its first effect until it is done or taken back. Each checkout has its
-/// own file, so that none forgets another's.
+/// own file, so that a landing in one never removes the intent of another.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Intent {
@@ -39,7 +39,8 @@ pub struct Intent {
     pub iteration: u32,
     /// The branch that lands: the one that HEAD is on, or a fresh one.
     pub branch: RefName,
-    /// The commit or tree that the files are to become. An existing branch is at that commit then.
+    /// The commit or tree that the files are to become. A landing on an existing branch moves it to this
+    /// commit.
     #[serde(alias = "tree", alias = "new")]
     pub to: Oid,
     /// True if what lands passed.
@@ -50,7 +51,7 @@ pub struct Intent {
     /// True if a landing is being undone.
     #[serde(default)]
     pub undoing: bool,
-    /// A time at which its process was still alive, once recovery has removed that process's locks.
+    /// Set when recovery removes the locks of the killed process: a time at which it was still alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub killed_after: Option<SystemTime>,
     /// The commit or tree of the files before, if it is not that of `from`.
@@ -91,7 +92,7 @@ impl Intent {
     }
 }
 
-/// Gives the file of an intent as older versions wrote it for an existing branch the form of today.
+/// Converts an intent for an existing branch that an older version wrote to the present form.
 fn renamed(mut file: Table) -> Table {
     if let (Some(target), Some(old)) = (file.remove("target"), file.remove("old")) {
         let undoing = file.get("landing") == Some(&Value::from("undone"));
@@ -118,8 +119,8 @@ pub struct Holder {
 pub struct Active {
     /// The kind of work.
     pub phase: Phase,
-    /// The names of git's administrative entries before ours were made: a damaged one that is not
-    /// among them, and has the name that git would give ours, is ours.
+    /// The names of git's administrative entries before we made ours. So recovery knows a damaged entry of
+    /// ours: it is not among these, and has the name that git would have given it.
     pub entries: Vec<String>,
 }
 
@@ -172,8 +173,8 @@ impl Store {
         Some((renamed(read_toml(file)?).try_into().ok()?, written(file)))
     }
 
-    /// Writes a run's record to its file only, and that the run is being made, before its worktrees
-    /// are made. The caller holds the run's lock.
+    /// Before the worktrees of a new run are made: writes the run's record to its file only, and notes that
+    /// the run is being made. The caller holds the run's lock.
     pub fn save_intent(&self, run: &Run, active: &Active) -> Result<()> {
         let active = to_toml(active)?;
         let record = to_toml(run)?;

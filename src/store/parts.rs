@@ -206,7 +206,7 @@ impl Store {
         Ok(Some(terms).filter(|terms| terms.round >= round))
     }
 
-    /// The round of the last whole judging; 0 if there was none.
+    /// The round of the last judging of the whole run; 0 if there was none.
     pub fn last_round(&self, run: &Name) -> Result<u32> {
         Ok(self.verdict(run)?.map_or(0, |verdict| verdict.round))
     }

@@ -36,7 +36,7 @@ impl Store {
             }
             _ => None,
         };
-        // Of many runs only the one is read that is named.
+        // If the address has the exact name of a run, the other runs are not read.
         let runs = exact.map_or_else(|| self.runs(), |run| Ok(vec![run]))?;
         let Some(newest) = runs.last() else {
             return Err(Error::fatal("there is no run yet").because(Cause::NoRun));

@@ -97,7 +97,7 @@ fn merge_that_would_lose_the_parents_work_is_refused() {
         (
             "echo a > README; git add README; echo b > README",
             1,
-            "1/c1 has staged 'README' in a version that is in no file and no commit",
+            "1/c1 has staged a version of 'README' that is in no file and no commit",
         ),
         (
             "echo /new >> \"$(git rev-parse --git-common-dir)/info/exclude\"; echo secret > new",

@@ -46,7 +46,7 @@ fn run_is_opened_judged_in_shares_by_nodes_that_have_nothing_and_decided() {
         there["baseline"]["results"][0]["outcome"],
         whole["baseline"]["results"][0]["outcome"]
     );
-    // The whole judging began a round: nothing of before counts.
+    // The judging of the whole run began a round: nothing from before counts.
     replay(&world, &[]).expect(0);
     world.frites(["shard", "list", "1"]).refuses(128, "run 1 was not opened for judging in parts");
     world.frites(["apply", "--no-switch", "-m", "land"]).expect(0);

@@ -307,7 +307,7 @@ fn clocks_of_machines_that_differ_change_nothing() {
         let waiting = "shard collect --remote origin --wait 1m --until-pass -q fix";
         assert_eq!(at(offset, waiting), "fix/c6\n");
     }
-    // A whole judging ends the round, whatever the time is.
+    // A judging of the whole run ends the round, whatever the time is.
     at("-300s", "judge -q fix");
     let pending = world.frites(["shard", "list", "fix"]);
     pending.refuses(128, "run fix was not opened for judging in parts");

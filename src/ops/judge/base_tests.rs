@@ -1,5 +1,6 @@
-//! The trees of a candidate's second judging: its source alone, with everything else as in the base,
-//! and beside each file that is no source by itself.
+//! The trees of a candidate's second judging. The first has the candidate's source, with everything else as
+//! in the base. The others have in addition some of its changed files that are not source, in each
+//! combination.
 use std::collections::BTreeMap;
 
 use crate::ecosystems::base_project::BaseProject;
@@ -18,7 +19,7 @@ use crate::model::path::TreePath;
 use crate::model::terms::Terms;
 use crate::ops::judge::changed_file::{changed_files, touched};
 
-/// The most files beside the source that are judged in each combination.
+/// The largest number of files whose combinations are judged, each together with the source.
 const MOST_BESIDE: usize = 3;
 
 /// The second judging that a tree needs, without results; `None` if it needs none. `changes` are
@@ -33,7 +34,8 @@ pub fn plan(
 ) -> Result<Option<BaseTestsResult>> {
     let choices = choose(changes, project, mode)?;
     let others: Vec<&TreePath> = paths_with(&choices, |choice| *choice == PutBack::Other);
-    // One may hide that another is broken, and what is put back may hide that the rest is.
+    // One of these files may hide that another is broken, and a file that is put back may hide that the
+    // source is.
     let doubtful = paths_with(&choices, |choice| choice.decides() || *choice == PutBack::Other);
     let restore =
         |keeps: &dyn Fn(&TreePath, &PutBack) -> bool| restore(repo, base, tree, &choices, keeps);
@@ -45,7 +47,7 @@ pub fn plan(
     let is_only_tests = choices.values().all(PutBack::is_added_test);
     let mut alone = Vec::new();
     let judged = if problem.is_none() { doubtful.as_slice() } else { &[] };
-    // All of them show by the candidate itself whether they are right.
+    // The combination of all changed files is the candidate's own tree, which is judged anyway.
     for kept in combinations(judged).filter(|kept| kept.len() < choices.len()) {
         // A build file may list the added tests, and fails without them.
         let decides = kept.iter().any(|path| choices.get(*path).is_some_and(PutBack::decides));
@@ -78,7 +80,8 @@ pub fn without_tests(repo: &Repo, base: &Oid, tree: &Oid, terms: &Terms) -> Resu
     Ok(restore(repo, base, tree, &choices, &|_, choice| *choice == PutBack::Other)?.tree)
 }
 
-/// Does with each changed path what is chosen for it, except of those that it `keeps`.
+/// Makes the tree in which each changed path is treated as chosen, except that paths for which `keeps` is
+/// true stay as they are.
 fn restore(
     repo: &Repo,
     base: &Oid,
@@ -96,12 +99,12 @@ fn restore(
     })
 }
 
-/// The paths with such a choice.
+/// The paths whose choice `matches`.
 fn paths_with(
     choices: &BTreeMap<TreePath, PutBack>,
-    is_meant: impl Fn(&PutBack) -> bool,
+    matches: impl Fn(&PutBack) -> bool,
 ) -> Vec<&TreePath> {
-    choices.iter().filter(|(_, choice)| is_meant(choice)).map(|(path, _)| path).collect()
+    choices.iter().filter(|(_, choice)| matches(choice)).map(|(path, _)| path).collect()
 }
 
 /// Every combination of these paths, without the empty one.
@@ -120,7 +123,7 @@ fn why_not(choices: &BTreeMap<TreePath, PutBack>, doubtful: &[&TreePath]) -> Opt
         let (first, count) = (doubtful.first()?, doubtful.len());
         (count > MOST_BESIDE).then(|| {
             format!(
-                "{count} of its changed files are no source or decide what is run ('{}' is the first), \
+                "{count} of its changed files are not source or decide what is run ('{}' is the first), \
                  and at most {MOST_BESIDE} are judged in each combination",
                 first.quoted()
             )
@@ -128,7 +131,7 @@ fn why_not(choices: &BTreeMap<TreePath, PutBack>, doubtful: &[&TreePath]) -> Opt
     })
 }
 
-/// [`plan`] for a tree whose changes were not read yet: `tree` as compared with the commit `base`.
+/// As [`plan`], but reads the changes from the commit `base` to `tree` itself.
 pub fn plan_for(
     repo: &Repo,
     base: &Oid,
@@ -145,8 +148,8 @@ pub fn is_source_unknown(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> R
     BaseProject::of(repo, base, oracle, &[])?.is_unknown()
 }
 
-/// Puts manifests and lock files back that lead to a directory of the attempt, or of the base, from where
-/// no package came before.
+/// Puts back the manifests and lock files that take a package from a directory of the attempt or of the base
+/// from which the base took none.
 fn put_redirected_back(
     changes: &[ChangedFile],
     project: &BaseProject<'_>,
@@ -177,7 +180,7 @@ fn put_redirected_back(
     Ok(())
 }
 
-/// The thing to do with each path that is not kept.
+/// The way to put back each changed path, except those that are kept.
 pub(super) fn choose(
     changes: &[ChangedFile],
     project: &BaseProject<'_>,
@@ -199,7 +202,7 @@ pub(super) fn choose(
         };
         choices.insert(file.path.clone(), choice);
     }
-    // A file that was only moved has its tests with it.
+    // A file that was only moved still has its tests: none were added, and none are gone.
     for gone in changes.iter().filter(|file| file.after.bytes().is_none()) {
         for new in changes.iter().filter(|file| file.before.bytes().is_none()) {
             if new.after.bytes() == gone.before.bytes() {
@@ -214,7 +217,8 @@ pub(super) fn choose(
             }
         }
     }
-    // A manifest makes a directory a project, whose name may also be a marker: source shows which.
+    // A new manifest makes a new directory. If the attempt adds source there, it is a new project. If not, the
+    // directory may be there for its name only, which a test or a build may look for.
     for file in changes.iter().filter(|file| file.before.bytes().is_none()) {
         let name = file.path.lossy();
         let directory = &name[..name.rfind('/').map_or(0, |slash| slash + 1)];

@@ -1,4 +1,4 @@
-//! Deciding again from stored outcomes: those of the last whole judging, and of candidates that were
+//! Deciding again from stored outcomes: those of the last judging of the whole run, and of candidates that were
 //! judged by themselves since.
 use crate::error::{Error, Result};
 use crate::fs::{atomic, regular};

@@ -155,8 +155,8 @@ pub fn resolve(
     Ok((tree, choices))
 }
 
-/// The choices of the files that the losing side has changed in a directory whose place a file of
-/// the winning side takes.
+/// The choices for the files that the losing side has changed in a directory, where the winning side has a
+/// file in place of that directory.
 fn lost_below(
     session: &Session,
     sides: &Sides<'_>,

@@ -237,7 +237,7 @@ impl ResolvedTarget {
         let staged = worktree::staged_only(&git, &tip, &state)?;
         if let Some(path) = staged.first() {
             return Err(Error::no(format!(
-                "{address} has staged '{}' in a version that is in no file and no commit",
+                "{address} has staged a version of '{}' that is in no file and no commit",
                 path.quoted()
             ))
             .hint(format!("commit or unstage it there: `cd \"$(git frites path {address})\"`")));
@@ -279,7 +279,8 @@ impl ResolvedTarget {
         refuse_overwrite(session, root, &checkout.state, tree, hint)
     }
 
-    /// The intent of moving the target to `to` for an unverified capture of a candidate.
+    /// The intent to move the target to `to`, so that a capture of a candidate lands. It says that the
+    /// capture is unverified; the caller may change that.
     pub fn intent(&self, candidate: CandidateRef<'_>, iteration: u32, to: Oid) -> Intent {
         let holder = match (&self.candidate, &self.checkout) {
             (Some((run, name)), Some(_)) => {

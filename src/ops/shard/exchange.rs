@@ -97,7 +97,7 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// The terms of the run there, unless they are of before its last whole judging.
+    /// The terms of the run there, unless the whole run was judged after they were stored.
     pub fn terms(&self, run: &Run) -> Result<Option<SharedTerms>> {
         let store = &self.session.store;
         let found = store.terms_at(&self.run, &self.fetched(&refs::terms(&self.run)))?;

@@ -37,7 +37,7 @@ pub(super) struct TreeJudge<'r, 'a> {
     /// Whether candidates are judged with the base's outputs.
     warmth: Warmth,
     pub(super) base: BaseTerms,
-    /// The place that is told how each candidate stands.
+    /// The board on which the state of each candidate is shown.
     board: &'r Board,
     /// The candidates that it shows.
     shown: &'r [Name],
@@ -84,7 +84,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Says in the row of a tree, and once beside it, which other process judges it.
+    /// Says in the row of a tree which other process judges it, and says so once in a line of its own.
     fn tell_who_judges(&self, work: &Work, process: &str) -> Result<()> {
         if interrupt::signal().is_some() {
             return Err(oracle_run::interrupted());
@@ -126,8 +126,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Lays the tree down, unless it was prepared with its present share of the base's outputs: another run
-    /// may have shown meanwhile that they do not pay.
+    /// Lays the tree down, unless that was done when it was prepared. It is laid down again without the
+    /// base's outputs if another run has shown since then that they do not save time.
     fn lay(&self, work: &Work, commit: &Oid, prepared: Option<LaidTree>) -> Result<LaidTree> {
         let warmth = self.warmth_of(work)?;
         match prepared {
@@ -136,8 +136,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Keeps the results of commands that have ended, as far as they can be believed: of a worktree, in which
-    /// they depend on more than a tree, none.
+    /// Keeps those results of commands that can be believed later. Results in a worktree cannot, because
+    /// they depend on more than the tree.
     fn keep(
         &self,
         work: &Work,
@@ -150,7 +150,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
             inherited: work.of == Subject::Base && self.is_over_outputs(&results),
             ..TreeOutcome::new(results, logs)
         });
-        // Where time was short, a failure says nothing.
+        // Commands with a small share of the processor may fail because they are slow.
         let is_short = runner.share() == ProcessorShare::Third;
         if is_short && outcome.as_ref().is_some_and(|o| !o.results.is_clean_pass()) {
             return Ok(());
@@ -194,7 +194,8 @@ impl Judge for TreeJudge<'_, '_> {
         }
         let judged = runner.judged(work)?;
         let warmth = self.warmth_of(work)?;
-        // Another process keeps what the base's commands leave until it ends, and candidates need it here.
+        // Candidates need the outputs of the base's commands here. If another process judges the base, they are
+        // not available before that process ends.
         let needs_outputs = work.of == Subject::Base && warmth == Warmth::Warm;
         let turn = if needs_outputs { Ok(None) } else { runner.take_turn(&judged)? };
         let turn = match turn {

@@ -35,8 +35,8 @@ pub enum StopWhen {
 pub enum Round<'c> {
     /// Nobody knows yet which of them would be recommended.
     First,
-    /// Of those that the recommendation depends on, everything counts. These entries have what is
-    /// claimed of them.
+    /// The candidates on which the recommendation depends are judged again, including their second
+    /// judging. These entries have the claims, which are to be confirmed.
     Confirming(&'c [Entry]),
 }
 
@@ -114,8 +114,8 @@ pub trait Judge: Sync {
     /// The preparation of a tree, which its commands need.
     type Prepared;
 
-    /// Prepares for a tree, which may then not be judged; `None` while another process judges it. This runs no
-    /// command, and waits for nobody.
+    /// Prepares to judge a tree, although it may turn out later that the tree need not be judged; `None` if
+    /// another process is judging it. This runs no command, and waits for nobody.
     fn prepare(&self, work: &Work) -> Result<Option<Self::Prepared>>;
 
     /// Runs the oracle on a tree. `None` if it was cancelled.
@@ -196,8 +196,8 @@ impl<'e> Scheduler<'e> {
         Scheduler { shared: Mutex::new(shared), changed: Condvar::new() }
     }
 
-    /// Fills in the results that `find` has: for each candidate those of its trees, in order, up to the
-    /// first tree whose results `find` has not.
+    /// Fills in the results that `find` returns: for each candidate those of its trees, in order, up to the
+    /// first tree for which `find` returns none.
     pub fn fill_in(&self, mut find: impl FnMut(&Work) -> Result<Option<Results>>) -> Result<()> {
         let mut shared = self.shared.lock();
         let mut unknown: BTreeSet<(Group, Place)> = BTreeSet::new();
@@ -213,8 +213,8 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    /// The candidates that will be judged, in spawn order. Of several with one tree, only the first is
-    /// among them.
+    /// The candidates that will be judged, in spawn order. If several have the same tree, only the first of
+    /// them is included.
     pub fn waiting(&self) -> Vec<Name> {
         let shared = self.shared.lock();
         let waiting = shared.entries.iter().filter(|entry| entry.not_run());
@@ -318,8 +318,8 @@ impl<'e> Scheduler<'e> {
         self.shared.lock().elsewhere.insert(work.place.clone());
     }
 
-    /// Waits until the commands on a tree may run beside those on others, `jobs` in all. Trees get
-    /// their turns in the order in which they are wanted. False if this one does not matter any more.
+    /// Waits until fewer than `jobs` other trees are being judged. Trees get their turns in the order in
+    /// which they are wanted. False if this tree does not matter any more.
     fn await_turn(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>, jobs: usize) -> bool {
         let mut shared = self.shared.lock();
         loop {
@@ -420,8 +420,8 @@ impl Shared<'_> {
 
     /// The progress of judging an entry; `None` if it was not to be judged.
     ///
-    /// Where it is claimed that it passes by itself, the second judging comes first: if it fails there,
-    /// its own tree matters only as long as nobody else passes.
+    /// If there is a claim that its own tree passes, the trees of its second judging come first: if it
+    /// fails on one of them, its own tree matters only if no other candidate passes.
     fn progress(&self, entry: &Entry) -> Option<Progress> {
         let round = self.schedule.round;
         let group = *self.groups.get(&entry.index)?;
@@ -457,7 +457,8 @@ impl Shared<'_> {
         Some(Progress { own, second: Some(second), needs })
     }
 
-    /// Notes the results of a tree; gives the entries of which enough is known with it.
+    /// Notes the results of a tree. Returns the entries that these results complete, and those that now
+    /// fail with the base's tests.
     fn set(&mut self, work: &Work, results: Results) -> Vec<Entry> {
         self.known.insert(work.key(), results);
         let mut completed = Vec::new();
@@ -512,13 +513,13 @@ fn fails_base_tests(entry: &Entry) -> bool {
 }
 
 impl Round<'_> {
-    /// True if the entry is judged a second time in this round, if it passes.
+    /// True if an entry that passes is judged a second time in this round.
     fn has_second(self, entry: &Entry) -> bool {
         let second = entry.base_tests.as_ref();
         second.is_some_and(|second| matches!(self, Round::Confirming(_)) || !second.if_first)
     }
 
-    /// True if it is claimed that the entry passes by itself.
+    /// True if there is a claim that the entry's own tree passes.
     fn claims_pass(self, entry: &Entry) -> bool {
         let Round::Confirming(claims) = self else { return false };
         claims.iter().any(|claim| claim.index == entry.index && claim.results.passed())
