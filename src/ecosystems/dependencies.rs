@@ -1,7 +1,7 @@
-//! The dependencies that a manifest or a lock file names: who adds one adds code that nobody sees in the
-//! change.
+//! The dependencies that a manifest or a lock file names. A change that adds one adds code that the change
+//! itself does not show.
 //!
-//! Formats differ, and two things that they have in common are enough: a document lists dependencies under a
+//! Formats differ, but two common properties are enough to read them: TOML and JSON list dependencies under a
 //! key that says so, and in any other lock file a line begins with the name of a package.
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,9 +54,9 @@ fn lists_dependencies(key: &str) -> bool {
         )
 }
 
-/// True if a manifest or a lock file leads to a directory of the tree where it did not before: a package
-/// from there is code of the attempt, perhaps in the place of one that tests use. False where a package
-/// finds only those that its own manifest names.
+/// True if a changed manifest or lock file takes a package from a directory of the tree from which it took
+/// none before. Such a package is code of the attempt, and may replace one that the tests use. Always false
+/// in an ecosystem in which a package finds only the packages that its own manifest names.
 ///
 /// `is_directory` is true of the directories of the tree.
 pub fn leads_into_tree(
@@ -103,8 +103,8 @@ struct Sources(BTreeMap<(String, String), BTreeSet<String>>);
 impl Sources {
     /// Adds those of a document. `key` leads to the value, which belongs to a version of a package.
     fn add_document(&mut self, value: &Value, key: &str, package: &(&str, &str)) {
-        // The addresses of pages about a package, from which nothing is installed.
-        const TOLD: [&str; 6] =
+        // Keys with addresses of pages about a package: nothing is installed from these.
+        const ABOUT: [&str; 6] =
             ["deprecated", "funding", "homepage", "authors", "support", "notification-url"];
         match value {
             Value::Object(members) => {
@@ -114,7 +114,7 @@ impl Sources {
                 if let Some((name, version)) = own {
                     self.0.entry((name.to_owned(), version.to_owned())).or_default();
                 }
-                for (key, value) in members.iter().filter(|(key, _)| !TOLD.contains(&key.as_str()))
+                for (key, value) in members.iter().filter(|(key, _)| !ABOUT.contains(&key.as_str()))
                 {
                     self.add_document(value, key, own.as_ref().unwrap_or(package));
                 }
@@ -170,7 +170,7 @@ struct Places<'d> {
 }
 
 impl Places<'_> {
-    /// Adds those of a document: of all of it, or of its lists of dependencies.
+    /// Adds the mentions in a document. If `counts` is false, only those in its lists of dependencies.
     fn add_document(&mut self, value: &Value, above: &str, counts: bool) {
         match value {
             Value::Object(members) => {
@@ -189,7 +189,7 @@ impl Places<'_> {
                 }
             }
             Value::String(text) if counts => self.add(text, above),
-            // npm takes such a package from the tree, whatever the place is called.
+            // With `"link": true`, npm takes the package from the tree, whatever its address looks like.
             Value::Bool(true) if counts && above.ends_with("\nlink") => {
                 self.all.insert(above.to_owned());
             }

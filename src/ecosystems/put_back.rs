@@ -29,8 +29,8 @@ pub enum PutBack {
     InnerTests(String),
     /// Put this text in its place: the attempt's, without the tests that it adds among the source.
     AddedInnerTests(String),
-    /// Take a test out that was added: it may need what is put back, or bend the base's tests, which
-    /// share its process, its directory or its outputs.
+    /// Take out an added test: it may need something that is put back, or change the results of the base's
+    /// tests, which share its process, its directory or its outputs.
     AddedTest,
     /// Put the base's file back, and also judge the source together with the changed file: it is not
     /// source, so it may be data, or a setting that is not known here.
@@ -45,7 +45,7 @@ impl PutBack {
         matches!(self, PutBack::Deciding | PutBack::Part(_))
     }
 
-    /// True if it takes nothing but added tests out.
+    /// True if it only takes out added tests.
     pub fn is_added_test(&self) -> bool {
         matches!(self, PutBack::AddedTest | PutBack::AddedInnerTests(_))
     }
@@ -68,7 +68,8 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
         PutBack::Keep if before.is_none() && !base.is_plain_name(path)? => Ok(PutBack::Other),
         PutBack::Keep => {
             let is_new = before.is_none();
-            // A file that brings its directory brings a name, too: of a marker, or of a target of make.
+            // The name of a new directory alone may have an effect: a test may look for it, or make may take
+            // it for a target.
             let brings_directory = is_new && !base.has_directory_of(path)?;
             let counts = if let Some(ecosystem) = about_dependencies(path) {
                 // Among files of the base it may begin another project, whose tests nobody runs.
@@ -104,7 +105,7 @@ pub fn decides_by_being_there(path: &str, text: &[u8], scripts: &BTreeSet<String
     put_back_by_name(ALL, touched, scripts).decides()
 }
 
-/// The thing to do with a changed path as far as its name and its text tell it.
+/// The thing to do with a changed path, by its name and its text alone.
 fn put_back_by_name(
     ecosystems: &[&Ecosystem],
     touched: TouchedPath<'_>,
@@ -150,7 +151,7 @@ fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> Pu
     let place = source.place_of_inner_tests(before).zip(source.inner_tests.as_ref());
     let Some((old, InnerTests { hidden_by, .. })) = place else {
         let has_tests = |text| count_marks(source, Some(text), source.test_marks) > 0;
-        // A skip mark may stand where another file is made a part of the program.
+        // A file without tests may still skip those of another file, with a mark on the line that includes it.
         let may_skip = source.inner_tests.is_some() || has_tests(before) || has_tests(after);
         let kept = loose_tests(source, after);
         let changes_tests = !loose_tests(source, before).iter().all(|test| kept.contains(test));
@@ -186,7 +187,7 @@ fn added_inner_tests(source: &Ecosystem, before: &str, after: &str) -> PutBack {
         return PutBack::Keep;
     }
     match source.place_of_inner_tests(after) {
-        // One that is indented ends with what it stands in.
+        // A test module that is indented ends with the item around it, not with the file.
         Some(range) if after[range.start..].starts_with('#') => {
             let text = replaced(after, range, "");
             if has_fewer_tests(source, Some(&text), Some(before)) {

@@ -87,10 +87,10 @@ fn open(path: &Path) -> io::Result<File> {
         // An attempt may have put something else in its place.
         regular::open_own_to_write(path, false)
     };
-    // Who held the lock may remove its directory at any moment, also between these two calls.
+    // A process that held the lock may remove its directory at any moment, also between these two calls.
     for _ in 1..TRIES {
         match once() {
-            // `create_dir_all` gives the second if the directory is made, and removed, meanwhile.
+            // `create_dir_all` fails with `AlreadyExists` if others make and remove the directory meanwhile.
             Err(e)
                 if [io::ErrorKind::NotFound, io::ErrorKind::AlreadyExists].contains(&e.kind()) => {}
             opened => return opened,

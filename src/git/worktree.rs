@@ -121,7 +121,8 @@ impl Worktree {
     pub fn set_aside(&self, root: &Path) -> Result<Bin> {
         let Worktree { path, admin, .. } = self;
         let there = require_ours(root, path, true)?;
-        // No other lock: an attempt's `git add` that was killed says nothing about a lock of the user's git.
+        // Only this lock is removed. Other locks may be those of the user's git, even if a `git add` of the
+        // attempt was killed.
         heal_packed_refs_lock(admin, "AUTO_MERGE.lock");
         let bin = Bin::new(root)?;
         if there {
@@ -167,11 +168,11 @@ fn register_once(repo: &Repo, path: &Path, branch: Option<&RefName>, at: &Oid) -
 
 /// The administrative entry whose `gitdir` file points at `path`.
 ///
-/// Never derived from the name: of many candidates called `c1` git names the entries `c1`, `c11`,
-/// ….
+/// It is never derived from the worktree's name: if several worktrees are called `c1`, git calls their
+/// entries `c1`, `c11`, ….
 pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
     let wanted = path.join(".git");
-    // Mostly the two name each other.
+    // Usually the worktree and its entry name each other.
     let named = named_by(path);
     if let Some(admin) = named
         && admin.parent() == Some(&repo.common_dir().join("worktrees"))

@@ -55,8 +55,8 @@ pub struct Suspect {
     /// The thing's digest when the commands had ended; `None` if the thing was gone. As long as
     /// this digest is found, the planted value is still there.
     pub digest: Option<String>,
-    /// The setting's value before, which our calls go on using; of a configuration that could not be
-    /// read all of it, to be compared again.
+    /// The value of a setting before the change, which our calls go on using. If the configuration could
+    /// not be read after the change, all of it from before, so that it can be compared later.
     pub before: Option<String>,
     /// True if the thing may configure git-frites itself: then `judge` waits for a person.
     #[serde(rename = "configures_us")]

@@ -20,7 +20,7 @@ pub const GRACE: Duration = Duration::from_secs(5);
 /// two.
 const PATIENCE_WITH_LEFTOVERS: Duration = Duration::from_millis(250);
 
-/// The time between the signals to a command and to git-frites, if both are meant.
+/// The time between the signals to a command and to git-frites, if somebody signals both.
 const PATIENCE_WITH_SIGNALS: Duration = Duration::from_millis(250);
 
 /// The time between SIGTERM and SIGKILL for processes that were left behind.
@@ -131,7 +131,7 @@ impl SupervisedTree {
                     }
                 }
                 Ok(TreeEvent::NotRun(reason)) => self.not_run = Some(reason),
-                // Orphans are our children on Linux alone: elsewhere the group counts.
+                // Orphans become our children only on Linux. Elsewhere, the processes of the group are counted.
                 Ok(TreeEvent::NoChildren) => {
                     self.any_children = !cfg!(target_os = "linux") && self.any_left();
                 }
@@ -140,7 +140,7 @@ impl SupervisedTree {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            // From a world, the end of the command arrives on another way than that of its
+            // If the command ran in a world, its end is reported separately from the end of its
             // processes.
             if !self.any_children && (self.has_exited() || self.not_run.is_some()) {
                 return;
@@ -313,7 +313,7 @@ impl SupervisedTree {
         }
     }
 
-    /// True if processes of the command are left, which are others than those of its world.
+    /// True if processes of the command are left. The processes that make its world do not count.
     fn any_leftovers(&self) -> bool {
         if self.is_in_world { descendants().len() > PROCESSES_OF_A_WORLD } else { self.any_left() }
     }

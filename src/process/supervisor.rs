@@ -46,7 +46,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
     };
     let limits = Limits { hard: limit(hard), idle: limit(idle), ..Limits::default() };
     let start = if verb == "-" { None } else { Some([verb, confinement]) };
-    // A command with too large a share is better than none.
+    // A command with too large a share is better than no command.
     let _ = ProcessorShare::take(share);
     let report =
         match supervise([log.as_ref(), mark.as_ref()], stdin.as_ref(), limits, start, command) {
@@ -186,8 +186,8 @@ fn direct(words: &[OsString]) -> io::Result<Command> {
     Ok(command)
 }
 
-/// The process that confines the command and starts it, or becomes it. It tells on the pipe what it
-/// cannot do, and how a command ended that it started.
+/// The process that confines the command and then starts it, or becomes it. It reports on the pipe whether
+/// it failed to do so, and how a command that it started has ended.
 fn confined(
     [verb, confinement]: [&OsString; 2],
     words: &[OsString],

@@ -59,8 +59,8 @@ pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
 #[derive(Default)]
 struct Sources {
     opened: BTreeMap<PathBuf, OwnedFd>,
-    /// The overlays that take the place of directories as lower layers, and nowhere else: they are
-    /// read-only.
+    /// The overlays that replace directories where these are lower layers. Nothing else uses them,
+    /// because they are read-only.
     staged: BTreeMap<PathBuf, OwnedFd>,
 }
 
@@ -84,8 +84,9 @@ impl Sources {
         Ok(())
     }
 
-    /// Makes a lowest layer that contains one above it an overlay of its own. This goes before the
-    /// other mounts, which may hide the stage.
+    /// Where the lowest layer of an overlay contains another of its layers, replaces the lowest by an
+    /// overlay of its own. This comes before the other mounts, which may cover the stage, the directory
+    /// on which that overlay is mounted.
     fn stage(&mut self, spec: &WorldSpec) -> io::Result<()> {
         for mount in &spec.mounts {
             let Mount::Overlay { lower, .. } = mount else { continue };
@@ -107,7 +108,7 @@ impl Sources {
         self.opened.get(path).map(reopened).unwrap_or_default()
     }
 
-    /// True if a directory was opened, or nothing.
+    /// False if something else than a directory was opened for the path.
     fn is_directory(&self, path: &Path) -> bool {
         let kind = self.opened.get(path).and_then(|file| rustix::fs::fstat(file).ok());
         kind.is_none_or(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
@@ -170,8 +171,8 @@ fn show_read_only(from: &Path, at: &Path, sources: &Sources, done: &[&Path]) -> 
     make_all_read_only(at)
 }
 
-/// Makes a mount point that a mount of ours hides, a directory or a file. Anywhere else it exists, or
-/// this is an error: nothing is made outside.
+/// Makes a mount point, a directory or a file, if one of our mounts covers the place. Elsewhere the mount
+/// point must exist already: nothing is made outside of the world.
 fn make_mount_point(at: &Path, is_directory: bool, done: &[&Path]) -> io::Result<()> {
     if at.exists() {
         return Ok(());
@@ -204,9 +205,9 @@ fn mount_overlay(at: &Path, options: &str) -> io::Result<()> {
     Ok(rustix::mount::mount("overlay", at, "overlay", flags, Some(options.as_c_str()))?)
 }
 
-/// Removes the mark by which overlayfs refuses a layer that was once mounted without waiting for the
-/// disk (filesystems/overlayfs, "Volatile mount"): a machine that had lost power since would have ended
-/// its worlds, too.
+/// Removes the mark with which overlayfs refuses a layer that was mounted as volatile before
+/// (filesystems/overlayfs, "Volatile mount"). The mark protects against a loss of power, which would have
+/// ended this world, too.
 fn forget_volatile(work: &Path) -> io::Result<()> {
     match fs::remove_dir_all(work.join("work/incompat")) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -214,8 +215,9 @@ fn forget_volatile(work: &Path) -> io::Result<()> {
     }
 }
 
-/// Lets this user remove what the kernel makes in the directory that it works in: nobody may read it. The
-/// kernel does not look at the mode. An upper layer of another user has none.
+/// Lets this user remove the directory that the kernel makes in the overlay's work directory with mode 0.
+/// The kernel itself ignores the mode. If the upper layer belongs to another user, there is no such
+/// directory.
 fn open_work(work: &str) -> io::Result<()> {
     match fs::set_permissions(format!("{work}/work"), fs::Permissions::from_mode(0o700)) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),

@@ -62,11 +62,11 @@ impl Advance<'_> {
     }
 }
 
-/// git for a landing in a checkout: its calls hold the checkout's mark.
+/// git for a landing in a checkout: each of its processes holds a lock on the git directory.
 ///
-/// If git-frites is killed, a git process that writes the checkout goes on, and a recovery beside it would
-/// damage the index (GIT-FACTS.md, "Landing"). So each has the mark as its standard input: a lock that is
-/// free when the last of them has ended.
+/// If git-frites is killed, a git process that writes the checkout goes on, and a recovery at the same time
+/// would damage the index (GIT-FACTS.md, "Landing"). So each git process inherits the locked file as its
+/// standard input: the lock is free when the last of them has ended.
 ///
 /// Fails with [`Cause::Locked`] while a process of a killed landing still writes there.
 pub fn begin(git: &Git) -> Result<Git> {
@@ -136,7 +136,8 @@ fn lock_index(git: &Git, index: &Path) -> Result<()> {
         }
         other => drop(other.context(failed)?),
     }
-    // Only a git that works for the holder of the index's lock makes this one: it was killed.
+    // Only git makes this lock, while it works for the process that holds the lock of the index. We hold
+    // that one now, so this one is left over from a git that was killed.
     let _ = fs::remove_file(lock_of_lock(git));
     if let Err(error) = fs::copy(index, &lock) {
         fs::remove_file(&lock).context(failed)?;
@@ -193,8 +194,8 @@ fn write(advance: &Advance<'_>, input: &AdvanceInput<'_>, in_lock: &Git) -> Resu
     edits.apply(in_lock.call("update-index"))
 }
 
-/// Moves the branch, or makes it and goes there: of several landings of one run exactly one gets it. If
-/// HEAD cannot go there, the branch is deleted again.
+/// Moves the branch; or makes the fresh branch, and moves HEAD to it. If several landings of one run try to
+/// make the branch, exactly one succeeds. If HEAD cannot move to it, the branch is deleted again.
 fn move_refs(repo: &Repo, advance: &Advance<'_>, input: &AdvanceInput<'_>) -> Result<()> {
     let Advance { git, from, branch, .. } = *advance;
     if !advance.is_fresh() {
@@ -216,7 +217,7 @@ fn move_refs(repo: &Repo, advance: &Advance<'_>, input: &AdvanceInput<'_>) -> Re
     Err(error)
 }
 
-/// The lock that git makes when it writes to the lock of the index as to an index.
+/// The lock that git makes when `index.lock` itself is the index that it writes.
 fn lock_of_lock(git: &Git) -> PathBuf {
     git.git_dir().join("index.lock.lock")
 }
@@ -239,7 +240,7 @@ fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     if read_tree()?.code == 0 { Ok(()) } else { Err(first.error("read-tree")) }
 }
 
-/// Puts the files back after `error` stopped them on their way.
+/// Puts the files back after `error` stopped the landing.
 fn put_back(repo: &Repo, advance: &Advance<'_>, error: Error) -> Result<Stopped> {
     let Advance { git, files, to, .. } = *advance;
     let PartialCheckout { edited, begun } = PartialCheckout::inspect(repo, git, files, to)?;
@@ -325,7 +326,7 @@ pub fn roll_back(repo: &Repo, advance: &Advance<'_>) -> Result<Rollback> {
         repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
     }
     git.call("update-index").args(["-q", "--refresh"]).output()?;
-    // In a sparse checkout, takes away again what does not belong there.
+    // In a sparse checkout, removes the restored files that do not belong there.
     git.call("read-tree").args(["-m", "-u", from.commit.as_str()]).run()?;
     let modified = git
         .call("diff-files")
@@ -403,7 +404,7 @@ fn remove_landed(root: &Path, path: &TreePath) -> Result<()> {
         return Ok(());
     }
     match fs::symlink_metadata(&file) {
-        // Of a submodule: the files in it are its own.
+        // The directory of a submodule: the files in it belong to the submodule.
         Ok(meta) if meta.is_dir() => drop(fs::remove_dir(&file)),
         Ok(_) => {
             fs::remove_file(&file).context(|| format!("could not remove '{}'", path.quoted()))?;

@@ -20,7 +20,7 @@ const LOCK: &str = "lock";
 /// The file with the size of a directory of layers, in bytes: counting it again takes long.
 const SIZE: &str = "size";
 
-/// The most commits among which an ancestor with layers is looked for.
+/// The largest number of commits that are searched for an ancestor with layers.
 const MOST_COMMITS: usize = 1000;
 
 /// The name of one base's layers.
