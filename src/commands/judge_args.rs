@@ -129,7 +129,7 @@ pub struct SharedJudgeArgs {
     /// How candidates are judged
     #[command(flatten)]
     terms: TermsArgs,
-    /// Also run the tests of each candidate that passed on the other candidates
+    /// Run the tests of each passing candidate on all other passing candidates, too
     #[arg(help_heading = "Decision", long, hide_short_help = true)]
     cross: bool,
     /// How it is decided

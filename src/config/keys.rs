@@ -160,7 +160,7 @@ keys! {
     SPAWN_HOME: SpawnHome = "spawn.home", Is("'private'"), "Whether writes of guarded commands in HOME, and in the directories that tools keep elsewhere, go to layers of the candidate's own if the system allows it (private) or to your own files (shared). Such layers are removed with the candidate, and no judging sees them.";
     SPAWN_WRITE: Vec<String> = "spawn.write", Is("[]"), "Further paths that guarded commands can write to; ~ is the home directory, and other relative paths begin at your checkout.";
     DIFF_EXCLUDE: Vec<String> = "diff.exclude", Is("['node_modules', 'dist', '.frites']"), "New paths that are left out of captures, committed or not, at any depth, as patterns in the syntax of .gitignore; none in a directory in which the base tracks something. `.frites` always is.";
-    ENV_MODE: EnvMode = "env.mode", Is("'inherit'"), "The environment variables that candidates' and oracle commands get: all of yours, or only those that every program needs.";
+    ENV_MODE: EnvMode = "env.mode", Is("'inherit'"), "The environment variables that candidates' and oracle commands get: all of yours (inherit), or only those that every program needs (clean).";
     ENV_PASS: Vec<String> = "env.pass", Is("[]"), "Further variables to pass with mode = 'clean'; * matches anything.";
     ENV_DENY: Vec<String> = "env.deny", Is("[]"), "Variables that are never passed; * matches anything.";
     SYNTHESIS_MODE: SynthesisMode = "synthesis.mode", Is("'passing-only'"), "Whether git-frites may synthesise a candidate from those that passed.";

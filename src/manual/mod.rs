@@ -311,7 +311,10 @@ fn add_keys(roff: &mut Roff, prefixes: &str) {
         } else {
             format!("Unset: {otherwise}.")
         };
-        roff.text(markup::inlines(&format!("{} Takes {}. {default}", spec.about, spec.takes)));
+        // A star in the description is one of a pattern: the markup of the rest does not depend on it.
+        let mut text = markup::inlines(spec.about);
+        text.extend(markup::inlines(&format!(" Takes {}. {default}", spec.takes)));
+        roff.text(text);
     }
 }
 

@@ -91,6 +91,7 @@ fn long_pages_begin_with_three_examples_and_group_their_options() {
         assert!(!before.contains(".SH DESCRIPTION"), "{verb}: examples are behind the description");
         let examples = rest.split(".SH ").next().unwrap();
         assert_eq!(examples.matches(".nf").count(), 3, "{verb}");
+        assert!(!page.contains("`[]`"), "{verb}: a default is bold, and not between backquotes");
     }
     let page = fs::read_to_string(source().join("man/git-frites-judge.1")).unwrap();
     let options = page.split(".SH OPTIONS").nth(1).unwrap().split(".SH ").next().unwrap();
