@@ -468,10 +468,9 @@ fn nothing_waits_for_what_is_no_file_in_the_git_directory() {
     for (name, file) in
         names.iter().zip(["info/alternates", "info/commit-graph", "info/packs", "HEAD", "info"])
     {
-        let line = answer
-            .stderr
-            .lines()
-            .find(|line| line.contains(&format!("1/{name}: not read, because it is not a regular")));
+        let line = answer.stderr.lines().find(|line| {
+            line.contains(&format!("1/{name}: not read, because it is not a regular"))
+        });
         assert!(line.is_some_and(|line| line.contains(file)), "{name}: {}", answer.stderr);
         assert_eq!(world.git(["show", &format!("refs/frites/1/{name}:greeting")]), *name);
         let log = world.git(["log", "--format=%s", &format!("frites/run/1/{name}")]);
