@@ -1,5 +1,6 @@
 //! The base of attempts, as far as it tells what the files are for that they change.
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::iter;
 use std::sync::OnceLock;
 
@@ -17,6 +18,7 @@ use crate::ecosystems::touched::{is_named, is_test_path};
 use crate::error::{Error, Result};
 use crate::git::ignored::ignored;
 use crate::git::repo::Repo;
+use crate::git::seed::find::{SeedPatterns, Seeds};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::path::TreePath;
@@ -36,6 +38,8 @@ pub struct BaseProject<'t> {
     more_source: GlobSet,
     code: OnceLock<KnownCode>,
     links: OnceLock<Vec<(String, String)>>,
+    /// The checkout with the seeds, and these, once they were found.
+    seeds: (Option<SeedPatterns>, OnceLock<Seeds>),
     /// Whether source files are data of tests, by their paths.
     test_data: Mutex<BTreeMap<String, bool>>,
     /// Whether documents are used, by their words.
@@ -61,9 +65,32 @@ impl<'t> BaseProject<'t> {
             more_source: globs(source)?,
             code: OnceLock::new(),
             links: OnceLock::new(),
+            seeds: Default::default(),
             test_data: Mutex::default(),
             used: Mutex::default(),
         })
+    }
+
+    /// The same project, in which each tree is judged with these seeds.
+    pub fn with_seeds(mut self, patterns: Option<SeedPatterns>) -> BaseProject<'t> {
+        self.seeds.0 = patterns;
+        self
+    }
+
+    /// True if a path that the base does not have takes the place of a seed, or lies in a directory of
+    /// seeds.
+    pub fn takes_place_of_seed(&self, path: &str) -> Result<bool> {
+        let (Some(patterns), found) = &self.seeds else { return Ok(false) };
+        let new = TreePath::new(self.code()?.first_new_part(path));
+        // Finding all seeds takes long, and most paths are free.
+        if fs::symlink_metadata(new.on_disk(&patterns.root)).is_err() {
+            return Ok(false);
+        }
+        if found.get().is_none() {
+            let seeds = Seeds::find(self.repo, patterns, &self.commit)?;
+            let _ = found.set(seeds);
+        }
+        Ok(found.get().is_some_and(|seeds| seeds.hold(&new)))
     }
 
     /// True if a changed path is source, and does nothing by its name. That it does not decide must
@@ -81,7 +108,7 @@ impl<'t> BaseProject<'t> {
             let known = self.test_data.lock();
             return Ok(!is_named(path, &self.compared) && known.get(path) != Some(&true));
         }
-        // A build or a seed puts a file there, which this one would replace.
+        // A build puts a file there, which this one would replace.
         if is_new && self.ignores(path)? {
             return Ok(false);
         }

@@ -116,6 +116,13 @@ impl KnownCode {
         nearest
     }
 
+    /// A path that the base does not have, up to its first part that is new.
+    pub fn first_new_part<'p>(&self, path: &'p str) -> &'p str {
+        let nearest = self.nearest_directory(path);
+        let new = path[nearest.len()..].trim_start_matches('/');
+        &path[..path.len() - new.len() + new.find('/').unwrap_or(new.len())]
+    }
+
     /// True if a path that the base does not have is nothing but the name of a file.
     pub fn is_plain_name(&self, path: &str) -> bool {
         is_plain_name(path, self.nearest_directory(path))

@@ -66,6 +66,11 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
             Ok(PutBack::Other)
         }
         PutBack::Keep if before.is_none() && !base.is_plain_name(path)? => Ok(PutBack::Other),
+        PutBack::Keep | PutBack::Part(_) | PutBack::AddedInnerTests(_)
+            if before.is_none() && base.takes_place_of_seed(path)? =>
+        {
+            Ok(if known.decides() { PutBack::Deciding } else { PutBack::Other })
+        }
         PutBack::Keep => {
             let is_new = before.is_none();
             // The name of a new directory alone may have an effect: a test may look for it, or make may take

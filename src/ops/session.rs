@@ -7,15 +7,17 @@ use parking_lot::Mutex;
 
 use crate::config::value::EnvMode;
 use crate::config::{Config, keys};
+use crate::ecosystems::base_project::BaseProject;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::git::capture::excludes::Excludes;
 use crate::git::diff::Change;
 use crate::git::repo::Repo;
-use crate::git::seed::find::Seeds;
+use crate::git::seed::find::{SeedPatterns, Seeds};
 use crate::git::version;
 use crate::integrity::{IntegrityContext, overrides, watch};
 use crate::model::oid::Oid;
+use crate::model::terms::Terms;
 use crate::ops::recover::{Recovery, recover};
 use crate::oracle::pool;
 use crate::process::environment::Policy;
@@ -178,16 +180,29 @@ impl Session {
 
     /// The files of the user's own checkout that a worktree gets beside the files of `base`.
     pub fn seeds(&self, base: &Oid) -> Result<Seeds> {
-        let copy = self.config.get(keys::SEED_COPY);
-        let link = self.config.get(keys::SEED_LINK);
-        self.seeds_by(&copy, &link, base)
+        let patterns = self.seed_patterns();
+        patterns.map_or(Ok(Seeds::default()), |patterns| Seeds::find(&self.repo, &patterns, base))
     }
 
     /// The files of the user's own checkout that these patterns match instead of the configured
     /// ones.
     pub fn seeds_by(&self, copy: &[String], link: &[String], base: &Oid) -> Result<Seeds> {
-        let Some(home) = &self.home else { return Ok(Seeds::default()) };
-        Seeds::find(&self.repo, home, copy, link, base)
+        let Some(root) = self.home.clone() else { return Ok(Seeds::default()) };
+        let patterns = SeedPatterns { root, copy: copy.to_vec(), link: link.to_vec() };
+        Seeds::find(&self.repo, &patterns, base)
+    }
+
+    /// The base of attempts that these terms judge.
+    pub fn project(&self, base: &Oid, terms: &Terms) -> Result<BaseProject<'_>> {
+        let Terms { oracle, settings, .. } = terms;
+        Ok(BaseProject::of(&self.repo, base, oracle, &settings.source)?
+            .with_seeds(self.seed_patterns()))
+    }
+
+    fn seed_patterns(&self) -> Option<SeedPatterns> {
+        let copy = self.config.get(keys::SEED_COPY);
+        let link = self.config.get(keys::SEED_LINK);
+        self.home.clone().map(|root| SeedPatterns { root, copy, link })
     }
 }
 

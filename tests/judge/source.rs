@@ -137,6 +137,31 @@ fn new_file_that_git_ignores_is_not_source() {
 }
 
 #[test]
+fn new_file_in_the_place_of_a_seed_is_no_source() {
+    for (added, code) in [
+        ("src/local.js", 3),
+        ("src/local.js/off.js", 3),
+        ("src/more/off.js", 3),
+        ("src/more.js", 0),
+        ("src/other/off.js", 0),
+    ] {
+        let world = World::unborn();
+        world.write("package.json", "{}\n");
+        world.write("src/app.js", "good\n");
+        world.write(".frites.toml", "seed.copy = ['src/local.js', 'src/more/']\n");
+        world.commit("base");
+        world.write("src/local.js", "on\n");
+        world.write("src/more/local.js", "on\n");
+        let add = format!("f={added}; [ -d ${{f%/*}} ] || rm -f ${{f%/*}}; mkdir -p ${{f%/*}}");
+        world.attempts(&[&format!("echo bad > src/app.js; {add}; echo off > $f; git add -f $f")]);
+        let test = format!("[ \"$(cat {added})\" = off ] || grep -q good src/app.js");
+        let json = world.frites(["judge", "--json", "--test", &test]).expect(code).json();
+        let decision = if code == 0 { "single" } else { "own-tests" };
+        assert_eq!(json["decision"], decision, "{added}: {json:#}");
+    }
+}
+
+#[test]
 fn part_of_a_module_and_file_that_nothing_looks_up_are_source() {
     let cases = [
         ("package.json", "lib/calc.js", "lib/sum.js"),

@@ -23,6 +23,17 @@ use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
+/// The user's own checkout, and the patterns of its seeds.
+#[derive(Clone, Debug)]
+pub struct SeedPatterns {
+    /// The checkout.
+    pub root: PathBuf,
+    /// `seed.copy`.
+    pub copy: Vec<String>,
+    /// `seed.link`.
+    pub link: Vec<String>,
+}
+
 /// The seeds of a checkout, by their paths.
 #[derive(Clone, Default)]
 pub struct Seeds {
@@ -34,27 +45,20 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// Finds the seeds in the checkout at `root`: untracked files that `copy` matches, ignored
-    /// files that [`INCLUDE`] matches, and what `link` names or matches; never a file that `base`
-    /// tracks.
+    /// Finds the seeds in a checkout: untracked files that `copy` matches, ignored files that
+    /// [`INCLUDE`] matches, and what `link` names or matches; never a file that `base` tracks.
     ///
     /// A linked seed is copied, too. A symbolic link would hand the user's own files to every
     /// command that runs in the worktree: `npm ci` begins by deleting everything below
     /// `node_modules`.
-    pub fn find(
-        repo: &Repo,
-        root: &Path,
-        copy: &[String],
-        link: &[String],
-        base: &Oid,
-    ) -> Result<Seeds> {
-        let mut seeds = Seeds { root: root.to_owned(), ..Seeds::default() };
-        let (patterns, names): (Vec<&String>, Vec<&String>) =
+    pub fn find(repo: &Repo, patterns: &SeedPatterns, base: &Oid) -> Result<Seeds> {
+        let SeedPatterns { root, copy, link } = patterns;
+        let mut seeds = Seeds { root: root.clone(), ..Seeds::default() };
+        let (globs, names): (Vec<&String>, Vec<&String>) =
             link.iter().partition(|entry| is_pattern(root, entry));
         let links = linked_paths(root, &names, &mut seeds.notes)?;
         let copied = copy.iter().map(|line| ("seed.copy", line));
-        let patterns_of_links = patterns.clone();
-        let linked = patterns.into_iter().map(|line| ("seed.link", line));
+        let linked = globs.iter().map(|line| ("seed.link", *line));
         let own = Patterns::parse(&copied.chain(linked).collect::<Vec<_>>())?;
         let shared = Patterns::read(&root.join(INCLUDE), &mut seeds.notes)?;
         if links.is_empty() && own.is_empty() && shared.is_empty() {
@@ -93,7 +97,7 @@ impl Seeds {
             let original = if named { file_to_copy(original, root) } else { original };
             seeds.found.insert(path, original);
         }
-        for line in patterns_of_links {
+        for line in globs {
             let own = Patterns::parse(&[("seed.link", line)])?;
             if !line.starts_with('!') && !seeds.found.keys().any(|path| own.matches(path, false)) {
                 seeds

@@ -18,6 +18,7 @@ use crate::model::outcome::Results;
 use crate::model::path::TreePath;
 use crate::model::terms::Terms;
 use crate::ops::judge::changed_file::{changed_files, touched};
+use crate::ops::session::Session;
 
 /// The largest number of files whose combinations are judged, each together with the source.
 const MOST_BESIDE: usize = 3;
@@ -133,13 +134,14 @@ fn why_not(choices: &BTreeMap<TreePath, PutBack>, doubtful: &[&TreePath]) -> Opt
 
 /// As [`plan`], but reads the changes from the commit `base` to `tree` itself.
 pub fn plan_for(
-    repo: &Repo,
+    session: &Session,
     base: &Oid,
     tree: &Oid,
     terms: &Terms,
 ) -> Result<Option<BaseTestsResult>> {
+    let repo = &session.repo;
     let files = changed_files(repo, base, tree)?;
-    let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
+    let project = session.project(base, terms)?;
     plan(repo, base, tree, &files, &project, terms.settings.base_tests)
 }
 

@@ -88,7 +88,7 @@ pub fn from_captured(
     candidates: &[Captured],
 ) -> Result<Vec<Entry>> {
     let base = run.root();
-    let project = BaseProject::of(&session.repo, base, &terms.oracle, &terms.settings.source)?;
+    let project = session.project(base, terms)?;
     let made = process::in_parallel(process::processors(), candidates, |captured| {
         // No ref keeps the trees that are made here yet.
         session.repo.retry_during_gc(|| entry_of(session, run, captured, &terms.settings, &project))
@@ -182,10 +182,10 @@ fn with_protected(
 }
 
 /// Makes the trees that are judged for a captured one again: git may have deleted their objects.
-fn make_trees_again(repo: &Repo, base: &Oid, captured: &Oid, terms: &Terms) -> Result<()> {
-    let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
-    let judged = with_protected(repo, base, captured, &terms.settings, &project)?.tree;
-    base_tests::plan_for(repo, base, &judged, terms)?;
+fn make_trees_again(session: &Session, base: &Oid, captured: &Oid, terms: &Terms) -> Result<()> {
+    let project = session.project(base, terms)?;
+    let judged = with_protected(&session.repo, base, captured, &terms.settings, &project)?.tree;
+    base_tests::plan_for(session, base, &judged, terms)?;
     Ok(())
 }
 
@@ -314,7 +314,7 @@ pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]
         repo.retry_during_gc(|| {
             if let (false, Some(captured)) = (is_first_try, &entry.tree) {
                 // The tree itself may be lost, if it is not the captured one.
-                make_trees_again(repo, run.root(), captured, terms)?;
+                make_trees_again(session, run.root(), captured, terms)?;
             }
             is_first_try = false;
             judged_trees(entry)

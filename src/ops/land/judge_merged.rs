@@ -82,7 +82,7 @@ impl Plan {
     ) -> Result<()> {
         let Session { repo, store, .. } = session;
         let Some(verdict) = &self.verdict else { return Ok(()) };
-        let second = plan_base_tests(repo, target.state(), &self.tree, &verdict.terms)?;
+        let second = plan_base_tests(session, target.state(), &self.tree, &verdict.terms)?;
         let Some(mut second) = second else { return Ok(()) };
         let logs = store.landing_logs(&self.run.run).judging(None).with_base_tests();
         let name = target.name();
