@@ -18,15 +18,16 @@ use crate::config::value::SynthesisMode;
 use crate::error::{Error, Result};
 use crate::integrity::trust;
 use crate::model::address::Address;
-use crate::model::count::count;
+use crate::model::count::{count, some_of};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::path::quoted;
 use crate::model::refname::RefName;
 use crate::model::run::{GivenLimits, Run};
-use crate::model::verdict::Verdict;
+use crate::model::verdict::{Entry, Verdict};
 use crate::ops::clean;
 use crate::ops::hooks;
-use crate::ops::judge::{JudgeOptions, RepeatedJudging};
+use crate::ops::judge::{JudgeOptions, RepeatedJudging, changed_deciders};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
@@ -48,8 +49,8 @@ use crate::ui::comparison;
     args_override_self = true,
     after_help = "Does the work of spawn and judge in one step. If several candidates pass, one more can be \
 made from them: see synthesis.mode in git-frites-config(1).\n\n\
-Exit status: as for judge: 0 a verified winner, 1 no candidate passed, 3 unverified, 4 no \
-usable candidate."
+Exit status: as for judge: 0 a verified winner, 1 no candidate passed or the \
+winner was not merged, 3 unverified, 4 no usable candidate."
 )]
 pub struct RunArgs {
     /// The candidates and their commands
@@ -80,7 +81,8 @@ pub struct RunArgs {
     /// [default: synthesis.mode]
     #[arg(help_heading = "Attempts", hide_short_help = true, long, value_name = "MODE", value_parser = values::synthesis)]
     pub synthesis: Option<SynthesisMode>,
-    /// Merge a verified winner into the current branch  [default: run.merge]
+    /// Merge a verified winner into the current branch, unless it changes what decides how the next run
+    /// is judged  [default: run.merge]
     #[arg(help_heading = "Landing", long, overrides_with = "no_merge")]
     pub merge: bool,
     /// Do not merge, even if run.merge is set
@@ -339,8 +341,10 @@ fn conclude(
     interrupted()?;
     let run = integrated.as_ref().unwrap_or(run);
     // A failed merge leaves the winner pending. Its error is shown after the comparison.
-    let merge_into = merge_into.filter(|_| verdict.winner().is_some());
-    let merged = merge_into.map(|branch| merge(session, run, branch));
+    let merged = merge_into.zip(verdict.winner()).map(|(branch, winner)| {
+        refuse_changed_deciders(session, run, &verdict, winner)?;
+        merge(session, run, branch)
+    });
     let is_to_clean = args.clean && !matches!(merged, Some(Err(_)));
     let cleaned = is_to_clean.then(|| clean::after_end(session, run));
     if args.json {
@@ -397,6 +401,29 @@ fn skip_synthesis(
         session.ui.note(format!("run {}: no synthesis: {reason}", run.run));
     }
     if has_one { Ok(()) } else { synthesis::explain_skip(session, verdict, reason) }
+}
+
+/// Refuses to merge a winner that decides how the next run is judged: a person has to read that.
+fn refuse_changed_deciders(
+    session: &Session,
+    run: &Run,
+    verdict: &Verdict,
+    winner: &Name,
+) -> Result<()> {
+    let tree = verdict.entry(winner).and_then(Entry::judged);
+    let Some(tree) = tree else { return Ok(()) };
+    let changed = changed_deciders(session, run, &verdict.terms, tree)?;
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let files: Vec<String> = changed.iter().map(|path| quoted(path.as_bytes())).collect();
+    let address = format!("{}/{winner}", run.run);
+    Err(Error::no(format!(
+        "{address} was not merged, because it changes what decides how the next run is judged: {}",
+        some_of(&files)
+    ))
+    .hint(format!("read the change, `git frites diff {address}`"))
+    .hint(format!("then land it yourself: `git frites apply --merge {address}`")))
 }
 
 /// Merges the winner into `branch`, on which the checkout was when the run began. An attempt, or a

@@ -348,6 +348,34 @@ fn status_shows_the_progress_of_a_running_run() {
 }
 
 #[test]
+fn run_leaves_a_change_to_what_decides_to_a_person() {
+    let world = World::new();
+    world.write("Makefile", "test:\n\ttrue\n");
+    world.commit("make");
+    let tip = world.git(["rev-parse", "main"]);
+    for file in [".frites.toml", "Makefile"] {
+        let script = format!("echo x >> README; echo '# more' >> {file}");
+        let words = ["run", "-n", "1", "--merge", "--clean", "--test", "true"];
+        let answer = world.frites(words.iter().chain(&["--", "sh", "-c", &script])).expect(1);
+        let run = if file == "Makefile" { "2" } else { "1" };
+        let why = format!(
+            "error: {run}/c1 was not merged, because it changes what decides how the next run is judged: \
+             {file}\nhint: read the change, `git frites diff {run}/c1`\nhint: then land it yourself: \
+             `git frites apply --merge {run}/c1`\n"
+        );
+        assert!(answer.stderr.ends_with(&why), "{}", answer.stderr);
+        assert!(answer.out().contains(&format!("*  {run}/c1")), "{}", answer.out());
+        assert_eq!(world.git(["rev-parse", "main"]), tip);
+    }
+    // What a chain of attempts lands counts from where it began.
+    let words = ["run", "-n", "1", "--from", "2/c1", "--merge", "--test", "true"];
+    let answer = world.frites(words.iter().chain(&["--", "sh", "-c", "echo y >> README"]));
+    assert!(answer.expect(1).stderr.contains("3/c1 was not merged"));
+    world.frites(["apply", "--merge", "2/c1"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
 fn verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
     let world = World::new();
     let words = |form: &str, test: &str, script: &str| -> Vec<String> {

@@ -236,6 +236,26 @@ fn flags(changes: &[Change], files: &[ChangedFile], scripts: &BTreeSet<String>) 
     found
 }
 
+/// The files which decide what is run, and which the tree of a run changes since the commit that it lands
+/// on.
+pub fn changed_deciders(
+    session: &Session,
+    run: &Run,
+    terms: &Terms,
+    tree: &Oid,
+) -> Result<Vec<String>> {
+    let base = run.root();
+    let changes = diff::changes(&session.repo, base, base, tree)?;
+    let files: Vec<ChangedFile> =
+        changes.iter().map(|change| changed_file(&session.repo, change)).collect();
+    let found = flags(&changes, &files, &session.project(base, terms)?.scripts);
+    let deciders = found.into_iter().filter_map(|flag| match flag {
+        Flag::OracleChanged { path } => Some(path),
+        _ => None,
+    });
+    Ok(deciders.collect())
+}
+
 /// Sets the agreement of each usable candidate with the others. Equal trees count once.
 fn set_agreement(entries: &mut [Entry], files: &[Vec<ChangedFile>]) {
     let mut distinct: BTreeMap<Oid, Edit> = BTreeMap::new();
