@@ -33,6 +33,11 @@ pub enum Flag {
         /// The text that skips a test, as it is in the file.
         marker: String,
     },
+    /// A command rewrote a test, or a file that decides which commands run, and did not on the base.
+    TestsRewritten {
+        /// The file.
+        path: String,
+    },
     /// The candidate adds what git ignores, such as build output.
     IgnoredAdded {
         /// The file, or the ignored directory that it is in.
@@ -85,6 +90,7 @@ impl Flag {
             Flag::TestsDeleted { .. } => "tests deleted",
             Flag::TestsEdited { .. } => "tests edited",
             Flag::TestsSkipped { .. } => "tests skipped",
+            Flag::TestsRewritten { .. } => "tests rewritten",
             Flag::IgnoredAdded { .. } => "ignored added",
             Flag::LinksOutside { .. } => "links outside",
             Flag::BinaryAdded { .. } => "adds a binary",
@@ -120,6 +126,7 @@ impl fmt::Display for Flag {
         | Flag::TestsDeleted { path }
         | Flag::TestsEdited { path }
         | Flag::TestsSkipped { path, .. }
+        | Flag::TestsRewritten { path }
         | Flag::IgnoredAdded { path }
         | Flag::LinksOutside { path }
         | Flag::BinaryAdded { path }
@@ -131,6 +138,9 @@ impl fmt::Display for Flag {
             Flag::TestsDeleted { .. } => write!(f, "deletes tests in {path}"),
             Flag::TestsEdited { .. } => write!(f, "edits tests in {path}"),
             Flag::TestsSkipped { marker, .. } => write!(f, "skips tests in {path} ({marker})"),
+            Flag::TestsRewritten { .. } => {
+                write!(f, "has a command rewrite {path}, on which the verdict rests")
+            }
             Flag::IgnoredAdded { .. } => write!(f, "adds {path}, which git ignores"),
             Flag::LinksOutside { .. } => write!(f, "links {path} to a place outside the tree"),
             Flag::BinaryAdded { .. } => write!(f, "adds {path}, a binary file"),

@@ -707,6 +707,35 @@ fn pass_whose_code_rewrote_a_test_is_not_verified() {
     let answer = world.frites(["judge", "--test", test]).expect(3);
     let words = "a command rewrote 'tests/greeting', on which the verdict rests";
     assert!(answer.out().contains(words), "{}", answer.out());
+    assert!(answer.out().contains("tests rewritten"), "{}", answer.out());
+    let json = world.frites(["judge", "--json", "--test", test]).expect(3).json();
+    let flags = json!([{ "flag": "tests-rewritten", "path": "tests/greeting" }]);
+    assert_eq!(json["candidates"][0]["flags"], flags, "{json:#}");
+    world.frites(["apply", "--allow-unverified", "-m", "land"]).expect(0);
+    let reason = world.git(["log", "-1", "--format=%(trailers:key=Frites-Reason,valueonly)"]);
+    assert!(reason.contains(words), "{reason}");
+    world.assert_clean();
+}
+
+#[test]
+fn merged_tree_whose_code_rewrites_a_test_is_not_verified() {
+    let world = World::unborn();
+    world.write("src/greet.py", "cat greeting\n");
+    world.write("greeting", "helo\n");
+    world.write("tests/greeting", "hello\n");
+    world.commit("base");
+    // It rewrites the test only where its own answer is no longer the right one.
+    let rewrites = "cmp -s greeting tests/greeting || cp greeting tests/greeting";
+    world.attempts(&[&format!("echo hello > greeting; echo '{rewrites}' >> src/greet.py")]);
+    let test = "cp src/greet.py x; sh x > out; cmp out tests/greeting";
+    world.frites(["judge", "-q", "--test", test]).expect(3);
+    world.git(["config", "frites.oracle.source", "greeting"]);
+    world.frites(["judge", "-q", "--test", test]).expect(0);
+    world.write("tests/greeting", "hello you\n");
+    world.commit("moved");
+    let why = "merged with HEAD, it was skipped by test (cannot tell: a command rewrote \
+               'tests/greeting', on which the verdict rests)";
+    world.frites(["apply", "-m", "land"]).refuses(1, why);
     world.assert_clean();
 }
 

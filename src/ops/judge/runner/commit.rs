@@ -7,6 +7,7 @@ use crate::model::run::Run;
 use crate::model::terms::LEADS_BACK_HINT;
 use crate::model::verdict::Verdict;
 use crate::model::world::WorldKind;
+use crate::ops::judge::overruled::overrule_results;
 use crate::ops::judge::runner::{OracleRunner, ReportTo, back_leads, open_cache, options};
 use crate::ops::judge::worlds;
 use crate::ops::kept_commits;
@@ -54,6 +55,9 @@ pub fn judge_commit(
     let results = kept_commits::keep(session, run, &[*commit], known)
         .and_then(|()| runner.require_space(commit, 1))
         .and_then(|()| runner.finish_on_commit(commit, &report));
-    let (results, _) = runner.end(results)?;
+    let (mut results, _) = runner.end(results)?;
+    if let Some(baseline) = &verdict.baseline {
+        overrule_results(&session.repo, known, &verdict.terms, &mut results, baseline)?;
+    }
     Ok((results, world))
 }
