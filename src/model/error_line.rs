@@ -10,6 +10,24 @@ const TITLES: [&str; 7] = ["error", "Error", "ERROR", "Exception", "fatal", "FAT
 const FAILED_TEST: [&str; 7] =
     ["FAILED ", "ERROR ", "E   ", "--- FAIL: ", "not ok ", "FAIL: ", "FAIL "];
 
+/// The words by which a line says that something is not there, in small letters.
+const MISSING: [&str; 14] = [
+    "can't open",
+    "cannot find",
+    "cannot open",
+    "could not find",
+    "could not open",
+    "couldn't find",
+    "does not exist",
+    "failed to resolve",
+    "is missing",
+    "no module named",
+    "no such",
+    "not found",
+    "not installed",
+    "unresolved import",
+];
+
 /// The ends of such lines: of Rust and unittest.
 const TEST_THAT_FAILED: [&str; 3] = [" ... FAILED", " ... FAIL", " ... ERROR"];
 
@@ -48,6 +66,13 @@ pub fn is_about_others(line: &str) -> bool {
     ABOUT_OTHERS.iter().any(|begin| line.trim_start().starts_with(begin))
 }
 
+/// True if a line says that something is not there: a module, a program, a file. An assertion speaks of
+/// what a test looked for.
+pub fn tells_of_lack(line: &str) -> bool {
+    let line = line.to_lowercase();
+    !line.contains("assert") && MISSING.iter().any(|words| line.contains(words))
+}
+
 /// True if this word, perhaps with the code of an error, stands before a message in a line.
 fn has_title(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
@@ -68,6 +93,23 @@ fn is_code(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn line_about_something_missing_is_told_from_one_of_a_test_that_failed() {
+        for (line, expected) in [
+            ("/bin/python3: No module named suite", true),
+            ("E   ModuleNotFoundError: No module named 'suite'", true),
+            ("sh: 1: suite: not found", true),
+            ("Error: Cannot find module 'suite'", true),
+            ("x.c:1:10: fatal error: suite.h: No such file or directory", true),
+            ("tool: could not open 'suite'", true),
+            ("AssertionError: 'a' not found in 'b'", false),
+            ("E   NameError: name 'twice' is not defined", false),
+            ("--- FAIL: TestGreets (0.00s)", false),
+        ] {
+            assert_eq!(tells_of_lack(line), expected, "{line}");
+        }
+    }
 
     #[test]
     fn errors_of_many_tools_are_recognised_and_their_summaries_are_not() {

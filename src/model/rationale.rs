@@ -357,7 +357,7 @@ impl DecisionInputs<'_> {
         } else {
             format!("none of {usable} passed")
         };
-        let alike = self.baseline.and_then(|base| base.tests_like_all(self.usable));
+        let alike = self.baseline.and_then(|base| base.lacks_on_all(self.usable));
         let (subject, compared) = match alike {
             Some(base) => (format!("{subject}, and {}", fails_alike(base)), String::new()),
             None => (subject, self.compared_with_the_base(closest)),

@@ -10,6 +10,7 @@ use crate::model::base_tests::BaseTestsResult;
 use crate::model::blast::Blast;
 use crate::model::candidate::State;
 use crate::model::cross::{CrossResult, Proof};
+use crate::model::error_line::tells_of_lack;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -365,9 +366,13 @@ impl Baseline {
     }
 
     /// The test that fails on the base as on each of these candidates, to the line that says why, and
-    /// without a test that passed anywhere. Then the base may be at fault, or the machine.
-    pub fn tests_like_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
-        let stopped = self.stops_at(Stage::Test).filter(|r| r.error.is_some())?;
+    /// without a test that passed anywhere, if it lacks something by that line or by what is known: then
+    /// the base or the machine is at fault, and not that the work is not done.
+    pub fn lacks_on_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
+        let lacks = |result: &&StageResult| {
+            result.obstacle.is_some() || result.error.as_deref().is_some_and(tells_of_lack)
+        };
+        let stopped = self.stops_at(Stage::Test).filter(lacks)?;
         let mut of_candidates = candidates.iter().map(|entry| entry.results.stopped_at());
         of_candidates.all(|result| result.is_some_and(|r| r.fails_like(stopped))).then_some(stopped)
     }

@@ -284,7 +284,7 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
             let base = verdict.baseline.as_ref().and_then(|base| base.results.stopped_at());
             base.map_or_else(Vec::new, |base| broken_base_hints(run, base.stage))
         }
-        (DecisionKind::NearMiss, Some(_)) if fails_as_the_base(verdict) => {
+        (DecisionKind::NearMiss, Some(_)) if lacks_as_the_base(verdict) => {
             broken_base_hints(run, Stage::Test)
         }
         (DecisionKind::NearMiss, Some(name)) => vec![
@@ -344,10 +344,10 @@ pub fn after_no_change(address: &str, state: State) -> String {
     }
 }
 
-/// True if the test ends on the base as on all usable candidates, and none of its tests passed.
-fn fails_as_the_base(verdict: &Verdict) -> bool {
+/// True if the test lacks something on the base as on all usable candidates.
+fn lacks_as_the_base(verdict: &Verdict) -> bool {
     let usable: Vec<&Entry> = verdict.candidates.iter().filter(|entry| entry.usable()).collect();
-    verdict.baseline.as_ref().is_some_and(|base| base.tests_like_all(&usable).is_some())
+    verdict.baseline.as_ref().is_some_and(|base| base.lacks_on_all(&usable).is_some())
 }
 
 /// How to find out why a command does not pass on a run's base, and how to judge all the same.

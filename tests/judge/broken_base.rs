@@ -76,8 +76,10 @@ fn a_test_that_ends_in_one_way_everywhere_is_said_before_any_candidate() {
             assert!(answer.stderr.contains(hint), "{hint}\n{}", answer.stderr);
         }
     }
-    // Their lines differ, or a test has passed: the attempts are at fault.
+    // Their lines differ, a test has passed or nothing is missing: the attempts are at fault.
     for test in [
+        "echo 'assertion failed: 1 == 2'; exit 1",
+        "echo '--- FAIL: TestGreets (0.00s)'; exit 1",
         "sum=$(cksum src/lib.txt); echo \"error: $sum\"; exit 1",
         "echo 'test a ... ok'; echo 'test b ... FAILED'; echo 'test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s'; exit 101",
     ] {
