@@ -95,7 +95,7 @@ impl<'a> RootFiles<'a> {
 
     /// The text of a file anywhere in the tree; `None` if there is no such file.
     pub fn text(&self, path: &str) -> Result<Option<String>> {
-        let bytes = self.repo.file(&self.tree, path)?;
+        let bytes = self.repo.file_by_links(&self.tree, path)?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 

@@ -15,7 +15,7 @@ pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Res
     // `make test` names no script: its recipe does.
     let tree = repo.commit(base)?.tree;
     for file in ALL.iter().flat_map(|ecosystem| ecosystem.recipe_files) {
-        if let Some(bytes) = repo.file(&tree, file)? {
+        if let Some(bytes) = repo.file_by_links(&tree, file)? {
             let text = String::from_utf8_lossy(&bytes);
             included.extend(files_of_includes(file, &text));
             if make::MAKEFILES.contains(file) {
@@ -28,7 +28,7 @@ pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Res
         }
     }
     let read = |path: &str| {
-        Ok(match repo.file(&tree, path)? {
+        Ok(match repo.file_by_links(&tree, path)? {
             Some(bytes) => InTree::File(String::from_utf8_lossy(&bytes).into_owned()),
             None if repo.has_directory(&tree, path)? => InTree::Directory,
             None => InTree::Nothing,

@@ -277,6 +277,53 @@ impl Repo {
         })
     }
 
+    /// The bytes of the file to which a path leads in a tree or a commit's tree, also through symbolic links;
+    /// `None` if there is no such file, or a link leads out of the tree.
+    pub fn file_by_links(&self, tree: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
+        match self.file(tree, path)? {
+            Some(bytes) => Ok(Some(bytes)),
+            None => match self.place_by_links(tree, path)? {
+                Some(place) => self.file(tree, &place),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// The path to which one leads in a tree or a commit's tree through symbolic links; `None` if one
+    /// leads out of the tree, or in a circle.
+    pub fn place_by_links(&self, tree: &Oid, path: &str) -> Result<Option<String>> {
+        let mut left: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
+        let mut found: Vec<String> = Vec::new();
+        let mut links = 0;
+        while let Some(part) = left.pop() {
+            match part.as_str() {
+                "" | "." => continue,
+                ".." if found.pop().is_some() => continue,
+                ".." => return Ok(None),
+                _ => found.push(part),
+            }
+            let Some(target) = self.link_at(tree, &found.join("/"))? else { continue };
+            links += 1;
+            if target.starts_with('/') || links > MOST_LINKS {
+                return Ok(None);
+            }
+            found.pop();
+            left.extend(target.rsplit('/').map(str::to_owned));
+        }
+        Ok(Some(found.join("/")))
+    }
+
+    /// The target of a symbolic link in a tree; `None` if there is none at this path.
+    fn link_at(&self, tree: &Oid, path: &str) -> Result<Option<String>> {
+        self.read_again(|gix| match entry_at(gix, tree, path.into())? {
+            Some(entry) if entry.mode().is_link() => {
+                let target = entry.object().map_err(|e| unreadable_path(tree, path.into(), &e))?;
+                Ok(Some(target.data.to_str_lossy().into_owned()))
+            }
+            _ => Ok(None),
+        })
+    }
+
     /// The bytes to which a path of a commit leads, a symbolic link's target or a file's content; `None` if
     /// there is none or it cannot be read.
     pub fn bytes_at(&self, commit: &Oid, path: &str) -> Option<Vec<u8>> {
@@ -366,8 +413,16 @@ impl Repo {
 
     /// The names in a tree's root; true for a directory.
     pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
-        let entries = self.entries_of(tree)?.into_iter();
-        Ok(entries.map(|(name, mode, _)| (name, mode.is_tree())).collect())
+        let mut found = Vec::new();
+        for (name, mode, _) in self.entries_of(tree)? {
+            let place = if mode.is_link() { self.place_by_links(tree, &name)? } else { None };
+            let is_directory = match place {
+                Some(place) => self.has_directory(tree, &place)?,
+                None => mode.is_tree(),
+            };
+            found.push((name, is_directory));
+        }
+        Ok(found)
     }
 
     fn entries_of(&self, tree: &Oid) -> Result<Vec<(String, gix::objs::tree::EntryMode, Oid)>> {
@@ -554,6 +609,9 @@ fn key_of(path: &Path) -> String {
 const KEY_LENGTH: usize = 16;
 
 /// The entry of a tree, or of a commit's tree, at this path.
+/// The most links that a path is followed through, as on Linux.
+const MOST_LINKS: usize = 40;
+
 fn entry_at<'r>(
     gix: &'r gix::Repository,
     tree: &Oid,

@@ -1,5 +1,6 @@
 //! Detection: what a project's files show is what runs, as `judge --explain` says.
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::common::{World, make_executable, write};
@@ -661,7 +662,7 @@ fn have_only(world: &mut World, programs: &[&str]) -> PathBuf {
     fs::create_dir(&bin).unwrap();
     for program in programs {
         let found = world.sh(&world.repo, &format!("command -v {program}")).expect(0).out();
-        std::os::unix::fs::symlink(found.trim(), bin.join(program)).unwrap();
+        symlink(found.trim(), bin.join(program)).unwrap();
     }
     let ours = Path::new(env!("CARGO_BIN_EXE_git-frites")).parent().unwrap().display();
     world.set_env("PATH", format!("{}:{ours}", bin.display()));
@@ -760,6 +761,40 @@ fn named_command_says_which_detected_ones_it_leaves_out() {
         answer.stderr
     );
     world.assert_clean();
+}
+
+#[test]
+fn file_behind_a_link_in_the_tree_shows_the_commands() {
+    const RECIPE: &str = "test:\n\tsh check.sh\n";
+    const SCRIPTS: &str = "{\"scripts\": {\"test\": \"sh check.sh\"}}\n";
+    let shown = |link: &str, target: &str, file: &str, text: &str| {
+        let world = World::new();
+        world.write("build/x", "");
+        world.write("check.sh", ":\n");
+        if !file.is_empty() {
+            world.write(file, text);
+        }
+        symlink(target, world.repo.join(link)).unwrap();
+        world.commit("base");
+        let plan = world.frites(["judge", "-n"]);
+        (world, plan.out().lines().find(|line| line.starts_with("test: ")).unwrap().to_owned())
+    };
+    let (_, test) = shown("package.json", "web/package.json", "web/package.json", SCRIPTS);
+    assert_eq!(test, "test: `npm test`, from package.json");
+    for target in ["build/rules", "./build/../build/./rules"] {
+        let (world, test) = shown("Makefile", target, "build/rules", RECIPE);
+        assert_eq!(test, "test: `make test`, from Makefile");
+        // It decides by the name of the link, too, and so does the script in its recipe.
+        world.attempts(&["echo '# more' >> build/rules", "echo exit >> check.sh"]);
+        let json = world.frites(["judge", "--json"]).expect(0).json();
+        for (at, path) in [(0, "build/rules"), (1, "check.sh")] {
+            let flags = serde_json::json!([{ "flag": "oracle-changed", "path": path }]);
+            assert_eq!(json["candidates"][at]["flags"], flags, "{json:#}");
+        }
+    }
+    for target in ["/etc/passwd", "../Makefile", "Makefile", "build/nothing"] {
+        assert_eq!(shown("Makefile", target, "", "").1, "test: none", "{target}");
+    }
 }
 
 #[test]
@@ -965,7 +1000,7 @@ fn missing_program_of_a_test_is_fatal_and_names_the_next_test() {
         "{\"scripts\": {\"test\": \"true\"}, \"dependencies\": {\"a\": \"1\"}}",
     );
     world.commit("other tests");
-    std::os::unix::fs::symlink("/bin/true", bin.join("npm")).unwrap();
+    symlink("/bin/true", bin.join("npm")).unwrap();
     let answer =
         world.frites(["judge", "-n", "--base", "HEAD"]).refuses(128, "'mix' is not on PATH");
     let hint = "hint: package.json shows another test, which needs a setup; set both:\n\

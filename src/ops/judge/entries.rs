@@ -1,6 +1,6 @@
 //! The entries of a verdict before judging: each candidate as it is now, without its changes to
 //! protected paths, with its size, flags and agreement.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::flags;
@@ -147,7 +147,7 @@ fn entry_of(
         }
     }
     let files: Vec<ChangedFile> = changes.iter().map(|change| changed_file(repo, change)).collect();
-    entry.flags = flags(&changes, &files, &project.scripts);
+    entry.flags = flags(&changes, &files, project)?;
     entry.flags.extend(changes.iter().zip(&files).flat_map(|(c, f)| unseen(repo, c, f)));
     let added = changes.iter().filter(|change| change.status == ChangeStatus::Added);
     for path in ignored(repo, &run.base, added.map(|change| &change.path))? {
@@ -207,7 +207,11 @@ fn unseen(repo: &Repo, change: &Change, file: &ChangedFile) -> Vec<Flag> {
 }
 
 /// The flags of a candidate's changed files.
-fn flags(changes: &[Change], files: &[ChangedFile], scripts: &BTreeSet<String>) -> Vec<Flag> {
+fn flags(
+    changes: &[Change],
+    files: &[ChangedFile],
+    project: &BaseProject<'_>,
+) -> Result<Vec<Flag>> {
     let path = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     // A test that was only moved is still there.
     let was_moved = |change: &Change| {
@@ -221,7 +225,13 @@ fn flags(changes: &[Change], files: &[ChangedFile], scripts: &BTreeSet<String>) 
     let mut found: Vec<Flag> = Vec::new();
     for (change, file) in changes.iter().zip(files) {
         let name = path(&file.path);
-        let mut flags = flags::flags(touched(file, &name), scripts);
+        let of_name = |name: &str| flags::flags(touched(file, name), &project.scripts);
+        let mut flags = of_name(&name);
+        let decides =
+            |flags: &[Flag]| flags.iter().any(|f| matches!(f, Flag::OracleChanged { .. }));
+        if !decides(&flags) && project.names_by_links(&name)?.iter().any(|n| decides(&of_name(n))) {
+            flags.push(Flag::OracleChanged { path: name.clone() });
+        }
         if was_moved(change) {
             flags.retain(|flag| !matches!(flag, Flag::TestsDeleted { .. }));
         }
@@ -233,7 +243,7 @@ fn flags(changes: &[Change], files: &[ChangedFile], scripts: &BTreeSet<String>) 
             found.push(Flag::LinksOutside { path: name });
         }
     }
-    found
+    Ok(found)
 }
 
 /// The files which decide what is run, and which the tree of a run changes since the commit that it lands
@@ -248,7 +258,7 @@ pub fn changed_deciders(
     let changes = diff::changes(&session.repo, base, base, tree)?;
     let files: Vec<ChangedFile> =
         changes.iter().map(|change| changed_file(&session.repo, change)).collect();
-    let found = flags(&changes, &files, &session.project(base, terms)?.scripts);
+    let found = flags(&changes, &files, &session.project(base, terms)?)?;
     let deciders = found.into_iter().filter_map(|flag| match flag {
         Flag::OracleChanged { path } => Some(path),
         _ => None,
