@@ -16,6 +16,7 @@ use crate::git::repo::Repo;
 use crate::git::seed::find::{SeedPatterns, Seeds};
 use crate::git::version;
 use crate::integrity::{IntegrityContext, overrides, watch};
+use crate::model::layout::StateDir;
 use crate::model::oid::Oid;
 use crate::model::terms::Terms;
 use crate::ops::recover::{Recovery, recover};
@@ -103,6 +104,7 @@ impl ReadSession {
         // It is in use until the process ends: to take it apart then would only cost time.
         std::mem::forget(repo.clone());
         let store = Store::of(&repo);
+        refuse_linked_state(store.dir())?;
         let home = store.users_checkout()?;
         Ok(ReadSession { repo, store, ui, home })
     }
@@ -203,6 +205,17 @@ impl Session {
         let copy = self.config.get(keys::SEED_COPY);
         let link = self.config.get(keys::SEED_LINK);
         self.home.clone().map(|root| SeedPatterns { root, copy, link })
+    }
+}
+
+/// Refuses a state directory behind a symbolic link: attempts cannot be told there from what lies at the
+/// place to which it leads.
+fn refuse_linked_state(dir: &StateDir) -> Result<()> {
+    match [dir.path().to_owned(), dir.worktrees()].into_iter().find(|path| path.is_symlink()) {
+        None => Ok(()),
+        Some(link) => Err(Error::fatal(format!("'{}' is a symbolic link", link.display()))
+            .hint("remove the link, or put the directory itself there")
+            .hint("to have worktrees elsewhere: `git config frites.spawn.worktree-root DIR`")),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Attempts that break what they stand on, and what git-frites itself cannot do: the run goes on, every record says
 //! what is so, and nothing is left half done.
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use crate::common::World;
 use crate::common::sealed::confined;
@@ -14,6 +15,30 @@ fn told(world: &World, run: &str) -> Vec<String> {
         .iter()
         .map(|c| ["candidate", "state", "reason"].map(|key| text(&c[key])).join(" "))
         .collect()
+}
+
+#[test]
+fn state_behind_a_link_is_refused_before_anything_is_made() {
+    for name in [".frites", ".frites/worktrees"] {
+        let world = World::new();
+        let elsewhere = world.home().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::create_dir_all(world.repo.join(name).parent().unwrap()).unwrap();
+        symlink(&elsewhere, world.repo.join(name)).unwrap();
+        let link = world.repo.join(name).display().to_string();
+        let answer =
+            world.frites(["run", "-n", "1", "--test", "true", "--", "sh", "-c", "echo x > x"]);
+        let answer = answer.refuses(128, &format!("'{link}' is a symbolic link"));
+        let hint =
+            "hint: to have worktrees elsewhere: `git config frites.spawn.worktree-root DIR`\n";
+        assert!(answer.stderr.ends_with(hint), "{}", answer.stderr);
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+        fs::remove_file(world.repo.join(name)).unwrap();
+        world.git(["config", "frites.spawn.worktree-root", elsewhere.to_str().unwrap()]);
+        world
+            .frites(["run", "-n", "1", "--test", "true", "--", "sh", "-c", "echo x > x"])
+            .expect(0);
+    }
 }
 
 #[test]
@@ -166,7 +191,7 @@ fn candidate_without_writable_records_can_be_resumed() {
     let elsewhere = world.home().join("elsewhere");
     fs::create_dir_all(elsewhere.join("candidate.toml/kept")).unwrap();
     fs::remove_dir_all(&broken).unwrap();
-    std::os::unix::fs::symlink(&elsewhere, &broken).unwrap();
+    symlink(&elsewhere, &broken).unwrap();
     fs::remove_file(world.repo.join(".frites/runs/1/c2/candidate.toml")).unwrap();
     fs::create_dir_all(world.repo.join(".frites/runs/1/c2/candidate.toml/x")).unwrap();
     fs::write(world.repo.join(".frites/runs/1/active"), "phase = \"running\"\nentries = []\n")
