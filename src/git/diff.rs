@@ -41,15 +41,13 @@ const MOST_COMPARED: u32 = 1000;
 /// The most files among which a merge does so (`merge.renameLimit`).
 pub const MOST_MERGED: u32 = 7000;
 
-/// The options for a patch that can be applied anywhere. Some of them imply `-p`.
-const AS_PATCH: [&str; 6] = [
-    "--binary",
-    "--full-index",
-    "--unified=3",
-    "--inter-hunk-context=0",
-    "--src-prefix=a/",
-    "--dst-prefix=b/",
-];
+/// The largest binary file whose content is part of a patch: that of git's own setting. git reads the
+/// whole file for that, and fails from 2 GiB on.
+const LARGEST_IN_PATCH: u64 = 512 << 20;
+
+/// The options for a patch that can be applied anywhere, `--binary` aside. Some of them imply `-p`.
+const AS_PATCH: [&str; 5] =
+    ["--full-index", "--unified=3", "--inter-hunk-context=0", "--src-prefix=a/", "--dst-prefix=b/"];
 
 /// One path that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +116,7 @@ pub enum Format {
 pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
     match compare_in_process(repo, attributes, from, to, true) {
         Some(patch) => Ok(patch),
-        None => compare_by_git(repo, attributes, from, to, &AS_PATCH),
+        None => compare_by_git(repo, attributes, from, to, &as_patch(repo, from, to)?),
     }
 }
 
@@ -139,6 +137,17 @@ fn compare_by_git(
 ) -> Result<Patch> {
     let call = counting(repo, attributes).args(form).args([from.as_str(), to.as_str()]);
     parse(&call.bytes()?).ok_or_else(unknown_answer)
+}
+
+/// The options for a patch between two trees (or commits). One that holds a very large file does not have
+/// its content.
+fn as_patch(repo: &Repo, from: &Oid, to: &Oid) -> Result<Vec<&'static str>> {
+    let has_large = trees::changed_paths(repo, from, to)?.iter().any(|difference| {
+        let sides = [difference.old, difference.new].into_iter().flatten();
+        sides.map(|(_, id)| repo.size(&to_oid(id))).any(|size| size > LARGEST_IN_PATCH)
+    });
+    let binary = if has_large { None } else { Some("--binary") };
+    Ok(AS_PATCH.into_iter().chain(binary).collect())
 }
 
 /// The beginning of a comparison that prints paths and counts.
@@ -179,6 +188,7 @@ fn compare_in_process(
             return None;
         }
         let read = |entry: Option<TreeEntry>| match entry {
+            Some((_, id)) if repo.size(&to_oid(id)) > text::LARGEST as u64 => None,
             Some((_, id)) => repo.any_object(&gix, &id, gix::objs::Kind::Blob),
             None => Some(Vec::new()),
         };
@@ -271,7 +281,7 @@ pub fn render(
     color: bool,
 ) -> Result<Vec<u8>> {
     let format: &[&str] = match format {
-        Format::Patch => &AS_PATCH,
+        Format::Patch => &as_patch(repo, from, to)?,
         Format::Stat => &["--stat"],
         Format::Numstat => &["--numstat"],
         Format::NameStatus => &["--name-status"],

@@ -22,7 +22,7 @@ const CONTEXT: u32 = 3;
 const LOOKED_AT: usize = 8000;
 
 /// The largest file that is compared in process.
-const LARGEST: usize = 16 << 20;
+pub(super) const LARGEST: usize = 16 << 20;
 
 /// The longest heading of a hunk.
 const LONGEST_HEADING: usize = 80;

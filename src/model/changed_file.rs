@@ -38,6 +38,11 @@ impl FileContent {
         }
     }
 
+    /// True if there is a file or a submodule whose bytes were not read.
+    pub fn is_unread(&self) -> bool {
+        matches!(self, FileContent::Binary(_, bytes) if bytes.is_empty())
+    }
+
     /// The text, in which bytes that are not UTF-8 are replaced; empty if there is none.
     pub fn lossy(&self) -> Cow<'_, str> {
         match self {

@@ -200,6 +200,10 @@ pub(super) fn choose(
         let choice = match put_back(touched(file, &name), project)? {
             // A script may run the files that are executable.
             PutBack::Keep if file.changes_mode && language_of(&name).is_some() => PutBack::Other,
+            // Nobody has read it.
+            PutBack::Keep if file.after.is_unread() && language_of(&name).is_some() => {
+                PutBack::Other
+            }
             choice => choice,
         };
         choices.insert(file.path.clone(), choice);

@@ -35,6 +35,9 @@ enum ContentKind {
     NotRead,
 }
 
+/// The largest file that git counts as binary and that is read.
+const LARGEST_READ: u64 = 64 << 20;
+
 /// A change with its content.
 pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
     let is_submodule =
@@ -42,7 +45,11 @@ pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
     let kind = match change.lines {
         _ if is_submodule => ContentKind::NotRead,
         Some(_) => ContentKind::Text,
-        None if is_read_as_text(&change.path.lossy()) => ContentKind::BinaryThatToolsRead,
+        None if is_read_as_text(&change.path.lossy())
+            && [change.old, change.new].iter().all(|side| repo.size(side) <= LARGEST_READ) =>
+        {
+            ContentKind::BinaryThatToolsRead
+        }
         None => ContentKind::NotRead,
     };
     ChangedFile {
