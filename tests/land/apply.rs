@@ -1020,6 +1020,32 @@ fn way_back_to_a_detached_head_is_told() {
 }
 
 #[test]
+fn tracked_file_that_a_made_hook_runs_is_a_hook() {
+    let world = World::new();
+    world.write(".husky/pre-commit", "true\n");
+    world.write("tools/hooks/pre-commit", "#!/bin/sh\n");
+    make_executable(&world.repo.join("tools/hooks/pre-commit"));
+    world.commit("hooks");
+    // As husky makes it.
+    world.write(".husky/_/.gitignore", "*\n");
+    world.write(".husky/_/pre-commit", "#!/bin/sh\n. \"${0%/*/*}/pre-commit\"\n");
+    make_executable(&world.repo.join(".husky/_/pre-commit"));
+    let ran = world.home().join("ran");
+    let hook = format!("echo \"touch '{}'\" > .husky/pre-commit", ran.display());
+    world.attempts(&[&format!("{hook}; echo x > tools/x")]);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    world.git(["config", "core.hooksPath", ".husky/_"]);
+    world
+        .frites(["apply", "-m", "x"])
+        .refuses(1, "1/c1 changes '.husky/pre-commit', a hook that git would run");
+    assert!(!ran.exists());
+    // Beside hooks that are tracked lies anything.
+    world.git(["config", "core.hooksPath", "tools/hooks"]);
+    world.frites(["apply", "-m", "x"]).expect(0);
+    assert!(!ran.exists());
+}
+
+#[test]
 fn hook_that_an_attempt_changes_does_not_run_outside_of_its_world() {
     let world = World::new();
     let ran = world.home().join("ran");

@@ -46,7 +46,8 @@ pub fn refuse_overwrite(
 }
 
 /// A hook of the user's checkout that differs between two trees, where `core.hooksPath` leads to tracked
-/// files: git would run the attempt's version, with the user's permissions.
+/// files: git would run the attempt's version, with the user's permissions. Where the files there are not
+/// tracked, something has made them, and they run those beside their directory, as husky's do.
 pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<TreePath>> {
     let Some(root) = session.repo.work_tree() else { return Ok(None) };
     let hooks = nearest_real(Path::new(&hooks_directory(&session.repo)?));
@@ -54,9 +55,12 @@ pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<Tr
     if inside.starts_with(".git") {
         return Ok(None);
     }
+    let is_tracked = session.repo.has_directory(from, &inside.to_string_lossy())?;
+    let above = inside.parent().filter(|above| !is_tracked && *above != Path::new(""));
+    let directory = above.unwrap_or(inside);
     let changes = diff::changes(&session.repo, from, from, to)?;
     let mut paths = changes.into_iter().map(|change| change.path);
-    Ok(paths.find(|path| path.on_disk(Path::new("")).starts_with(inside)))
+    Ok(paths.find(|path| path.on_disk(Path::new("")).starts_with(directory)))
 }
 
 /// Refuses to commit in the user's checkout if git would run such a hook.
