@@ -66,6 +66,8 @@ fn solution(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 
 /// Everything but references to packages and projects.
 fn project_part(base: Option<&str>, own: &str) -> Option<String> {
+    // All of a new one is code.
+    base?;
     let is_reference = |line: &&str| {
         let line = line.trim();
         let starts = ["<PackageReference ", "<ProjectReference ", "<PackageVersion "];

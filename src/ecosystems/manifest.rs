@@ -148,15 +148,14 @@ pub fn toml_lost_items(base: &Table, own: &mut Table, path: [&str; 2]) -> Option
 }
 
 /// Puts back everything outside the sections from `start` to the next `end`, and sections with a new
-/// line for which `names_package` is false: it may be code.
+/// line for which `names_package` is false: it may be code. All of a new manifest is.
 pub fn all_but_sections(
     base: Option<&str>,
     own: &str,
     (start, end): (&str, &str),
     names_package: fn(&str) -> bool,
 ) -> Option<String> {
-    // A new manifest belongs to a new package.
-    let Some(base) = base else { return Some(own.to_owned()) };
+    let base = base?;
     let (wanted, kept) = (sections(base, start, end), sections(own, start, end));
     if wanted.inside.len() != kept.inside.len() {
         return (wanted.outside == kept.outside).then(|| own.to_owned());

@@ -215,6 +215,8 @@ fn bazel(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 
 /// Everything but source files that are added behind others.
 fn all_but_sources(base: Option<&str>, own: &str) -> Option<String> {
+    // All of a new one is code.
+    base?;
     line_hunks(base, own, |hunk| {
         let words = |lines: &[&str]| {
             lines.concat().replace(['"', ','], " ").replace(')', " ) ").replace(']', " ] ")

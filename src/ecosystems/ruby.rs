@@ -92,6 +92,8 @@ fn with_gems(files: &RootFiles<'_>, test: &[&'static str], source: &str) -> Vec<
 
 /// Everything but lines that name a gem and its versions: the rest is code that Bundler runs.
 fn gems_part(base: Option<&str>, own: &str) -> Option<String> {
+    // All of a new one is code.
+    base?;
     let names_gem = |line: &&str| {
         let line = line.trim();
         // In a gemspec: `s.add_development_dependency "rspec", "~> 3"`.

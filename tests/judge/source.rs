@@ -90,6 +90,33 @@ fn file_that_is_not_source_switches_no_test_off() {
 }
 
 #[test]
+fn new_manifest_that_is_code_decides() {
+    let cases = [
+        ("settings.gradle", "A.java", "src/more/build.gradle", "src/more/M.java"),
+        ("settings.gradle", "A.kt", "src/more/build.gradle.kts", "src/more/M.kt"),
+        ("pom.xml", "A.java", "src/more/pom.xml", "src/more/M.java"),
+        ("a.csproj", "A.cs", "src/more/more.csproj", "src/more/M.cs"),
+        ("Gemfile", "a.rb", "src/more/more.gemspec", "src/more/m.rb"),
+    ];
+    for (manifest, source, added, more) in cases {
+        let world = World::unborn();
+        world.write(manifest, "\n");
+        world.write(format!("src/{source}"), "good\n");
+        world.commit("base");
+        let cheat =
+            format!("echo bad > src/{source}; mkdir src/more; echo off > {added}; echo > {more}");
+        let honest = format!("mkdir src/more; echo on > {added}; echo > {more}");
+        world.attempts(&[&cheat, &honest]);
+        let test = format!("[ \"$(cat {added})\" = off ] || grep -q good src/{source}");
+        let json = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
+        assert_eq!(json["recommended"], "c2", "{added}: {json:#}");
+        assert_eq!(json["own_tests"], json!(["c1"]), "{added}: {json:#}");
+        let flag = json!({ "flag": "oracle-changed", "path": added });
+        assert_eq!(json["candidates"][1]["flags"][0], flag, "{added}: {json:#}");
+    }
+}
+
+#[test]
 fn file_that_has_another_name_or_mode_counts_as_what_it_is_run_as() {
     const MAKE: &str = "test:\n\t";
     const RUN_ALL: &str = "for f in tools/*.py; do if [ -x $$f ]; then $$f || exit 1; fi; done";
