@@ -154,6 +154,21 @@ impl Sources {
     }
 }
 
+/// True if a manifest drops a package that is found in a directory of the tree then: code of the attempt
+/// takes its place.
+pub fn drops_into_tree(
+    path: &str,
+    before: Option<&str>,
+    after: &str,
+    is_directory: &dyn Fn(&str) -> bool,
+) -> bool {
+    let (Some(ecosystem), Some(before)) = (ecosystem_of(file_name(path)), before) else {
+        return false;
+    };
+    let above = &path[..path.len() - file_name(path).len()];
+    (ecosystem.found_instead)(before, after).iter().any(|at| is_directory(&format!("{above}{at}")))
+}
+
 /// The ecosystem of a manifest, or of a file in which its dependencies are locked, by its name.
 pub fn ecosystem_of(name: &str) -> Option<&'static Ecosystem> {
     ALL.iter().copied().find(|e| (e.manifest)(name).is_some() || e.lock_files.contains(&name))

@@ -26,6 +26,9 @@ pub struct Ecosystem {
     pub lock_files: &'static [&'static str],
     /// The packages that a package finds.
     pub finds: PackagesFound,
+    /// Returns the directories, from that of the manifest, in which a package may now be found that a
+    /// manifest (its text before, and now) named and names no more.
+    pub found_instead: fn(&str, &str) -> Vec<String>,
     /// The characters that begin a comment line in a source file.
     pub comment: &'static str,
     /// The text by which a source line starts a test.
@@ -113,6 +116,7 @@ impl Ecosystem {
         project_files: &[],
         lock_files: &[],
         finds: PackagesFound::Installed,
+        found_instead: |_, _| Vec::new(),
         comment: "",
         test_marks: &[],
         skip_marks: &[],

@@ -14,6 +14,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     project_files: &["go.work"],
     lock_files: &["go.sum"],
     finds: PackagesFound::Named,
+    found_instead: packages_in_place_of_modules,
     comment: "//",
     test_marks: &["func Test", "func Benchmark", "func Fuzz", "func Example"],
     // A package's own TestMain decides whether its tests run at all.
@@ -53,6 +54,7 @@ fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
         let words: Vec<&str> = code.split_whitespace().collect();
         match words[..] {
             [] | [")"] | ["require", "("] | ["go", _] => true,
+            ["module", _] => false,
             [_, version] | ["require", _, version] => version
                 .strip_prefix('v')
                 .is_some_and(|v| v.starts_with(|c: char| c.is_ascii_digit())),
@@ -60,4 +62,55 @@ fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
         }
     };
     line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(names_module))
+}
+
+/// The directories of packages that have the path of a module which is required no more: its path begins
+/// with that of the main module.
+fn packages_in_place_of_modules(before: &str, after: &str) -> Vec<String> {
+    let (main, kept) = modules(after);
+    let (_, required) = modules(before);
+    let dropped = required.into_iter().filter(|module| !kept.contains(module));
+    let inside = dropped.filter_map(|module| Some(module.strip_prefix(main)?.strip_prefix('/')?));
+    inside.map(str::to_owned).collect()
+}
+
+/// The path of the main module, and those of the modules that it requires.
+fn modules(text: &str) -> (&str, Vec<&str>) {
+    let mut main = "";
+    let mut required = Vec::new();
+    let mut block = "";
+    for line in text.lines() {
+        let code = line.split("//").next().unwrap_or(line);
+        let is_around = |c: char| c.is_whitespace() || "\"`".contains(c);
+        let words: Vec<&str> = code.split(is_around).filter(|word| !word.is_empty()).collect();
+        match words[..] {
+            [directive, "("] => block = directive,
+            [")"] => block = "",
+            ["module", path] => main = path,
+            ["require", path, _] => required.push(path),
+            [path, _] if block == "require" => required.push(path),
+            _ => {}
+        }
+    }
+    (main, required)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn package_takes_the_place_of_a_module_below_the_main_one() {
+        let text = |requires: &str| format!("module a.org/b // main\n\ngo 1.22\n\n{requires}");
+        let before = text(
+            "require a.org/b/check v1.0.0\nrequire (\n\t\"a.org/b/c/d\" v1.2.3 // indirect\n\tx.org/y v1.0.0\n)\n",
+        );
+        for (after, expected) in [
+            (before.clone(), &[][..]),
+            (text(""), &["check", "c/d"]),
+            (text("require a.org/b/check v1.1.0\n"), &["c/d"]),
+        ] {
+            assert_eq!(packages_in_place_of_modules(&before, &after), expected, "{after}");
+        }
+    }
 }

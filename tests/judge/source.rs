@@ -117,6 +117,24 @@ fn new_manifest_that_is_code_decides() {
 }
 
 #[test]
+fn package_in_the_place_of_a_dropped_module_is_put_back_with_the_requirement() {
+    for (add, code) in [
+        ("mkdir check; echo 'package check' > check/check.go", 3),
+        ("mkdir other; echo 'package other' > other/other.go", 0),
+    ] {
+        let world = World::unborn();
+        world.write("go.mod", "module a.org/b\n\ngo 1.22\n\nrequire a.org/b/check v1.0.0\n");
+        world.write("app.go", "good\n");
+        world.commit("base");
+        world.attempts(&[&format!("sed /require/d go.mod > x; mv x go.mod; {add}")]);
+        let test = "! test -d check || grep -q good app.go";
+        let test = format!("grep -q require go.mod && test -d check && exit 1; {test}");
+        let json = world.frites(["judge", "--json", "--test", &test]).expect(code).json();
+        assert_eq!(json["verified"], code == 0, "{add}: {json:#}");
+    }
+}
+
+#[test]
 fn file_that_has_another_name_or_mode_counts_as_what_it_is_run_as() {
     const MAKE: &str = "test:\n\t";
     const RUN_ALL: &str = "for f in tools/*.py; do if [ -x $$f ]; then $$f || exit 1; fi; done";
