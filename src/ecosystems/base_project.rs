@@ -203,6 +203,11 @@ impl<'t> BaseProject<'t> {
         Ok(self.code()?.is_plain_name(path))
     }
 
+    /// The files of the base in the place of which a language may find a new one.
+    pub fn replaced_by(&self, path: &str) -> Result<Vec<&str>> {
+        Ok(self.code()?.replaced_by(path))
+    }
+
     /// True if the base has the directory of this path.
     pub fn has_directory_of(&self, path: &str) -> Result<bool> {
         Ok(self.code()?.has_directory(directory_of(path)))

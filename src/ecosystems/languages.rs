@@ -97,6 +97,11 @@ impl KnownCode {
         code
     }
 
+    /// The files of the base in the place of which a language may find a new one.
+    pub fn replaced_by(&self, path: &str) -> Vec<&str> {
+        self.places.replaced_by(path)
+    }
+
     /// True if the base has this directory.
     pub fn has_directory(&self, directory: &str) -> bool {
         directory.is_empty() || self.places.directories.contains(directory)

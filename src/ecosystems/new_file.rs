@@ -16,6 +16,39 @@ pub struct CodePlaces {
     pub languages: BTreeSet<&'static str>,
 }
 
+/// The extensions of the modules that Node and bundlers look for under one name, one after the other.
+const MODULES: [&str; 10] = ["cjs", "cts", "js", "json", "jsx", "mjs", "mts", "node", "ts", "tsx"];
+
+impl CodePlaces {
+    /// The files of the base in the place of which a language may find a new file, by the order in which
+    /// it looks for a name: Python a package before a module, and that before a directory without
+    /// `__init__.py`; Node and bundlers one extension before another; Lua a file before a directory.
+    pub fn replaced_by(&self, path: &str) -> Vec<&str> {
+        let (stem, extension) = path.rsplit_once('.').unwrap_or((path, ""));
+        let below = |start: String| {
+            let files = self.files.range(start.clone()..).map(String::as_str);
+            files.take_while(move |file| file.starts_with(&start))
+        };
+        let known = |file: &str| self.files.get(file).map(String::as_str);
+        match extension {
+            "py" => {
+                let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
+                let mut found: Vec<&str> =
+                    above.filter_map(|directory| known(&format!("{directory}.py"))).collect();
+                if known(&format!("{stem}/__init__.py")).is_none() {
+                    found.extend(below(format!("{stem}/")).filter(|file| file.ends_with(".py")));
+                }
+                found
+            }
+            "lua" => known(&format!("{stem}/init.lua")).into_iter().collect(),
+            _ if MODULES.contains(&extension) => below(format!("{stem}."))
+                .filter(|file| MODULES.contains(&&file[stem.len() + 1..]))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// A source file that a base does not have.
 pub struct NewFile<'f> {
     /// The code of the base.
@@ -193,6 +226,39 @@ mod tests {
         for (path, expected) in cases {
             let known = path.split('/').next().filter(|part| ["src", "[old]"].contains(part));
             assert_eq!(is_plain_name(path, known.unwrap_or_default()), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn new_file_that_is_found_before_one_of_the_base_is_known() {
+        let files = [
+            "a/checks.py",
+            "a/space/one.py",
+            "a/pack/__init__.py",
+            "a/x.json",
+            "a/y.ts",
+            "a/y.test.ts",
+            "a/z/index.js",
+            "a/l/init.lua",
+        ];
+        let files = files.map(str::to_owned).into();
+        let places = CodePlaces { files, ..CodePlaces::default() };
+        let cases: [(&str, &[&str]); 12] = [
+            ("a/checks/__init__.py", &["a/checks.py"]),
+            ("a/checks/more/b.py", &["a/checks.py"]),
+            ("a/space.py", &["a/space/one.py"]),
+            ("a/pack.py", &[]),
+            ("a/other.py", &[]),
+            ("a/x.js", &["a/x.json"]),
+            ("a/y.js", &["a/y.ts"]),
+            ("a/y.d.ts", &[]),
+            ("a/x/index.js", &[]),
+            ("a/l.lua", &["a/l/init.lua"]),
+            ("a/x.rb", &[]),
+            ("a/y.css", &[]),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(places.replaced_by(path), expected, "{path}");
         }
     }
 

@@ -780,7 +780,7 @@ fn file_behind_a_link_in_the_tree_shows_the_commands() {
         (world, plan.out().lines().find(|line| line.starts_with("test: ")).unwrap().to_owned())
     };
     let (_, test) = shown("package.json", "web/package.json", "web/package.json", SCRIPTS);
-    assert_eq!(test, "test: `npm test`, from package.json");
+    assert_eq!(test, "test: `npm run test`, from package.json");
     for target in ["build/rules", "./build/../build/./rules"] {
         let (world, test) = shown("Makefile", target, "build/rules", RECIPE);
         assert_eq!(test, "test: `make test`, from Makefile");

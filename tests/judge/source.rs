@@ -135,6 +135,38 @@ fn package_in_the_place_of_a_dropped_module_is_put_back_with_the_requirement() {
 }
 
 #[test]
+fn new_module_that_is_found_before_one_of_the_base_is_no_source() {
+    let cases = [
+        ("src/__init__.py", "src/checks.py", "src/checks/__init__.py"),
+        ("src/__init__.py", "src/checks/a.py", "src/checks.py"),
+        ("package.json", "src/checks.json", "src/checks.js"),
+        ("package.json", "src/checks.ts", "src/checks.js"),
+    ];
+    for (marker, old, added) in cases {
+        let world = World::unborn();
+        world.write(marker, if marker == "package.json" { "{}\n" } else { "" });
+        world.write(old, "on\n");
+        let source = if marker == "package.json" { "src/app.js" } else { "src/app.py" };
+        world.write(source, "good\n");
+        world.commit("base");
+        let add = format!("mkdir -p \"$(dirname {added})\"; echo off > {added}");
+        world.attempts(&[
+            &format!("echo bad > {source}; {add}"),
+            &format!("git mv {old} x; {add}; git mv -f x {added}"),
+        ]);
+        let test = format!(
+            "[ \"$(cat {added})\" = off ] || cat {old} {added} | grep -q on && grep -q good {source}"
+        );
+        let json = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
+        assert_eq!(json["own_tests"], json!(["c1"]), "{added}: {json:#}");
+        // A json file is data: to take it away is no change to source.
+        if old != "src/checks.json" {
+            assert_eq!(json["candidates"][1]["base_tests"], Value::Null, "{added}: {json:#}");
+        }
+    }
+}
+
+#[test]
 fn file_that_has_another_name_or_mode_counts_as_what_it_is_run_as() {
     const MAKE: &str = "test:\n\t";
     const RUN_ALL: &str = "for f in tools/*.py; do if [ -x $$f ]; then $$f || exit 1; fi; done";

@@ -224,6 +224,22 @@ pub(super) fn choose(
             }
         }
     }
+    // A module may be moved to another name under which it is found; otherwise it hides the old one.
+    for file in changes.iter().filter(|file| file.before.bytes().is_none()) {
+        let name = file.path.lossy();
+        let is_gone = |path: &str| {
+            changes.iter().any(|other| {
+                other.path.lossy() == path
+                    && other.after.bytes().is_none()
+                    && choices.get(&other.path) == Some(&PutBack::Keep)
+            })
+        };
+        if choices.get(&file.path) == Some(&PutBack::Keep)
+            && !project.replaced_by(&name)?.into_iter().all(is_gone)
+        {
+            choices.insert(file.path.clone(), PutBack::Other);
+        }
+    }
     // A new manifest makes a new directory. If the attempt adds source there, it is a new project. If not, the
     // directory may be there for its name only, which a test or a build may look for.
     for file in changes.iter().filter(|file| file.before.bytes().is_none()) {
