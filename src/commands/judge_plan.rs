@@ -67,7 +67,7 @@ fn as_json(plan: &OraclePlan) -> Value {
     let downloads: Vec<String> = plan.downloads.iter().map(|c| c.command.to_string()).collect();
     json!({
         "downloads": downloads, "commands": plan.planned.checked(), "passed_over": passed_over.collect::<Vec<_>>(),
-        "seeds": plan.planned.seeds, "world": plan.world, "known": known,
+        "seeds": plan.planned.seeds, "world": plan.settings.commands.world, "known": known,
         "verifies": plan.verifies(),
     })
 }

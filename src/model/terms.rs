@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::model::base_tests::BaseTests;
-use crate::model::oracle::{CommandLine, OracleCommand};
+use crate::model::oracle::{CommandLine, OracleCommand, shell_word};
 use crate::model::outcome::Stage;
 use crate::model::rank::Rank;
 use crate::model::world::WorldKind;
@@ -213,46 +213,61 @@ impl JudgeSettings {
         is_clean && attempts_write.is_empty() && !self.tests_nothing
     }
 
-    /// The first of the settings that differs from `ours`, as a clause about these.
-    fn difference(&self, ours: &JudgeSettings) -> Option<String> {
-        let theirs = self.comparable();
-        let mut ours = ours.comparable();
-        if self.in_place {
-            // In place nothing can be put back.
-            ours.protect = Vec::new();
-            ours.base_tests = theirs.base_tests;
-            ours.source = Vec::new();
-        }
-        if theirs.protect != ours.protect {
-            let listed = |paths: &[String]| {
-                if paths.is_empty() { "none".to_owned() } else { paths.join(", ") }
-            };
-            return Some(format!(
-                "its protected paths are: {}; and here: {}",
-                listed(&theirs.protect),
-                listed(&ours.protect)
-            ));
-        }
-        let [retries, retries_here] = [&theirs, &ours].map(|s| s.commands.retries);
-        if retries != retries_here {
-            return Some(format!("it has {retries} retries, and here {retries_here}"));
-        }
-        let differ = theirs != ours;
-        differ.then(|| "its settings differ from those under [oracle] here".into())
+    /// The settings that matter to a verdict, by their keys, each with its value as git's configuration has
+    /// it. By this list they are shown, compared and named in hints.
+    fn by_key(&self) -> [(&'static str, String); 7] {
+        let CommandSettings { world: _, retries, refuse_flaky, trust_exit, junit } = &self.commands;
+        [
+            ("oracle.protect", as_value(&self.protect)),
+            ("oracle.base-tests", as_value(self.base_tests)),
+            ("oracle.source", as_value(&self.source)),
+            ("oracle.retries", as_value(retries)),
+            ("oracle.flaky", (if *refuse_flaky { "fail" } else { "pass" }).to_owned()),
+            ("oracle.trust-exit", as_value(trust_exit)),
+            ("oracle.junit", junit.clone().unwrap_or_else(|| "none".to_owned())),
+        ]
     }
 
-    /// Settings without those that need not be equal, and the world, which is compared by itself.
-    fn comparable(&self) -> JudgeSettings {
-        JudgeSettings {
-            rank: Rank::default(),
-            cross: false,
-            ceiling: None,
-            renames: false,
-            in_place: false,
-            commands: CommandSettings { world: WorldKind::default(), ..self.commands.clone() },
-            doubts: Doubts::default(),
-            ..self.clone()
-        }
+    /// The settings that differ from `ours`: their keys, the values here, and those of `ours`. In place
+    /// nothing can be put back, so that what is put back elsewhere is no difference.
+    fn differences(&self, ours: &JudgeSettings) -> Vec<(&'static str, String, String)> {
+        let puts_back = ["oracle.protect", "oracle.base-tests", "oracle.source"];
+        let pairs = self.by_key().into_iter().zip(ours.by_key());
+        let mut all: Vec<_> = pairs.map(|((key, here), (_, other))| (key, here, other)).collect();
+        all.retain(|(key, here, other)| {
+            here != other && !(self.in_place && puts_back.contains(key))
+        });
+        all
+    }
+
+    /// The first of the settings that differs from `ours`, as a clause about these.
+    fn difference(&self, ours: &JudgeSettings) -> Option<String> {
+        let (key, theirs, ours) = self.differences(ours).into_iter().next()?;
+        Some(format!("its {key} is {theirs}, and here {ours}"))
+    }
+
+    /// The options of `git` that set what differs from `ours`, each after a space.
+    pub fn as_options(&self, ours: &JudgeSettings) -> String {
+        let differences = self.differences(ours).into_iter();
+        let pairs = differences.map(|(key, theirs, _)| format!("frites.{key}={theirs}"));
+        pairs.map(|pair| format!(" -c {}", shell_word(&pair))).collect()
+    }
+
+    /// The settings that are not the default ones, such as `oracle.retries = 2`; `None` if all are.
+    pub fn in_words(&self) -> Option<String> {
+        let changed =
+            self.differences(&JudgeSettings { in_place: self.in_place, ..Default::default() });
+        let words: Vec<String> =
+            changed.into_iter().map(|(key, value, _)| format!("{key} = {value}")).collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+}
+
+/// A value as git's configuration has it.
+fn as_value(value: impl Serialize) -> String {
+    match toml::Value::try_from(value) {
+        Ok(toml::Value::String(text)) => text,
+        value => value.map(|value| value.to_string()).unwrap_or_default(),
     }
 }
 
@@ -276,8 +291,8 @@ mod tests {
         let changes: [(Change, &str); 5] = [
             (|t| t.seeds = Some("b".into()), "its seeds differ"),
             (|t| t.oracle.clear(), "it has no test command, and here it is `make test`"),
-            (|t| t.settings.commands.retries = 2, "it has 2 retries, and here 0"),
-            (|t| t.settings.commands.trust_exit = true, "its settings differ"),
+            (|t| t.settings.commands.retries = 2, "its oracle.retries is 2, and here 0"),
+            (|t| t.settings.commands.trust_exit = true, "its oracle.trust-exit is true, and here"),
             (
                 |t| t.settings.commands.world = WorldKind::Sealed,
                 "its commands ran in sealed worlds",
@@ -299,13 +314,27 @@ mod tests {
         assert_eq!(other.id(), terms().id());
         assert_eq!(
             other.first_difference(&terms()).as_deref(),
-            Some("its protected paths are: tests; and here: none")
+            Some("its oracle.protect is [\"tests\"], and here []")
         );
         let mut other = terms();
         other.settings.rank = Rank::Agreement;
         other.settings.doubts.tainted = true;
         other.oracle[0].source = "--test".into();
         assert_eq!((other.id(), other.first_difference(&terms())), (terms().id(), None));
+    }
+
+    #[test]
+    fn settings_are_shown_and_given_as_options_by_their_keys() {
+        let mut settings = JudgeSettings::default();
+        assert_eq!((settings.in_words(), settings.as_options(&settings)), (None, String::new()));
+        settings.protect = vec!["a b".into(), "c".into()];
+        settings.commands.retries = 2;
+        let words = "oracle.protect = [\"a b\", \"c\"], oracle.retries = 2";
+        assert_eq!(settings.in_words().as_deref(), Some(words));
+        let ours = JudgeSettings { protect: settings.protect.clone(), ..JudgeSettings::default() };
+        assert_eq!(settings.as_options(&ours), " -c frites.oracle.retries=2");
+        let options = ours.as_options(&JudgeSettings::default());
+        assert_eq!(options, " -c 'frites.oracle.protect=[\"a b\", \"c\"]'");
     }
 
     #[test]

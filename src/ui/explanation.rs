@@ -55,6 +55,7 @@ pub fn commands(verdict: &Verdict) -> Vec<String> {
         command.map(|c| format!("{}: `{}`, from {}", c.stage, c.command, c.source)).collect();
     let doubt = verdict.doubt_about_attempts();
     lines.push(format!("the commands ran {}", comparison::places(&terms.settings, doubt)));
+    lines.extend(terms.settings.in_words().map(|words| format!("settings: {words}")));
     lines.extend(effort_words::line(verdict.effort));
     let costs = verdict.costs.as_ref();
     lines.extend(costs.and_then(|costs| costs.in_words(verdict.candidates.len())));

@@ -159,8 +159,8 @@ fn outcomes_are_compared_with_the_terms_of_the_side_that_decides() {
         (&"c2".into(), &"--test".into())
     );
     for (option, words) in [
-        (["--retries", "2"], "it has 0 retries, and here 2"),
-        (["--protect", "tests"], "its protected paths are: none; and here: tests"),
+        (["--retries", "2"], "its oracle.retries is 0, and here 2"),
+        (["--protect", "tests"], "its oracle.protect is [], and here [\"tests\"]"),
         (["--lint", "true"], "it has no lint command, and here it is `true`"),
     ] {
         let words = format!("run 1 was judged on other terms than this side's: {words}");

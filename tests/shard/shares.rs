@@ -187,7 +187,7 @@ fn opening_again_on_the_same_terms_keeps_outcomes_and_on_others_it_does_not() {
     assert_eq!(on_node(&world, &url, &["list", "1"]).expect(0).out(), all);
     world.frites(["judge", "--replay", "--retries", "2", "1"]).refuses(
         128,
-        "run 1 was opened on other terms than these options name: it has 1 retries, and here 2",
+        "run 1 was opened on other terms than these options name: its oracle.retries is 1, and here 2",
     );
 }
 
@@ -389,8 +389,7 @@ fn outcome_from_a_bundle_takes_the_place_of_none_that_was_found_here() {
     judge_there(&["--retries", "1"]).expect(0);
     let named = collect().expect(0);
     let words = "1/c2: the outcome from '";
-    let why =
-        "' does not take the place of the one here: it was found on other terms: it has 1 retries";
+    let why = "' does not take the place of the one here: it was found on other terms: its oracle.retries is 1";
     assert!(named.stderr.contains(words) && named.stderr.contains(why), "{}", named.stderr);
     assert_eq!(own(), before);
     assert!(!collect().expect(0).stderr.contains(words), "it is named once");

@@ -119,7 +119,8 @@ impl OwnTerms {
         match theirs.first_difference(&self.terms) {
             None => Ok(()),
             Some(difference) => Err(refusal(&difference).hint(format!(
-                "or decide on its terms: `git frites judge --replay {}{}`",
+                "or decide on its terms: `git{} frites judge --replay {}{}`",
+                theirs.settings.as_options(&self.terms.settings),
                 run.run,
                 as_options(theirs.without_setup().oracle.iter())
             ))),

@@ -7,7 +7,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::model::run::Run;
-use crate::model::terms::Terms;
+use crate::model::terms::{JudgeSettings, Terms};
 use crate::model::world::WorldKind;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::open_cache;
@@ -34,8 +34,8 @@ pub struct PlannedOracle {
 pub struct OraclePlan {
     /// The commands and the seeds.
     pub planned: PlannedOracle,
-    /// The world that the commands would run in.
-    pub world: WorldKind,
+    /// The settings, with the world that the commands would run in.
+    pub settings: JudgeSettings,
     /// The commands that would download the base's dependencies, if no setup does.
     pub downloads: Vec<OracleCommand>,
     /// The trees that are known to pass; `None` without a command.
@@ -130,7 +130,8 @@ impl OraclePlan {
         let trusted = run.map_or(base, Run::root);
         let planned = PlannedOracle::new(session, trusted, &options.flags)?;
         let terms = options.terms_to_run(session, &planned.oracle)?;
-        let world = terms.settings.commands.world;
+        let settings = terms.settings.clone();
+        let world = settings.commands.world;
         let known = match planned.oracle.commands.as_slice() {
             [] => None,
             _ if !worlds::keeps_outcomes(session, world) => None,
@@ -149,7 +150,7 @@ impl OraclePlan {
             }
         };
         let downloads = runner::downloads_of(session, base, &planned.oracle.commands, world)?;
-        Ok(OraclePlan { planned, world, downloads, known })
+        Ok(OraclePlan { planned, settings, downloads, known })
     }
 
     /// The plan for people, one statement each.
@@ -171,7 +172,8 @@ impl OraclePlan {
         }
         let seeds = if seeds.is_empty() { "none".into() } else { seeds.join(", ") };
         lines.push(format!("seeds: {seeds}"));
-        lines.push(match self.world {
+        lines.extend(self.settings.in_words().map(|words| format!("settings: {words}")));
+        lines.push(match self.settings.commands.world {
             WorldKind::Open => "world: open; the commands run with your permissions".into(),
             world => format!("world: {world}; the commands run {}", world.in_words()),
         });
