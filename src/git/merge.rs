@@ -21,6 +21,16 @@ pub enum MergeResult {
     Conflicts(Conflicts),
 }
 
+impl MergeResult {
+    /// The merged tree, with conflict markers where there are conflicts.
+    pub fn tree(&self) -> &Oid {
+        match self {
+            MergeResult::Clean(tree) => tree,
+            MergeResult::Conflicts(conflicts) => &conflicts.tree,
+        }
+    }
+}
+
 /// Conflicts that a person or a strategy has to resolve.
 #[derive(Clone, Debug)]
 pub struct Conflicts {

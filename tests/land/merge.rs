@@ -543,7 +543,11 @@ fn conflict_that_the_attempt_resolved_by_merging_the_target_lands() {
             world.write("later.txt", "l\n");
             world.commit("later");
         }
-        world.frites(["apply", "--merge"]).expect(0);
+        let said = world.frites(["apply", "--merge"]).expect(0).stderr;
+        assert!(
+            said.contains("itself; read how it resolved the conflicts in src/lib.txt"),
+            "{said}"
+        );
         assert_eq!(world.git(["show", "HEAD:src/lib.txt"]), "one\nTWO und zwei\nthree");
         assert_eq!(world.git(["show", "HEAD:main.txt"]), "m");
         assert_eq!(more, world.repo.join("later.txt").exists());
@@ -562,6 +566,30 @@ fn conflict_that_the_attempt_resolved_by_merging_the_target_lands() {
     assert_eq!(world.git(["show", "HEAD:src/lib.txt"]), "one\nTWO und zwei\nthree");
     assert_eq!(world.git(["diff", "--name-only", "main", "HEAD"]), "src/lib.txt");
     world.assert_clean();
+}
+
+#[test]
+fn merge_that_leaves_out_the_changes_of_the_target_takes_none_of_them_back() {
+    for landing in [&["--merge"][..], &["-m", "land"]] {
+        let world = World::new();
+        world.judged(TEST, &[TWO]);
+        world.write("fixed.txt", "fixed\n");
+        world.commit("a fix of the user's");
+        let merge = "git commit -qam attempt; git merge -q -s ours -m merged main";
+        world.sh(&world.worktree("1/c1"), merge).expect(0);
+        world.frites(["judge", "-q", "--test", TEST]).expect(0);
+        world.frites([&["apply"], landing].concat()).expect(0);
+        assert_eq!(world.git(["show", "HEAD:fixed.txt"]), "fixed");
+        assert_eq!(world.git(["show", "HEAD:src/lib.txt"]), "one\nTWO\nthree");
+        world.assert_clean();
+    }
+    // Conflicts are resolved by the attempt, and the rest is not.
+    let world = in_conflict();
+    let resolve = "git commit -qam attempt; git merge -q main && exit 1
+        printf 'one\nTWO und zwei\nthree\n' > src/lib.txt; git rm -qf main.txt; git commit -qam resolved";
+    world.sh(&world.worktree("1/c1"), resolve).expect(0);
+    world.frites(["judge", "-q", "--test", TEST]).expect(0);
+    world.frites(["apply", "--merge"]).refuses(1, "1/c1 conflicts with main in src/lib.txt");
 }
 
 #[test]

@@ -6,11 +6,13 @@ use crate::config::value::Tie;
 use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage};
 use crate::git::merge::{self, Conflicts, MergeResult};
+use crate::git::protect::{Restore, put_back};
 use crate::git::refs;
 use crate::integrity::trust;
 use crate::model::candidate::Capture;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::model::trailer::{Trailer, paragraphs_without_trailers};
 use crate::model::verdict::{Entry, Verdict};
@@ -152,8 +154,12 @@ impl Plan {
         format!("{}/{}", self.run.run, self.candidate)
     }
 
-    /// The commit over which the change merges with the target: `base`, from which the attempt
-    /// started, or a newer commit of the target that the attempt has merged itself.
+    /// The commit over which the change merges with the target: `base`, from which the attempt started, or a
+    /// newer commit of the target that the attempt has merged itself.
+    ///
+    /// An attempt can record a merge and leave out the changes of the other side, which would then be taken
+    /// back here. So its merge counts only for conflicts: in all other files it must lead to the same as a
+    /// merge over `base`.
     pub fn merge_base(
         &self,
         session: &Session,
@@ -170,10 +176,30 @@ impl Plan {
         let Some(head) = Trailer::Head.find(&message).and_then(Oid::parse) else {
             return Ok(*base);
         };
-        match repo.merge_base(&target.tip, &head)? {
-            Some(merged) if repo.is_ancestor(base, &merged)? => Ok(merged),
-            _ => Ok(*base),
+        let merged = match repo.merge_base(&target.tip, &head)? {
+            Some(merged) if merged != *base && repo.is_ancestor(base, &merged)? => merged,
+            _ => return Ok(*base),
+        };
+        let plain = self.merge(session, target, base)?;
+        let over_theirs = self.merge(session, target, &merged)?;
+        let resolved = |path: &TreePath| match &plain {
+            MergeResult::Conflicts(conflicts) if conflicts.stages.contains_key(path) => {
+                Restore::Base
+            }
+            _ => Restore::Keep,
+        };
+        if put_back(repo, over_theirs.tree(), plain.tree(), resolved)?.tree != *over_theirs.tree() {
+            return Ok(*base);
         }
+        if let MergeResult::Conflicts(conflicts) = &plain {
+            session.ui.note(format!(
+                "{} has merged {:.10} itself; read how it resolved the conflicts in {}",
+                self.address(),
+                merged.as_str(),
+                conflicts.in_words()
+            ));
+        }
+        Ok(merged)
     }
 
     /// Merges with the target in memory over `base`, and judges the result if it is another tree
