@@ -8,10 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use filetime::FileTime;
-use gix::bstr::BStr;
+use gix::ObjectId;
+use gix::bstr::{BStr, BString};
 use gix::index::State;
 use gix::index::decode::Options as DecodeOptions;
-use gix::index::entry::Flags;
+use gix::index::entry::{Flags, Mode, Stat};
 use gix::index::extension::{Link, Tree};
 use gix::index::write::{Extensions, Options};
 use tempfile::TempDir;
@@ -45,13 +46,51 @@ pub(super) fn parse_index(bytes: &[u8], time: FileTime) -> Result<State> {
     parsed.map(|(state, _)| state).map_err(|e| Error::fatal(format!("an index is damaged: {e}")))
 }
 
-/// The bytes of a split index as one whole index; `None` if these are not a split index, or if the
-/// shared one is not in this directory.
-pub(super) fn joined(bytes: &[u8], directory: &Path) -> Option<Vec<u8>> {
+/// The entries of an index with these bytes, and of the shared index in this directory if it is split; `None` if
+/// they cannot be read.
+pub(super) fn entries_of(bytes: &[u8], directory: &Path) -> Option<State> {
     let time = FileTime::zero();
-    let (state, _) = State::from_bytes(bytes, time, SHA1, one_thread()).ok()?;
-    let whole = dissolved(&directory.join("index"), bytes, time, state.link()?).ok()?;
-    encoded(&whole, None).ok()
+    let state = parse_index(bytes, time).ok()?;
+    match state.link() {
+        Some(link) => dissolved(&directory.join("index"), bytes, time, link).ok(),
+        None => Some(state),
+    }
+}
+
+/// The most files of the directories in a sparse index: a few trees can stand for more than any disk holds.
+const MOST_SPARSE_FILES: usize = 1 << 20;
+
+/// Replaces the entries of a sparse index that stand for directories by those of their files; `None` if a tree
+/// cannot be read, or if there are too many files.
+pub(super) fn expand(repo: &gix::Repository, mut index: State) -> Option<State> {
+    let is_directory = |entry: &gix::index::Entry| entry.mode == Mode::DIR;
+    let directories = index.entries().iter().filter(|entry| is_directory(entry));
+    let mut directories: Vec<(BString, ObjectId)> =
+        directories.map(|entry| (entry.path(&index).to_owned(), entry.id)).collect();
+    if directories.is_empty() {
+        return Some(index);
+    }
+    index.remove_entries(|_, _, entry| is_directory(entry));
+    let mut left = MOST_SPARSE_FILES;
+    while let Some((directory, id)) = directories.pop() {
+        for entry in repo.find_tree(id).ok()?.iter() {
+            let entry = entry.ok()?;
+            left = left.checked_sub(1)?;
+            let mut path = directory.clone();
+            path.extend_from_slice(entry.filename());
+            if entry.mode().is_tree() {
+                path.push(b'/');
+                directories.push((path, entry.object_id()));
+            } else {
+                let mode = Mode::from(entry.mode());
+                let flags = Flags::EXTENDED | Flags::SKIP_WORKTREE;
+                let stat = Stat::default();
+                index.dangerously_push_entry(stat, entry.object_id(), flags, mode, path.as_ref());
+            }
+        }
+    }
+    index.sort_entries();
+    Some(index)
 }
 
 /// An index file with these entries and cached trees alone. In place of its checksum, which costs more than all the rest
@@ -148,7 +187,7 @@ pub(super) fn cached_trees(gix: &gix::Repository, tree: &Oid) -> Result<Tree> {
     cached_tree(gix, from_oid(tree)?, b"").map_err(|e| unmade(&e))
 }
 
-fn cached_tree(gix: &gix::Repository, id: gix::ObjectId, name: &[u8]) -> gix::Result<Tree> {
+fn cached_tree(gix: &gix::Repository, id: ObjectId, name: &[u8]) -> gix::Result<Tree> {
     let tree = gix.find_tree(id)?;
     let mut children = Vec::new();
     let mut files = 0;

@@ -27,6 +27,7 @@ trials! {
     nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache: [NAMESPACES];
     nothing_waits_for_what_is_no_file_in_the_git_directory: [NAMESPACES];
     a_commit_that_cannot_be_read_is_named_and_kept: [NAMESPACES];
+    state_that_git_would_stumble_over_is_not_brought_back: [NAMESPACES];
     a_program_can_make_a_sandbox_of_its_own: [NAMESPACES];
     no_attempt_mounts_cgroups_anew_or_fills_memory: [NAMESPACES];
     an_agent_writes_its_own_state_and_no_other_and_no_judge_sees_it: [NAMESPACES];
@@ -481,6 +482,39 @@ fn nothing_waits_for_what_is_no_file_in_the_git_directory() {
     world.assert_clean();
 }
 
+fn state_that_git_would_stumble_over_is_not_brought_back() {
+    let world = guarded();
+    world.git(["switch", "-q", "-c", "dev"]);
+    let script = r#"
+        mkdir a; echo $FRITES_CANDIDATE > a/made; git add a; git commit -qm mine
+        git=$(git rev-parse --git-common-dir); own=$(git rev-parse --git-dir); tip=$(git rev-parse HEAD)
+        case $FRITES_CANDIDATE in
+        missing) git update-index --add --cacheinfo 100644,1111111111111111111111111111111111111111,missing;;
+        tree) git write-tree > /dev/null; rm -f $git/objects/??/*; git update-index --refresh; git reset -q;;
+        extension) (head -c -20 $own/index; printf 'zzzz\0\0\0\4aaaa'; head -c 20 /dev/zero) > x; mv x $own/index;;
+        sparse) git sparse-checkout set --cone --sparse-index src;;
+        branch) mkdir $own/rebase-merge; echo refs/heads/main > $own/rebase-merge/head-name
+            echo main > $own/BISECT_START; : > $own/BISECT_LOG; echo ref: refs/heads/main > $own/HEAD;;
+        refs) seq 10001 11200 | sed "s|^|$tip refs/heads/n|" >> $git/packed-refs;;
+        esac
+    "#;
+    let names = ["missing", "tree", "extension", "sparse", "branch", "refs"];
+    let candidates = names.iter().flat_map(|name| ["-c", *name]);
+    let words = ["run", "--test", "false"].into_iter().chain(candidates);
+    let answer = limited(&world, words.chain(["--", "sh", "-c", script])).expect(1);
+    for name in names {
+        let made = world.git(["show", &format!("refs/frites/1/{name}:a/made")]);
+        assert_eq!(made, name, "{}", answer.stderr);
+    }
+    let left_out = "warning: 1/refs: commits that were not brought back, kept in '";
+    assert!(answer.stderr.contains(left_out), "{}", answer.stderr);
+    world.git(["switch", "-q", "main"]);
+    world.git(["gc", "-q", "--prune=now"]);
+    world.git(["fsck", "--strict"]);
+    limited(&world, ["clean", "1", "--discard"]).expect(0);
+    world.assert_clean();
+}
+
 fn a_commit_that_cannot_be_read_is_named_and_kept() {
     let world = guarded();
     // The second commit's object is replaced: by a FIFO, and by another object's bytes.
@@ -497,7 +531,7 @@ fn a_commit_that_cannot_be_read_is_named_and_kept() {
     let answer = limited(&world, words).expect(0);
     for name in ["fifo", "wrong"] {
         let bad = fs::read_to_string(world.home().join(format!("shared/bad-{name}"))).unwrap();
-        let line = format!("warning: 1/{name}: commits that cannot be read, kept in '");
+        let line = format!("warning: 1/{name}: commits that were not brought back, kept in '");
         let line = answer.stderr.lines().find(|found| found.starts_with(&line));
         assert!(line.is_some_and(|line| line.ends_with(bad.trim())), "{}", answer.stderr);
         assert_eq!(world.git(["show", &format!("refs/frites/1/{name}:README")]), "2");
@@ -509,7 +543,7 @@ fn a_commit_that_cannot_be_read_is_named_and_kept() {
         assert!(world.repo.join(format!(".frites/runs/1/{name}/own/git")).is_dir());
     }
     world.git(["fsck", "--strict"]);
-    limited(&world, ["clean", "-n", "1/fifo"]).refuses(1, "commits that cannot be read");
+    limited(&world, ["clean", "-n", "1/fifo"]).refuses(1, "commits that were not brought back");
     let refused = limited(&world, ["clean", "1"]);
     assert!(refused.code == 1 && world.worktree("1/fifo").exists(), "{}", refused.stderr);
     limited(&world, ["clean", "--discard", "1"]).expect(0);

@@ -5,32 +5,43 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use gix::index::State;
+use gix::index::entry::Mode;
+
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
-use crate::git::index::{joined, read_index};
+use crate::git::index::{encoded_with_checksum, entries_of, expand};
 use crate::git::own_dir::{BRANCH, OwnGitDir, files, objects, own_refs};
 use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
+/// The most refs of an attempt's own that are brought back: each becomes a file.
+const MOST_REFS: usize = 1_000;
+
 /// The content of an attempt's git directory, all of it read as files.
 struct Found {
-    /// The files of the worktree's administrative entry.
+    /// The files of the worktree's administrative entry, without its index.
     entry: BTreeMap<PathBuf, Vec<u8>>,
+    /// The entries of the index; `None` if git-frites cannot read it.
+    index: Option<State>,
     /// All refs that have an object.
     refs: BTreeMap<String, Oid>,
     /// The refs that the attempt was given.
     given: BTreeMap<String, Oid>,
     /// The refs that the attempt made or moved, without the candidate's branch.
     own: BTreeMap<String, Oid>,
+    /// The commits of further such refs, which are not brought back.
+    left_out: BTreeSet<Oid>,
     /// The reflogs of these refs, and of the candidate's branch.
     logs: BTreeMap<String, Vec<u8>>,
 }
 
 impl Found {
     /// The files for the repository's administrative entry: those of the attempt's, and its own refs.
-    fn into_entry(mut self, repo: &Repo) -> BTreeMap<PathBuf, Vec<u8>> {
+    fn into_entry(mut self, repo: &Repo, branch: &RefName) -> BTreeMap<PathBuf, Vec<u8>> {
         self.entry.retain(|path, _| !path.starts_with(own_refs::SAVED));
+        release_branches(&mut self.entry, branch);
         let gix = repo.gix();
         for (name, oid) in self.own {
             if from_oid(&oid).is_ok_and(|id| gix.find_header(id).is_ok()) {
@@ -78,8 +89,14 @@ impl OwnGitDir {
         }
         let Some(admin) = admin else { return Ok(()) };
         let head = found.head(repo, admin, branch);
-        let mut entry = found.into_entry(repo);
+        // Git would follow what extensions name: trees that may not exist, or that are endless.
+        let index = match &found.index {
+            Some(index) => Some(encoded_with_checksum(index, None)?),
+            None => regular::read(&admin.join("index")).ok(),
+        };
+        let mut entry = found.into_entry(repo, branch);
         entry.insert("HEAD".into(), head);
+        entry.extend(index.map(|bytes| ("index".into(), bytes)));
         files::replace(admin, &entry)
             .context(|| format!("could not write to '{}'", admin.display()))
     }
@@ -91,22 +108,21 @@ impl OwnGitDir {
             true => files::read(&self.entry, files::is_of_the_repository),
             false => BTreeMap::new(),
         };
-        // The parts of a split index become one file, which can be replaced in one go.
-        if let Some(index) = entry.get_mut(Path::new("index"))
-            && let Some(whole) = joined(index, &self.entry)
-        {
-            *index = whole;
-            entry.retain(|path, _| !path.as_os_str().as_bytes().starts_with(b"sharedindex."));
-        }
+        let index = entry.remove(Path::new("index"));
+        let index = index.and_then(|bytes| entries_of(&bytes, &self.entry));
+        entry.retain(|path, _| !path.as_os_str().as_bytes().starts_with(b"sharedindex."));
         let refs = own_refs::read(&self.dir);
         let given = regular::read(&self.room.join("refs")).unwrap_or_default();
         let given = own_refs::parse_packed(&given);
         let mut own = refs.clone();
         own.retain(|name, oid| *name != **branch && given.get(name) != Some(oid));
+        let left_out = own.keys().nth(MOST_REFS).cloned();
+        let left_out = left_out.map(|first| own.split_off(&first)).unwrap_or_default();
+        let left_out = left_out.into_values().collect();
         let logs = files::read(&self.dir.join("logs"), |_| false).into_iter();
         let named = logs.filter_map(|(path, log)| Some((path.to_str()?.to_owned(), log)));
         let logs = named.filter(|(name, _)| own.contains_key(name) || *name == **branch).collect();
-        Found { entry, refs, given, own, logs }
+        Found { entry, index, refs, given, own, left_out, logs }
     }
 
     /// Fetches the objects that the files and refs name, and removes refs and reflog entries whose
@@ -118,10 +134,17 @@ impl OwnGitDir {
         commits.extend(ids_in_files(&found.entry, keeps_objects));
         let mut wanted = commits.clone();
         wanted.extend(ids_in_files(&found.entry, |_| true));
-        wanted.extend(self.staged(&found.entry)?);
+        if let Some(index) = &found.index {
+            let files = index.entries().iter().filter(|e| e.mode != Mode::COMMIT);
+            wanted.extend(files.map(|e| to_oid(e.id)));
+        }
         let lost = objects::fetch(repo, &self.dir.join("objects"), &self.room, wanted)?;
-        self.note_unread(commits.intersection(&lost))?;
+        self.note_unread(commits.intersection(&lost).chain(&found.left_out))?;
         forget(&mut found.entry, &lost);
+        if let Some(mut index) = found.index.take() {
+            index.remove_entries(|_, _, entry| lost.contains(&to_oid(entry.id)));
+            found.index = expand(&repo.gix(), index);
+        }
         found.logs.values_mut().for_each(|log| *log = own_refs::without(log, &lost));
         Ok(())
     }
@@ -148,16 +171,6 @@ impl OwnGitDir {
             .context(|| format!("could not write '{}'", note.display()))?;
         Ok(true)
     }
-
-    /// The objects that the attempt's index lists.
-    fn staged(&self, entry: &BTreeMap<PathBuf, Vec<u8>>) -> Result<BTreeSet<Oid>> {
-        let Some(bytes) = entry.get(Path::new("index")) else { return Ok(BTreeSet::new()) };
-        let copy = self.room.join("index");
-        fs::write(&copy, bytes).context(|| format!("could not write '{}'", copy.display()))?;
-        let Ok(index) = read_index(&copy) else { return Ok(BTreeSet::new()) };
-        let files = index.entries().iter().filter(|e| e.mode != gix::index::entry::Mode::COMMIT);
-        Ok(files.map(|e| to_oid(e.id)).collect())
-    }
 }
 
 /// True for the files of an administrative entry whose objects git itself keeps: ORIG_HEAD can name
@@ -175,6 +188,28 @@ fn forget(entry: &mut BTreeMap<PathBuf, Vec<u8>>, lost: &BTreeSet<Oid>) {
         let id = std::str::from_utf8(bytes).ok().and_then(|text| Oid::parse(text.trim()));
         !(path.starts_with("refs") && id.is_some_and(|id| lost.contains(&id)))
     });
+}
+
+/// Lets no rebase and no bisection of an attempt hold another branch than its own: git would refuse to switch to
+/// that one anywhere else (`prepare_checked_out_branches` in its branch.c).
+fn release_branches(entry: &mut BTreeMap<PathBuf, Vec<u8>>, branch: &RefName) {
+    for (file, released) in [
+        ("rebase-merge/head-name", Some("detached HEAD\n")),
+        ("rebase-apply/head-name", Some("detached HEAD\n")),
+        ("rebase-merge/update-refs", None),
+        ("BISECT_START", None),
+    ] {
+        let Some(bytes) = entry.get(Path::new(file)) else { continue };
+        let named = String::from_utf8_lossy(bytes);
+        let named = named.trim().trim_start_matches("refs/heads/");
+        if named == branch.trim_start_matches("refs/heads/") || Oid::parse(named).is_some() {
+            continue;
+        }
+        match released {
+            Some(text) => entry.insert(file.into(), text.into()),
+            None => entry.remove(Path::new(file)),
+        };
+    }
 }
 
 /// The object ids in files of an administrative entry: HEAD, MERGE_HEAD and the like, its refs, and

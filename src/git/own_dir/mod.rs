@@ -131,7 +131,7 @@ impl OwnGitDir {
             .context(|| format!("could not delete '{}'", note.display()));
         }
         let dir = self.dir.display();
-        let line = format!("commits that cannot be read, kept in '{dir}': {names}");
+        let line = format!("commits that were not brought back, kept in '{dir}': {names}");
         atomic::write(&note, line.as_bytes())
     }
 
