@@ -1,11 +1,34 @@
 //! Short reads of many files at once, on one pool of threads for the whole process: work within
 //! work shares it.
 
-use rayon::prelude::*;
+use std::sync::Arc;
+use std::thread::{Builder, Scope, ScopedJoinHandle, sleep};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use rayon::prelude::*;
 
 use crate::error::Result;
+
+/// The time between two tries to start a thread.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+/// Starts a thread of its own, for work that takes long or waits. Where the user has as many threads as the
+/// system allows, which an attempt can bring about, this waits until one has ended.
+pub fn start<'scope, 'env, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, 'env>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> ScopedJoinHandle<'scope, T> {
+    let work = Arc::new(Mutex::new(Some(work)));
+    loop {
+        let work = work.clone();
+        let run = move || work.lock().take().expect("one thread takes the work")();
+        match Builder::new().spawn_scoped(scope, run) {
+            Ok(thread) => return thread,
+            Err(_) => sleep(BETWEEN_TRIES),
+        }
+    }
+}
 
 /// The number of threads.
 pub fn threads() -> usize {

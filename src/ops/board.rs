@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::error::Result;
-use crate::fs::{atomic, regular};
+use crate::fs::{atomic, parallel, regular};
 use crate::model::board::{Row, SharedBoard, Standing, remaining};
 use crate::model::candidate::State;
 use crate::model::layout::{AGENT, LogDir};
@@ -315,13 +315,13 @@ pub fn live<T>(
     let result = thread::scope(|scope| {
         let (done, waiting) = channel::<()>();
         let (peeked, looks) = channel::<()>();
-        scope.spawn(move || {
+        parallel::start(scope, move || {
             // The loop ends when `done` is dropped.
             while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(REDRAW) {
                 session.ui.show_live(&board.view(session, run, names), interrupt::requests());
             }
         });
-        scope.spawn(move || {
+        parallel::start(scope, move || {
             if board.kind == WorkKind::Judging {
                 for name in names {
                     let lines = session.captured_lines(session.store.candidate(run, name));

@@ -3,6 +3,8 @@ use std::collections::VecDeque;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::fs::parallel;
+
 /// The parts that wait. The queue ends when none waits, none is worked on and nobody holds it open.
 pub struct WorkQueue<T> {
     state: Mutex<QueueState<T>>,
@@ -33,7 +35,7 @@ impl<T: Send> WorkQueue<T> {
         let done: Mutex<Vec<(usize, R)>> = Mutex::default();
         std::thread::scope(|scope| {
             for _ in 0..jobs.max(1) {
-                scope.spawn(|| {
+                parallel::start(scope, || {
                     let _span = span.enter();
                     while let Some((number, part)) = self.next() {
                         let _busy = QueueHold(self);

@@ -61,7 +61,8 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
     if !spec.network {
         loopback::bring_up().step("bringing up the loopback device")?;
     }
-    let limits = [(Resource::Nproc, spec.processes), (Resource::As, spec.memory)];
+    let processes = spec.processes.or_else(most_processes);
+    let limits = [(Resource::Nproc, processes), (Resource::As, spec.memory)];
     for (resource, limit) in limits {
         if limit.is_some() {
             let limit = Rlimit { current: limit, maximum: limit };
@@ -76,6 +77,13 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
     let mut command = Command::new(program);
     command.args(rest).current_dir(&spec.dir).process_group(0);
     Ok(command)
+}
+
+/// An eighth less than the processes that the user may have, so that no command keeps git-frites and the user's
+/// shell from starting one; `None` if there is no limit.
+fn most_processes() -> Option<u64> {
+    let most = rustix::process::getrlimit(Resource::Nproc).current?;
+    Some(most - most / 8)
 }
 
 /// Mounts a `/proc` that shows this PID namespace alone.

@@ -28,6 +28,7 @@ trials! {
     nothing_waits_for_what_is_no_file_in_the_git_directory: [NAMESPACES];
     a_commit_that_cannot_be_read_is_named_and_kept: [NAMESPACES];
     state_that_git_would_stumble_over_is_not_brought_back: [NAMESPACES];
+    an_attempt_cannot_take_all_processes_of_the_user: [NAMESPACES];
     a_program_can_make_a_sandbox_of_its_own: [NAMESPACES];
     no_attempt_mounts_cgroups_anew_or_fills_memory: [NAMESPACES];
     an_agent_writes_its_own_state_and_no_other_and_no_judge_sees_it: [NAMESPACES];
@@ -513,6 +514,13 @@ fn state_that_git_would_stumble_over_is_not_brought_back() {
     world.git(["fsck", "--strict"]);
     limited(&world, ["clean", "1", "--discard"]).expect(0);
     world.assert_clean();
+}
+
+fn an_attempt_cannot_take_all_processes_of_the_user() {
+    let world = guarded();
+    let script = "ulimit -u 4000; git-frites spawn -n 1 -- bash -c 'ulimit -u > limit'";
+    world.run(&world.repo, "bash", ["-c", script]).expect(0);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:limit"]), "3500");
 }
 
 fn a_commit_that_cannot_be_read_is_named_and_kept() {

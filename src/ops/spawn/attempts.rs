@@ -2,6 +2,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::fs::parallel;
 use crate::integrity::watch::TamperReport;
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{trust, watch};
@@ -186,7 +187,7 @@ fn do_beside<T>(
     let span = tracing::Span::current();
     std::thread::scope(|scope| {
         let _until_all_ended = UntilAllEnded(beside);
-        scope.spawn(move || span.in_scope(|| beside.work(&at_work)));
+        parallel::start(scope, move || span.in_scope(|| beside.work(&at_work)));
         attempts().inspect_err(|_| cancel.cancel())
     })
 }

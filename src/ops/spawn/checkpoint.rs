@@ -3,6 +3,7 @@
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use crate::fs::parallel;
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::run::Run;
@@ -20,7 +21,7 @@ pub fn beside<T>(
     let Some(every) = every else { return work() };
     std::thread::scope(|scope| {
         let (done, waiting) = mpsc::channel::<()>();
-        scope.spawn(move || {
+        parallel::start(scope, move || {
             while waiting.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 for name in names {
                     checkpoint(session, session.store.candidate(run, name));

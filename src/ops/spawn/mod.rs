@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
+use crate::fs::parallel;
 
 use crate::fs::lock::Lock;
 use crate::fs::tree;
@@ -416,7 +417,7 @@ fn populate_all(
     let save_candidate = |record: &Candidate| session.store.save_candidate(record);
     let span = tracing::Span::current();
     std::thread::scope(|scope| {
-        let saved = scope.spawn(move || span.in_scope(save));
+        let saved = parallel::start(scope, move || span.in_scope(save));
         process::in_parallel(RECORDS_AT_ONCE, &records, save_candidate)?;
         let saved = saved.join();
         saved.unwrap_or_else(|_| Err(Error::internal("the record of a run could not be saved")))

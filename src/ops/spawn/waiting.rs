@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
+use crate::fs::parallel;
 use crate::model::agent_stop::StopPatterns;
 use crate::model::outcome::Outcome;
 use crate::process::interrupt::{self, Cancel};
@@ -35,7 +36,7 @@ pub(super) fn run(
     let cancel = Cancel::default();
     let (ended, until) = channel();
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| {
+        let running = parallel::start(scope, || {
             let end = process::run_until(job, &cancel);
             drop(ended);
             end

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use crate::config::keys;
 use crate::ecosystems::downloads;
 use crate::error::{Cause, Error, Result};
+use crate::fs::parallel;
 use crate::git::layers::base::BaseEnd;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -88,7 +89,7 @@ impl OracleRunner<'_> {
         }
         // The first time, the watch takes about as long to begin as a checkout.
         let (watch, checkout) = std::thread::scope(|scope| {
-            let watch = scope.spawn(|| self.tamper.begin());
+            let watch = parallel::start(scope, || self.tamper.begin());
             let checkout = self.checkouts.acquire(commit);
             (watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), checkout)
         });

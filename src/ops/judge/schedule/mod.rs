@@ -10,6 +10,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
+use crate::fs::parallel;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -245,7 +246,7 @@ impl<'e> Scheduler<'e> {
         }
         std::thread::scope(|scope| {
             for _ in 0..=workers {
-                scope.spawn(|| {
+                parallel::start(scope, || {
                     let _span = span.enter();
                     while let Some(running) = self.next() {
                         match judge.prepare(&running.work).transpose() {
