@@ -116,7 +116,9 @@ pub enum Format {
 pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
     match compare_in_process(repo, attributes, from, to, true) {
         Some(patch) => Ok(patch),
-        None => compare_by_git(repo, attributes, from, to, &as_patch(repo, from, to)?),
+        None => {
+            compare_by_git(repo, attributes, from, to, &as_patch(repo, from, to, LARGEST_IN_PATCH)?)
+        }
     }
 }
 
@@ -139,12 +141,12 @@ fn compare_by_git(
     parse(&call.bytes()?).ok_or_else(unknown_answer)
 }
 
-/// The options for a patch between two trees (or commits). One that holds a very large file does not have
-/// its content.
-fn as_patch(repo: &Repo, from: &Oid, to: &Oid) -> Result<Vec<&'static str>> {
+/// The options for a patch between two trees (or commits). One with a file of more bytes than `largest`
+/// has no content of binary files.
+fn as_patch(repo: &Repo, from: &Oid, to: &Oid, largest: u64) -> Result<Vec<&'static str>> {
     let has_large = trees::changed_paths(repo, from, to)?.iter().any(|difference| {
         let sides = [difference.old, difference.new].into_iter().flatten();
-        sides.map(|(_, id)| repo.size(&to_oid(id))).any(|size| size > LARGEST_IN_PATCH)
+        sides.map(|(_, id)| repo.size(&to_oid(id))).any(|size| size > largest)
     });
     let binary = if has_large { None } else { Some("--binary") };
     Ok(AS_PATCH.into_iter().chain(binary).collect())
@@ -281,7 +283,7 @@ pub fn render(
     color: bool,
 ) -> Result<Vec<u8>> {
     let format: &[&str] = match format {
-        Format::Patch => &as_patch(repo, from, to)?,
+        Format::Patch => &as_patch(repo, from, to, LARGEST_IN_PATCH)?,
         Format::Stat => &["--stat"],
         Format::Numstat => &["--numstat"],
         Format::NameStatus => &["--name-status"],
@@ -580,6 +582,32 @@ mod tests {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             assert_eq!(text(&ours.bytes), text(&theirs.bytes), "seed {seed}");
             assert_eq!(ours.bytes, theirs.bytes);
+        }
+    }
+
+    #[test]
+    fn patch_with_a_very_large_file_does_not_have_its_content() {
+        let directory = tempfile::tempdir().expect("a directory");
+        duct::cmd!("git", "init", "-q", directory.path()).run().expect("git is there");
+        let repo = Repo::discover(directory.path()).expect("a repository");
+        let tree = |text: &[u8]| {
+            let mut objects = repo.new_objects();
+            let oid = objects.add(gix::objs::Kind::Blob, text).expect("written");
+            let entry = Entry { mode: EntryKind::Blob.into(), oid, filename: "a".into() };
+            let tree = gix::objs::Tree { entries: vec![entry] };
+            let tree = to_oid(objects.add_tree(&tree).expect("written"));
+            objects.keep().expect("stored");
+            repo.store(|objects| objects.add_commit(&tree, [], "a")).expect("stored")
+        };
+        let (from, to) = (tree(b"one\n"), tree(b"two\0\n"));
+        for (largest, expected) in
+            [(5, "GIT binary patch\n"), (4, "Binary files a/a and b/a differ\n")]
+        {
+            let form = as_patch(&repo, &from, &to, largest).expect("sizes are known");
+            let patch = compare_by_git(&repo, &from, &from, &to, &form).expect("git compares");
+            let text = String::from_utf8_lossy(&patch.bytes);
+            assert!(text.contains(expected), "{text}");
+            assert_eq!(patch.changes[0].lines, None);
         }
     }
 

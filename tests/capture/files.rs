@@ -972,19 +972,3 @@ fn sparse_checkout_of_an_attempt_deletes_nothing_outside_of_its_cone() {
         }
     }
 }
-
-#[test]
-fn sparse_file_of_more_than_two_gigabytes_is_captured_without_its_content_in_the_patch() {
-    const BYTES: u64 = (2 << 30) + 1;
-    let world = World::new();
-    world.spawn(["-c", "big"]);
-    let file = fs::File::create(world.worktree("1/big").join("big.py")).unwrap();
-    file.set_len(BYTES).unwrap();
-    // Less memory than the file has bytes.
-    let limited = "ulimit -v 2000000; git frites capture 1/big && git frites diff 1/big";
-    let answer = world.sh(&world.repo, limited).expect(0);
-    let binary = "\nBinary files /dev/null and b/big.py differ\n";
-    assert!(answer.out().contains(binary), "{}", answer.out());
-    let size = world.git(["cat-file", "-s", "refs/frites/1/big:big.py"]);
-    assert_eq!(size, BYTES.to_string());
-}
