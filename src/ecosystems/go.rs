@@ -70,7 +70,7 @@ fn packages_in_place_of_modules(before: &str, after: &str) -> Vec<String> {
     let (main, kept) = modules(after);
     let (_, required) = modules(before);
     let dropped = required.into_iter().filter(|module| !kept.contains(module));
-    let inside = dropped.filter_map(|module| Some(module.strip_prefix(main)?.strip_prefix('/')?));
+    let inside = dropped.filter_map(|module| module.strip_prefix(main)?.strip_prefix('/'));
     inside.map(str::to_owned).collect()
 }
 
@@ -81,8 +81,8 @@ fn modules(text: &str) -> (&str, Vec<&str>) {
     let mut block = "";
     for line in text.lines() {
         let code = line.split("//").next().unwrap_or(line);
-        let is_around = |c: char| c.is_whitespace() || "\"`".contains(c);
-        let words: Vec<&str> = code.split(is_around).filter(|word| !word.is_empty()).collect();
+        let words = code.split(|c: char| c.is_whitespace() || "\"`".contains(c));
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         match words[..] {
             [directive, "("] => block = directive,
             [")"] => block = "",

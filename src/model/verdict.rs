@@ -369,10 +369,10 @@ impl Baseline {
     /// without a test that passed anywhere, if it lacks something by that line or by what is known: then
     /// the base or the machine is at fault, and not that the work is not done.
     pub fn lacks_on_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
-        let lacks = |result: &&StageResult| {
-            result.obstacle.is_some() || result.error.as_deref().is_some_and(tells_of_lack)
-        };
-        let stopped = self.stops_at(Stage::Test).filter(lacks)?;
+        let stopped = self.stops_at(Stage::Test)?;
+        if stopped.obstacle.is_none() && !stopped.error.as_deref().is_some_and(tells_of_lack) {
+            return None;
+        }
         let mut of_candidates = candidates.iter().map(|entry| entry.results.stopped_at());
         of_candidates.all(|result| result.is_some_and(|r| r.fails_like(stopped))).then_some(stopped)
     }

@@ -227,16 +227,15 @@ pub(super) fn choose(
     // A module may be moved to another name under which it is found; otherwise it hides the old one.
     for file in changes.iter().filter(|file| file.before.bytes().is_none()) {
         let name = file.path.lossy();
-        let is_gone = |path: &str| {
-            changes.iter().any(|other| {
-                other.path.lossy() == path
+        let mut replaced = project.replaced_by(&name)?;
+        replaced.retain(|path| {
+            !changes.iter().any(|other| {
+                other.path.lossy() == *path
                     && other.after.bytes().is_none()
                     && choices.get(&other.path) == Some(&PutBack::Keep)
             })
-        };
-        if choices.get(&file.path) == Some(&PutBack::Keep)
-            && !project.replaced_by(&name)?.into_iter().all(is_gone)
-        {
+        });
+        if choices.get(&file.path) == Some(&PutBack::Keep) && !replaced.is_empty() {
             choices.insert(file.path.clone(), PutBack::Other);
         }
     }
