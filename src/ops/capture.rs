@@ -240,6 +240,7 @@ impl Session {
             previous,
             hidden: &HiddenPaths::new(&self.repo, candidate.run.base, &self.excludes),
             seeds: &self.seeded(candidate)?,
+            ran_command: candidate.record()?.state != State::Open,
         };
         work(&source, is_real_directory(&candidate.worktree_root(), &worktree))
     }

@@ -4,7 +4,7 @@ use std::fs;
 use crate::common::transcript::judged_by_true;
 use crate::common::{Answer, World, make_executable};
 use crate::tool::{
-    CASE_SENSITIVE_DISK, FILEFRAG, IMMUTABLE_FILE, READ_ONLY_MOUNT, REFLINKS, TMPFS,
+    CASE_SENSITIVE_DISK, FILEFRAG, IMMUTABLE_FILE, PYTHON, READ_ONLY_MOUNT, REFLINKS, TMPFS,
     UNREADABLE_DIRECTORY, trials,
 };
 
@@ -15,6 +15,7 @@ trials! {
     names_that_differ_in_case_are_two_files_despite_ignorecase: [CASE_SENSITIVE_DISK];
     run_that_fills_the_disk_fails_and_leaves_other_runs_whole: [TMPFS];
     landing_and_undo_on_a_full_disk_leave_the_checkout_as_it_was: [TMPFS];
+    writes_through_a_shared_map_are_captured: [PYTHON];
     new_worktrees_share_the_blocks_of_big_files_and_no_change: [REFLINKS, FILEFRAG];
 }
 
@@ -40,6 +41,35 @@ fn checkout_that_cannot_be_deleted_is_a_warning_until_it_can() {
     let answer = world.frites(["clean", "--cache"]).expect(0);
     assert!(!answer.stderr.contains("could not delete"), "{}", answer.stderr);
     let _ = fs::remove_file(world.home().join("pinned"));
+    world.assert_clean();
+}
+
+/// Such writes do not move the times of a file: never in memory, and elsewhere once only until the page is
+/// written out.
+fn writes_through_a_shared_map_are_captured() {
+    let world = World::new();
+    let script = r"
+import mmap, subprocess, time
+def saved(what):
+    return subprocess.run(['git', 'show', 'refs/frites/1/c1:' + what], capture_output=True).stdout
+readme = open('README', 'r+b')
+mapped = mmap.mmap(readme.fileno(), 0)
+before = mapped[0:1]
+open('new', 'w').write('A' * 4096)
+made = open('new', 'r+b')
+new = mmap.mmap(made.fileno(), 0)
+new[0:3] = b'BBB'
+while saved('new')[:3] != b'BBB':
+    time.sleep(0.01)
+new[0:3] = b'CCC'
+mapped[0:1] = b'X'
+";
+    let words = ["spawn", "-n", "1", "--auto-checkpoint", "30ms", "--", "python3", "-c", script];
+    world.frites(words).expect(0);
+    world.frites(["clean", "1"]).expect(0);
+    let shown = |file: &str| world.git(["show", &format!("refs/frites/1/c1:{file}")]);
+    assert!(shown("new").starts_with("CCCA"), "{}", &shown("new")[..8]);
+    assert!(shown("README").starts_with('X'), "{}", shown("README"));
     world.assert_clean();
 }
 

@@ -10,8 +10,8 @@ use gix::index::entry::{Mode, Stat};
 use rustix::fs::FileType;
 
 use crate::error::{IoContext, Result};
-use crate::fs::parallel;
-use crate::fs::regular;
+use crate::fs::{disk, parallel, regular};
+use crate::git::capture::attempt::CaptureInputs;
 use crate::git::cli::Call;
 use crate::git::stat::entry_stat;
 use crate::model::path::TreePath;
@@ -28,6 +28,35 @@ pub fn racy_entries(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix
         Ok(entries.iter().filter(is_racy_entry).cloned().collect::<Vec<_>>())
     })?;
     Ok(found.concat())
+}
+
+/// Makes a capture read files again whose stat data may not tell that they were written: a write through a
+/// shared map does not move the times again until the system has written the page out, and in memory it never
+/// does. Such are the files that an earlier capture found changed, and in memory all of them.
+pub(super) fn forget_times(index: &mut gix::index::File, inputs: &CaptureInputs<'_>) {
+    let CaptureInputs { source, base, .. } = inputs;
+    let doubtful = match source.ran_command && disk::is_in_memory(source.worktree) {
+        true => (0..index.entries().len()).collect(),
+        false => changed_entries(index, base),
+    };
+    for position in doubtful {
+        index.entries_mut()[position].stat = Stat::default();
+    }
+}
+
+/// The positions of the files in an index that are not those of the base.
+pub(super) fn changed_entries(index: &gix::index::File, base: &gix::index::File) -> Vec<usize> {
+    let mut in_base = base.entries().iter().peekable();
+    let mut changed = Vec::new();
+    for (position, entry) in index.entries().iter().enumerate() {
+        let path = entry.path(index);
+        while in_base.next_if(|other| other.path(base) < path).is_some() {}
+        let same = in_base.next_if(|other| other.path(base) == path && other.id == entry.id);
+        if same.is_none() && entry.mode != Mode::COMMIT {
+            changed.push(position);
+        }
+    }
+    changed
 }
 
 /// The paths that git reports as modified although nobody wrote them since they were checked out,

@@ -8,6 +8,7 @@ use gix::index::entry::{Flags, Mode};
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
 use crate::fs::walk::EntryState;
+use crate::git::capture::attempt::CaptureInputs;
 use crate::git::capture::dirty;
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Call, Git};
@@ -65,14 +66,16 @@ pub fn bytes_of_files(index: &gix::index::File) -> u64 {
     index.entries().iter().map(|e| u64::from(e.stat.size).next_multiple_of(BLOCK)).sum()
 }
 
-/// Makes git read the files of racy entries again.
-pub fn forget_racy_entries(
+/// Makes git read the files of racy entries again, and those that an earlier capture found changed.
+pub(super) fn forget_racy_entries(
     git: &Git,
-    source: &CaptureSource<'_>,
+    inputs: &CaptureInputs<'_>,
     index: &gix::index::File,
 ) -> Result<()> {
     let mut edits = IndexEdits::default();
-    for entry in dirty::racy_entries(source.worktree, index)? {
+    let changed = dirty::changed_entries(index, &inputs.base);
+    let changed = changed.into_iter().map(|position| index.entries()[position].clone());
+    for entry in dirty::racy_entries(inputs.source.worktree, index)?.into_iter().chain(changed) {
         // An entry that is set in this way has no times.
         set_mode(&mut edits, entry.mode, &entry, index);
     }

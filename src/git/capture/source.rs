@@ -25,6 +25,8 @@ pub struct CaptureSource<'a> {
     pub hidden: &'a HiddenPaths<'a>,
     /// The seeds that the worktree was given before the attempt began.
     pub seeds: &'a PlacedSeeds,
+    /// True if a command ran in the worktree.
+    pub ran_command: bool,
 }
 
 impl CaptureSource<'_> {

@@ -188,6 +188,7 @@ fn files_read_in_process_are_those_that_git_reads() {
             previous: None,
             hidden: &hidden,
             seeds: &seeds,
+            ran_command: false,
         };
         for capture in 0..3 {
             (0..random.usize(..8)).for_each(|_| edit(&place.worktree, &mut random));
