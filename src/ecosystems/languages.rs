@@ -45,6 +45,12 @@ pub fn language_of(path: &str) -> Option<Language> {
     })
 }
 
+/// The extension that stands for the language of a source file; `None` for other files, and for those that
+/// are hidden, or lie where tools install dependencies.
+pub fn source_extension(path: &str) -> Option<&'static str> {
+    language_of(path).filter(|_| !is_hidden_or_installed(path)).map(|language| language.name)
+}
+
 /// The code of a base.
 #[derive(Default)]
 pub struct KnownCode {

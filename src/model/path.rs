@@ -89,6 +89,11 @@ pub fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'/').next().unwrap_or_default()
 }
 
+/// The part of a path before the last slash; empty for the root.
+pub fn directory_of(path: &[u8]) -> &[u8] {
+    path.iter().rposition(|byte| *byte == b'/').map_or(b"", |at| &path[..at])
+}
+
 /// A path for a message: as it is, or quoted when it holds anything unusual.
 pub fn quoted(path: &[u8]) -> String {
     let text = String::from_utf8_lossy(path);

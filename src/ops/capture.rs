@@ -19,6 +19,7 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::model::trailer::{self, Trailer};
 use crate::model::verdict::GONE;
+use crate::ops::ignored_source;
 use crate::ops::session::Session;
 use crate::process;
 use crate::store::candidate::CandidateRef;
@@ -266,10 +267,12 @@ impl Session {
         } else {
             capture::branch_snapshot(&self.repo, source)?
         };
-        let Some(snapshot) = snapshot else {
+        let Some(mut snapshot) = snapshot else {
             return self.captured(candidate.run, record, previous, Omissions::default());
         };
         let WorktreeSnapshot { tree, head, bytes, .. } = snapshot;
+        snapshot.omissions.ignored_source =
+            ignored_source::left_by_attempt(source, &snapshot.ignored, &snapshot.omissions);
         let base = &candidate.run.base;
         let base_tree = self.repo.commit(base)?.tree;
         let last = previous.as_ref().map_or(&base_tree, |p| &p.tree);

@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod guard;
 pub mod history;
 pub mod hooks;
+mod ignored_source;
 pub mod judge;
 mod kept_commits;
 pub mod land;

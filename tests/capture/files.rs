@@ -548,6 +548,64 @@ fn file_hidden_by_a_changed_gitignore_is_flagged_and_kept() {
     attempt.clean_refuses("hidden");
 }
 
+/// A project whose `.gitignore` hides more than its author thought, and one candidate.
+fn python_project() -> World {
+    let world = World::new();
+    world.write(".gitignore", "lib\n_*.py\nbuild\nnode_modules\n__pycache__\n");
+    world.write("main.py", "import boltons\n");
+    world.write("boltons/a.py", "");
+    world.write("text/a.txt", "");
+    world.commit("python");
+    world
+}
+
+#[test]
+fn new_source_that_the_rules_of_the_base_ignore_is_named_with_the_way_to_capture_it() {
+    let world = python_project();
+    world.spawn(["-n", "1"]);
+    let dir = world.worktree("1/c1");
+    let made = "mkdir -p boltons/lib boltons/new/lib text/lib build node_modules boltons/__pycache__ .cache/lib
+         touch boltons/lib/__init__.py boltons/lib/more.py boltons/lib/notes boltons/_a.py boltons/new/b.py
+         touch boltons/new/lib/c.py text/lib/a.py text/_b.py build/a.py node_modules/a.py
+         touch boltons/__pycache__/a.pyc .cache/lib/a.py";
+    world.sh(&dir, made).expect(0);
+    let named = "1/c1: ignored by git and not captured: boltons/_a.py, boltons/lib/ (2 files), \
+                 boltons/new/lib/ (1 file)\n";
+    let by_git = "printf '* text=auto\\n' >.gitattributes";
+    for before in ["true", by_git] {
+        world.sh(&dir, before).expect(0);
+        for command in [["capture", "1/c1"], ["diff", "1/c1"]] {
+            let said = world.frites(command).expect(0).stderr;
+            assert!(said.starts_with(named), "{before}: {said}");
+        }
+        let said = world.frites(["judge", "--test", "true"]).expect(0).stderr;
+        assert!(said.contains(named), "{before}: {said}");
+    }
+    let said = world.frites(["capture", "1/c1"]).expect(0).stderr;
+    assert!(said.contains("`git frites exec 1/c1 -- git add -f boltons/_a.py`"), "{said}");
+    world.sh(&dir, "git add -f boltons/_a.py boltons/lib/*.py boltons/new/lib").expect(0);
+    assert_eq!(world.frites(["capture", "1/c1"]).expect(0).stderr, "");
+    assert_eq!(world.frites(["capture", "1/c1"]).expect(0).stderr, "");
+}
+
+#[test]
+fn ignored_source_that_was_there_when_the_attempt_began_is_not_named() {
+    let world = python_project();
+    world.write("boltons/_seed.py", "seed\n");
+    world.write("boltons/_edited.py", "seed\n");
+    world.git(["config", "frites.seed.copy", "['_seed.py', '_edited.py']"]);
+    let setup = "mkdir -p boltons/lib; touch boltons/_made.py boltons/lib/made.py";
+    world.git(["config", "frites.spawn.setup", setup]);
+    let attempt = "echo 1 >>boltons/_edited.py; echo 2 >>boltons/a.py";
+    let said = world.frites(["spawn", "-n", "1", "--", "sh", "-c", attempt]).expect(0).stderr;
+    assert!(!said.contains("ignored by git"), "{said}");
+    world.sh(&world.worktree("1/c1"), "touch boltons/lib/own.py").expect(0);
+    let said = world.frites(["capture", "1/c1"]).expect(0).stderr;
+    assert!(said.contains("not captured: boltons/lib/ (1 file)\n"), "{said}");
+    world.frites(["clean", "1/c1"]).expect(0);
+    assert!(!world.worktree("1/c1").exists(), "ignored files go with the worktree");
+}
+
 #[test]
 fn hint_at_a_hidden_file_says_how_to_capture_it() {
     let attempt = attempt("echo '/hidden' >>.gitignore; mkdir hidden; echo work >hidden/work");

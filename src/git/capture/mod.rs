@@ -19,7 +19,7 @@ mod staging;
 mod walk;
 
 pub use peek::lines_changed;
-pub use private_index::{copy_index, size_of_new_worktree};
+pub use private_index::{copy_index, files_in, size_of_new_worktree};
 pub use source::CaptureSource;
 
 use std::fs;
@@ -38,6 +38,7 @@ use crate::git::gc::WholeMove;
 use crate::git::index::open_index;
 use crate::git::repo::{Commit, Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
 /// The state of a worktree at one moment.
@@ -51,6 +52,8 @@ pub struct WorktreeSnapshot {
     pub head: Option<Oid>,
     /// The paths that the tree lacks, with the reasons.
     pub omissions: Omissions,
+    /// What git ignores; a directory ends in a slash, and stands for all in it.
+    pub ignored: Vec<TreePath>,
     /// The disk space of the files.
     pub bytes: u64,
 }
@@ -72,6 +75,7 @@ struct ReadFiles {
     tree: Oid,
     index: Option<gix::index::File>,
     omissions: Omissions,
+    ignored: Vec<TreePath>,
 }
 
 /// Reads the worktree without git; `None` if something is unusual that git must look at.
@@ -85,8 +89,8 @@ fn read_in_process(inputs: &CaptureInputs<'_>) -> Result<Option<ReadFiles>> {
     let Some(scan) = Scan::in_process(inputs, &index)? else { return Ok(None) };
     scan.keep_directories(inputs.source);
     let tree = staging::stage(repo, source, &scan, &mut index)?;
-    let omissions = scan.omissions;
-    Ok(tree.map(|tree| ReadFiles { tree, index: Some(index), omissions }))
+    let Scan { omissions, ignored, .. } = scan;
+    Ok(tree.map(|tree| ReadFiles { tree, index: Some(index), omissions, ignored }))
 }
 
 /// Lets git read the worktree.
@@ -122,13 +126,14 @@ fn read_by_git(inputs: &CaptureInputs<'_>) -> Result<ReadFiles> {
         omitted::add_refused_names(source, captured, &scan.staged, &mut omissions);
     }
     omitted::add_unlisted_files(repo, source, captured.as_ref(), &mut omissions)?;
-    Ok(ReadFiles { tree, index: captured, omissions })
+    let ignored = omitted::ignored(&git)?;
+    Ok(ReadFiles { tree, index: captured, omissions, ignored })
 }
 
 /// Adds to the files what a capture keeps beside them.
 fn complete(inputs: &CaptureInputs<'_>, read: ReadFiles) -> Result<WorktreeSnapshot> {
     let CaptureInputs { repo, source, base, .. } = inputs;
-    let ReadFiles { tree, index: captured, mut omissions } = read;
+    let ReadFiles { tree, index: captured, mut omissions, ignored } = read;
     let git = repo.git().work_tree(source.worktree).index(source.index);
     if captured.as_ref().is_some_and(|captured| omitted::ignore_rules_differ(base, captured)) {
         omissions.newly_ignored = omitted::newly_ignored(repo, &git, source)?;
@@ -138,7 +143,7 @@ fn complete(inputs: &CaptureInputs<'_>, read: ReadFiles) -> Result<WorktreeSnaps
         heads.extend(inputs.unsaved_staging(captured)?);
     }
     let bytes = captured.as_ref().map_or(0, private_index::bytes_of_files);
-    Ok(WorktreeSnapshot { tree, heads, head: inputs.head(), omissions, bytes })
+    Ok(WorktreeSnapshot { tree, heads, head: inputs.head(), omissions, ignored, bytes })
 }
 
 /// Finds what a capture would omit, without writing anything: for the dry run of a removal.
@@ -208,7 +213,8 @@ pub fn branch_snapshot(
         }
     }
     let omissions = Omissions::default();
-    Ok(Some(WorktreeSnapshot { tree, heads, head: Some(tip), omissions, bytes: 0 }))
+    let ignored = Vec::new();
+    Ok(Some(WorktreeSnapshot { tree, heads, head: Some(tip), omissions, ignored, bytes: 0 }))
 }
 
 /// Stores a snapshot as the next iteration, with the times of its files: a commit by git-frites

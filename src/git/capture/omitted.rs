@@ -43,6 +43,9 @@ pub struct Omissions {
     pub unholdable: BTreeMap<TreePath, &'static str>,
     /// The paths that are ignored by rules which the attempt itself added.
     pub newly_ignored: BTreeSet<TreePath>,
+    /// The ignored files that look like the project's source, below their directory (which ends in a slash)
+    /// if that is ignored itself, else below their own path.
+    pub ignored_source: BTreeMap<TreePath, Vec<TreePath>>,
     /// The line about commits in the attempt's own git directory that cannot be read.
     pub unread: Option<String>,
     /// The line about what is not a regular file in that directory. It is no work.
@@ -81,6 +84,15 @@ impl Omissions {
                 show(first)
             ));
         }
+        if !self.ignored_source.is_empty() {
+            let paths =
+                self.ignored_source.iter().map(|(path, files)| match path.ends_with(b"/") {
+                    true => format!("{} ({})", show(path), count(files.len(), "file")),
+                    false => show(path),
+                });
+            let paths: Vec<String> = paths.collect();
+            lines.push(format!("ignored by git and not captured: {}", some_of(&paths)));
+        }
         lines.extend(self.special.iter().chain(&self.unread).cloned());
         lines
     }
@@ -88,7 +100,8 @@ impl Omissions {
     /// The hint for a path that was left out although a capture can hold it. `address` is the
     /// candidate's.
     pub fn hint(&self, address: &str) -> Option<String> {
-        let lossy = self.newly_ignored.first()?.lossy();
+        let path = self.newly_ignored.first().or_else(|| self.ignored_source.keys().next());
+        let lossy = path?.lossy();
         let path = shell_words::quote(&lossy);
         Some(format!(
             "to capture such a file: `git frites exec {address} -- git add -f {path}`, and then `git frites capture {address}`"
@@ -313,6 +326,15 @@ pub(super) fn ignore_rules_differ(one: &gix::index::File, other: &gix::index::Fi
     !rules(one).eq(rules(other))
 }
 
+/// The ignored paths of the worktree that `git` uses; a directory ends in a slash, and stands for all in it.
+pub(super) fn ignored(git: &Git) -> Result<Vec<TreePath>> {
+    let list = git
+        .call("ls-files")
+        .args(["-z", "-o", "-i", "--directory", "--exclude-standard"])
+        .bytes()?;
+    Ok(nul_separated(&list).map(TreePath::new).collect())
+}
+
 /// The ignored paths that the base's own rules would not ignore, for an attempt that changed a
 /// `.gitignore`.
 pub(super) fn newly_ignored(
@@ -320,12 +342,8 @@ pub(super) fn newly_ignored(
     git: &Git,
     source: &CaptureSource<'_>,
 ) -> Result<BTreeSet<TreePath>> {
-    let ignored = git
-        .call("ls-files")
-        .args(["-z", "-o", "-i", "--directory", "--exclude-standard"])
-        .bytes()?;
-    let mut hidden: BTreeSet<TreePath> =
-        nul_separated(&ignored).filter(|p| !source.hidden.hides(p)).map(TreePath::new).collect();
+    let mut hidden: BTreeSet<TreePath> = ignored(git)?.into_iter().collect();
+    hidden.retain(|path| !source.hidden.hides(path));
     hidden.retain(|path| !source.seeds.still_hold(source.worktree, path));
     if hidden.is_empty() {
         return Ok(hidden);

@@ -15,7 +15,7 @@ use crate::git::cli::{Call, Git};
 use crate::git::index::{IndexEdits, open_index};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
-use crate::model::path::TreePath;
+use crate::model::path::{TreePath, directory_of};
 
 /// Copies the index of a freshly checked out worktree, to be the private one.
 pub fn copy_index(index: &Path, copy: &Path) -> Result<()> {
@@ -56,6 +56,15 @@ pub fn size_of_new_worktree(worktree: &Path, index: &Path) -> u64 {
         last = path;
     }
     bytes_of_files(&index) + BLOCK + directories * root
+}
+
+/// The files that an index has in these directories themselves; none if it cannot be read. The empty
+/// path is the root.
+pub fn files_in(index: &Path, directories: &BTreeSet<TreePath>) -> BTreeSet<TreePath> {
+    let Some(index) = open_index(index) else { return BTreeSet::new() };
+    let paths = index.entries().iter().map(|entry| entry.path(&index));
+    let inside = paths.filter(|path| directories.contains(directory_of(path)));
+    inside.map(TreePath::new).collect()
 }
 
 /// The smallest size of a file on disk, as of the `.git` of a worktree.

@@ -34,6 +34,8 @@ pub(super) struct Scan {
     left_out: BTreeMap<TreePath, (EntryMode, ObjectId)>,
     /// The paths that git cannot hold.
     pub omissions: Omissions,
+    /// What git ignores, if it was found in process; see [`walk::Listing`].
+    pub ignored: Vec<TreePath>,
     /// The directories that were listed, and those that were before.
     directories: [ListedDirectories; 2],
 }
@@ -89,7 +91,8 @@ impl Scan {
         }
         scan.keep_left_out(source, inputs.left_out()?, Some(private));
         let scan = scan.completed(source, tracked, Some(private));
-        let scan = Scan { directories: [listing.listed, earlier], ..scan };
+        let scan =
+            Scan { ignored: listing.ignored, directories: [listing.listed, earlier], ..scan };
         let is_usual = scan.omissions.unholdable.is_empty()
             && scan.submodules.is_empty()
             && scan.left_out.is_empty()

@@ -42,6 +42,8 @@ pub(super) struct Listing {
     pub deleted: Vec<TreePath>,
     /// The files that are neither in the index nor ignored.
     pub untracked: Vec<TreePath>,
+    /// What git ignores; a directory ends in a slash, and stands for all in it.
+    pub ignored: Vec<TreePath>,
     /// The directories in which every name is one of the index.
     pub listed: ListedDirectories,
 }
@@ -98,7 +100,7 @@ pub(super) fn list(
     let gone = is_there.iter().enumerate().filter(|(_, there)| !**there);
     listing.deleted.extend(gone.map(|(at, _)| path_of(at)));
     match untracked(repo, worktree, &root, index, &names, new) {
-        Some(untracked) => listing.untracked = untracked,
+        Some((untracked, ignored)) => (listing.untracked, listing.ignored) = (untracked, ignored),
         None => return Ok(None),
     }
     Ok(Some(listing))
@@ -238,8 +240,8 @@ fn known_contents(
     (found.names() == count).then_some(found)
 }
 
-/// The files among `new`, and below the directories in it, that git's rules do not ignore; `None`
-/// if git must look.
+/// The files among `new`, and below the directories in it, that git's rules do not ignore, and what
+/// these ignore; `None` if git must look.
 fn untracked(
     repo: &Repo,
     worktree: &Path,
@@ -247,10 +249,10 @@ fn untracked(
     index: &gix::index::File,
     names: &KnownNames<'_>,
     new: Contents,
-) -> Option<Vec<TreePath>> {
+) -> Option<(Vec<TreePath>, Vec<TreePath>)> {
     let Contents { mut files, directories: mut waiting, .. } = new;
     if files.is_empty() && waiting.is_empty() {
-        return Some(Vec::new());
+        return Some(Default::default());
     }
     let mut gix = repo.gix();
     gix.set_workdir(worktree.to_owned()).ok()?;
@@ -259,14 +261,17 @@ fn untracked(
         Some(rules.at_entry(path.as_bstr(), Some(mode)).ok()?.is_excluded())
     };
     let mut found = Vec::new();
+    let mut ignored = Vec::new();
     loop {
         for (path, mode) in files.drain(..) {
-            if !is_ignored(&path, mode)? {
-                found.push(path);
+            match is_ignored(&path, mode)? {
+                true => ignored.push(path),
+                false => found.push(path),
             }
         }
         let Some(directory) = waiting.pop() else { break };
         if is_ignored(&directory, Mode::DIR)? {
+            ignored.push(TreePath::new([&directory, &b"/"[..]].concat()));
             continue;
         }
         let unknown = Directory { path: &directory, ..Directory::default() };
@@ -275,5 +280,5 @@ fn untracked(
         waiting.extend(inside.directories);
     }
     found.sort();
-    Some(found)
+    Some((found, ignored))
 }

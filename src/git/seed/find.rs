@@ -346,6 +346,8 @@ pub struct SetupChanges {
     /// The untracked files, including seeds, except those in directories that git ignores as a
     /// whole, which no capture reads.
     pub untracked: Vec<TreePath>,
+    /// These directories; each ends in a slash.
+    pub ignored: Vec<TreePath>,
     /// A tracked file that differs from its checkout.
     pub changed: Option<TreePath>,
 }
@@ -358,11 +360,12 @@ pub fn changes_by_setup(git: &Git) -> Result<SetupChanges> {
     let untracked = list(&["-o"])?;
     let ignored = list(&["-o", "-i", "--directory"])?;
     let changed = list(&["-m"])?;
-    let untracked = nul_separated(&untracked)
-        .chain(nul_separated(&ignored))
-        .filter(|path| !path.ends_with(b"/"));
+    let (directories, ignored): (Vec<_>, Vec<_>) =
+        nul_separated(&ignored).partition(|path| path.ends_with(b"/"));
+    let untracked = nul_separated(&untracked).filter(|path| !path.ends_with(b"/"));
     Ok(SetupChanges {
-        untracked: untracked.map(TreePath::new).collect(),
+        untracked: untracked.chain(ignored).map(TreePath::new).collect(),
+        ignored: directories.into_iter().map(TreePath::new).collect(),
         changed: nul_separated(&changed).next().map(TreePath::new),
     })
 }

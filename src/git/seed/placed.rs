@@ -128,6 +128,11 @@ impl PlacedSeeds {
         self.0.keys()
     }
 
+    /// True if the worktree was given a seed at this path.
+    pub fn has(&self, path: &TreePath) -> bool {
+        self.0.contains_key(path)
+    }
+
     /// True if a path of the worktree still has its seed. For a directory (a path that ends in
     /// `/`): true if it has seeds and every file in it is an unmodified one.
     pub fn still_hold(&self, worktree: &Path, path: &[u8]) -> bool {

@@ -21,6 +21,7 @@ use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::ops::board::{self, Board, Ending, WorkKind};
 use crate::ops::guard::{self, Guard};
+use crate::ops::ignored_source;
 use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::{CandidateCommand, users_program};
@@ -158,6 +159,8 @@ impl Preparation {
             session.end_guard(candidate)?;
             let git = session.repo.git().work_tree(&dir).index(&candidate.directory().index());
             let left = find::changes_by_setup(&git)?;
+            let source = ignored_source::find(&dir, &candidate.directory().index(), &left.ignored);
+            given.extend(source.into_values().flatten());
             given.extend(left.untracked.into_iter().filter(|path| !session.excludes.matches(path)));
             prepared.changed = left.changed;
         }
