@@ -46,23 +46,23 @@ pub trait Beside: Sync {
     /// Called when an attempt has ended and is captured.
     fn attempt_ended(&self, name: &Name);
 
-    /// Called when all have.
-    fn all_ended(&self);
+    /// Called when all have. `cancel` ends the work: it may be that nothing depends on it any more.
+    fn all_ended(&self, cancel: &Cancel);
 }
 
 /// No work.
 impl Beside for () {
     fn work(&self, _: &AttemptsAtWork<'_>) {}
     fn attempt_ended(&self, _: &Name) {}
-    fn all_ended(&self) {}
+    fn all_ended(&self, _: &Cancel) {}
 }
 
 /// Tells the work beside attempts that they have ended when this is dropped, also after a panic: otherwise
 /// that work would wait for ever.
-pub(super) struct UntilAllEnded<'a>(pub &'a dyn Beside);
+pub(super) struct UntilAllEnded<'a>(pub &'a dyn Beside, pub &'a Cancel);
 
 impl Drop for UntilAllEnded<'_> {
     fn drop(&mut self) {
-        self.0.all_ended();
+        self.0.all_ended(self.1);
     }
 }

@@ -513,6 +513,29 @@ fn command_without_its_git_file_never_touches_the_users_index() {
 }
 
 #[test]
+fn run_whose_attempts_all_fail_does_not_wait_for_the_base() {
+    // Nothing but the end of the attempts ends this command of the base in time.
+    let hang = "tail -f /dev/null";
+    let words = ["run", "-n", "2", "--test", "true", "--oracle-timeout", "60s"];
+    for setup_fails in [false, true] {
+        let world = World::new();
+        let mut words = words.to_vec();
+        if setup_fails {
+            world.git(["config", "frites.spawn.setup", "exit 3"]);
+            world.git(["config", "frites.oracle.setup", hang]);
+        } else {
+            words.extend(["--lint", hang]);
+        }
+        let answer = world.frites([&words[..], &["--", "sh", "missing.sh"]].concat()).expect(4);
+        for candidate in ["1/c1", "1/c2"] {
+            assert!(answer.stderr.contains(&format!("{candidate}: failed (")), "{}", answer.stderr);
+        }
+        assert!(!answer.stderr.contains("on the base"), "{}", answer.stderr);
+        assert!(answer.out().contains("none: no usable candidate"), "{}", answer.out());
+    }
+}
+
+#[test]
 fn run_shows_what_it_will_do_before_the_first_attempt() {
     let world = World::new();
     world.write("Makefile", "all:\n\ttrue\ntest:\n\tgrep -q 1 x\n");

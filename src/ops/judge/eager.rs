@@ -27,7 +27,7 @@ use crate::ops::judge::worlds;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::oracle::ledger::Memory;
-use crate::process::interrupt;
+use crate::process::interrupt::{self, Cancel};
 
 /// Gives candidates that failed another round.
 pub trait RoundGiver: Sync {
@@ -296,9 +296,14 @@ impl Beside for EagerJudge<'_> {
         self.changed.notify_all();
     }
 
-    fn all_ended(&self) {
+    /// Without a usable attempt the verdict needs no results, not even those of the base.
+    fn all_ended(&self, cancel: &Cancel) {
         self.ended.lock().all = true;
         self.changed.notify_all();
+        let mut candidates = self.session.store.candidates(self.run);
+        if !candidates.any(|c| c.record().map_or(true, |record| record.state.usable(1))) {
+            cancel.cancel();
+        }
     }
 }
 

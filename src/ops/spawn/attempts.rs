@@ -124,7 +124,10 @@ fn run_all(
         if *is_further_round {
             begin_round(session, candidate, command)?;
         }
-        if let Some(refused) = gate.refuse(session, candidate)? {
+        // One whose setup failed starts nothing.
+        if candidate.record()?.state != State::Failed
+            && let Some(refused) = gate.refuse(session, candidate)?
+        {
             return Ok(refused);
         }
         board.attempt_began(name);
@@ -186,7 +189,7 @@ fn do_beside<T>(
     let cancel = at_work.cancel;
     let span = tracing::Span::current();
     std::thread::scope(|scope| {
-        let _until_all_ended = UntilAllEnded(beside);
+        let _until_all_ended = UntilAllEnded(beside, cancel);
         parallel::start(scope, move || span.in_scope(|| beside.work(&at_work)));
         attempts().inspect_err(|_| cancel.cancel())
     })
