@@ -55,6 +55,33 @@ fn file_of_a_command_that_no_worktree_will_have_is_warned_of() {
 }
 
 #[test]
+fn changes_that_attempts_do_not_begin_with_are_named_once() {
+    let world = World::new();
+    world.write("more", "1\n");
+    world.commit("more");
+    let told = |words: &[&str]| world.frites(words).expect(0).stderr;
+    world.write("untracked", "1\n");
+    assert!(!told(&["spawn"]).contains("your checkout"), "an untracked file");
+    world.write("more", "2\n");
+    world.write("README", "2\n");
+    world.git(["add", "README"]);
+    let note = "your checkout has changes that are not committed (README and 1 more); attempts begin without them\n";
+    for words in [&["spawn"][..], &["add", "1"], &["spawn", "--base", "HEAD"]] {
+        assert_eq!(told(words).matches(note).count(), 1, "{words:?}");
+    }
+    world.git(["checkout", "-q", "more"]);
+    let one = note.replace(" and 1 more", "");
+    assert!(told(&["run", "-n", "1", "--test", "true", "--", "touch", "x"]).contains(&one));
+    for words in [&["spawn", "--base", "HEAD~1"][..], &["spawn", "--from", "4/c1"]] {
+        assert!(!told(words).contains("your checkout"), "{words:?}");
+    }
+    let patch = world.git(["diff", "--binary", "HEAD"]);
+    let file = world.home().join("change.patch");
+    write(&file, patch + "\n");
+    assert!(!told(&["add", "1", "--patch", file.to_str().unwrap()]).contains("your checkout"));
+}
+
+#[test]
 fn program_of_the_users_checkout_runs_uncommitted_without_a_warning() {
     let world = World::new();
     world.write("codemod", "#!/bin/sh\ncat \"$1\" >/dev/null && echo x >>README\n");

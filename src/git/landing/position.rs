@@ -72,6 +72,25 @@ pub fn uncommitted(repo: &Repo) -> Result<Vec<u8>> {
     .bytes()
 }
 
+/// The paths of these files for a sentence; `None` if there is none.
+pub fn uncommitted_in_words(repo: &Repo) -> Result<Option<String>> {
+    Ok(in_words(&records(&uncommitted(repo)?)))
+}
+
+/// Each file that is staged or modified, with the letter for what is staged.
+fn records(dirty: &[u8]) -> Vec<(u8, &[u8])> {
+    nul_separated(dirty).filter_map(|r| Some((*r.first()?, r.get(3..)?))).collect()
+}
+
+fn in_words(records: &[(u8, &[u8])]) -> Option<String> {
+    let (_, first) = records.first()?;
+    let more = match records.len() {
+        1 => String::new(),
+        all => format!(" and {} more", all - 1),
+    };
+    Some(format!("{}{more}", quoted(first)))
+}
+
 /// Refuses a checkout with staged or modified tracked files, or in the middle of a merge and the
 /// like.
 pub fn require_clean(repo: &Repo) -> Result<()> {
@@ -81,16 +100,14 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
             .hint(format!("finish it, or stop it with `{abort}`")));
     }
     let dirty = uncommitted(repo)?;
-    let records: Vec<(u8, &[u8])> =
-        nul_separated(&dirty).filter_map(|r| Some((*r.first()?, r.get(3..)?))).collect();
-    let [(_, first), rest @ ..] = records.as_slice() else { return Ok(()) };
-    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    let records = records(&dirty);
+    let Some(words) = in_words(&records) else { return Ok(()) };
     // `git stash` does not put submodules aside.
     let are_submodules = records.iter().all(|(staged, path)| {
         *staged == b' ' && root.join(OsStr::from_bytes(path)).join(".git").exists()
     });
     let aside = if are_submodules { "`git submodule update`" } else { "`git stash`" };
-    Err(Error::fatal(format!("your checkout has uncommitted changes: {}{more}", quoted(first)))
+    Err(Error::fatal(format!("your checkout has uncommitted changes: {words}"))
         .hint(format!("commit them or put them aside with {aside}, then apply again")))
 }
 

@@ -141,7 +141,11 @@ fn make(
     let registered = register_all(session, run, names);
     drop(repository);
     let filled = registered.and_then(|registered| {
-        let prepared = populate_all(session, run, names, &registered, preparation, || Ok(()))?;
+        let populate = || populate_all(session, run, names, &registered, preparation, || Ok(()));
+        let prepared = match seed {
+            None => Preparation::beside_look_at_checkout(session, &run.base, populate)?,
+            Some(_) => populate()?,
+        };
         // Last, and not beside the candidates' records: from here on recovery finds them in the run,
         // and expects all of them to be whole.
         let mut kept = store.judged(&run.run)?;

@@ -308,7 +308,11 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     drop(repository);
     let filled = made.and_then(|made| {
         let save = || store.save_record(&run, None, &[]);
-        populate_all(session, &run, &run.candidates, &made, preparation, save)
+        let populate = || populate_all(session, &run, &run.candidates, &made, preparation, save);
+        match run.parent {
+            None => Preparation::beside_look_at_checkout(session, &run.base, populate),
+            Some(_) => populate(),
+        }
     });
     let prepared = match filled {
         Ok(prepared) => prepared,

@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use crate::config::keys;
 use crate::error::{Error, Result};
+use crate::fs::parallel;
 use crate::git::file_times::FileTimes;
+use crate::git::landing::position::uncommitted_in_words;
 use crate::git::seed::find::{self, Seeds};
 use crate::git::seed::leads_back;
 use crate::git::seed::placed::{PlacedSeeds, SeedContents};
@@ -114,6 +116,32 @@ impl Preparation {
             }
         }
         Ok(())
+    }
+
+    /// Does `work`, and looks meanwhile whether the user's checkout has changes that attempts which begin at
+    /// `base` do not have.
+    pub fn beside_look_at_checkout<T>(
+        session: &Session,
+        base: &Oid,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let Session { repo, home, ui, .. } = session;
+        if home.is_none() || home.as_deref() != repo.work_tree() || repo.head() != Some(*base) {
+            return work();
+        }
+        let look = || {
+            // Who cannot be told gets the attempts all the same.
+            if let Ok(Some(files)) = uncommitted_in_words(repo) {
+                ui.note(format!(
+                    "your checkout has changes that are not committed ({files}); attempts begin without them"
+                ));
+            }
+        };
+        let span = tracing::Span::current();
+        std::thread::scope(|scope| {
+            parallel::start(scope, move || span.in_scope(look));
+            work()
+        })
     }
 
     /// Prepares worktrees by `work`, which reports to a board. If a setup command runs there, its
