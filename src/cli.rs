@@ -19,7 +19,7 @@ use crate::commands::{
     version,
     max_term_width = 100,
     after_help = "`git frites man tutorial` is a five-minute start; `git frites man judge` shows the page of \
-`git frites judge`."
+`git frites judge`. Both work without an installed manual, which `git frites --help` needs."
 )]
 pub struct Cli {
     /// When to use colours: auto, always or never

@@ -70,6 +70,29 @@ fn without_a_test_or_a_shell_doctor_warns_and_works() {
 }
 
 #[test]
+fn missing_manual_is_named_with_the_way_to_read_it() {
+    let mut world = World::new();
+    let document = doctor(&world).expect(0).json();
+    assert_eq!(finding(&document, "manual")["health"], "missing", "{document:#}");
+    let told = world.frites(["doctor"]).expect(0).stderr;
+    assert!(told.contains("hint: manual: `git frites man` shows it all the same; "), "{told}");
+    assert!(world.frites(["-h"]).expect(0).out().contains("`git frites man judge`"));
+    for (place, variable) in [("share/man", "PATH"), ("manuals", "MANPATH")] {
+        let page = world.home().join(place).join("man1/git-frites.1.gz");
+        write(&page, "");
+        let before = world.env(variable);
+        let own = if variable == "PATH" { "bin" } else { place };
+        let own = world.home().join(own);
+        world.set_env(variable, format!("{}:{}", own.display(), before.display()));
+        let document = doctor(&world).expect(0).json();
+        assert_eq!(finding(&document, "manual")["health"], "ok", "{document:#}");
+        fs::remove_file(&page).unwrap();
+        let document = doctor(&world).expect(0).json();
+        assert_eq!(finding(&document, "manual")["health"], "missing", "{document:#}");
+    }
+}
+
+#[test]
 fn what_git_frites_cannot_work_with_is_broken() {
     let mut world = World::new();
     world.git(["config", "frites.oracle.lint", "no-such-program-here --all"]);

@@ -1,4 +1,4 @@
-//! The findings about the machine: git, worlds, control groups, a place for the cache, completion.
+//! The findings about the machine: git, worlds, control groups, a place for the cache, completion, the manual.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::error::{Result, describe};
 use crate::fs::tree::delete_tree;
 use crate::git::version;
 use crate::model::checkup::Finding;
-use crate::ops::doctor::{agents, completion};
+use crate::ops::doctor::{agents, completion, manual};
 use crate::oracle::pool;
 use crate::world::probe;
 
@@ -51,6 +51,7 @@ pub(super) fn findings() -> Result<Vec<Finding>> {
     found.push(landlock());
     found.push(cgroup());
     found.push(completion::finding());
+    found.push(manual::finding());
     found.extend(agents::findings());
     Ok(found)
 }

@@ -2,6 +2,7 @@
 mod agents;
 pub mod completion;
 mod machine;
+mod manual;
 mod project;
 
 use crate::error::{Cause, Result};
