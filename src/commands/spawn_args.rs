@@ -124,7 +124,7 @@ pub struct CandidateArgs {
     /// Number of candidates, named c1, c2, …  [default: 2; 1 with `add`]
     #[arg(short = 'n', value_name = "N", value_parser = values::count)]
     pub count: Option<u32>,
-    /// Names of the candidates, instead of -n
+    /// Names of the candidates, instead of -n: `-c one two` or `-c one -c two`
     #[arg(
         short = 'c',
         long = "candidate",
