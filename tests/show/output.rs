@@ -212,11 +212,15 @@ fn quiet_says_in_one_line_why_there_is_no_winner() {
 }
 
 #[test]
-fn setup_of_worktrees_is_announced() {
+fn setup_of_worktrees_is_announced_and_so_is_the_end_of_each() {
     let world = World::new();
     world.git(["config", "frites.spawn.setup", "echo made > made"]);
     let answer = world.frites(["spawn", "-n", "3"]).expect(0);
     let line = "run 1: setup of 3 worktrees with `echo made > made`\n";
     assert!(answer.stderr.contains(line), "{}", answer.stderr);
+    for candidate in ["1/c1", "1/c2", "1/c3"] {
+        let line = format!("\n{candidate}: set up in ");
+        assert!(answer.stderr.contains(&line), "{}", answer.stderr);
+    }
     assert_eq!(world.frites(["spawn", "-q", "-n", "1"]).expect(0).stderr, "");
 }

@@ -17,6 +17,7 @@ mod waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
@@ -412,8 +413,10 @@ fn populate_all(
             }
             let candidate = session.store.candidate(run, name);
             let port = ports.get(*at).copied();
+            let clock = Instant::now();
             let made = prepare_candidate(session, candidate, worktree, preparation, port)?;
             board.ended(name, made.0.ending());
+            preparation.tell_end(session, candidate, &made.0, clock.elapsed().as_secs_f64());
             Ok(made)
         })
     })?;

@@ -33,6 +33,7 @@ use crate::process::{self, Job, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
 use crate::store::records::write_toml;
+use crate::ui::table;
 
 /// The seeds and the setup command of a run, found before any worktree is made.
 pub struct Preparation {
@@ -202,7 +203,30 @@ impl Preparation {
         Ok(prepared)
     }
 
-    /// Reports the candidates whose setup failed, and tracked files that setup changed.
+    /// Prints how the setup of a worktree ended, which took so many seconds.
+    pub fn tell_end(
+        &self,
+        session: &Session,
+        candidate: CandidateRef<'_>,
+        prepared: &Prepared,
+        seconds: f64,
+    ) {
+        if self.setup.is_none() {
+            return;
+        }
+        match &prepared.failure {
+            None => {
+                session.ui.note(format!("{candidate}: set up in {}", table::duration(seconds)));
+            }
+            Some(failure) => log_excerpt::warn(
+                session,
+                &format!("{candidate}: failed ({failure})"),
+                &candidate.directory().log("setup"),
+            ),
+        }
+    }
+
+    /// Records the candidates whose setup failed, and reports tracked files that setup changed.
     pub fn report(
         &self,
         session: &Session,
@@ -212,9 +236,6 @@ impl Preparation {
     ) -> Result<()> {
         for (name, prepared) in names.iter().zip(prepared) {
             let Some(failure) = &prepared.failure else { continue };
-            let candidate = session.store.candidate(run, name);
-            let line = format!("{candidate}: failed ({failure})");
-            log_excerpt::warn(session, &line, &candidate.directory().log("setup"));
             let event = Event::Ended {
                 candidate: name.clone(),
                 state: State::Failed,
