@@ -18,8 +18,8 @@ use crate::git::program;
 use crate::git::trace_file::TraceFile;
 use crate::model::oid::Oid;
 
-/// The variables of git's that reach our own calls: they say where git itself and the user's files
-/// are. Of the others that begin with `GIT_` only those that trace git do.
+/// The variables of git that our own calls inherit: they say where git itself and the user's files are. Of
+/// all others that begin with `GIT_`, only those for tracing are inherited.
 const KEPT: [&str; 6] = [
     "GIT_EXEC_PATH",
     "GIT_CONFIG_GLOBAL",
@@ -29,11 +29,11 @@ const KEPT: [&str; 6] = [
     "GIT_TEST_ASSUME_DIFFERENT_OWNER",
 ];
 
-/// The target of one event for each call, when it has ended.
+/// The target of the trace event that is written when a call has ended.
 pub const CALLS: &str = "git_frites::git::call";
 
-/// Settings of every call except the user's own commit: no program that a configuration names runs
-/// by itself, and git's output is the same everywhere.
+/// Settings of every call except the user's own commit: git starts no hook, monitor or housekeeping, and
+/// its output is the same everywhere.
 const QUIET: [&str; 9] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -46,8 +46,8 @@ const QUIET: [&str; 9] = [
     "submodule.recurse=false",
 ];
 
-/// Settings of every call, also of the user's own commit and of the hooks that it runs: a power cut
-/// leaves no object, ref or index without its content. git itself syncs packs alone.
+/// Settings of every call, also of the user's own commit and of the hooks that it runs: a power cut leaves
+/// no object, ref or index without its content. By default git syncs only packs.
 pub(super) const DURABLE: [&str; 2] = ["core.fsync=all", "core.fsyncMethod=batch"];
 
 /// Settings of calls on our own worktrees and refs: a user's configuration changes neither trees
@@ -80,8 +80,8 @@ const IDENTITY: [(&str, &str); 4] = [
     ("GIT_COMMITTER_EMAIL", OURS.1),
 ];
 
-/// The pauses before something is read again that another git may have been moving. Real damage is
-/// found a tenth of a second later than without them.
+/// The pauses before something is read again that another git may have been moving. They delay the report
+/// of real damage by a tenth of a second.
 pub(super) const PAUSES: [Duration; 6] = [
     Duration::from_millis(1),
     Duration::from_millis(2),
@@ -91,7 +91,7 @@ pub(super) const PAUSES: [Duration; 6] = [
     Duration::from_millis(50),
 ];
 
-/// Does `work`, and for as long as its answer is one that `may_change`, once more after each pause.
+/// Does `work`. As long as `may_change` is true of the answer, does it again after each pause.
 pub(super) fn repeat<T>(
     pauses: impl IntoIterator<Item = Duration>,
     may_change: impl Fn(&Result<T>) -> bool,
@@ -143,8 +143,8 @@ pub struct Call {
 }
 
 impl Git {
-    /// git on `git_dir`, without a work tree. Others than [`crate::git::repo::Repo`] ask that for
-    /// one, so that its overrides count.
+    /// git on `git_dir`, without a work tree. Modules outside of `git/` get theirs from
+    /// [`crate::git::repo::Repo`], with its overrides.
     pub(super) fn at(git_dir: &Path, overrides: Arc<Overrides>) -> Self {
         Git {
             git_dir: git_dir.to_owned(),
@@ -267,10 +267,10 @@ impl Call {
 
     /// Runs the call. Any exit code is an answer.
     ///
-    /// Runs it again if an object was missing: another git may just have moved it into a pack, or
-    /// have removed the directory that a new one was to go to.
+    /// Runs it again if git did not find an object or could not write one: another git may just have moved
+    /// the object into a pack, or removed the directory for the new one.
     pub fn output(self) -> Result<Output> {
-        // A `worktree add` that failed leaves its branch behind: its caller knows what to do.
+        // A failed `worktree add` leaves its branch behind: its caller deletes that before it tries again.
         let is_repeatable = self.args.first().is_none_or(|first| first != "worktree");
         let may_change =
             |output: &Output| is_repeatable && output.code != 0 && may_be_moving(output);
@@ -400,8 +400,8 @@ impl Call {
         };
         let fixed = DURABLE.iter().chain(fixed.into_iter().flatten());
         let mut all: Vec<OsString> = fixed.map(OsString::from).collect();
-        // git itself finds this out when it makes a repository. One that came from a Mac may still
-        // have the other setting, and then git takes two files for one.
+        // git sets this when it makes a repository. A repository that was copied from a Mac may still have
+        // the other value, with which git takes `a` and `A` for one file.
         if *settings == CallSettings::Own
             && git_dir.join("HEAD").exists()
             && !git_dir.join("hEAD").exists()
@@ -432,13 +432,12 @@ impl Call {
         env.insert("LC_ALL".into(), "C".into());
         if *settings != CallSettings::Transfer {
             let fixed = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
-            // An attempt can write replacements and grafts, too: calls must see the objects
-            // themselves.
+            // An attempt can write replace refs and grafts, but calls must see the real objects.
             let history = [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null")];
             let fixed = fixed.into_iter().chain(history).chain(IDENTITY);
             env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
         }
-        // Of a transfer, a planted setting must not say where to, or by which program.
+        // A planted setting must not decide where a transfer goes, or which program does it.
         env.extend(overrides.settings_environment(own_overrides));
         env
     }

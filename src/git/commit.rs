@@ -1,5 +1,4 @@
-//! Commits: in the user's name, with their hooks, identity and signature, and neutral ones by
-//! git-frites.
+//! Commits in the user's name, with their hooks, identity and signature, and neutral commits by git-frites.
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -42,7 +41,7 @@ pub struct CommitRequest<'a> {
 ///
 /// Gives false if git or a hook refused; they have said why on standard error.
 pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
-    // No garbage collection now: killed with us, it would leave its lock behind.
+    // git must start no garbage collection: if it were killed together with us, its lock would stay.
     let quiet = ["maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet"];
     let mut call = git.clone().for_user().call("-c").args(quiet);
     if !message.verify {
@@ -110,7 +109,7 @@ pub fn commit_in(
         None => git.call("read-tree").arg(request.tree.as_str()).run()?,
     }
     if let Some(merged) = request.merged {
-        // The files by which `git commit` continues after `git merge --no-ff --no-commit`.
+        // The files that `git merge --no-ff --no-commit` leaves, from which `git commit` continues.
         for (file, text) in
             [("MERGE_HEAD", format!("{merged}\n")), ("MERGE_MODE", "no-ff".to_owned())]
         {
@@ -126,7 +125,7 @@ pub fn commit_in(
     }
     let made = commit(&git, request.message);
     if made.as_ref().is_err_and(|error| error.cause == Cause::Interrupted) {
-        // git releases this lock last, and after it has moved HEAD.
+        // git releases the lock of `packed-refs` last, after it has moved HEAD.
         heal_packed_refs_lock(&worktree.admin, "HEAD");
     }
     if !made? {
@@ -152,10 +151,10 @@ pub fn commit_tree<'a>(
     repo.store(|objects| objects.add_commit(tree, parents.iter().copied(), message))
 }
 
-/// Points a ref at a new commit of a tree by git-frites, also beside a collection of garbage: a ref is
-/// set only to objects that are all there. Refs reach the tree and the parents already.
+/// Points a ref at a new commit of a tree by git-frites. If a garbage collection runs, the ref is set only
+/// if all objects are still there. Refs already reach the tree and the parents.
 ///
-/// An old commit of the ref that is gone is not a parent: the ref is made anew.
+/// If the ref's old commit is missing, it does not become a parent, and the ref is made anew.
 pub fn commit_to_ref(
     repo: &Repo,
     name: &RefName,
@@ -167,7 +166,7 @@ pub fn commit_to_ref(
     repo.retry_during_gc(|| {
         let mut old = repo.read_ref(name)?;
         if let Some(gone) = old.filter(|old| !repo.is_commit(old)) {
-            // With its log, which git would call damaged.
+            // This also deletes the ref's log. git would report the missing commit in it as damage.
             repo.update_ref(name, None, Some(&gone), "its commit is gone")?;
             old = None;
         }

@@ -35,17 +35,17 @@ const MOST_IN_PROCESS: usize = 1000;
 /// The options that detect renames, whatever the configuration says.
 const DETECT_RENAMES: [&str; 3] = ["--find-renames=50%", "--rename-empty", "--diff-filter=R"];
 
-/// The most files among which a comparison pairs similar ones; above it, only equal ones.
+/// The most files among which a comparison pairs similar ones. Among more files it pairs only equal ones.
 const MOST_COMPARED: u32 = 1000;
 
-/// The most files among which a merge does so (`merge.renameLimit`).
+/// The most files among which a merge pairs similar ones (`merge.renameLimit`).
 pub const MOST_MERGED: u32 = 7000;
 
-/// The largest binary file whose content is part of a patch: that of git's own setting. git reads the
-/// whole file for that, and fails from 2 GiB on.
+/// The largest binary file whose content is part of a patch: git's default of `core.bigFileThreshold`. git
+/// would read the whole file, and fails if it has 2 GiB or more.
 const LARGEST_IN_PATCH: u64 = 512 << 20;
 
-/// The options for a patch that can be applied anywhere, `--binary` aside. Some of them imply `-p`.
+/// The options for a patch that can be applied anywhere, except `--binary`. Some of them imply `-p`.
 const AS_PATCH: [&str; 5] =
     ["--full-index", "--unified=3", "--inter-hunk-context=0", "--src-prefix=a/", "--dst-prefix=b/"];
 
@@ -68,7 +68,7 @@ pub struct Change {
     pub lines: Option<(u64, u64)>,
 }
 
-/// The kind of a difference, without detection of renames. Its word is git's letter.
+/// The kind of a difference, without detection of renames. It is written as git's letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString)]
 pub enum ChangeStatus {
     /// The path is new.
@@ -162,9 +162,8 @@ fn unknown_answer() -> Error {
     Error::internal("git diff-tree gave an answer of an unknown form")
 }
 
-/// Compares two trees (or commits) without git, if that is certain to give the same answer: plain
-/// files, of which no attribute says how they are compared. Without `with_patch`, the patch is
-/// empty.
+/// Compares two trees (or commits) without git, if the answer is certain to be the same: the files are
+/// plain, and no attribute says how they are compared. Without `with_patch`, the patch is empty.
 fn compare_in_process(
     repo: &Repo,
     attributes: &Oid,
@@ -220,8 +219,8 @@ fn compare_in_process(
     Some(patch)
 }
 
-/// True if no attribute of the commit `base` says how one of these paths is compared; `None` if
-/// they cannot be read.
+/// True if no attribute of the commit `base` says how one of these paths is compared; `None` if the
+/// attributes cannot be read.
 fn attributes_leave_comparison<'a>(
     repo: &Repo,
     base: &Oid,
@@ -262,7 +261,7 @@ pub fn changes_of_each(
     }
     let pairs: String = trees.iter().map(|tree| format!("{base} {tree}\n")).collect();
     let answer = counting(repo, attributes).arg("--stdin").stdin(pairs).bytes()?;
-    // git repeats each pair before its differences.
+    // git prints each pair of trees before its differences.
     let mut rest = answer.as_slice();
     let read = |tree: &Oid| {
         rest = rest.strip_prefix(format!("{base} {tree}\n").as_bytes())?;
@@ -348,7 +347,7 @@ pub fn renames(
     parse_renames(&answer).ok_or_else(unknown_answer)
 }
 
-/// Reads `--raw --numstat -z` of renames: both names follow each record, of each kind.
+/// Reads `--raw --numstat -z` of renames: both names follow each raw record and each count.
 fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
     let mut rest = answer;
     let mut renames = Vec::new();
@@ -365,7 +364,7 @@ fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
         let from = take_record(&mut rest)?;
         take_record(&mut rest)?;
         let rename = renames.iter_mut().find(|rename| *rename.from == *from)?;
-        // git counts no lines of a binary file, also if it is the same.
+        // git prints no counts for a binary file, even if only its name has changed.
         if rename.change.old != rename.change.new {
             rename.change.lines = number(added).zip(number(deleted));
         }
@@ -409,7 +408,7 @@ fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
     Some(changes)
 }
 
-/// Reads the first part of a record, which the path follows.
+/// Reads the part of a record before its path.
 fn take_change(rest: &mut &[u8]) -> Option<Change> {
     let head = std::str::from_utf8(take_record(rest)?).ok()?;
     let mut fields = head.strip_prefix(':')?.split(' ');

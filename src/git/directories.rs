@@ -38,7 +38,7 @@ impl Directory<'_> {
 /// the index is not sorted.
 pub(super) fn directories(index: &State) -> Option<Vec<Directory<'_>>> {
     let mut all = vec![Directory::default()];
-    // Those that the present entry is in.
+    // The directories that contain the current entry, outermost first.
     let mut open = vec![0];
     let mut last: &[u8] = b"";
     for (place, entry) in index.entries().iter().enumerate() {

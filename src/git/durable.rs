@@ -1,5 +1,5 @@
-//! Waiting for the disk: what a landing needs is there before its branch moves, and the move before
-//! the landing is told.
+//! Waiting for the disk. The objects of a landing are on it before the branch moves, and the move is on it
+//! before the landing is reported.
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::io;
@@ -11,16 +11,16 @@ use crate::fs::disk;
 use crate::git::repo::Repo;
 use crate::model::refname::RefName;
 
-/// The age from which the system has written a file by itself: after half a minute by default, and
-/// after several on a laptop that spares its battery.
+/// The age at which the system has surely written a file to the disk. It waits for half a minute by
+/// default, and for several minutes on a laptop that saves power.
 const WRITTEN_BY_ITSELF: Duration = Duration::from_secs(15 * 60);
 
 impl Repo {
     /// Waits until all objects of the last minutes are on the disk, whoever wrote them.
     ///
-    /// Ours are. But an object that is there already is not written again, and git syncs no loose
-    /// object by default: an attempt's own `git add`, or the commit on which a change lands, may
-    /// have nothing on the disk but its name.
+    /// The objects that git-frites wrote are. But it does not write an object again that exists, and git
+    /// does not sync loose objects by default: of an object from an attempt's `git add`, or from the commit
+    /// on which a change lands, perhaps only the name is on the disk.
     pub(super) fn sync_young_objects(&self) -> Result<()> {
         let root = self.common_dir().join("objects");
         if disk::is_in_memory(&root) {
@@ -38,8 +38,8 @@ impl Repo {
         disk::sync(&young.iter().map(PathBuf::as_path).collect::<Vec<_>>())
     }
 
-    /// Waits until the moves of these refs are on the disk, with their logs: a ref that was deleted
-    /// stays deleted. So are HEAD and the index of this checkout.
+    /// Waits until the moves and deletions of these refs are on the disk, with their logs, and also HEAD
+    /// and the index of this checkout.
     pub fn sync_refs(&self, refs: &[&RefName]) -> Result<()> {
         let common = self.common_dir();
         if disk::is_in_memory(common) {
@@ -68,9 +68,9 @@ fn young_below(directory: &Path, is_kind: impl Fn(&Metadata) -> bool) -> Result<
     let mut young = Vec::new();
     for entry in listing {
         let entry = entry.context(failed)?;
-        // One that is gone was moved into a pack, or deleted.
+        // A file that is gone was moved into a pack, or deleted.
         let Ok(meta) = entry.metadata() else { continue };
-        // A time in the future is young.
+        // A file with a time in the future counts as young.
         let age = meta.modified().ok().and_then(|at| at.elapsed().ok()).unwrap_or_default();
         if is_kind(&meta) && age < WRITTEN_BY_ITSELF {
             young.push(entry.path());

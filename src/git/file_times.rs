@@ -14,13 +14,12 @@ use crate::git::stat::entry_stat;
 /// The times that the files of a new checkout get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileTimes {
-    /// The last whole second that was over when the checkout was made. Then no file is racily clean:
-    /// git need not read any of them to know that it is unchanged. Nor does a file that is written
-    /// later have the same time in seconds, which is all that Python compares to tell whether a
-    /// compiled module belongs to its source.
+    /// The last whole second before the checkout was made. Then no file is racily clean: git knows that a
+    /// file is unchanged without reading it. And a file that is written later has another time in seconds.
+    /// Python compares only these to tell whether a compiled module belongs to its source.
     LastSecond,
-    /// The times at which they are written. For worktrees with build outputs that are younger than
-    /// the last second: a build tool takes a source that is older than its output for built.
+    /// The times at which they are written. For worktrees with build outputs that are younger than the last
+    /// second: a build tool does not build a source again that is older than its output.
     Current,
 }
 

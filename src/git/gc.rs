@@ -1,6 +1,6 @@
-//! Housekeeping by another git: `git gc --prune=now` deletes objects that no ref reaches, `git
-//! repack -ad` deletes the packs that hold such objects, and our refs are written a moment after
-//! the objects that they reach (`git help gc`, NOTES).
+//! Keeping objects during housekeeping by another git. `git gc --prune=now` deletes objects that no ref
+//! reaches, and `git repack -ad` deletes the packs that hold such objects. This may hit our new objects,
+//! because a ref is written a moment after the objects that it reaches (`git help gc`, NOTES).
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -20,11 +20,11 @@ use crate::model::refname::RefName;
 /// The number of times that work is tried beside housekeeping.
 const TRIES: u32 = 30;
 
-/// The time after a change of the packs in which another git may still be at work on them.
+/// For this long after a change of the packs, another git may still be at work on them.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// The file in the git directory by which processes of ours know the last pack of each other. Without
-/// it each pack would be a change by another git for the next process, which then packs, too.
+/// The file in the git directory in which our processes note the time of their last pack. Without it the
+/// next process would take that pack for a change by another git, and pack, too.
 pub(super) const PACKED: &str = "frites-packed";
 
 impl PackChanges {
@@ -58,18 +58,18 @@ pub struct WholeMove<'a> {
     pub new: &'a Oid,
     /// The ref's value before; `None` if it must not exist.
     pub old: Option<&'a Oid>,
-    /// Objects that are there with all that they reach: refs reach them before and afterwards.
+    /// Objects that are not checked, nor are those that they reach: refs reach them before and after the
+    /// move.
     pub known: &'a [&'a Oid],
 }
 
 impl Repo {
-    /// Points a ref at a new commit. If objects of the commit are missing, fails and leaves the ref
-    /// as it was. Objects that `known` reach are there: refs reach them before and afterwards.
+    /// Points a ref at a new commit. If objects of the commit are missing, fails and leaves the ref as it
+    /// was. Objects that `known` reach are not checked: refs reach them before and after the move.
     ///
-    /// A `git gc` or `git repack` that listed all refs before ours was there may delete our objects
-    /// even after we have verified them. So the objects beyond `known` go into a pack: a running
-    /// collection leaves packs alone that it did not see at its start, and a later one sees the
-    /// ref.
+    /// A `git gc` or `git repack` that listed all refs before ours was there may delete our objects even
+    /// after we have verified them. So the objects beyond `known` go into a pack: a running collection does
+    /// not delete packs that were made after its start, and a later one sees the ref.
     pub fn set_ref_whole(
         &self,
         name: &RefName,
@@ -95,8 +95,8 @@ impl Repo {
         }
     }
 
-    /// Moves refs back, the last one first: each, whatever becomes of the others. A ref that stayed at
-    /// a lost commit could never be moved again. Gives the first error.
+    /// Moves each ref back, the last one first, even if another one cannot be moved. A ref that stayed at a
+    /// missing commit could never be moved again. Gives the first error.
     fn move_back(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
         let mut all = Ok(());
         for WholeMove { name, new, old, .. } in moves.iter().rev() {
@@ -131,7 +131,8 @@ impl Repo {
 
     /// Packs the objects that `new` has beyond `known`, if another git may be at work on objects.
     fn pack_beside_housekeeping(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
-        // Until it is known as ours: another thread must not take it for a change by another git.
+        // Locked until the pack is noted as ours: another thread must not take it for a change by another
+        // git.
         let mut changes = self.pack_changes.lock();
         if !self.is_at_work(&mut changes) {
             return Ok(());
@@ -143,20 +144,21 @@ impl Repo {
         call.stdin(format!("{new}\n{known}")).bytes()?;
         changes.own = self.packs_changed();
         if let Err(reason) = changes.keep(&self.common_dir().join(PACKED)) {
-            // Then the next process packs once more.
+            // Without the time, the next process also packs.
             tracing::debug!(%reason, "the time of a pack is not kept");
         }
         Ok(())
     }
 
-    /// True if another git may be at work on objects. Then an object that is found in process may
-    /// be in a pack that is open here and was deleted.
+    /// True if another git may be at work on objects. Then an object that is found in process may come from
+    /// a deleted pack that is still open here.
     pub fn is_beside_housekeeping(&self) -> bool {
         self.is_at_work(&mut self.pack_changes.lock())
     }
 
     fn is_at_work(&self, changes: &mut PackChanges) -> bool {
-        // Both are looked at: a pack of our own would hide a change that nobody has seen.
+        // The packs are examined even during a collection: a pack of our own would hide a change that was
+        // not noted.
         let changed = self.packs_changed_lately(changes);
         self.is_collecting_garbage() || changed
     }
@@ -169,14 +171,14 @@ impl Repo {
     /// True if another process changed the packs a moment ago.
     fn packs_changed_lately(&self, changes: &mut PackChanges) -> bool {
         let last = self.packs_changed();
-        // A time in the future is that of another clock, or of this moment.
+        // A time in the future comes from another clock, or from this moment.
         let is_young = |time: Option<SystemTime>| {
             time.is_some_and(|time| time.elapsed().unwrap_or_default() < SETTLED)
         };
         if last != changes.own {
             let kept = is_young(last).then(|| PackChanges::kept(&self.common_dir().join(PACKED)));
             *changes = match kept.flatten().filter(|kept| kept.own == last) {
-                // The last change is a pack of another process of ours.
+                // The last change is a pack by another process of git-frites.
                 Some(kept) => PackChanges { foreign: kept.foreign.max(changes.foreign), ..kept },
                 None => PackChanges { foreign: last, ..*changes },
             };
@@ -184,16 +186,16 @@ impl Repo {
         is_young(changes.foreign) && self.has_packs()
     }
 
-    /// True if there is a pack. Where there is none, none can be deleted, and the directory is as
-    /// young as the repository.
+    /// True if there is a pack. Without packs none can be deleted, and the directory is young only because
+    /// the repository is.
     fn has_packs(&self) -> bool {
         let packs = fs::read_dir(self.common_dir().join("objects/pack"));
         let mut files = packs.into_iter().flatten().flatten();
         files.any(|file| file.path().extension().is_some_and(|extension| extension == "pack"))
     }
 
-    /// Repeats `work` if it failed beside housekeeping, for a cause that this may have: it deletes
-    /// objects, and moves refs and objects into packs.
+    /// Repeats `work` if it failed during housekeeping, with an error that housekeeping can cause: it
+    /// deletes objects, and moves refs and objects into packs.
     pub fn retry_during_gc<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut first: Option<Error> = None;
         let mut tries = 0;
@@ -230,7 +232,7 @@ impl Repo {
             .map(|name| fs::metadata(self.common_dir().join(name)).and_then(|m| m.modified()).ok())
     }
 
-    /// True if a `git gc` is running: a file holds its process id and host meanwhile.
+    /// True if a `git gc` is running: until it ends, `gc.pid` holds its process id and host.
     fn is_collecting_garbage(&self) -> bool {
         let Ok(text) = regular::read_text(&self.common_dir().join("gc.pid")) else { return false };
         let pid =
@@ -242,8 +244,8 @@ impl Repo {
     }
 }
 
-/// True for the causes that git's garbage collection can have. git words the loss of an object in
-/// many ways, so a failed git counts, too; a full disk or an interrupt does not.
+/// True for the errors that git's garbage collection can cause. git words the loss of an object in many
+/// ways, so a failed git counts, too; a full disk or an interrupt does not.
 fn may_be_caused_by_gc(cause: &Cause) -> bool {
     use Cause::*;
     matches!(cause, GitExit | Locked | RefMoved | Damaged | NotFound)
@@ -302,7 +304,7 @@ mod tests {
         PackChanges { foreign: Some(long_ago), ..kept }.keep(&file).expect("written");
         assert!(!process().is_beside_housekeeping(), "only we have packed");
         assert!(first.is_beside_housekeeping(), "it has seen the other git itself");
-        // A record that does not tell of the last change, or is damaged, tells nothing.
+        // A record that is damaged, or older than the last change, is ignored.
         for text in ["", "1 1\n", "no times\n", "18446744073709551615 0\n"] {
             fs::write(&file, text).expect("written");
             assert!(process().is_beside_housekeeping(), "{text}");

@@ -1,5 +1,5 @@
-//! The refs of one run as git-frites left them, held in memory while commands run that could
-//! delete or redirect them, and what it takes to put them back.
+//! The refs of one run as git-frites left them. They are held in memory while commands run that could
+//! delete or redirect them, and are restored from there.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::model::refname::RefName;
 pub struct HeldRefs {
     run: Name,
     held: BTreeMap<RefName, HeldRef>,
-    /// The number of moves by this process that are known already.
+    /// The number of this process's moves that are noted already.
     moves_seen: usize,
 }
 
@@ -34,8 +34,8 @@ pub struct ForeignMove {
     pub from: Option<String>,
     /// Its value now; `None` if the ref is gone.
     pub to: Option<String>,
-    /// The end of putting the ref back, or of removing it if it is new; `None` if it is left as it
-    /// is, because somebody may have fetched it.
+    /// The result of restoring the ref, or of removing it if it is new; `None` if it is left as it is,
+    /// because somebody may have fetched it.
     pub put_back: Option<Result<()>>,
 }
 
@@ -51,9 +51,9 @@ impl HeldRefs {
         Ok(all)
     }
 
-    /// The moves of refs since the last look that are neither this process's nor another
-    /// git-frites'. A ref that is gone, symbolic, or moved to a value that does not contain its old
-    /// one is put back, and so is a ref that a git-frites moved for an attempt.
+    /// Gives the moves of refs since the last look that were made neither by git-frites for a person nor by
+    /// a capture. Restores a ref that is gone, that is symbolic, or whose new value does not contain the
+    /// old one. Removes or restores every ref that an attempt moved by calling git-frites.
     pub fn restore(&mut self, repo: &Repo) -> Result<Vec<ForeignMove>> {
         self.note_own_moves(repo);
         let now = list(repo, &self.run)?;
@@ -118,7 +118,7 @@ impl HeldRefs {
     }
 }
 
-/// True if git-frites gave a ref its value: for a person, or a capture for an attempt.
+/// True if git-frites gave a ref its value for a person, or if the ref is a capture that an attempt made.
 fn is_ours(repo: &Repo, name: &RefName, to: Option<&str>) -> Result<bool> {
     let Some(to) = to else { return Ok(false) };
     let is_capture = !name.contains("/@") || name.contains("/@mtimes/");
@@ -138,12 +138,12 @@ fn contains(repo: &Repo, to: &str, old: &str) -> bool {
     }
 }
 
-/// Gives a ref its value again, and its reflog if that is gone.
+/// Gives a ref the held value again, and the held reflog if the ref has none.
 fn put_back(repo: &Repo, name: &RefName, held: &HeldRef) -> Result<()> {
     let Some(value) = Oid::parse(&held.value) else {
         return Err(Error::fatal("it was a symbolic ref"));
     };
-    // No ref of ours has another one below it: it would be in the way.
+    // A ref below this one is not ours, and would be in the way.
     for below in repo.ref_names(&format!("{name}/"))? {
         remove(repo, &below)?;
     }

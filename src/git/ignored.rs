@@ -29,7 +29,7 @@ pub fn ignored<'p>(
         rules.at_entry(path.as_bstr(), Some(mode)).is_ok_and(|rule| rule.is_excluded())
     };
     for file in files {
-        // The outermost comes first.
+        // `parents` gives the outermost directory first.
         let directory = file.parents().find(|path| is_ignored(path, Mode::DIR));
         found.extend(directory.or_else(|| is_ignored(file, Mode::FILE).then(|| file.clone())));
     }

@@ -23,7 +23,7 @@ use crate::git::cli::{Call, Git};
 use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;
 
-/// Reads an index file. Like git, this leaves its checksum alone.
+/// Reads an index file. Like git, it does not verify the checksum.
 ///
 /// gix would map the file into memory: an attempt that makes its index shorter at that moment would
 /// end this process.
@@ -93,15 +93,15 @@ pub(super) fn expand(repo: &gix::Repository, mut index: State) -> Option<State> 
     Some(index)
 }
 
-/// An index file with these entries and cached trees alone. In place of its checksum, which costs more than all the rest
-/// and which git does not compare, stands what `index.skipHash` puts there.
+/// The bytes of an index file with only these entries and cached trees. The checksum is null, as with
+/// `index.skipHash`: it costs more than all the rest, and git does not verify it.
 pub(super) fn encoded(index: &State, trees: Option<&Tree>) -> Result<Vec<u8>> {
     let mut bytes = encoded_without_checksum(index, trees)?;
     bytes.extend_from_slice(SHA1.null().as_slice());
     Ok(bytes)
 }
 
-/// The same with its checksum, for files that other programs than git may read.
+/// Does the same with the checksum, for files that programs other than git may read.
 pub(super) fn encoded_with_checksum(index: &State, trees: Option<&Tree>) -> Result<Vec<u8>> {
     let mut bytes = encoded_without_checksum(index, trees)?;
     let mut hasher = gix::hash::hasher(SHA1);
@@ -131,13 +131,13 @@ fn unmade(e: &dyn Display) -> Error {
 
 const SHA1: gix::hash::Kind = gix::hash::Kind::Sha1;
 
-/// For the extensions gix would start a thread, which takes longer than to read them.
+/// By default gix starts a thread to read the extensions, which takes longer than reading them.
 fn one_thread() -> DecodeOptions {
     DecodeOptions { thread_limit: Some(1), ..Default::default() }
 }
 
-/// The entries of a split index and of the shared one that it refers to. gix reads copies of both,
-/// which nobody makes shorter.
+/// The entries of a split index and of the shared one that it refers to. gix reads copies of both files,
+/// because an attempt could truncate the originals meanwhile.
 fn dissolved(file: &Path, bytes: &[u8], time: FileTime, link: &Link) -> Result<State> {
     let failed = || format!("could not read the split index '{}'", file.display());
     let name = format!("sharedindex.{}", link.shared_index_checksum);
@@ -158,8 +158,8 @@ pub(super) fn open_index(path: &Path) -> Option<gix::index::File> {
     read_index(path).ok()
 }
 
-/// Writes an index of a tree's files of which none is in the work tree, and so git looks for none: that
-/// took most of the time of a commit.
+/// Writes an index of a tree whose files are not in the work tree. Each is marked as such (skip-worktree),
+/// so that git does not look for it, which took most of the time of a commit.
 pub(super) fn write_without_files(repo: &Repo, tree: &Oid, file: &Path) -> Result<()> {
     let gix = repo.gix();
     let id = from_oid(tree)?;
@@ -172,7 +172,7 @@ pub(super) fn write_without_files(repo: &Repo, tree: &Oid, file: &Path) -> Resul
         .context(|| format!("could not write '{}'", file.display()))
 }
 
-/// The entry of a path, which is looked for at this position first: mostly two indexes have the same paths.
+/// The entry of a path. Looks at this position first, because two indexes mostly have the same paths.
 pub(super) fn entry_at<'a>(
     index: &'a State,
     position: usize,
@@ -205,7 +205,7 @@ fn cached_tree(gix: &gix::Repository, id: ObjectId, name: &[u8]) -> gix::Result<
     Ok(Tree { name, id, num_entries: Some(files), children })
 }
 
-/// A temporary index file. It goes with the value.
+/// A temporary index file, removed when the value is dropped.
 pub struct ScratchIndex {
     git: Git,
     file: PathBuf,
@@ -244,7 +244,7 @@ impl ScratchIndex {
         edits.apply(self.git.call("update-index"))
     }
 
-    /// Gives it the entries of another index.
+    /// Replaces the entries by those of another index.
     pub fn write(&self, index: &State) -> Result<()> {
         fs::write(&self.file, encoded(index, None)?)
             .context(|| "could not write a temporary index".into())
@@ -372,7 +372,7 @@ pub(super) mod tests {
                     fs::write(&file, &whole).expect("written");
                 }
             });
-            // Whatever it gives: to come back is enough.
+            // The result does not matter, only that the call returns.
             (0..200).for_each(|_| drop(open_index(&file)));
             read.store(true, Relaxed);
         });

@@ -1,8 +1,8 @@
-//! Loose objects, read with few system calls: gix takes six for each, two of them for a memory map
-//! that other threads must be told about.
+//! Loose objects, read with few system calls. gix makes six for each object, two of them for a memory map,
+//! which interrupts all other threads.
 //!
-//! For these rows of `make bench`, which take so much more without it (processor time, 1,000 files): captures of
-//! 8 2.2 times, judging again 1.5, `status` over 100 runs 1.4, spawn of 1 1.2.
+//! This is for these rows of `make bench`. Without it they take more processor time (1,000 files): captures
+//! of 8 take 2.2 times as much, judging again 1.5, `status` over 100 runs 1.4, spawn of 1 1.2.
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::fs::directory::DIRECTORY;
 
-/// The compressed size from which a loose object is left to gix.
+/// Loose objects of this compressed size or more are left to gix.
 const LARGE: usize = 64 << 10;
 
 /// The length up to which an object is inflated in one go, with its header. Records are that small.
@@ -38,8 +38,8 @@ impl LooseObjects {
         }
     }
 
-    /// Reads an object into `content`, and gives its kind. `None` if it is not loose, large or
-    /// damaged: then gix reads it, or says what is wrong.
+    /// Reads an object into `content`, and gives its kind. `None` if it is not loose, if it is large, or if
+    /// it is damaged: then gix reads it, or reports the error.
     pub fn read(&mut self, id: &oid, content: &mut Vec<u8>) -> Option<Kind> {
         let name = id.to_string();
         let (directory, file) = name.split_at(2);

@@ -63,8 +63,8 @@ pub struct ConflictGroup {
     pub kinds: Vec<String>,
 }
 
-/// Merges `theirs` into `ours` over `base` without touching any checkout. `ours` and `theirs` may
-/// be revisions of that repository: conflict markers show them.
+/// Merges `theirs` into `ours` over `base` without touching any checkout. `ours` and `theirs` may be any
+/// revisions of the repository: conflict markers show them as they are given.
 pub fn merge(git: &Git, base: &Oid, ours: &str, theirs: &str) -> Result<MergeResult> {
     let call = git.call("merge-tree").args(["--write-tree", "-z", "--messages"]);
     let output = call.arg(format!("--merge-base={base}")).args([ours, theirs]).output()?;

@@ -1,5 +1,5 @@
-//! The only place that touches git: gix for reading in process, the git program for what gix does
-//! not do as git does.
+//! The only module that uses git: gix to read in process, and the git program where gix does not do the
+//! same as git.
 pub mod capture;
 pub mod cli;
 pub mod commit;

@@ -1,8 +1,8 @@
 //! Objects that git-frites writes in process. None of them gets its name before all of them are on
 //! the disk: a power cut leaves no object without its content, and no ref to one.
 //!
-//! git would take a process for each kind of object of a record, and gives an object its name before the others are on the
-//! disk.
+//! git would need a process for each kind of object, and would give an object its name before the others
+//! are on the disk.
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -29,11 +29,11 @@ use crate::ui::local_time;
 /// The beginning of the name of a temporary file, by which `git prune` finds one that was left.
 const TEMPORARY: &str = "tmp_obj_";
 
-/// Objects that are being written. Dropped, it leaves nothing behind.
+/// Objects that are being written. If this is dropped, no file is left behind.
 pub struct NewObjects {
     directory: PathBuf,
     written: BTreeMap<ObjectId, TempPath>,
-    /// To make one takes longer than to compress a small object.
+    /// Used again for each object: making one takes longer than compressing a small object.
     compressor: Option<Compress>,
 }
 
@@ -46,7 +46,7 @@ impl Repo {
 }
 
 impl NewObjects {
-    /// Adds an object; gives its id. One that is there already is not written, but made younger,
+    /// Adds an object; gives its id. An object that exists is not written again, but gets the current time,
     /// so that `git prune` spares it.
     pub fn add(&mut self, kind: Kind, bytes: &[u8]) -> Result<ObjectId> {
         let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, bytes);
@@ -154,7 +154,8 @@ impl NewObjects {
         let paths: Vec<&Path> = self.written.values().map(|path| &**path).collect();
         disk::sync(&paths)?;
         let places: Vec<PathBuf> = self.written.keys().map(|id| self.place(id)).collect();
-        // In a repository that is shared (`core.sharedRepository`), others can use its directories.
+        // New directories have the mode of `objects`: in a shared repository (`core.sharedRepository`)
+        // others can use them.
         let mode = fs::metadata(&self.directory).map_or(0o755, |meta| meta.mode() & 0o7777);
         for (place, path) in places.iter().zip(self.written.into_values()) {
             let failed = || format!("could not write '{}'", place.display());
@@ -178,8 +179,8 @@ impl NewObjects {
         self.directory.join(&hex[..2]).join(&hex[2..])
     }
 
-    /// True if an object lies on the disk by itself. One that gix finds may be in a pack that is
-    /// open here and was deleted.
+    /// True if an object is loose on the disk. An object that gix finds may be in a deleted pack that is
+    /// still open here.
     pub(super) fn is_loose(&self, id: &ObjectId) -> bool {
         self.place(id).exists()
     }
@@ -198,7 +199,7 @@ pub(super) fn now() -> Time {
 
 /// Gives an object's file the current time. False if there is no such file.
 fn freshen(object: &Path) -> bool {
-    // The times of a file that may not be written can be set all the same by its owner.
+    // The owner of a file can set its times even if the file is read-only.
     File::open(object).is_ok_and(|file| {
         let _ = file.set_modified(SystemTime::now());
         true
@@ -211,7 +212,7 @@ impl Repo {
         self.store(|objects| objects.add(Kind::Blob, bytes.as_ref()))
     }
 
-    /// Writes an object with those that it needs; gives its id, which `add` gives.
+    /// Writes the objects that `add` adds; gives the id that `add` gives.
     pub fn store(&self, add: impl Fn(&mut NewObjects) -> Result<ObjectId>) -> Result<Oid> {
         self.store_all(add).map(to_oid)
     }
@@ -302,7 +303,7 @@ mod tests {
             "only fan-out"
         );
 
-        // Nothing is kept of what was only added.
+        // An object that was only added is not kept.
         repo.new_objects().add(Kind::Blob, b"dropped").expect("written");
         assert_eq!(git(&["count-objects"]).split(' ').next(), Some("6"));
 
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!(log, "git-frites git-frites: second\ngit-frites git-frites: first");
         assert!(repo.reflog_claims_us(&name, false).expect("readable"));
 
-        // A killed process has written the line of a move, and not the ref.
+        // A process was killed after it wrote the line of a move and before it wrote the ref.
         let file = directory.path().join(".git/logs").join(name.as_str());
         let lines = fs::read_to_string(&file).expect("readable");
         let add = |from: &Oid, to: &Oid, why: &str| {

@@ -1,4 +1,4 @@
-//! The result of a git command, and the cause that a failed one names.
+//! The result of a git command, and the cause of its failure.
 use crate::error::{Cause, Error};
 
 /// The result of a call.
@@ -6,7 +6,7 @@ use crate::error::{Cause, Error};
 pub struct Output {
     /// The exit code; 128 + n for a signal.
     pub code: i32,
-    /// git's standard output, as it was.
+    /// git's standard output, unchanged.
     pub stdout: Vec<u8>,
     /// git's standard error, for messages.
     pub stderr: String,
@@ -41,8 +41,8 @@ impl Output {
     }
 }
 
-/// True if a call failed because it did not find an object, or could not write one: both can be
-/// otherwise a moment later, when a garbage collection by another git has gone on.
+/// True if a call failed because it did not find an object, or could not write one: while a garbage
+/// collection by another git runs, both may succeed a moment later.
 pub(super) fn may_be_moving(output: &Output) -> bool {
     cause_of(output.code, &output.stderr) == Cause::Damaged
         || output.stderr.lines().any(|line| {
@@ -62,9 +62,10 @@ struct GitFailure {
     stderr: String,
 }
 
-/// The phrases by which git names a cause; our own calls run with `LC_ALL=C`. The first match
-/// counts: a full disk also leaves objects behind that cannot be read. `ID` stands for an object
-/// id: a lazy fetch from a remote that is offline says `Could not read from remote repository`.
+/// The phrases by which git names a cause; our own calls run with `LC_ALL=C`. The first match counts: a
+/// full disk also leaves unreadable objects behind. `ID` stands for an object id. Without it, `Could not
+/// read` would also match `Could not read from remote repository`, which git says if a lazy fetch finds the
+/// remote offline.
 const CAUSES: [(Cause, &[&str]); 4] = [
     (Cause::StorageFull, &["No space left on device", "Disk quota exceeded"]),
     (Cause::RefMoved, &["but expected", "reference already exists", "unable to resolve reference"]),
@@ -101,7 +102,7 @@ const CAUSES: [(Cause, &[&str]); 4] = [
 
 /// The cause of a failed call, by its exit code and by what git printed.
 fn cause_of(code: i32, stderr: &str) -> Cause {
-    // 128 + SIGINT, SIGKILL and SIGTERM; 128 + SIGHUP is git's usage error, too.
+    // 128 + SIGINT, SIGKILL and SIGTERM. 128 + SIGHUP is missing because it is also git's usage error.
     if matches!(code, 130 | 137 | 143) {
         return Cause::Interrupted;
     }

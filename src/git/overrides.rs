@@ -1,8 +1,8 @@
 //! The configuration that our own git calls use in place of the repository's, while commands run or
 //! after one of them changed it.
 //!
-//! One value belongs to a repository and is shared by every [`crate::git::cli::Git`] made from it:
-//! a change counts for the next call of each of them. `integrity/` sets it.
+//! Each repository has one [`Overrides`], which every [`crate::git::cli::Git`] made from the repository
+//! shares: a change counts for the next call of each. `integrity/` sets it.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -51,8 +51,8 @@ impl Overrides {
         *self.stand_in.write() = Some(stand_in);
     }
 
-    /// True if calls use another directory, in which the rules about ignored files or attributes are
-    /// not those of the shared one.
+    /// True if calls use another directory whose rules about ignored files or attributes differ from those
+    /// of the shared one.
     pub fn has_other_rules(&self) -> bool {
         let stand_in = self.stand_in.read();
         stand_in.as_ref().is_some_and(|StandIn { common, directory }| {
@@ -72,8 +72,7 @@ impl Overrides {
         self.stand_in.read().is_some()
     }
 
-    /// The settings as variables, with `more` in addition: not by `-c`, which cannot name a key
-    /// with `=` in it.
+    /// The settings, and `more`, as environment variables: `-c` cannot name a key with `=` in it.
     pub(super) fn settings_environment(
         &self,
         more: &SettingOverrides,
@@ -89,7 +88,7 @@ impl Overrides {
             env.push(("GIT_CONFIG_COUNT".into(), all.values.len().to_string().into()));
         }
         if all.offline {
-            // The second for git before 2.44, which does not know the first.
+            // git before 2.44 knows only the second variable.
             env.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
             env.push(("GIT_ALLOW_PROTOCOL".into(), "none".into()));
         }
@@ -135,9 +134,9 @@ pub fn names_a_program(key: &str) -> bool {
     no_program(key).is_some()
 }
 
-/// The value that stands for "no program", for a setting that names one which our calls would
-/// start. Every other setting that names a program is fixed for all calls, or concerns commands
-/// that we never run.
+/// The value that means "no program" for a setting that names a program that our calls would start; `None`
+/// for any other setting. Every other setting that names a program is fixed for all calls, or concerns
+/// commands that we never run.
 ///
 /// An empty filter passes bytes through; a merge driver that fails is a conflict, never a wrong
 /// merge.

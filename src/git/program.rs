@@ -13,12 +13,13 @@ pub(super) fn file() -> Option<&'static Path> {
     FILE.get_or_init(|| process::find(OsStr::new(NAME))).as_deref()
 }
 
-/// The program as our calls start it: by its path. For a bare name the standard library copies the
-/// tables of all memory of this process with `fork`, and tries each directory of PATH in the copy.
+/// The program as our calls start it: by its path. For a bare name the standard library uses `fork`, which
+/// copies the memory tables of this process, and tries each directory of PATH in the child.
 pub(super) fn to_start() -> PathBuf {
     match file() {
         Some(file) if file.is_absolute() => file.to_owned(),
-        // A call begins in another directory than this process, and a path there means another file.
+        // A relative path would name another file, because a call does not start in the directory of this
+        // process.
         _ => PathBuf::from(NAME),
     }
 }

@@ -16,7 +16,7 @@ pub enum Restore {
     Keep,
     /// Put the base's version back; take the path out if the base has none.
     Base,
-    /// Put a file with this text in its place.
+    /// Replace the file by one with this text.
     Text(Vec<u8>),
 }
 
@@ -24,15 +24,14 @@ pub enum Restore {
 pub struct RestoredTree {
     /// The tree.
     pub tree: Oid,
-    /// The paths that are as in the base now, or partly so.
+    /// The paths that now are as in the base, or partly as in the base.
     pub put_back: Vec<TreePath>,
     /// The added paths that are not in it.
     pub taken_out: Vec<TreePath>,
 }
 
-/// Restores in `tree` the paths that the pathspecs `protect` match to their state in `base`. An
-/// added path stays, unless `decides` is true of it and its content, or it is the new name of a
-/// protected file.
+/// Restores the paths of `tree` that match the pathspecs `protect` to their state in `base`. An added path
+/// stays, unless `decides` is true of its name and content, or it is the new name of a protected file.
 pub fn protected(
     repo: &Repo,
     base: &Oid,
@@ -96,7 +95,7 @@ fn restored(
     let scratch = ScratchIndex::from_tree(&repo.git(), tree)?;
     scratch.edit(edits)?;
     let restored = scratch.write_tree()?;
-    // A path that is put back takes the place of a file or a directory of its name.
+    // Compared again, because a restored path may also have replaced an added file or directory.
     let mut put_back = Vec::new();
     let mut taken_out = Vec::new();
     for TreeDifference { path, new, .. } in trees::changed_paths(repo, tree, &restored)? {

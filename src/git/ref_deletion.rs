@@ -1,7 +1,7 @@
 //! Deleting refs: loose ones in process, packed ones by git.
 //!
-//! gix would rewrite `packed-refs` from what it read before it took the lock, and so could lose what
-//! another git packs at that moment. Here nothing but git ever writes that file.
+//! gix would rewrite `packed-refs` from a copy that it read before it took the lock, and so could lose refs
+//! that another git has just packed. So only git ever writes that file.
 //!
 //! Deleting in process is for the row "clean of 8" of `make bench`, which takes 1.6 times the processor time without it.
 use std::fs;
@@ -17,7 +17,7 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// The components of a ref's path whose directories stay, as in git.
+/// The number of components at the beginning of a ref's path whose directories stay, as in git.
 const KEPT_DIRECTORIES: usize = 2;
 
 impl Repo {
@@ -27,7 +27,7 @@ impl Repo {
             return Ok(());
         }
         let mut change = self.record_change(refs.iter().map(|(name, _)| name))?;
-        // git words its refusals, and waits for its locks.
+        // git deletes the others: it waits for locks, and explains a refusal.
         let left = self.delete_loose(refs).unwrap_or_else(|| refs.to_vec());
         if !left.is_empty() {
             change.run(self.deletion_by_git(&left, why))?;
@@ -44,12 +44,13 @@ impl Repo {
         call.args(["-z", "--stdin"]).stdin(orders)
     }
 
-    /// Deletes refs that are only loose, under git's locks. None, and no effect, if one of them is
-    /// packed, locked, or has another value. Gives those whose file could not be removed.
+    /// Deletes refs that are only loose, under git's locks. Gives the refs whose file could not be removed.
+    /// `None`, without effect, if one of them is packed, locked, or has another value.
     fn delete_loose(&self, refs: &[(RefName, Oid)]) -> Option<Vec<(RefName, Oid)>> {
         let dir = self.common_dir();
         let mut locks = Locks::default();
-        // Nobody packs refs meanwhile: a ref that was read before it is deleted here would come back.
+        // Under this lock no git packs refs. Otherwise a ref that git read before it is deleted here would
+        // come back.
         locks.take(&dir.join("packed-refs")).ok()?;
         if !are_all_loose(dir, refs) {
             return None;
@@ -67,7 +68,7 @@ impl Repo {
         }
         for (name, _) in refs {
             let log = dir.join("logs").join(name.as_str());
-            // A log of a ref that is gone would be that of a new one.
+            // A new ref of the same name would inherit a log that stays.
             match fs::remove_file(&log) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => return None,
                 _ => remove_empty_parents(&dir.join("logs"), name),
@@ -89,7 +90,7 @@ fn are_all_loose(dir: &Path, refs: &[(RefName, Oid)]) -> bool {
     }
 }
 
-/// git's locks of files of refs. Dropped, they are released.
+/// git's locks of files of refs, released when this is dropped.
 #[derive(Default)]
 struct Locks(Vec<PathBuf>);
 
@@ -109,7 +110,7 @@ impl Drop for Locks {
     }
 }
 
-/// Removes the directories that a ref's file was the last one in, up to those that git keeps.
+/// Removes the directories that became empty without the ref's file, up to those that git keeps.
 fn remove_empty_parents(root: &Path, name: &RefName) {
     let mut at = Path::new(name.as_str());
     while let Some(parent) = at.parent().filter(|p| p.components().count() > KEPT_DIRECTORIES) {

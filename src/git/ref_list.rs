@@ -1,9 +1,11 @@
-//! Lists of refs, and the memory of a command that only looks at runs.
+//! Lists of refs, which a command that only looks at runs can remember.
 //!
-//! The loose files are read first, and then `packed-refs`, as git does: a ref that is being packed meanwhile is in at
-//! least one of both. gix reads them the other way round, and would have to be asked again whenever a git packs refs.
+//! The loose files are read first, and then `packed-refs`, as git does: a ref that is being packed
+//! meanwhile is in at least one of them. gix reads them the other way round, and would have to be asked
+//! again whenever a git packs refs.
 //!
-//! Remembering the refs of runs is for the row `status` of `make bench`, which takes 1.4 times the processor time without.
+//! Remembering the refs of runs is for the row `status` of `make bench`, which takes 1.4 times the
+//! processor time without it.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd;
@@ -51,8 +53,8 @@ struct ListedRefs {
 }
 
 impl ListedRefs {
-    /// Reads the refs that are files in a directory of `parent` and below; `prefix` is its whole name, and
-    /// ends in a slash. What is deleted meanwhile is left out.
+    /// Reads the refs that are files in a directory of `parent` and below. `prefix` is the whole name of
+    /// the directory, and ends in a slash. Refs that are deleted meanwhile are left out.
     fn read_files(
         &mut self,
         parent: impl AsFd,
@@ -97,7 +99,7 @@ impl ListedRefs {
         for at in packed.find_iter(&before_name) {
             let line = packed[..at].rfind_byte(b'\n').map_or(0, |end| end + 1);
             let name = packed[at + 1..].lines().next().unwrap_or_default().to_str_lossy();
-            // The loose one is newer.
+            // A loose ref of this name is newer.
             if let Some(value) = value_of(&packed[line..at]) {
                 self.values.entry(RefName::new(name)).or_insert(value);
             }
@@ -119,7 +121,7 @@ fn is_gone(e: &io::Error) -> bool {
     [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&e.kind())
 }
 
-/// The beginning of a file: all of one that holds a value. Does not wait for a FIFO.
+/// Reads the beginning of a file, which is all of it if it holds a value. Does not wait for a FIFO.
 fn read_start(directory: impl AsFd, path: impl Arg) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::openat(directory, path, flags, Mode::empty())?;
@@ -167,20 +169,20 @@ impl Repo {
         Ok((values.into_iter().map(|(name, value)| (name, Oid::parse(&value))).collect(), locks))
     }
 
-    /// Answers all questions about refs of runs from this list from now on: for a command that only
-    /// looks, and would read each of them several times.
+    /// From now on reads refs of runs from this list. For a command that only looks: it would otherwise
+    /// read each ref several times.
     pub fn remember_refs(&self, refs: RefsOfRuns) {
         *self.remembered.lock() = Some(refs);
     }
 
-    /// The value of a ref of a run, as far as it is remembered.
+    /// The remembered value of a ref of a run; `None` if the ref must be read.
     pub(super) fn remembered_ref(&self, full: &RefName) -> Option<Option<Oid>> {
         if !full.starts_with(OF_RUNS) {
             return None;
         }
         let refs = self.remembered.lock();
         match refs.as_ref()?.get(full) {
-            // It is a link that leads nowhere: reading it says why.
+            // The ref is a link that leads nowhere: the error of reading it says why.
             Some(None) => None,
             known => Some(known.copied().flatten()),
         }
@@ -209,7 +211,7 @@ impl Repo {
         }
     }
 
-    /// The refs under a prefix that ends in `/`, with their values. Like git, this leaves links out that
+    /// The refs under a prefix that ends in `/`, with their values. Like git, this leaves out links that
     /// lead nowhere.
     pub(super) fn ref_values(&self, prefix: &str) -> Result<RefValues> {
         let mut values = self.list(prefix)?.values;

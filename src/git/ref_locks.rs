@@ -1,7 +1,8 @@
 //! The locks of refs that a killed process leaves.
 //!
-//! git and gix lock a ref, and mostly `packed-refs`, by a file beside it. A process that is killed leaves such files, and
-//! then neither git-frites nor the user's git can change the ref, or pack and delete any.
+//! git and gix lock a ref by a file beside it, and mostly lock `packed-refs`, too. If such a process is
+//! killed, the files stay. Then neither git-frites nor the user's git can change that ref, or pack or
+//! delete any ref.
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -17,8 +18,9 @@ use crate::git::cli::{Call, Git};
 use crate::git::repo::Repo;
 use crate::model::refname::RefName;
 
-/// A file in the common git directory. While a process of ours changes refs, it has locked this file, which names them.
-/// It is never removed: a process that waits for the lock of a removed file would get a lock that nobody else sees.
+/// A file in the common git directory. A process of ours that changes refs locks this file and writes their
+/// names into it. It is never removed: a process that waits for the lock of a removed file would get a lock
+/// that no other process sees.
 pub(super) const CHANGING: &str = "frites-changing-refs";
 
 const HEAD: &str = "HEAD";
@@ -26,16 +28,16 @@ const HEAD: &str = "HEAD";
 /// The directory of the administrative entries of linked worktrees, in the common git directory.
 const WORKTREES: &str = "worktrees/";
 
-/// The longest time between the record of a change and its locks.
+/// The longest time between the writing of a record and the making of the locks for its change.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// The most bytes of a record that are read: an attempt can give a record any length.
 const LONGEST_RECORD: u64 = 16 << 20;
 
-/// The age of a lock that no process holds any more: git holds one for milliseconds.
+/// The age from which a lock counts as left by a killed process: git holds a lock for milliseconds.
 pub(super) const ABANDONED: Duration = Duration::from_secs(1);
 
-/// The record of a change of refs. Dropped, it is empty: the locks are released.
+/// The record of a change of refs. It is emptied when this is dropped, because the locks are then released.
 pub(super) struct RecordedChange {
     file: fs::File,
     /// True if a git that was killed has left its locks: the next change removes them.
@@ -60,8 +62,8 @@ impl Drop for RecordedChange {
 }
 
 impl Repo {
-    /// Records that refs and the HEAD of a checkout are about to be locked, as [`Repo::record_change`] does: git locks
-    /// HEAD, too, where it is at the branch that moves.
+    /// Records that refs and the HEAD of a checkout are about to be locked, as [`Repo::record_change`]
+    /// does: git locks HEAD, too, if it is on the branch that moves.
     pub(super) fn record_change_in<'n>(
         &self,
         git: &Git,
@@ -72,8 +74,8 @@ impl Repo {
         self.record_names(refs.into_iter().map(|name| name.as_str()).chain(head))
     }
 
-    /// Records that refs are about to be locked, until what it gives is dropped. Waits until other changes by git-frites
-    /// are done.
+    /// Records that refs are about to be locked. The record holds until the result is dropped. Waits until
+    /// other changes by git-frites are done.
     pub(super) fn record_change<'n>(
         &self,
         refs: impl IntoIterator<Item = &'n RefName>,
@@ -94,8 +96,9 @@ impl Repo {
         Ok(change)
     }
 
-    /// Removes the locks that a killed change of refs by git-frites left, and no others: the refs are recorded although
-    /// no process has locked the record, and the locks were made soon after it.
+    /// Removes the locks that a git-frites left when it was killed while it changed refs, and no others:
+    /// these refs are in the record, no process holds the lock of the record, and the locks were made soon
+    /// after the record.
     pub fn heal_recorded_change(&self) -> Result<()> {
         let path = self.common_dir().join(CHANGING);
         if fs::metadata(&path).map_or(0, |meta| meta.len()) == 0 {
@@ -116,15 +119,16 @@ impl Repo {
         }
         let mut text = Vec::new();
         record.take(LONGEST_RECORD).read_to_end(&mut text)?;
-        // git puts the new packed refs together under their lock; while this file is there, no other can.
+        // git writes the new packed refs into `packed-refs.new` under the lock. While that file exists, no
+        // git can pack refs.
         let packed = ["packed-refs.new", "packed-refs.lock"].map(|file| (file.to_owned(), None));
         let refs = recorded_names(&text).map(|name| (format!("{name}.lock"), Some(name)));
         for (file, name) in packed.into_iter().chain(refs) {
             let file = self.common_dir().join(file);
             if is_made_soon_after(&file, meta.modified()?) {
                 if let Some(name) = name {
-                    // Nobody else writes the log before the lock is gone. A log in which this fails
-                    // must not stop the command.
+                    // No other process writes the log before the lock is gone. A failure with the log must
+                    // not stop the command.
                     let _ = drop_unfinished_line(&self.common_dir().join(log_of(name)));
                 }
                 remove_when_old(&file, ABANDONED);
@@ -148,9 +152,9 @@ impl Repo {
     }
 }
 
-/// Removes the lock of `packed-refs` that a git left when it was killed in the worktree with this administrative entry:
-/// `git commit` takes it after it has written the file `earlier` there. To be called when nobody works in the worktree
-/// any more.
+/// Removes the lock of `packed-refs` that a git left when it was killed in the worktree with this
+/// administrative entry: `git commit` takes that lock after it has written the file `earlier` into the
+/// entry. To be called when no process works in the worktree any more.
 pub(super) fn heal_packed_refs_lock(admin: &Path, earlier: &str) {
     let Some(common_dir) = admin.ancestors().nth(2) else { return };
     let packed = common_dir.join("packed-refs.lock");
@@ -161,8 +165,8 @@ pub(super) fn heal_packed_refs_lock(admin: &Path, earlier: &str) {
     }
 }
 
-/// Removes the end of a reflog that has no line feed: gix writes a line in several pieces, and the next one would become
-/// part of it.
+/// Removes the last line of a reflog if it has no line feed: gix writes a line in several pieces, and the
+/// next line would become part of an unfinished one.
 fn drop_unfinished_line(log: &Path) -> io::Result<()> {
     let read = regular::read_own(log)?;
     let whole = read.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -172,7 +176,8 @@ fn drop_unfinished_line(log: &Path) -> io::Result<()> {
     regular::open_own_to_append(log)?.set_len(whole as u64)
 }
 
-/// The names in a record, whoever has written it. A line that was cut off could name another ref.
+/// The names in a record, which an attempt may have written. A line without its end is left out: it could
+/// name another ref.
 fn recorded_names(text: &[u8]) -> impl Iterator<Item = &str> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let whole = lines.filter_map(|line| std::str::from_utf8(line.strip_suffix(b"\n")?).ok());
@@ -204,7 +209,7 @@ fn is_made_soon_after(lock: &Path, recorded: SystemTime) -> bool {
     since.is_ok_and(|since| since.is_some_and(|since| since < LONGEST))
 }
 
-/// Removes a lock file once it is `age` old, and not if another file takes its place meanwhile.
+/// Removes a lock file once it is `age` old, unless another file takes its place meanwhile.
 pub(super) fn remove_when_old(lock: &Path, age: Duration) {
     let Ok(first) = fs::symlink_metadata(lock) else { return };
     let end = Instant::now() + age;

@@ -33,8 +33,8 @@ fn parse(line: &str) -> Option<ReflogEntry> {
     Some(ReflogEntry { new, message: message.to_owned() })
 }
 
-/// The commits that were made on a branch since it was last at `start`, oldest first, by the reflog of
-/// a checkout's HEAD: that log stays when the branch is deleted.
+/// The commits that were made on a branch since it was last at `start`, oldest first. `log` is the reflog
+/// of a checkout's HEAD, which stays when the branch is deleted.
 pub fn made_on(log: &[ReflogEntry], branch: &RefName, start: &Oid) -> Vec<Oid> {
     let mut made = Vec::new();
     let mut is_on_branch = false;

@@ -1,7 +1,7 @@
 //! Refs: git-frites' names, reading them, and moving them only from the value that was read.
 //!
-//! Refs are moved in process for these rows of `make bench`, which take so much more with `git update-ref`
-//! (processor time, 1,000 files): captures of 8 1.8 times, spawn of 1 1.2, judging 1.1.
+//! Refs are moved in process for these rows of `make bench`. With `git update-ref` they take more processor
+//! time (1,000 files): captures of 8 take 1.8 times as much, spawn of 1 1.2, judging 1.1.
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -85,8 +85,8 @@ pub fn conflicts(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@conflicts/{candidate}"))
 }
 
-/// `refs/frites/RUN/@state/CAND`: the landing state of a candidate while no commit that landed
-/// tells it: that it is staged on a branch, that this branch was deleted, or that it was discarded.
+/// `refs/frites/RUN/@state/CAND`: the landing state of a candidate that no landed commit shows: the
+/// candidate is staged on a branch, or that branch was deleted, or the candidate was discarded.
 pub fn landing_state(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@state/{candidate}"))
 }
@@ -105,8 +105,8 @@ pub fn mtimes(run: &Name, candidate: &Name) -> RefName {
 /// The refs that keep judged commits from being collected while they are judged.
 pub const JUDGING: &str = "refs/frites-judging/";
 
-/// `refs/frites-judging/RUN/PROCESS`: the commits that a process judges. Not under `refs/frites/`,
-/// because nobody needs it elsewhere.
+/// `refs/frites-judging/RUN/PROCESS`: the commits that a process judges. Not under `refs/frites/`, because
+/// no other repository needs it.
 pub fn judging(run: &Name, process: u32) -> RefName {
     RefName::new(format!("{JUDGING}{run}/{process}"))
 }
@@ -137,7 +137,8 @@ impl Repo {
         };
         let file = self.common_dir().join(full.as_str());
         let read = self.read_refs_at_rest(|gix| {
-            // Without a file, gix would also look for refs that the name could be short for.
+            // Without a file of this name, gix would take the name for the short form of others, and look
+            // for these.
             if !file.is_file() {
                 let packed = gix.refs.cached_packed_buffer().map_err(|e| unreadable(&e))?;
                 let Some(packed) = packed else { return Ok(None) };
@@ -155,12 +156,13 @@ impl Repo {
         Ok(found)
     }
 
-    /// Calls `read` until `packed-refs` was not replaced meanwhile; `None` if that never happened.
+    /// Calls `read` until `packed-refs` is not replaced during the call; `None` if it is replaced during
+    /// each try.
     ///
-    /// gix reads `packed-refs` before the loose files. A ref that `git pack-refs` moves between
-    /// the two is in neither, or has an old value. git writes the packed version first, so that an
-    /// answer is right if `packed-refs` is the same before and after. A failure can come from a
-    /// file that was deleted between its listing and its reading: it counts after several tries.
+    /// gix reads `packed-refs` before the loose files. A ref that `git pack-refs` moves between the two is
+    /// in neither, or has an old value. git writes the packed version first, so that an answer is right if
+    /// `packed-refs` is the same before and after. A failure counts only after several tries: it can come
+    /// from a file that was deleted between its listing and its reading.
     pub(super) fn read_refs_at_rest<T>(
         &self,
         read: impl Fn(&gix::Repository) -> Result<T>,
@@ -169,7 +171,7 @@ impl Repo {
         for pause in PAUSES {
             let gix = self.gix();
             let before = self.packed_refs_stamp();
-            // gix takes a file for the one that it has read while its time is the same.
+            // gix does not read `packed-refs` again as long as its time is the same.
             let last = std::mem::replace(&mut *self.packed_refs.lock(), before);
             if before.is_some() && before != last {
                 let _ = gix.refs.force_refresh_packed_buffer();
@@ -224,9 +226,9 @@ impl Repo {
         Ok(())
     }
 
-    /// Moves refs of ours in one transaction, each from its old value, without a git process. Fails
-    /// without effect, also where git would succeed: git reads loose and packed refs in the safer order,
-    /// and words its refusals.
+    /// Moves refs of ours in one transaction, each from its old value, without a git process. If it fails,
+    /// it has no effect and the caller asks git, which may succeed: git reads loose and packed refs in the
+    /// safer order. git also explains a refusal.
     fn move_in_process(&self, moves: &[Move<'_>], why: &str) -> Result<()> {
         let refused = |e: &dyn std::fmt::Display| Error::fatal(format!("no ref was moved: {e}"));
         let gix = self.gix();
@@ -259,7 +261,7 @@ impl Repo {
         let patience = || Fail::AfterDurationWithBackoff(LOCK_PATIENCE);
         let prepared = gix.refs.transaction().prepare(edits, patience(), patience());
         let prepared = prepared.map_err(|e| refused(&e))?;
-        // The new values lie in the lock files, which become the refs.
+        // The new values are in the lock files, which are renamed to the refs.
         disk::sync(&locks.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
         let now = objects::now().to_string();
         let who =
@@ -291,7 +293,7 @@ impl Repo {
     /// True if a ref's reflog claims that git-frites gave the ref its value, and not on behalf of an
     /// attempt; with `for_anyone`, also on behalf of one.
     ///
-    /// No proof: whoever can write the ref can write its reflog, too.
+    /// This is no proof: a process that can write the ref can write its reflog, too.
     pub fn reflog_claims_us(&self, full: &RefName, for_anyone: bool) -> Result<bool> {
         let mut now = self.read_ref(full)?;
         while let Some(value) = now {
@@ -306,9 +308,9 @@ impl Repo {
         Ok(false)
     }
 
-    /// Moves several refs in one transaction: all of them, each from its old value, or none. `git`
-    /// is the checkout whose HEAD may be on one of them, so that HEAD's reflog records the move,
-    /// too. A power cut finds each of them whole, at its old or its new value.
+    /// Moves several refs in one transaction: all of them, each from its old value, or none. `git` is the
+    /// checkout whose HEAD may be on one of them, so that HEAD's reflog records the move, too. After a
+    /// power cut, each of them has its old or its new value.
     pub fn move_refs(&self, git: &Git, moves: &[Move<'_>], why: &str) -> Result<()> {
         self.sync_young_objects()?;
         let call = git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]);
@@ -352,7 +354,7 @@ fn orders(moves: &[Move<'_>]) -> String {
 /// with `for_anyone`, also on behalf of one. `None` if the log does not end with that move.
 fn claims_us(log: &str, value: &Oid, for_anyone: bool) -> Option<bool> {
     let whose = if for_anyone { OURS.0.to_owned() } else { format!("{}: ", OURS.0) };
-    // A process that is writing a line may have written a piece of it.
+    // The last line may be incomplete, because a process is just writing it.
     let whole = log.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
     let lines: Vec<&str> = whole.collect();
     for (head, why) in lines.into_iter().rev().map_while(|line| line.split_once('\t')) {
@@ -362,7 +364,8 @@ fn claims_us(log: &str, value: &Oid, for_anyone: bool) -> Option<bool> {
             let ours = head.contains(&format!(" {} <{}> ", OURS.0, OURS.1));
             return Some(ours && why.starts_with(&whose));
         }
-        // The log is written before the ref: a move that was killed in between leaves its line.
+        // The log is written before the ref: a process that was killed in between has left the line of a
+        // move that was not made.
         if from != Some(value.as_str()) {
             return None;
         }

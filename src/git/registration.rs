@@ -1,11 +1,10 @@
 //! Registers new worktrees: their administrative entries, their branches and their `.git` files.
 //!
-//! git would take a process for each. Here all branches are made in one transaction. Each entry is
-//! written elsewhere and then renamed into place, so that other git processes never see a part of
-//! one.
+//! git would need a process for each worktree. Here all branches are made in one transaction. Each entry is
+//! written elsewhere and then renamed into place, so that other git processes never see a part of one.
 //!
-//! This is for these rows of `make bench`, which take so much more with `git worktree add` (processor time, 1,000
-//! files): spawn of 8 1.7 times, spawn of 1 1.3, `apply --judged` 1.25.
+//! This is for these rows of `make bench`. With `git worktree add` they take more processor time (1,000
+//! files): spawn of 8 takes 1.7 times as much, spawn of 1 1.3, `apply --judged` 1.25.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,7 +37,7 @@ const STAGE: &str = "frites-entry";
 /// Registers worktrees whose branches are at `at`, without files. The caller holds the repository
 /// lock, and takes back what was made if this fails.
 ///
-/// git does it where its entries would look otherwise, or where it has something to say.
+/// git registers them if its entries would differ from ours, or if the branches could not be made here.
 pub fn register_all(repo: &Repo, all: &[NewWorktree], at: &Oid) -> Result<Vec<Worktree>> {
     require_readable_entries(repo)?;
     let branches: Vec<Move<'_>> =
@@ -72,8 +71,8 @@ pub fn register_detached(repo: &Repo, path: &Path, at: &Oid) -> Result<Worktree>
     }
 }
 
-/// The reason why git must register worktrees here; `None` if its entries look like ours. The
-/// configuration is that from before commands ran.
+/// The reason why git must register worktrees here; `None` if its entries look like ours. The configuration
+/// is the one from before any command ran.
 fn reason_for_git(repo: &Repo) -> Option<&'static str> {
     let gix = repo.gix();
     let config = gix.config_snapshot();
@@ -83,7 +82,7 @@ fn reason_for_git(repo: &Repo) -> Option<&'static str> {
             config.boolean("worktree.useRelativePaths") == Some(true),
         ),
         ("core.sharedRepository is set", config.string("core.sharedRepository").is_some()),
-        // git copies it, without the settings of the main worktree alone.
+        // git copies that file to the entry, without the settings that are only for the main worktree.
         ("it has a 'config.worktree'", repo.common_dir().join("config.worktree").exists()),
     ];
     reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
@@ -143,8 +142,8 @@ fn is_moved(stage: &Path, to: &Path) -> io::Result<bool> {
     match rustix::fs::renameat_with(CWD, stage, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST | Errno::NOTEMPTY) => Ok(false),
-        // Not every file system can do that. A kill between these two calls leaves an empty directory, as one of git
-        // does.
+        // Not every file system can do that. If this process is killed between these two calls, an empty
+        // directory stays, as it does if git is killed.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match fs::create_dir(to) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             made => made.and_then(|()| fs::rename(stage, to)).map(|()| true),

@@ -1,5 +1,5 @@
-//! Other repositories that runs are carried to and from: fetching beside our own refs, and moving a
-//! ref there only from the value that was seen.
+//! Other repositories to which runs are pushed and from which they are fetched. Fetched refs get names
+//! beside our own refs, and a ref there is moved only from the value that was seen.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct RemoteMove<'a> {
 /// The condition under which a ref of another repository moves.
 #[derive(Clone, Copy, Debug)]
 pub enum From<'a> {
-    /// It has this value, or there is none.
+    /// The ref has this value, or does not exist if this is `None`.
     Value(Option<&'a Oid>),
     /// The new value contains the old one.
     Ancestor,
@@ -66,8 +66,8 @@ impl<'r> Remote<'r> {
         Ok(found.into_iter().map(|(name, oid)| (own(&name), oid)).collect())
     }
 
-    /// Fetches its refs of these names; a name may hold one `*`. Refs that are gone there are gone
-    /// here afterwards. A name without `*` must exist there.
+    /// Fetches its refs of these names; a name may hold one `*`. Fetched refs that no longer exist there
+    /// are deleted here. A name without `*` must exist there.
     pub fn fetch(&self, names: &[String]) -> Result<()> {
         let options = [
             "--quiet",
@@ -89,9 +89,9 @@ impl<'r> Remote<'r> {
         done.map_err(|error| self.unreachable(error))
     }
 
-    /// Moves refs there: all of them, or none. Gives the reason if it refused.
+    /// Moves refs there: all of them, or none. Gives the reason if the other repository refused.
     ///
-    /// Fails if it cannot be reached.
+    /// Fails if the other repository cannot be reached.
     pub fn push(&self, moves: &[RemoteMove<'_>]) -> Result<Option<String>> {
         let leases = moves.iter().filter_map(|RemoteMove { name, from, .. }| match from {
             From::Value(old) => {
@@ -118,7 +118,8 @@ impl<'r> Remote<'r> {
             let name = spec.split_once(':').map_or(spec, |(_, name)| name);
             Some(format!("{name}: {summary}"))
         };
-        // With `--atomic` the others are refused because of the first.
+        // With `--atomic`, one refusal makes git refuse all other moves: the reason of that one comes
+        // first.
         let mut reasons: Vec<String> = refused.filter_map(why).collect();
         reasons.sort_by_key(|reason| reason.contains("atomic"));
         match reasons.into_iter().next() {
@@ -170,7 +171,7 @@ fn is_contention(error: &Error) -> bool {
     matches!(error.cause, Cause::Locked | Cause::RefMoved) || source.contains("cannot lock ref")
 }
 
-/// True if a push that was refused for this reason can succeed after another look.
+/// True if a push that was refused for this reason can succeed after another fetch.
 pub fn may_succeed_later(reason: &str) -> bool {
     let passing = [
         "stale info",

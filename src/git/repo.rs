@@ -40,7 +40,7 @@ pub struct Repo {
     pub(super) own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
     /// The file `packed-refs` when refs were last read.
     pub(super) packed_refs: Mutex<Option<PackedRefsStamp>>,
-    /// The refs of runs, while they are answered from memory (`ref_list`).
+    /// The refs of runs, if they are remembered (`ref_list`); `None` if they are read from the disk.
     pub(super) remembered: Mutex<Option<BTreeMap<RefName, Option<Oid>>>>,
 }
 
@@ -52,8 +52,8 @@ pub(super) type PackedRefsStamp = (u64, i64, i64, u64);
 pub(super) struct PackChanges {
     /// The directory's time after this process wrote its last pack.
     pub(super) own: Option<SystemTime>,
-    /// The last other change that this process has seen. A pack of our own hides it from view, and
-    /// the process that made it may still be deleting packs.
+    /// The last change by another process that this process has seen. A later pack of our own hides that
+    /// change, but the other process may still be deleting packs.
     pub(super) foreign: Option<SystemTime>,
 }
 
@@ -69,10 +69,9 @@ pub struct Commit {
     pub time: i64,
 }
 
-/// The packs that gix can hold beside each other. By default that is a tenth more than there are
-/// when the repository is opened, and no object can be read any more when other processes have
-/// added more packs than that. Each place costs time at every start: 4096 of them took a quarter of the
-/// time of `git frites path`.
+/// The number of packs that gix can hold at the same time. By default that is a tenth more than there are
+/// when the repository is opened. If other processes add more, no object can be read any more. Each slot
+/// costs time at every start: 4096 slots took a quarter of the time of `git frites path`.
 const SLOTS: Slots = Slots::AsNeededByDiskState { multiplier: 2.0, minimum: 512 };
 
 impl Repo {
@@ -166,7 +165,7 @@ impl Repo {
         self.gix().config_snapshot().boolean("core.fileMode") != Some(false)
     }
 
-    /// True if files hold what git stores, but for attributes, and their names are those in trees.
+    /// True if files have the same bytes and names as in trees, unless attributes say otherwise.
     pub(super) fn reads_files_as_they_are(&self) -> bool {
         let gix = self.gix();
         let config = gix.config_snapshot();
@@ -215,7 +214,7 @@ impl Repo {
 
     /// Resolves a revision that a user typed to a commit.
     pub fn resolve_commit(&self, revision: &str) -> Result<Oid> {
-        // The most frequent one needs no git.
+        // HEAD is asked for most often, and needs no git process.
         if revision == "HEAD" {
             let head = match self.head_branch() {
                 Some(branch) => self.read_ref(&branch).unwrap_or_default(),
@@ -289,8 +288,8 @@ impl Repo {
         }
     }
 
-    /// The path to which one leads in a tree or a commit's tree through symbolic links; `None` if one
-    /// leads out of the tree, or in a circle.
+    /// The place to which a path leads in a tree or a commit's tree through symbolic links; `None` if a
+    /// link leads out of the tree, or the links form a circle.
     pub fn place_by_links(&self, tree: &Oid, path: &str) -> Result<Option<String>> {
         let mut left: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
         let mut found: Vec<String> = Vec::new();
@@ -324,7 +323,7 @@ impl Repo {
         })
     }
 
-    /// The bytes to which a path of a commit leads, a symbolic link's target or a file's content; `None` if
+    /// The blob at a path of a commit, which is a file's content or a symbolic link's target; `None` if
     /// there is none or it cannot be read.
     pub fn bytes_at(&self, commit: &Oid, path: &str) -> Option<Vec<u8>> {
         self.blob(&to_oid(self.id_at(commit, path.into())?)).ok()
@@ -381,7 +380,7 @@ impl Repo {
         })
     }
 
-    /// The bytes of a small object of that kind, if it is loose: gix takes longer to read it.
+    /// The bytes of a small object of that kind, if it is loose. This is faster than gix.
     pub(super) fn loose_object(&self, id: &gix::ObjectId, kind: Kind) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut loose = self.loose.lock();
@@ -404,7 +403,7 @@ impl Repo {
     /// The names of the files in the root of a commit's tree, with their blobs.
     pub fn root_files(&self, commit: &Oid) -> Result<BTreeMap<String, Oid>> {
         let bytes = self.object(commit, Kind::Commit)?;
-        // Nothing but the tree is read: status asks for those of all runs.
+        // Only the line of the tree is parsed, because `status` asks for the files of all runs.
         let tree = CommitRefIter::from_bytes(&bytes, gix::hash::Kind::Sha1).tree_id();
         let tree = &to_oid(tree.map_err(|e| unreadable_commit(commit, &e))?);
         let files = self.entries_of(tree)?.into_iter().filter(|(_, mode, _)| mode.is_blob());
@@ -511,7 +510,7 @@ impl Repo {
         {
             return true;
         }
-        // Nor does it read Apple's own file, and that of a git with its own prefix.
+        // Nor does gix read Apple's own file, or that of a git with its own prefix.
         if cfg!(target_os = "macos") || program::file_of_prefix("etc/gitconfig").is_some() {
             return true;
         }
@@ -584,8 +583,8 @@ impl Repo {
     }
 }
 
-/// As GIT_NO_REPLACE_OBJECTS does for our calls: no `refs/replace/` that an attempt made may change
-/// what is read.
+/// Does for gix what GIT_NO_REPLACE_OBJECTS does for our calls: no ref in `refs/replace/` that an attempt
+/// made may change the objects that are read.
 const REPLACE_NOTHING: &str = "core.useReplaceRefs=false";
 
 /// The options with which we open repositories.
@@ -608,8 +607,8 @@ fn key_of(path: &Path) -> String {
 /// The length of [`Repo::key`].
 const KEY_LENGTH: usize = 16;
 
-/// The entry of a tree, or of a commit's tree, at this path.
-/// The most links that a path is followed through, as on Linux.
+/// The entry of a tree, or of a commit's tree, at this path. The most links through which a path is
+/// followed, as on Linux.
 const MOST_LINKS: usize = 40;
 
 fn entry_at<'r>(

@@ -1,8 +1,7 @@
 //! Differences of texts in git's own words: the same lines, hunks and headers as `git diff-tree`
 //! writes, or nothing where that is not certain.
 //!
-//! The algorithm is a port of git's (GIT-FACTS, "Capture and diff"); a test holds both against each
-//! other on random texts.
+//! The algorithm is a port of git's (GIT-FACTS, "Capture and diff"); a test compares both on random texts.
 //!
 //! This is for the row "capture of 8" of `make bench`, which takes 1.6 times the processor time with `git diff-tree`
 //! (1,000 files).
@@ -77,7 +76,7 @@ impl<'a> TextChange<'a> {
             let below = CONTEXT.min(old_count - last.before.end).min(new_count - last.after.end);
             let olds = first.before.start - above..last.before.end + below;
             let news = first.after.start - above..last.after.end + below;
-            // The lines between the last hunk's start and this one's, from below.
+            // Searches the lines between the starts of the last hunk and this one, from below.
             let from = searched.map_or(0, |at| at + 1);
             let line = (from..olds.start).rev().find_map(|at| heading_of(old_line(at)));
             heading = line.map_or(heading, <[u8]>::to_vec);

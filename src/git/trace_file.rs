@@ -26,8 +26,7 @@ pub fn traces_to_stderr() -> bool {
     stderr_traces().next().is_some()
 }
 
-/// The variables that are set to send traces to standard error, in the values that git takes for
-/// that.
+/// The variables whose values make git send traces to standard error.
 fn stderr_traces() -> impl Iterator<Item = &'static str> {
     TRACE_DESTINATIONS.into_iter().filter(|name| {
         let value = std::env::var(name).unwrap_or_default();

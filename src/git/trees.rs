@@ -33,7 +33,7 @@ pub struct TreeDifference {
 /// A repository, with gix's handle of it.
 type Reader<'a> = (&'a Repo, &'a gix::Repository);
 
-/// The entries of a tree, in git's order: by name, where that of a directory ends in a slash.
+/// The entries of a tree, in git's order: by name, with a slash at the end of the name of a directory.
 /// `None` if the tree cannot be read, or has an entry that git would not write.
 fn entries((repo, gix): Reader<'_>, tree: ObjectId) -> Option<BTreeMap<Vec<u8>, TreeEntry>> {
     let bytes = repo.any_object(gix, &tree, Kind::Tree)?;
@@ -66,8 +66,8 @@ fn loose_commit((repo, _): Reader<'_>, id: &ObjectId) -> Option<(ObjectId, Vec<O
     Some((commit.tree(), commit.parents().collect()))
 }
 
-/// The nearest of the `most` nearest commits in the history of this one whose tree is `wanted`, with
-/// that tree; `None` if there is no such commit, or one cannot be read.
+/// The nearest commit in the history of `commit` whose tree is `wanted`, with that tree. Searches at most
+/// `most` commits. `None` if there is no such commit, or one cannot be read.
 pub fn nearest(
     repo: &Repo,
     commit: &Oid,
@@ -126,9 +126,8 @@ fn entry_of(mode: &str, id: &str) -> Option<Option<TreeEntry>> {
     Some((mode != EntryMode::Absent).then_some((mode, id)))
 }
 
-/// The paths that differ between two trees (or commits), in git's order, without directories;
-/// `None` if an object cannot be read, or if git would refuse a path: each can be joined to a
-/// directory.
+/// The paths that differ between two trees (or commits), in git's order, without directories; `None` if an
+/// object cannot be read, or if git would refuse a path. So each path can safely be joined to a directory.
 pub(super) fn differences(repo: &Repo, from: &Oid, to: &Oid) -> Option<Vec<TreeDifference>> {
     let reader = (repo, &repo.gix());
     let mut found = Vec::new();
@@ -169,16 +168,16 @@ fn collect(
     Some(())
 }
 
-/// True if git writes an entry of this name to a checkout: it is no `..`, no `.git`, and has no slash
-/// but that of a directory.
+/// True if git writes an entry of this name to a checkout: it is not `..` or `.git`, and has no slash
+/// except the one at the end of a directory's name.
 fn is_safe(name: &[u8]) -> bool {
     let name = name.strip_suffix(b"/").unwrap_or(name).as_bstr();
     let options = component::Options { protect_windows: false, ..Default::default() };
     component(name, None, options).is_ok()
 }
 
-/// True if a tree has not both a directory of this name and something else: a link in its place would
-/// lead what is below it elsewhere.
+/// True unless a tree has both a directory and another entry of this name. If that entry were a link, paths
+/// below the directory would lead elsewhere.
 fn is_one_of_a_kind(name: &[u8], tree: &BTreeMap<Vec<u8>, TreeEntry>) -> bool {
     match name.strip_suffix(b"/") {
         Some(name) => !tree.contains_key(name),
@@ -209,7 +208,7 @@ fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
         if commits > MOST_COMMITS || !objects.is_loose(&id) {
             return None;
         }
-        // Not from the commit graph: the object itself counts.
+        // Does not use the commit graph: the object itself must be there.
         let (tree, parents) = loose_commit(reader, &id)?;
         if !has_tree(reader, objects, tree, &trees)? {
             return Some(false);
@@ -219,7 +218,7 @@ fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
     Some(true)
 }
 
-/// True if all objects of a tree are loose that the trees `known` do not have at the same path.
+/// True if all objects of a tree are loose, except those that a tree of `known` has at the same path.
 fn has_tree(
     reader: Reader<'_>,
     objects: &NewObjects,

@@ -1,4 +1,4 @@
-//! The version of the git program: an old one is found out before anything happens.
+//! The version of the git program. An old git is refused before anything else happens.
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -16,9 +16,8 @@ const OLDEST: (u32, u32) = (2, 41);
 
 /// Refuses a git program that is older than 2.41, or that cannot be started.
 ///
-/// The program is asked only if it is another than the one that `state` remembers.
-/// An attempt that edits this memory gains nothing: an old git then fails later, at an option that
-/// it does not have.
+/// The program is asked only if it is not the one that `state` remembers. An attempt that edits this memory
+/// gains nothing: an old git then fails later, at an option that it does not have.
 pub fn require_new_enough(git: &Git, state: &StateDir) -> Result<()> {
     let memory = state.git_program();
     let stamp = stamp();
@@ -26,8 +25,8 @@ pub fn require_new_enough(git: &Git, state: &StateDir) -> Result<()> {
         return Ok(());
     }
     ask(git)?;
-    // Commands that only look leave no trace, and a state root that cannot be written costs one
-    // process each time.
+    // Commands that only look do not make the state directory. If the version cannot be noted, git is asked
+    // each time.
     if let Some(stamp) = stamp
         && state.path().is_dir()
     {

@@ -93,13 +93,13 @@ impl Worktree {
         self.admin.join("index")
     }
 
-    /// Checks the files of HEAD out. Hooks do not run: a `post-checkout` hook may have been planted
-    /// by another attempt, and `spawn.setup` is there for preparations.
+    /// Checks out the files of HEAD. Hooks do not run: a `post-checkout` hook may have been planted by
+    /// another attempt, and `spawn.setup` is there for preparations.
     pub fn populate(&self) -> Result<()> {
         self.populate_with("HEAD")
     }
 
-    /// Checks the files of another tree out, as if they had been changed and staged.
+    /// Checks out the files of another tree, as if they had been changed and staged.
     ///
     /// Not `git reset --hard`: that locks `packed-refs`, and leaves the lock behind when it is
     /// killed.
@@ -112,9 +112,9 @@ impl Worktree {
         self.set_aside(root)?.delete()
     }
 
-    /// Removes the worktree: renames its directory and then its administrative entry into a trash
-    /// directory in `root`, which it gives. Parts that are missing are no error, so that a removal
-    /// that was killed can be repeated.
+    /// Removes the worktree: renames its directory and then its administrative entry into a trash directory
+    /// in `root`. Gives the trash directory. Parts that are missing are no error, so that a removal that
+    /// was killed can be repeated.
     ///
     /// `root` is our directory of worktrees. A path that is not a chain of real directories below
     /// it is refused.
@@ -151,8 +151,9 @@ pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
 fn register_once(repo: &Repo, path: &Path, branch: Option<&RefName>, at: &Oid) -> Result<PathBuf> {
     let call = repo.git().call("worktree").args(["add", "--quiet", "--no-checkout"]);
     if repo.overrides().is_redirected() {
-        // `git worktree prune` removes this directory with its last entry, and git cannot make it behind a link. If we
-        // cannot either, git says so.
+        // In the stand-in directory `worktrees` is a link to this directory, which `git worktree prune`
+        // removes with its last entry. git cannot make the target of a link. An error here is left to git,
+        // which reports it.
         let _ = fs::create_dir(repo.common_dir().join("worktrees"));
     }
     let mut change = repo.record_change(branch)?;
@@ -184,8 +185,8 @@ pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
     Ok(entries(repo)?.into_iter().find(|admin| points_to(admin).is_some_and(|p| p == wanted)))
 }
 
-/// The path that the `.git` file of a worktree names as its administrative entry; `None` if there
-/// is no such file. Commands can write to the worktree, and so it may lie.
+/// The path that the `.git` file of a worktree names as its administrative entry; `None` if there is no
+/// such file. Commands can write to that file, so it may name another entry.
 pub fn named_by(worktree: &Path) -> Option<PathBuf> {
     let text = regular::read(&worktree.join(".git")).ok()?;
     let named = text.strip_prefix(b"gitdir: ")?.trim_ascii_end();
@@ -222,10 +223,10 @@ pub fn points_to(admin: &Path) -> Option<PathBuf> {
     }
     let path = PathBuf::from(std::ffi::OsString::from_vec(bytes));
     if path.is_absolute() {
-        // As git wrote it, links not resolved: there may be a link now that leads elsewhere.
+        // The path as git wrote it: links are not resolved, because a link may lead elsewhere by now.
         return Some(path);
     }
-    // Relative since git 2.48 with worktree.useRelativePaths.
+    // The path may be relative since git 2.48 (`worktree.useRelativePaths`).
     let directory = admin.join(path.parent()?).canonicalize().ok()?;
     Some(directory.join(path.file_name()?))
 }
@@ -307,8 +308,8 @@ fn unregister(admin: &Path, aside: &Path) -> Result<()> {
 
 /// The approximate size of a checkout of a commit, in bytes: files in whole blocks of 4 KiB.
 ///
-/// The index of the user's checkout knows the sizes of most files. Only for the others are blobs
-/// read, which costs about as much as writing them once.
+/// The index of the user's checkout knows the sizes of most files. Blobs are read only for the others,
+/// which costs about as much as writing them once.
 pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     let own = || open_index(&repo.git_dir().join("index"));
     let (index, own) = parallel::both(|| repo.index_of(commit), own);
@@ -348,8 +349,8 @@ pub fn require_ours(root: &Path, path: &Path, registered: bool) -> Result<bool> 
     Ok(there)
 }
 
-/// Writes a submodule's files at `commit` into a directory. `git_dir` is the submodule's git
-/// directory in the user's checkout. Fails if it does not have that commit.
+/// Writes a submodule's files at `commit` into a directory. `git_dir` is the submodule's git directory in
+/// the user's checkout. Fails if the submodule does not have that commit.
 pub fn export(repo: &Repo, git_dir: &Path, commit: &Oid, into: &Path) -> Result<()> {
     fs::create_dir_all(into).context(|| format!("could not make '{}'", into.display()))?;
     let scratch = ScratchIndex::empty(&repo.git_at(git_dir).work_tree(into))?;
@@ -367,8 +368,8 @@ pub fn heal_locks(admin: &Path) {
 /// The beginning of the reasons for which we lock worktrees.
 const LOCKED_BY_US: &str = "git-frites: ";
 
-/// A worktree's lock, as `git worktree lock` makes it: git does not remove, move or prune the
-/// worktree. It is removed when it is dropped.
+/// A worktree's lock, as `git worktree lock` makes it: git does not remove, move or prune the worktree. The
+/// lock is removed when this is dropped.
 pub struct WorktreeLock {
     admin: PathBuf,
 }
@@ -380,7 +381,7 @@ impl WorktreeLock {
         let lock = admin.join("locked");
         unlock_ours(&admin);
         let failed = || format!("could not write '{}'", lock.display());
-        // An empty lock is one of a person who gave no reason.
+        // Written before it gets its name: an empty lock is that of a person who gave no reason.
         let readable = fs::Permissions::from_mode(0o644);
         let file = tempfile::Builder::new().permissions(readable).tempfile_in(&admin);
         let mut file = file.context(failed)?;

@@ -21,8 +21,8 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
-/// The inputs of a capture. The git state of the worktree is there as far as it can be read: an attempt can damage all
-/// of it.
+/// The inputs of a capture. An attempt can damage its own git state: parts that cannot be read are missing
+/// here.
 pub(super) struct CaptureInputs<'a> {
     /// The repository.
     pub repo: &'a Repo,
@@ -34,8 +34,7 @@ pub(super) struct CaptureInputs<'a> {
     admin: Option<PathBuf>,
     /// The commit that HEAD is at.
     head: Option<Oid>,
-    /// The attempt's own index; `None` if it cannot be read, or tells nothing that the base does
-    /// not.
+    /// The attempt's own index; `None` if it cannot be read, or has the same files as the base.
     index: Option<gix::index::File>,
 }
 
@@ -74,7 +73,7 @@ impl<'a> CaptureInputs<'a> {
         let lacking = private.map(|private| files_only_in(base, private));
         let files = lacking.unwrap_or_default();
         let mut tracked = AttemptPaths { files, ..AttemptPaths::default() };
-        // Both are sorted, and mostly the same.
+        // Both lists are sorted, and mostly equal.
         let mut in_base = base.entries().iter().map(|e| e.path(base)).peekable();
         for (index, entry) in
             self.index.iter().flat_map(|i| i.entries().iter().map(move |e| (i, e)))
@@ -109,7 +108,7 @@ impl<'a> CaptureInputs<'a> {
         if !own.entries().iter().any(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)) {
             return Ok(found);
         }
-        // git knows the files of a directory that stands for all of its files, too.
+        // git lists the files, also if the index has one entry for a whole directory.
         let scratch = ScratchIndex::empty(&self.repo.git())?;
         scratch.write(own)?;
         let list = scratch.git().call("ls-files").args(["-z", "-t", "--stage"]).bytes()?;
@@ -163,7 +162,7 @@ impl<'a> CaptureInputs<'a> {
     pub fn unsaved_staging(&self, captured: &gix::index::File) -> Result<Option<Oid>> {
         let Some(own) = &self.index else { return Ok(None) };
         let CaptureInputs { repo, source, base, .. } = self;
-        // Mostly the attempt staged nothing, or everything. During a merge there is no tree.
+        // Mostly the attempt staged nothing, or everything. An index with conflicts cannot become a tree.
         if have_equal_files(own, base)
             || have_equal_files(own, captured)
             || own.entries().iter().any(|e| e.flags.intersects(Flags::STAGE_MASK))
@@ -197,7 +196,7 @@ impl<'a> CaptureInputs<'a> {
             other => other,
         };
         let tree = match tree {
-            // Then it holds nothing that could be kept.
+            // No tree can be made from the index, so there is nothing to keep.
             Err(error) if error.cause == Cause::Damaged => return Ok(None),
             other => other?,
         };
@@ -246,8 +245,8 @@ pub(super) fn unsaved_commits(
     Ok(commits.difference(&parents).copied().collect())
 }
 
-/// True if an attempt's index has the files of the base's and nothing else: no submodule, and no bit but that of files
-/// which git takes for unchanged.
+/// True if an attempt's index has exactly the files of the base, no submodule, and no flag except
+/// assume-unchanged.
 fn tells_nothing(own: &gix::index::File, base: &gix::index::File) -> bool {
     let silent = Flags::PATH_LEN | Flags::ASSUME_VALID;
     own.entries().len() == base.entries().len()

@@ -16,9 +16,8 @@ use crate::git::cli::Call;
 use crate::git::stat::entry_stat;
 use crate::model::path::TreePath;
 
-/// The racy entries of an index: git would take their files for unchanged although they were
-/// written since, because many builds of git compare whole seconds and a program can restore a
-/// file's times.
+/// The racy entries of an index. git may take their files for unchanged although they were written since:
+/// many builds of git compare whole seconds, and a program can restore a file's times.
 pub fn racy_entries(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix::index::Entry>> {
     let is_racy_entry = |entry: &&gix::index::Entry| {
         let path = TreePath::new(entry.path(index));
@@ -75,7 +74,7 @@ pub fn untouched(
         entry.is_some_and(|e| has_equal_stat(&e.stat, &path.on_disk(worktree)))
     };
     let paths: Vec<&TreePath> = modified.iter().filter(has_stat_of_entry).collect();
-    // Changed attributes make other blobs of untouched files.
+    // With changed attributes git makes other blobs of untouched files.
     if paths.is_empty() || modified.iter().any(|path| path.file_name() == b".gitattributes") {
         return Ok(Vec::new());
     }
@@ -84,7 +83,7 @@ pub fn untouched(
     let mut prefix = OsString::from("--prefix=");
     prefix.push(directory.path().join(""));
     let list = TreePath::nul_terminated(paths.iter().copied());
-    // A path that git cannot write is missing below, and so counts as modified.
+    // A path that git cannot write is not found below, and so counts as modified.
     git.clone().args(["checkout-index", "-q", "-z", "--stdin"]).arg(prefix).stdin(list).output()?;
     let is_as_checked_out = |path: &&TreePath| {
         let fresh = regular::read(&path.on_disk(directory.path())).ok();

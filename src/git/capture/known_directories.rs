@@ -93,7 +93,7 @@ impl Extend<(DirectoryState, usize)> for ListedDirectories {
     }
 }
 
-/// A line for a directory. One that was cut off has no end.
+/// A line for a directory. A reader ignores a line that was cut off, because it has no end.
 fn as_line((directory, names): (&DirectoryState, &usize)) -> String {
     let DirectoryState { device, inode, seconds, nanoseconds } = directory;
     format!("{device} {inode} {seconds} {nanoseconds} {names}\n")
@@ -120,7 +120,7 @@ pub(super) struct KnownNames<'a> {
 }
 
 impl<'a> KnownNames<'a> {
-    /// For a walk that begins now in this worktree.
+    /// The known names for a walk that begins now in this worktree.
     pub fn new(root: &OwnedFd, earlier: &'a ListedDirectories) -> KnownNames<'a> {
         let began = SystemTime::now();
         let device = if disk::has_times_of_kernel(root.as_fd()) {
@@ -171,7 +171,7 @@ mod tests {
         let text = std::fs::read_to_string(&file).expect("written");
         std::fs::write(&file, text.trim_end()).expect("written");
         assert_eq!(ListedDirectories::beside(&index).0.len(), 1);
-        // What is known already is not written again.
+        // Directories that are known already are not written again.
         ListedDirectories(HashMap::from([(state(1), 10)])).keep_beside(&index, &two);
         assert_eq!(ListedDirectories::beside(&index).0.len(), 1);
     }

@@ -74,7 +74,7 @@ fn put_time_back(path: &Path, time: SystemTime) {
     fs::File::open(path).and_then(|file| file.set_modified(time)).expect("a time");
 }
 
-/// Does `work`, and gives the path the time back that it had before.
+/// Does `work`, and then sets the time of the path to its old value.
 fn unseen(path: &Path, work: impl FnOnce()) {
     let before = fs::metadata(path).and_then(|meta| meta.modified()).expect("a time");
     work();
@@ -176,7 +176,7 @@ fn repository_in_a_directory_that_was_listed_before_is_left_to_git() {
     assert!(place.list().is_none());
 }
 
-/// Only a false record hides a name, and so the directory was not listed.
+/// A false record hides a new name, which shows that the directory was not listed.
 #[test]
 fn directory_with_the_names_of_the_index_is_not_listed_again() {
     let mut place = place();

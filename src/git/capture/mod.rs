@@ -60,7 +60,7 @@ pub struct WorktreeSnapshot {
 
 /// Reads the worktree into a tree. Writes objects and the private index, but no ref.
 pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnapshot> {
-    // The caller holds the candidate's lock, so a killed capture left this file.
+    // The caller holds the candidate's lock, so this file was left by a killed capture.
     let _ = fs::remove_file(source.index.with_extension("lock"));
     let inputs = CaptureInputs::read(repo, source)?;
     if let Some(read) = read_in_process(&inputs)? {
@@ -78,7 +78,7 @@ struct ReadFiles {
     ignored: Vec<TreePath>,
 }
 
-/// Reads the worktree without git; `None` if something is unusual that git must look at.
+/// Reads the worktree without git; `None` if something is unusual, so that git must read it.
 fn read_in_process(inputs: &CaptureInputs<'_>) -> Result<Option<ReadFiles>> {
     let CaptureInputs { repo, source, .. } = inputs;
     if !repo.reads_files_as_they_are() || repo.overrides().has_other_rules() {
@@ -114,7 +114,7 @@ fn read_by_git(inputs: &CaptureInputs<'_>) -> Result<ReadFiles> {
         scan = Scan::new(inputs, &git, private.as_ref())?;
     }
     scan.stage(&git, source.base)?;
-    // Neither the modes that are set now nor `git write-tree` change what is read of it below.
+    // Read before the modes are set: neither that nor `git write-tree` changes anything that is used below.
     let captured = open_index(source.index);
     if let Some(captured) = &captured {
         edit_index(&git, inputs.other_modes(captured))?;
@@ -130,7 +130,7 @@ fn read_by_git(inputs: &CaptureInputs<'_>) -> Result<ReadFiles> {
     Ok(ReadFiles { tree, index: captured, omissions, ignored })
 }
 
-/// Adds to the files what a capture keeps beside them.
+/// Adds the other parts of a snapshot to the files.
 fn complete(inputs: &CaptureInputs<'_>, read: ReadFiles) -> Result<WorktreeSnapshot> {
     let CaptureInputs { repo, source, base, .. } = inputs;
     let ReadFiles { tree, index: captured, mut omissions, ignored } = read;
@@ -251,7 +251,7 @@ pub fn store(
     let capture = WholeMove { name: refname, new: &commit, old: previous, known: &[parent] };
     let moves: Vec<WholeMove<'_>> = of_times.into_iter().chain([capture]).collect();
     repo.set_refs_whole(&moves, "capture").inspect_err(|_| {
-        // The private index may list blobs that are gone. Without it the next try starts afresh.
+        // The private index may list blobs that are gone. Without the index the next try starts afresh.
         let _ = fs::remove_file(source.index);
     })?;
     Ok(commit)

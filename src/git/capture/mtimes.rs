@@ -1,8 +1,8 @@
 //! The times at which files were last written, for `--strategy newest-file-wins`.
 //!
-//! A capture's times lie in a commit under a ref of their own, which is pushed and fetched with the
-//! captures. Older versions stored a blob there, or lines in the capture's message; both are still
-//! read.
+//! The times of a capture are stored in a commit. A ref of its own points to the commit, and is pushed and
+//! fetched with the captures. Older versions stored a blob there, or lines in the capture's message; both
+//! are still read.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -35,8 +35,8 @@ pub struct NewTimes {
     pub refname: RefName,
     /// The ref's value before.
     pub old: Option<Oid>,
-    /// That value, if it is a commit: the ref only moves forward, so that a plain `git push` takes
-    /// it along.
+    /// The old value, if it is a commit. It becomes the parent of the new commit, so that a plain `git
+    /// push` can move the ref forward.
     pub previous: Option<Oid>,
     text: String,
 }
@@ -45,8 +45,8 @@ impl NewTimes {
     /// Reads the times of these files of a worktree, which is captured as `tree`; `None` if there
     /// is nothing to store.
     ///
-    /// They are stored with the capture itself, or before it: a capture without its times would
-    /// stay without them, while times of another tree are ignored.
+    /// The times are stored with the capture or before it. A capture that was stored first could stay
+    /// without times, but times of a tree that was not captured are ignored.
     pub fn read<'a>(
         repo: &Repo,
         refname: RefName,
@@ -67,7 +67,7 @@ impl NewTimes {
         let previous = match stored.transpose() {
             Ok(Some((_, Some(there)))) if there == text.as_bytes() => return Ok(None),
             Ok(stored) => stored.map(|(commit, _)| commit),
-            // A collection of garbage took its objects: the new commit must not need them.
+            // A garbage collection has deleted its objects: the new commit must not need them.
             Err(error) if error.cause == Cause::Damaged => None,
             Err(error) => return Err(error),
         };
@@ -142,8 +142,8 @@ pub fn last_touched(repo: &Repo, tip: &Oid, path: &TreePath) -> Result<Option<i6
     Ok(call.arg(OsStr::from_bytes(path)).line()?.to_string_lossy().trim().parse().ok())
 }
 
-/// The time of the newest commit among those that `heads` reach and `base` does not which gave a
-/// path this blob, or removed it (`blob` is `None`); `None` if no such commit did.
+/// The time of the newest commit that gave a path this blob, or that removed the path (`blob` is `None`).
+/// Only commits count that `heads` reach and `base` does not. `None` if there is no such commit.
 pub fn commit_time(
     repo: &Repo,
     heads: &[Oid],

@@ -29,7 +29,7 @@ const TOO_LONG: &str = "its path is too long";
 
 const DAMAGED: &str = "git takes it for no repository";
 
-/// The newest stash, if there is one. Without a wildcard git would search below that name.
+/// The newest stash, if there is one. Without a wildcard git would search for refs below `refs/stash/`.
 const STASH: &str = "--glob=refs/stas[h]";
 
 /// The paths that a capture left out. They are always shown, and `clean` refuses to remove a
@@ -48,12 +48,12 @@ pub struct Omissions {
     pub ignored_source: BTreeMap<TreePath, Vec<TreePath>>,
     /// The line about commits in the attempt's own git directory that cannot be read.
     pub unread: Option<String>,
-    /// The line about what is not a regular file in that directory. It is no work.
+    /// A line about entries of that directory that are not regular files. They are not work.
     pub special: Option<String>,
 }
 
 impl Omissions {
-    /// True if work would be lost with the worktree.
+    /// True if work would be lost if the worktree were removed.
     pub fn loses_work(&self) -> bool {
         !self.unholdable.is_empty() || !self.newly_ignored.is_empty() || self.unread.is_some()
     }
@@ -97,8 +97,8 @@ impl Omissions {
         lines
     }
 
-    /// The hint for a path that was left out although a capture can hold it. `address` is the
-    /// candidate's.
+    /// The hint for a path that was left out although a capture can hold it. `address` is the address of
+    /// the candidate.
     pub fn hint(&self, address: &str) -> Option<String> {
         let path = self.newly_ignored.first().or_else(|| self.ignored_source.keys().next());
         let lossy = path?.lossy();
@@ -172,8 +172,8 @@ fn special_kind(kind: fs::FileType) -> Option<&'static str> {
     }
 }
 
-/// Adds the submodules with work that the capture does not hold: git records their commit ids and
-/// nothing else, and their repositories are deleted with the worktree.
+/// Adds the submodules with work that the capture does not hold: git records only the ids of their commits,
+/// and their repositories are deleted with the worktree.
 fn add_submodules(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -191,7 +191,7 @@ fn add_submodules(
             continue;
         }
         if !directory.join(".git").exists() {
-            // git looks at nothing in there.
+            // git lists none of the files in there.
             if fs::read_dir(&directory).is_ok_and(|mut files| files.next().is_some()) {
                 omissions.unholdable.entry(path).or_insert(IN_NO_SUBMODULE);
             }
@@ -199,7 +199,7 @@ fn add_submodules(
         }
         let in_base = base.entry_by_path(entry.path(index)).filter(|e| e.mode == Mode::COMMIT);
         let why = match in_base {
-            // The private index may have it since the first capture, but the base does not.
+            // The base does not have it; the private index may have it from an earlier capture.
             None => Some(ONLY_ITS_ID),
             Some(in_base) => unsaved_submodule_work(repo, &directory, in_base.id)?,
         };
@@ -269,7 +269,7 @@ fn add_special_files(
     for entry in walk {
         let found = match &entry {
             Ok(entry) if entry.file_name() == ".git" => Some((entry.path(), DAMAGED)),
-            // git says nothing of a file with such a path.
+            // git does not report a file with so long a path.
             Ok(entry) if !is_nameable(entry.path()) => Some((entry.path(), TOO_LONG)),
             Ok(entry) => entry.file_type().and_then(special_kind).map(|why| (entry.path(), why)),
             Err(error) => unreadable(error),

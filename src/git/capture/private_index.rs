@@ -17,7 +17,7 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::{TreePath, directory_of};
 
-/// Copies the index of a freshly checked out worktree, to be the private one.
+/// Copies the index of a freshly checked out worktree to the place of the private index.
 pub fn copy_index(index: &Path, copy: &Path) -> Result<()> {
     let copied = regular::open(index).and_then(|_| fs::copy(index, copy));
     copied.map(drop).context(|| format!("could not copy '{}'", index.display()))
@@ -41,7 +41,7 @@ pub fn read_tree(
     Ok(open_index(source.index))
 }
 
-/// The disk space of a worktree that has the files of its index alone, without a walk through it: each
+/// The disk space of a worktree that has only the files of its index. It is estimated without a walk: each
 /// directory counts as much as the root. 0 if the index cannot be read.
 pub fn size_of_new_worktree(worktree: &Path, index: &Path) -> u64 {
     let Some(index) = open_index(index) else { return 0 };
@@ -110,7 +110,7 @@ pub fn remove_from_index(git: &Git, any: &Oid, paths: &BTreeSet<TreePath>) -> Re
     edit_index(git, edits)
 }
 
-/// Edits an index, also outside a sparse checkout's cone.
+/// Edits an index, including entries outside of a sparse checkout's cone.
 pub fn edit_index(git: &Git, edits: IndexEdits) -> Result<()> {
     if edits.is_empty() {
         return Ok(());
@@ -118,8 +118,8 @@ pub fn edit_index(git: &Git, edits: IndexEdits) -> Result<()> {
     edits.apply(sparse_aware(git).arg("update-index"))
 }
 
-/// A call that sees files outside a sparse checkout's cone, too: where the file of an entry marked
-/// skip-worktree exists, it is an edit.
+/// A call that also sees files outside of a sparse checkout's cone: if an entry is marked skip-worktree but
+/// its file exists, the file is an edit.
 pub fn sparse_aware(git: &Git) -> Call {
     git.call("-c").arg("core.sparseCheckout=true")
 }

@@ -100,14 +100,14 @@ impl Scan {
         Ok(is_usual.then_some(scan))
     }
 
-    /// Writes for the next capture which directories were listed.
+    /// Writes the list of the listed directories for the next capture.
     pub fn keep_directories(&self, source: &CaptureSource<'_>) {
         let [listed, earlier] = &self.directories;
         listed.keep_beside(source.index, earlier);
     }
 
-    /// Keeps files that are not there only because the attempt made its checkout sparse: they are as its
-    /// index has them.
+    /// Keeps files that are missing only because the attempt made its checkout sparse. Their versions are
+    /// those of the attempt's index.
     fn keep_left_out(
         &mut self,
         source: &CaptureSource<'_>,
@@ -129,7 +129,7 @@ impl Scan {
         }
     }
 
-    /// Adds what no listing of the worktree tells.
+    /// Adds the paths that no listing of the worktree shows.
     fn completed(
         mut self,
         source: &CaptureSource<'_>,
@@ -140,8 +140,8 @@ impl Scan {
         if let Some(private) = private {
             scan.remove_restored_seeds(source, private);
         }
-        // Files that the attempt tracks although they are ignored (`git add -f`), and files of the base
-        // that are there again although they are ignored now.
+        // Ignored files that the attempt tracks (`git add -f`), and files of the base that were deleted,
+        // exist again and are ignored now.
         for path in tracked.files {
             if !holds_file(source.worktree, &path)
                 || source.seeds.still_hold(source.worktree, &path)
@@ -162,7 +162,7 @@ impl Scan {
         self
     }
 
-    /// True if a file of this name is to be read or removed.
+    /// True if the scan reads or removes a file of this name.
     pub fn touches(&self, file_name: &[u8]) -> bool {
         self.staged.iter().chain(&self.removed).any(|path| path.file_name() == file_name)
     }

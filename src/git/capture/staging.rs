@@ -81,7 +81,7 @@ pub(super) fn stage(
     objects.keep()?;
     let num_entries = u32::try_from(index.entries().len()).ok();
     if let Some(cached) = index.tree_mut() {
-        // git makes those of directories anew when it needs them.
+        // The cached trees of directories are left out: git makes them again when it needs them.
         *cached = Tree { name: Default::default(), id, num_entries, children: Vec::new() };
     }
     let bytes = encoded(index, index.tree())?;
@@ -150,11 +150,11 @@ fn read_all(
     Some(contents)
 }
 
-/// Reads a file or a link: `Some(None)` if there is nothing, `None` if it cannot be read, is anything
-/// else, or has more than `most` bytes.
+/// Reads a file or a link. `Some(None)` if there is nothing; `None` if it is something else, cannot be
+/// read, or has more than `most` bytes.
 pub(super) fn read(worktree: &Path, path: &TreePath, most: u64) -> Option<Option<StoredFile>> {
     let full = path.on_disk(worktree);
-    // Before the content: a file that is written meanwhile has another time than this.
+    // Read before the content: a file that is written meanwhile gets another time than this one.
     let stat = match rustix::fs::lstat(&full) {
         Ok(stat) => stat,
         Err(Errno::NOENT) => return Some(None),
@@ -164,7 +164,7 @@ pub(super) fn read(worktree: &Path, path: &TreePath, most: u64) -> Option<Option
     let (mode, bytes) = if kind == FileType::Symlink {
         (Mode::SYMLINK, fs::read_link(&full).ok()?.as_os_str().as_bytes().to_vec())
     } else if kind == FileType::RegularFile && stat.st_size as u64 <= most {
-        // An attempt that appends to the file all the time would never let a reading end.
+        // If an attempt appended to the file all the time, a reading without a limit would never end.
         let bytes = regular::read_at_most(regular::open_own(&full).ok()?, most).ok()?;
         let mode = if stat.st_mode & 0o100 == 0 { Mode::FILE } else { Mode::FILE_EXECUTABLE };
         (mode, bytes)
@@ -190,7 +190,7 @@ fn update(
             return Ok(false);
         }
     }
-    // It looks at every entry.
+    // `remove_entries` looks at every entry.
     if !gone.is_empty() {
         index.remove_entries(|_, path, _| gone.contains(path.as_bytes()));
     }
@@ -222,7 +222,7 @@ fn update(
     if new.is_empty() {
         return Ok(true);
     }
-    // Only now: an index that is not sorted finds no path.
+    // Added only now, because a path cannot be looked up in an index that is not sorted.
     for (stat, id, mode, path) in new {
         index.dangerously_push_entry(stat, id, Flags::empty(), mode, path.as_bstr());
     }

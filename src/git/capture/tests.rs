@@ -1,4 +1,4 @@
-//! Both ways of reading a worktree, held against each other on random ones.
+//! Compares both ways of reading a worktree on random worktrees.
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -111,7 +111,7 @@ fn edit(root: &Path, random: &mut Rng) {
             }
         }
         6 => {
-            // Another content of the same size, with the old time.
+            // Changes the content, but not the size and the time.
             if let Ok(old) = fs::symlink_metadata(&full).and_then(|m| m.modified())
                 && let Ok(bytes) = fs::read(&full)
             {
@@ -216,6 +216,6 @@ fn files_read_in_process_are_those_that_git_reads() {
         let fsck = repo.git().call("fsck").args(["--no-dangling", "--strict"]).output();
         assert_eq!(fsck.expect("git runs").code, 0, "seed {seed}");
     }
-    // About two to one, and all captures of a worktree with something unusual are by git.
+    // Mostly about two to one. All captures of a worktree with something unusual are by git.
     assert!(3 * in_process > by_git, "{in_process} in process, {by_git} by git");
 }

@@ -1,7 +1,7 @@
 //! Finds in process what changed in a worktree: one pass over its files, which are compared with
 //! the private index and, where they are new, with git's ignore rules.
 //!
-//! Unusual files are left to git: then there is no answer.
+//! If there are unusual files, the result is `None`, and git must read the worktree.
 //!
 //! With `staging`, this is for the row "capture of 8" of `make bench`, which takes 4.6 times the processor time with
 //! `git add` and `git write-tree` at 1,000 files, and 5 times at 10,000.
@@ -24,7 +24,7 @@ use crate::git::directories::{Directory, directories};
 use crate::git::repo::Repo;
 use crate::model::path::TreePath;
 
-/// The longest path that is read in process. git leaves out those that the system refuses.
+/// The longest path that is read in process. git leaves out paths that are too long for the system.
 const LONGEST_PATH: usize = 3000;
 
 /// The deepest directory that is read in process.
@@ -55,7 +55,7 @@ struct Contents {
     seen: Vec<usize>,
     /// The entries that may have changed.
     changed: Vec<usize>,
-    /// The places in the list of those of its directories that are there.
+    /// The places in the list of directories of those that are there.
     entered: Vec<usize>,
     /// The files that the index does not have.
     files: Vec<(TreePath, Mode)>,
@@ -83,7 +83,7 @@ pub(super) fn list(
     let mut listing = Listing::default();
     let mut is_there = vec![false; index.entries().len()];
     let mut new = Contents::default();
-    // A directory comes after the one that it is in. What is behind a link does not count.
+    // Each directory comes after the directory that contains it. A directory behind a link is not entered.
     let mut is_entered = vec![false; directories.len()];
     is_entered[0] = true;
     for (at, one) in found.into_iter().enumerate() {
@@ -143,11 +143,11 @@ fn contents(
     let place = if of.path.is_empty() { b"." } else { of.path };
     let opened = match rustix::fs::openat(root, place, DIRECTORY, rustix::fs::Mode::empty()) {
         Ok(directory) => directory,
-        // A file, a link or nothing is in its place: its files are gone.
+        // There is a file, a link or nothing in its place, so its files are gone.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Some(found),
         Err(_) => return None,
     };
-    // Before it is listed: a change meanwhile gives it another state.
+    // Read before the directory is listed: a change meanwhile gives it another state.
     let state = DirectoryState::of(&opened)?;
     let known = names.of(&state).and_then(|count| known_contents(&opened, of, index, count));
     if let Some(mut found) = known {

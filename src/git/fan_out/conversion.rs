@@ -14,8 +14,8 @@ use crate::git::cli::{Git, nul_separated};
 use crate::model::oid::Oid;
 use crate::model::path::file_name;
 
-/// The words without which no attributes file changes a checked-out file, each with the attributes
-/// that matter then. `crlf` is a value of `eol` and an old name of `text`.
+/// Only an attributes file that contains one of these words can change a checked-out file. Each word has
+/// the attributes to ask git for. `crlf` is a value of `eol` and an old name of `text`.
 const WORDS: [(&str, &[&str]); 4] = [
     ("crlf", &["eol", "text", "crlf"]),
     ("filter", &["filter"]),
@@ -23,7 +23,7 @@ const WORDS: [(&str, &[&str]); 4] = [
     ("working-tree-encoding", &["working-tree-encoding"]),
 ];
 
-/// Values of attributes that look in git's answer like the states of the same names.
+/// Values of attributes that git prints in the same way as the states of these names.
 const AMBIGUOUS: [&str; 3] = ["=set", "=unset", "=unspecified"];
 
 /// The way from a blob to a file.
@@ -41,7 +41,7 @@ impl Conversion {
     /// The conversions of all files of a commit, of which `index` lists the files; empty if all of
     /// them are verbatim. `git` works in a new worktree.
     ///
-    /// Fails if git may read an attributes file in another way.
+    /// Fails if git may read an attributes file differently.
     pub fn all(
         git: &Git,
         gix: &gix::Repository,
@@ -101,8 +101,8 @@ impl Conversion {
     }
 }
 
-/// The attributes that may change a file, as far as an attributes file of the tree or outside of it
-/// has their words.
+/// The attributes that may change a file: those whose words are in an attributes file, in the tree or
+/// outside of it.
 pub(super) fn decisive_attributes(
     gix: &gix::Repository,
     index: &gix::index::State,

@@ -3,9 +3,9 @@ use crate::fs::regular;
 use crate::git::program;
 use crate::git::repo::Repo;
 
-/// The reason why git must check files out here; `None` if the fan-out writer gives the same files.
-/// `gix` is opened in a new worktree, whose configuration may differ from that of the checkout, or
-/// has the configuration from before commands ran.
+/// The reason why git must check out files here; `None` if the fan-out writer gives the same files. `gix`
+/// has the configuration of a new worktree, which may differ from that of the checkout, or the
+/// configuration from before any command ran.
 pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
     let config = gix.config_snapshot();
     let is = |key: &str, value: bool| config.boolean(key) == Some(value);
@@ -21,14 +21,14 @@ pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
         ("core.symlinks is false", is("core.symlinks", false)),
         ("core.precomposeUnicode is true", is("core.precomposeUnicode", true)),
         ("core.sharedRepository is set", has("core.sharedRepository")),
-        // git asks the file system in the same way when it makes a repository.
+        // git tests the file system in the same way when it makes a repository.
         ("file names do not differ by case", repo.common_dir().join("hEAD").exists()),
     ];
     let reason = reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason);
     reason.or_else(|| hidden_attributes(repo, gix)).map(str::to_owned)
 }
 
-/// The reason why git may see attributes that cannot be read here; `None` if it sees no others.
+/// The reason why git may see attributes that cannot be read here; `None` if there are none.
 pub fn hidden_attributes(repo: &Repo, gix: &gix::Repository) -> Option<&'static str> {
     let info = repo.common_dir().join("info/attributes");
     let reasons = [

@@ -1,9 +1,8 @@
 //! The fan-out writer: fills several new worktrees with the files of one commit at once.
 //!
-//! The tree is listed once, and each blob is read and converted once and then written to every
-//! worktree (GIT-FACTS, "The checkout writer"). git takes over where this writer could give other
-//! files than git would: for a whole repository ([`fallback`]), or for single paths
-//! ([`conversion`]).
+//! The tree is listed once, and each blob is read and converted once and then written to every worktree
+//! (GIT-FACTS, "The checkout writer"). If this writer could give other files than git would, git writes
+//! them: for a whole repository ([`fallback`]), or for single paths ([`conversion`]).
 mod conversion;
 mod fallback;
 mod sharing;
@@ -28,11 +27,11 @@ use crate::git::repo::Repo;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
 
-/// The directories that are open at the same time. A process may often open 1,024 files.
+/// The most directories that are open at the same time. Many systems let a process open 1,024 files.
 const OPEN_DIRECTORIES: usize = 256;
 
-/// Checks the files of `commit` out into registered worktrees without files, whose HEADs are at
-/// that commit.
+/// Checks out the files of `commit` into registered worktrees without files, whose HEADs are at that
+/// commit.
 ///
 /// If this writer fails, git tries again, and writes the files or prints the reason.
 pub fn populate(
@@ -60,7 +59,7 @@ pub fn populate(
     parallel::map(worktrees, |worktree| {
         worktree.populate()?;
         if let Err(reason) = file_times::set(&worktree.path, &worktree.index(), stamp.as_ref()) {
-            // That only costs git some time later.
+            // Without these times git needs a little more time later.
             tracing::debug!(reason = reason.message, "files keep their times");
         }
         Ok(())
@@ -68,8 +67,8 @@ pub fn populate(
     Ok(())
 }
 
-/// Checks all files of a commit out into an empty directory, and writes their index. Neither a sparse
-/// checkout nor the configuration that commands have changed meanwhile counts.
+/// Checks out all files of a commit into an empty directory, and writes their index. Ignores a sparse
+/// checkout, and changes of the configuration by commands.
 pub fn check_out(
     repo: &Repo,
     commit: &Oid,
@@ -97,7 +96,7 @@ fn stamp(times: FileTimes, directory: &Path) -> Result<Option<Timestamps>> {
     times.stamp(directory).context(|| format!("could not read '{}'", directory.display()))
 }
 
-/// True if all files were written; false if git must write some, by the reason or the failure.
+/// True if all files were written; false if git must write some, for a reason or after a failure.
 fn is_written(written: Result<Option<String>>) -> bool {
     let reason = match written {
         Ok(None) => return true,
@@ -108,7 +107,7 @@ fn is_written(written: Result<Option<String>>) -> bool {
     false
 }
 
-/// True if git's own files for these entries certainly are their blobs, whatever their paths.
+/// True if git would certainly write these entries' blobs as they are, whatever their paths.
 pub fn writes_blobs_as_they_are(repo: &Repo, index: &State) -> bool {
     let gix = repo.gix();
     repo.reads_files_as_they_are()
@@ -160,8 +159,8 @@ impl Plan {
     }
 }
 
-/// Writes the index of each place, with the stat data of the files that were written. With the cached trees, git and a
-/// capture need not write those of directories in which nothing changed.
+/// Writes the index of each place, with the stat data of the files that were written. Because of the cached
+/// trees, git and a capture need not write the trees of unchanged directories.
 fn write_indexes(
     index: &State,
     trees: &Tree,

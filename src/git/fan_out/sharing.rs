@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(target_os = "linux")]
 use rustix::fs::{Mode, OFlags};
 
-/// The size from which sharing is faster than writing, also where the first copy must go to a slow disk
-/// before its blocks can be shared (GIT-FACTS, "The checkout writer").
+/// The size from which sharing is faster than writing, even if a slow disk must get the first copy before
+/// its blocks can be shared (GIT-FACTS, "The checkout writer").
 const WORTH_SHARING: usize = 128 << 10;
 
 /// Whether the new worktrees can share blocks: they can until the file system has refused it once.
@@ -21,9 +21,9 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// A file with this content, of which others are to get the blocks. It has no name: one that
-    /// somebody can open could be another one before the last worktree has its blocks. `None` if
-    /// there is nothing to gain.
+    /// A file with this content, whose blocks other files are to share. It has no name: an attempt could
+    /// open a named file and change it before the last worktree shares its blocks. `None` if sharing saves
+    /// nothing.
     pub fn original(&self, directory: &OwnedFd, content: &[u8]) -> Option<File> {
         if content.len() < WORTH_SHARING || self.refused.load(Ordering::Relaxed) {
             return None;
@@ -35,8 +35,8 @@ impl Sharing {
         made.inspect_err(|reason| self.refuse(reason)).ok()
     }
 
-    /// Gives a new, empty file the blocks of an original. After a failure it may have some of them: it
-    /// is to be written from its beginning.
+    /// Gives a new, empty file the blocks of an original. After a failure the file may have some of them,
+    /// and the caller must write it from its beginning.
     pub fn share(&self, original: &File, to: &File) -> bool {
         let shared = clone_blocks(original, to);
         shared.inspect_err(|reason| self.refuse(reason)).is_ok()
@@ -55,7 +55,7 @@ fn nameless(directory: &OwnedFd) -> io::Result<File> {
     Ok(rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600))?.into())
 }
 
-/// Elsewhere every file begins with a name.
+/// Other systems cannot make a file without a name.
 #[cfg(not(target_os = "linux"))]
 fn nameless(_: &OwnedFd) -> io::Result<File> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
@@ -66,7 +66,7 @@ fn clone_blocks(from: &File, to: &File) -> rustix::io::Result<()> {
     rustix::fs::ioctl_ficlone(to, from)
 }
 
-/// Elsewhere blocks are shared by paths alone.
+/// Other systems share blocks only by paths.
 #[cfg(not(target_os = "linux"))]
 fn clone_blocks(_: &File, _: &File) -> rustix::io::Result<()> {
     Err(rustix::io::Errno::NOTSUP)
@@ -93,7 +93,7 @@ mod tests {
             assert_eq!(original.metadata().expect("metadata").nlink(), 0);
             assert_eq!(std::fs::read_dir(place.path()).expect("readable").count(), 0);
             let other = File::create(place.path().join("other")).expect("a file");
-            // The first refusal, as on ext4 and tmpfs, is the last.
+            // After the first refusal, as on ext4 and tmpfs, nothing is shared.
             let shared = sharing.share(&original, &other);
             assert_eq!(sharing.original(&directory, &content).is_some(), shared);
         }

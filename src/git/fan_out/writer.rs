@@ -24,7 +24,7 @@ use crate::model::path::file_name;
 /// The files of one directory that a thread writes in one go.
 const UNIT: usize = 64;
 
-/// The flags that make a file, and never write through a link or into a file that is there.
+/// The flags that make a file, and never write through a link or into an existing file.
 const NEW_FILE: OFlags = OFlags::WRONLY
     .union(OFlags::CREATE)
     .union(OFlags::EXCL)
@@ -39,7 +39,7 @@ pub struct Place<'a> {
     pub index: PathBuf,
 }
 
-/// The files to write, and all that is needed for it.
+/// The files to write, and all that is needed to write them.
 pub struct Fan<'a> {
     gix: gix::ThreadSafeRepository,
     repo: &'a Repo,
@@ -51,7 +51,7 @@ pub struct Fan<'a> {
     sharing: Sharing,
 }
 
-/// The result of a writing.
+/// The result of writing the files.
 #[derive(Default)]
 pub struct Written {
     /// The positions in the index of the entries that were written.
@@ -59,7 +59,7 @@ pub struct Written {
     /// For each of these entries, the stat data of its file in each worktree, one after the other: a
     /// list for each file would take more time and memory.
     pub stats: Vec<EntryStat>,
-    /// A path that was left to git, as a reason.
+    /// The reason why a path was left to git, if any.
     pub left: Option<String>,
 }
 
@@ -69,22 +69,22 @@ struct Unit<'a> {
     entries: &'a [usize],
 }
 
-/// The blobs that are looked for among loose objects in vain before it is taken that all are packed.
+/// After this number of blobs in a row that are not loose, all are taken for packed.
 const MOST_MISSED: usize = 32;
 
 /// The state of one thread.
 struct Worker {
     gix: gix::Repository,
     loose: LooseObjects,
-    /// The last blobs that were not loose.
+    /// The number of blobs in a row that were not loose.
     missed: usize,
     blob: Vec<u8>,
     converted: Vec<u8>,
 }
 
 impl<'a> Fan<'a> {
-    /// Gets ready to write the files of `index`, each converted in its way, with these times. `gix`
-    /// is opened in a new worktree.
+    /// Prepares to write the files of `index` with these conversions and times. `gix` is opened in a new
+    /// worktree.
     pub fn new(
         repo: &'a Repo,
         gix: gix::Repository,
@@ -222,7 +222,7 @@ impl Worker {
             self.missed += 1;
         }
         match self.gix.objects.find_blob(&id, &mut self.blob) {
-            // For the empty blob, the buffer is left as it was.
+            // gix leaves the buffer unchanged for the empty blob.
             Ok(blob) if blob.data.is_empty() => self.blob.clear(),
             Ok(_) => {}
             Err(_) => self.blob = repo.blob(&to_oid(id))?,

@@ -1,9 +1,9 @@
 //! Moving the files and the index of a checkout together with its branch, or to a fresh branch: all or
 //! nothing.
 //!
-//! The order survives a kill: first the files, under git's own lock of the index; then the refs, in
-//! one transaction, or the fresh branch and then HEAD; then the index, by one rename. As long as the
-//! branch has not moved, or HEAD is not on the fresh one, the files can be put back; after that, they are
+//! The order survives a kill. First the files are written, under git's own lock of the index. Then the refs
+//! move in one transaction, or the fresh branch is made and HEAD moves to it. Then the index is renamed
+//! into place. Until the branch or HEAD has moved, the files can be put back; after that, they are
 //! complete.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -36,9 +36,10 @@ use crate::model::refname::RefName;
 pub struct Advance<'a> {
     /// git in the checkout, from [`begin`].
     pub git: &'a Git,
-    /// The place of HEAD before.
+    /// The position of HEAD before.
     pub from: &'a Position,
-    /// The branch that HEAD is on afterwards. If it is not that of `from`, it is made at that commit.
+    /// The branch that HEAD is on afterwards. If it is not the branch of `from`, it is made at the commit
+    /// of `from`.
     pub branch: &'a RefName,
     /// The commit or tree of the files before.
     pub files: &'a Oid,
@@ -68,7 +69,7 @@ impl Advance<'_> {
 /// would damage the index (GIT-FACTS.md, "Landing"). So each git process inherits the locked file as its
 /// standard input: the lock is free when the last of them has ended.
 ///
-/// Fails with [`Cause::Locked`] while a process of a killed landing still writes there.
+/// Fails with [`Cause::Locked`] while a process of a killed landing still writes the checkout.
 pub fn begin(git: &Git) -> Result<Git> {
     let mark = File::open(git.git_dir())
         .context(|| format!("could not open '{}'", git.git_dir().display()))?;
@@ -85,7 +86,7 @@ pub fn begin(git: &Git) -> Result<Git> {
     }
 }
 
-/// The parts of an [`Advance`] that nobody needs after it.
+/// The inputs of [`advance`] that a recovery or a rollback does not need.
 pub struct AdvanceInput<'a> {
     /// An index of the checkout's files as they are now, with their times.
     pub index: &'a Path,
@@ -101,7 +102,7 @@ pub struct AdvanceInput<'a> {
 pub struct Stopped {
     /// The error.
     pub error: Error,
-    /// True if all is as it was. Otherwise the index is locked, and the next command finishes the
+    /// True if everything is as before. Otherwise the index stays locked, and the next command finishes the
     /// landing or takes it back.
     pub is_whole: bool,
 }
@@ -116,7 +117,7 @@ impl Stopped {
     }
 }
 
-/// The lock of a checkout's index: git's own, so that no other git writes there meanwhile.
+/// The lock of a checkout's index. It is git's own lock, so that no other git writes the index meanwhile.
 pub(super) fn lock_file(git: &Git) -> PathBuf {
     git.git_dir().join("index.lock")
 }
@@ -136,8 +137,8 @@ fn lock_index(git: &Git, index: &Path) -> Result<()> {
         }
         other => drop(other.context(failed)?),
     }
-    // Only git makes this lock, while it works for the process that holds the lock of the index. We hold
-    // that one now, so this one is left over from a git that was killed.
+    // git makes `index.lock.lock` only for the process that holds `index.lock`. This process holds it now,
+    // so a killed git has left the other.
     let _ = fs::remove_file(lock_of_lock(git));
     if let Err(error) = fs::copy(index, &lock) {
         fs::remove_file(&lock).context(failed)?;
@@ -164,14 +165,13 @@ pub fn advance(
         |of: &Move<'_>| repo.read_ref(of.name).is_ok_and(|at| at.as_ref() == Some(of.new));
     let is_killed = error.cause == Cause::Interrupted && input.refs.iter().any(has_moved);
     if is_killed || (advance.is_fresh() && advance.is_on_branch()) {
-        // The files belong to a branch that has moved. The lock stays for the next command, which
+        // The branch has moved, and the files belong to it. The lock stays for the next command, which
         // finishes the landing.
         return Err(Stopped::halfway(error));
     }
     let _ = fs::remove_file(lock_of_lock(git));
     let mut stopped = put_back(repo, advance, error).unwrap_or_else(Stopped::halfway);
-    // If the files are not as they were, the lock stays for the next command, which tries again to put
-    // them back.
+    // If some files could not be put back, the lock stays for the next command, which tries again.
     stopped.is_whole = stopped.is_whole && fs::remove_file(lock_file(git)).is_ok();
     Err(stopped)
 }
@@ -179,7 +179,7 @@ pub fn advance(
 /// Writes the files and the locked index.
 fn write(advance: &Advance<'_>, input: &AdvanceInput<'_>, in_lock: &Git) -> Result<()> {
     write_files(in_lock, advance.files, advance.to)?;
-    // Somebody may have staged something since the caller looked.
+    // The user may have staged something since the caller looked.
     if advance.is_fresh() && in_lock.call("write-tree").oid()? != *advance.to {
         return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));
     }
@@ -204,7 +204,7 @@ fn move_refs(repo: &Repo, advance: &Advance<'_>, input: &AdvanceInput<'_>) -> Re
     repo.sync_young_objects()?;
     repo.update_ref(branch, Some(&from.commit), None, input.why)?;
     let left = from.branch.as_ref().map_or(from.commit.as_str(), RefName::short);
-    // In git's own words, which `git switch -` reads to find the way back.
+    // This is git's own message, in which `git switch -` finds the branch to go back to.
     let moving = format!("checkout: moving from {left} to {}", branch.short());
     let call = git.call("symbolic-ref").args(["-m", &moving, "HEAD", branch]);
     let Err(error) = repo.record_change_in(git, []).and_then(|mut change| change.run(call)) else {
@@ -222,8 +222,8 @@ fn lock_of_lock(git: &Git) -> PathBuf {
     git.git_dir().join("index.lock.lock")
 }
 
-/// Writes the files that differ between two trees, and the index. git checks all of them before it
-/// writes the first one; if writing fails, [`put_back`] puts them back.
+/// Writes the files that differ between two trees, and the index. git checks all files before it writes the
+/// first; if writing fails, [`put_back`] restores them.
 fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     let read_tree =
         || git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]).output();
@@ -296,17 +296,16 @@ pub struct Rollback {
     pub modified: Vec<TreePath>,
 }
 
-/// Goes back from a fresh branch to where the checkout was before [`advance`] and deletes the branch, at
-/// whatever commit it is by now. The change itself is still in its capture.
+/// Moves the checkout back from a fresh branch to its position before [`advance`], and deletes the branch,
+/// whatever its commit is by now. The change itself is still in its capture.
 ///
-/// Only paths that the landing has changed, or that a hook has staged, are put back: every other
-/// change in the checkout is the user's. A version of such a path that is neither the old nor the
-/// landed one is kept first. HEAD moves after the files, so that a rollback killed halfway is seen on
-/// the fresh branch.
+/// Only paths that the landing has changed, or that a hook has staged, are put back: every other change in
+/// the checkout is the user's. A version of such a path that is neither the old nor the landed one is kept
+/// first. HEAD moves after the files, so that the fresh branch shows a rollback that was killed halfway.
 pub fn roll_back(repo: &Repo, advance: &Advance<'_>) -> Result<Rollback> {
     let Advance { git, from, branch, files, to, keep, .. } = *advance;
     let mut found = Rollback::default();
-    // Conflicts are in no tree.
+    // An index with conflicts cannot become a tree.
     let staged = git.call("write-tree").oid().unwrap_or(*to);
     let mut changes = diff::changes(repo, files, files, to)?;
     changes.extend(diff::changes(repo, files, files, &staged)?);
@@ -336,8 +335,8 @@ pub fn roll_back(repo: &Repo, advance: &Advance<'_>) -> Result<Rollback> {
     Ok(found)
 }
 
-/// Stores the versions at these paths as a commit on top of `at`. Versions that were kept before
-/// stay reachable.
+/// Stores the versions at these paths as a commit on top of `at`. Versions that were stored earlier stay
+/// reachable.
 fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &RefName) -> Result<Oid> {
     let scratch = ScratchIndex::from_tree(&repo.checkout(), &at.commit)?;
     let add = scratch.git().call("update-index");
@@ -356,18 +355,18 @@ fn restore_head(repo: &Repo, git: &Git, to: &Position) -> Result<()> {
     repo.record_change_in(git, [])?.run(call)
 }
 
-/// Writes the files that differ between two trees as `from` has them, however much of `to` is there
-/// already. Touches neither the index nor any other file, and stores no object: the disk may be
-/// full. What only `to` has goes first, which makes room.
+/// Writes the files that differ between two trees as in `from`, even if only some of them are as in `to`.
+/// Touches neither the index nor any other file, and stores no object: the disk may be full. Files that
+/// only `to` has are removed first, which frees disk space.
 ///
-/// `git restore` cannot do this: it does not find `a/b` where `a` is to become a file again.
+/// `git restore` cannot do this: if the directory `a` is to become a file again, it does not find `a/b`.
 pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     let root = git
         .root()
         .ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))?;
     let skipped = skipped_paths(git)?;
     let mut changes = diff::changes(repo, to, to, from)?;
-    // In a sparse checkout, some files were never there.
+    // A sparse checkout leaves out some files.
     changes.retain(|change| !skipped.contains(&change.path));
     let (landed, before): (Vec<Change>, Vec<Change>) =
         changes.into_iter().partition(|change| change.status == ChangeStatus::Deleted);
@@ -382,7 +381,7 @@ pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()
     if before.is_empty() {
         return Ok(());
     }
-    // An index of these paths alone: git looks at nothing else then.
+    // An index of only these paths, so that git looks at no other file.
     let old = ScratchIndex::empty(git)?;
     old.edit(entries)?;
     old.git().call("checkout-index").args(["--all", "--force", "--quiet"]).run()
@@ -397,7 +396,7 @@ fn skipped_paths(git: &Git) -> Result<BTreeSet<TreePath>> {
         .collect())
 }
 
-/// Removes a file that landed, and the directories above it that are empty then.
+/// Removes a file that landed, and the directories above it that become empty.
 fn remove_landed(root: &Path, path: &TreePath) -> Result<()> {
     let file = path.on_disk(root);
     if !file.parent().is_some_and(|directory| tree::is_real_directory(root, directory)) {
@@ -419,7 +418,7 @@ fn remove_landed(root: &Path, path: &TreePath) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to put a file back in place of a directory that holds files of somebody else.
+/// Refuses to replace a directory by an old file if other files are in the directory.
 fn refuse_directory(root: &Path, change: &Change) -> Result<()> {
     let full = change.path.on_disk(root);
     let is_directory = fs::symlink_metadata(&full).is_ok_and(|meta| meta.is_dir());

@@ -1,5 +1,5 @@
-//! The user's files that a landing would overwrite, and the state of a checkout in which one
-//! stopped halfway.
+//! The user's files that a landing would overwrite, and the state of a checkout in which a landing stopped
+//! halfway.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -27,7 +27,7 @@ pub fn overwritten_files(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Resu
         changes.iter().filter(|c| c.status == ChangeStatus::Deleted).map(|c| &c.path).collect();
     let mut found = BTreeSet::new();
     for change in changes.iter().filter(|c| c.status == ChangeStatus::Added) {
-        // A file or a link where a directory must go.
+        // A file or a link is in the place of a needed directory.
         for above in change.path.parents() {
             let blocked = fs::symlink_metadata(above.on_disk(root)).is_ok_and(|m| !m.is_dir());
             if blocked && !deleted.contains(&above) {
@@ -68,9 +68,9 @@ fn files_below(
 
 /// The state of a checkout that was stopped on its way from one tree to another.
 pub struct PartialCheckout {
-    /// The paths whose content is neither the old version, the new one, nor a truncated prefix of
-    /// the new one (git was killed while it wrote that): edited by someone since. Missing files are
-    /// not among them.
+    /// The paths that somebody has edited since. Their content is neither the old version, nor the new one,
+    /// nor the beginning of the new one (git was killed while it wrote the file). A missing file does not
+    /// count as edited.
     pub edited: Vec<TreePath>,
     /// True if any other path is no longer at the old version.
     pub begun: bool,
@@ -91,7 +91,7 @@ impl PartialCheckout {
         for change in &landing {
             let path = change.path.on_disk(root);
             let as_before = match change.status {
-                // A directory there is an old one, which the new file was to replace.
+                // If a directory is there, it is an old one that the new file was to replace.
                 ChangeStatus::Added => {
                     !path.parent().is_some_and(|directory| tree::is_real_directory(root, directory))
                         || fs::symlink_metadata(&path).map_or(true, |meta| meta.is_dir())
@@ -117,7 +117,7 @@ impl PartialCheckout {
     }
 }
 
-/// The files of a checkout that are not as a tree has them, among the paths of the tree.
+/// The paths of a tree at which the checkout has another file or none.
 fn differing_files(git: &Git, tree: &Oid) -> Result<BTreeSet<TreePath>> {
     let scratch = ScratchIndex::from_tree(git, tree)?;
     scratch.git().call("update-index").args(["-q", "--refresh"]).output()?;

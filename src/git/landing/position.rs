@@ -1,4 +1,4 @@
-//! The place of a checkout's HEAD, and the states in which nothing may land there.
+//! The position of a checkout's HEAD, and the states of a checkout in which nothing may land.
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::model::oid::Oid;
 use crate::model::path::quoted;
 use crate::model::refname::RefName;
 
-/// The place of a checkout's HEAD, for the way back.
+/// The position of a checkout's HEAD, to which a rollback returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The branch that HEAD is on; `None` when detached.
@@ -33,7 +33,7 @@ pub fn position(repo: &Repo) -> Result<Position> {
 }
 
 impl Position {
-    /// True if the HEAD of this git's checkout is there.
+    /// True if the HEAD of this git's checkout is at this position.
     pub(super) fn is_head(&self, repo: &Repo, git: &Git) -> Result<bool> {
         let commit = match (worktree::head_branch(git.git_dir()), &self.branch) {
             (Some(now), Some(branch)) if now == *branch => repo.read_ref(branch)?,
@@ -111,8 +111,8 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
         .hint(format!("commit them or put them aside with {aside}, then apply again")))
 }
 
-/// Refuses a checkout that is not at this place any more, or not clean: judging a merged tree may have taken
-/// long.
+/// Refuses a checkout that is no longer at this position, or is not clean. Judging a merged tree may have
+/// taken long.
 pub fn require_unchanged(repo: &Repo, from: &Position) -> Result<()> {
     if position(repo)? != *from {
         return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));

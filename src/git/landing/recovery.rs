@@ -20,22 +20,22 @@ use crate::model::trailer::Trailer;
 pub enum Interrupted {
     /// Nothing had happened yet, or everything had been taken back.
     NotBegun,
-    /// The checkout is on the branch, which holds what was asked for: in this commit, or only staged.
+    /// The checkout is on the branch, with the whole landing: in this commit, or only staged.
     Complete(Option<Oid>),
     /// The checkout is on the branch, with the conflicts that a person is to resolve.
     Unmerged,
     /// The landing was half done, and has been taken back.
     TakenBack,
-    /// The landing was half done, and a person has worked on its branch since: all stays as it is. This
-    /// is the branch's commit.
+    /// The landing was half done, but a person has worked on its branch since, so everything stays as it
+    /// is. This is the branch's commit.
     InUse(Oid),
     /// The landing is half done, and this file was edited since: taking it back would lose the edits.
     Edited(TreePath),
 }
 
-/// Finds out how far an advance came that was killed after `since`, and finishes it or takes it back.
-/// Changes nothing that a person has edited or committed since. `undoing` is true if it was killed in
-/// its [`roll_back`], which is finished then.
+/// Finishes an advance whose process was killed after `since`, or takes it back. Changes nothing that a
+/// person has edited or committed since. `undoing` is true if the process was killed in [`roll_back`]: then
+/// the rollback is finished.
 pub fn recover(
     repo: &Repo,
     advance: &Advance<'_>,
@@ -62,13 +62,14 @@ pub fn recover(
         }
         _ => {}
     }
-    // The way back moves HEAD after the files.
+    // A rollback moves HEAD after the files, and HEAD has moved, so the files are back already.
     let found = if undoing { Interrupted::NotBegun } else { take_back(repo, advance, since)? };
     let Some(tip) = tip else { return Ok(found) };
     if !advance.is_fresh() || matches!(found, Interrupted::Edited(_)) {
         return Ok(found);
     }
-    // HEAD never went to the fresh branch, or is back: the branch goes unless somebody uses it.
+    // HEAD never moved to the fresh branch, or has moved back. The branch is deleted unless somebody uses
+    // it.
     let is_unused = tip == from.commit || {
         let commit = repo.commit(&tip)?;
         undoing && commit.tree == *to && commit.parents == [from.commit]
@@ -85,7 +86,7 @@ pub fn recover(
 fn take_back(repo: &Repo, advance: &Advance<'_>, since: SystemTime) -> Result<Interrupted> {
     let Advance { git, from, files, to, .. } = *advance;
     let mut found = Interrupted::NotBegun;
-    // Elsewhere, the files are those of a person who went there.
+    // If HEAD is elsewhere, a person has moved it, and the files are theirs.
     if from.is_head(repo, git)? {
         let PartialCheckout { edited, begun } = PartialCheckout::inspect(repo, git, files, to)?;
         if begun || written_since(&lock_file(git), since) {
@@ -103,7 +104,7 @@ fn take_back(repo: &Repo, advance: &Advance<'_>, since: SystemTime) -> Result<In
 /// Completes an advance whose branch has moved already.
 fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     settle_index(git, to, since)?;
-    // If the lock file is lost, the index is still the old one.
+    // If the lock file was lost, the index is still the old one.
     if git.call("write-tree").oid().ok() != tree_of(git, to).ok() {
         git.call("read-tree").arg(to.as_str()).run()?;
     }
@@ -118,8 +119,8 @@ fn is_unmerged(git: &Git) -> Result<bool> {
     Ok(!git.call("ls-files").args(["-z", "--unmerged"]).bytes()?.is_empty())
 }
 
-/// Installs the locked index if it is that of the landing, and not one of a git that was killed in the
-/// commit after it.
+/// Installs the locked index if it belongs to the landing, and not to a git that was killed in the commit
+/// after it.
 fn settle_index(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     let lock = lock_file(git);
     if !written_since(&lock, since) {
@@ -151,7 +152,7 @@ fn recover_on_fresh_branch(
 ) -> Result<Interrupted> {
     let Advance { git, from, branch, files, to, commit, .. } = *advance;
     settle_index(git, to, since)?;
-    // Leaving conflicts for a person was the last step.
+    // If there are conflicts for a person, the landing was complete: to leave them is its last step.
     if is_unmerged(git)? {
         return Ok(Interrupted::Unmerged);
     }
@@ -171,7 +172,7 @@ fn recover_on_fresh_branch(
             return Ok(Interrupted::InUse(*tip));
         }
     } else if !commit && !undoing && git.call("write-tree").oid().ok() == Some(*to) {
-        // The index comes last: the files are whole, whatever a person has made of them since.
+        // The index is installed last, so all files were written, even if a person has changed them since.
         return Ok(Interrupted::Complete(None));
     }
     let partial = PartialCheckout::inspect(repo, git, files, to)?;
@@ -182,21 +183,22 @@ fn recover_on_fresh_branch(
     Ok(Interrupted::TakenBack)
 }
 
-/// Removes the locks that a `git commit` left if it was killed on the fresh branch: `error` is its.
+/// Removes the locks that a `git commit` left if it was killed on the fresh branch. `error` is the error of
+/// that commit.
 pub fn remove_locks_of_commit(repo: &Repo, advance: &Advance<'_>, error: &Error) {
-    // HEAD moved to the branch just before.
+    // HEAD moved to the branch just before the commit.
     let since =
         fs::symlink_metadata(advance.git.git_dir().join("HEAD")).and_then(|meta| meta.modified());
     if let (Cause::Interrupted, Ok(since)) = (&error.cause, since) {
         for lock in locks_since(repo, advance, since) {
-            // A git of somebody else holds one for milliseconds.
+            // Another git that runs now holds a lock for milliseconds.
             remove_when_old(&lock, ABANDONED);
         }
     }
 }
 
-/// Removes the locks that an advance left when it was killed after `since`, except that of the index,
-/// which [`recover`] needs. To be called once for each killed process: later locks are another process's.
+/// Removes the locks that an advance left when it was killed after `since`, except that of the index, which
+/// [`recover`] needs. To be called once for each killed process: later locks belong to another process.
 pub fn remove_locks(repo: &Repo, advance: &Advance<'_>, since: SystemTime) {
     for lock in locks_since(repo, advance, since) {
         if lock != lock_file(advance.git) {
@@ -212,7 +214,8 @@ fn locks_since(repo: &Repo, advance: &Advance<'_>, since: SystemTime) -> Vec<Pat
         repo.common_dir().join(format!("{}.lock", advance.branch)),
         repo.common_dir().join("packed-refs.lock"),
     ];
-    // `index`, `HEAD`, the lock of the index's lock, and what `git commit` tidies up: `AUTO_MERGE` and the like.
+    // The locks of `index`, `index.lock`, `HEAD` and the files that `git commit` removes, such as
+    // `AUTO_MERGE`.
     let listing = fs::read_dir(git_dir).into_iter().flatten().flatten().map(|e| e.path());
     locks.extend(listing.filter(|path| path.extension().is_some_and(|e| e == "lock")));
     locks.retain(|lock| written_since(lock, since));

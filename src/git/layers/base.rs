@@ -1,7 +1,7 @@
 //! The base's layers: its pristine checkout, and what its own commands left beside it.
 //!
-//! Each judged tree lies above them, so that a compiler finds the base's outputs at the path and
-//! with the times that it left them with.
+//! Each judged tree is laid over them, so that a compiler finds the base's outputs with their old paths and
+//! times.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -23,16 +23,16 @@ use crate::git::layers::written::wait_for_next_step;
 use crate::git::repo::{Repo, digest};
 use crate::model::oid::Oid;
 
-/// The file that is there if the base passed when its commands left the outputs.
+/// The file that exists if the base passed in the run that left the outputs.
 const PASSED: &str = "passed";
 
 /// The directory for files that the base's setup left in the user's directories.
 const FETCHED: &str = "fetched";
 
-/// The directory for files that the base's other commands left there.
+/// The directory for files that the base's other commands left in the user's directories.
 const HOME: &str = "home";
 
-/// The file that is there if the dependencies of the base could not be downloaded by themselves.
+/// The file that exists if the commands that only download the base's dependencies failed.
 const UNDOWNLOADED: &str = "undownloaded";
 
 /// The file with the time that a run without outputs took, in seconds.
@@ -43,7 +43,7 @@ const COLD_SECONDS: &str = "cold-seconds";
 pub struct BaseEnd {
     /// True if all of them passed.
     pub passed: bool,
-    /// True unless a command failed that downloads dependencies alone.
+    /// False if a command failed that only downloads dependencies.
     pub downloaded: bool,
     /// The time that all of them took; `None` if they ran with outputs of an ancestor, or not all ran.
     pub cold_seconds: Option<f64>,
@@ -53,7 +53,7 @@ pub struct BaseEnd {
 #[derive(Clone, Debug)]
 pub struct BaseLayer {
     dir: PathBuf,
-    /// True if git's own files at the base certainly are their blobs; unset before it was looked at.
+    /// The result of the function of the same name, once it is known.
     has_verbatim_files: Arc<OnceLock<bool>>,
 }
 
@@ -78,8 +78,8 @@ impl BaseLayer {
         self.dir.join("index")
     }
 
-    /// True if git's own files at the base certainly are their blobs, whatever their paths. All
-    /// attributes are those of the base.
+    /// True if git would certainly write blobs as they are, whatever their paths, with the attributes of
+    /// the base.
     pub(super) fn has_verbatim_files(&self, repo: &Repo) -> bool {
         *self.has_verbatim_files.get_or_init(|| {
             read_index(&self.index())
@@ -92,8 +92,7 @@ impl BaseLayer {
         Some(self.dir.join("out")).filter(|dir| dir.is_dir())
     }
 
-    /// The place for what an ancestor's commands left in its checkout, if the base's start from
-    /// there.
+    /// The place for outputs from the checkout of an ancestor, if the base's layers start from these.
     pub(super) fn ancestors_outputs(&self) -> PathBuf {
         self.dir.join("inherited")
     }
@@ -113,13 +112,13 @@ impl BaseLayer {
         self.inherited().is_some_and(|dir| !is_empty(&dir))
     }
 
-    /// The layers of the user's directories with what the base's setup left there, such as
-    /// downloads; `None` if that is nothing.
+    /// The layers of the user's directories with the files that the base's setup left there, such as
+    /// downloads; `None` if there are no files.
     pub fn fetched(&self) -> Option<PathBuf> {
         Some(self.dir.join(FETCHED)).filter(|layers| are_in_use(layers))
     }
 
-    /// The layers with what the base's other commands left there; `None` if that is nothing.
+    /// The layers with the files that the base's other commands left there; `None` if there are no files.
     pub fn home(&self) -> Option<PathBuf> {
         Some(self.dir.join(HOME)).filter(|layers| are_in_use(layers))
     }
@@ -139,19 +138,20 @@ impl BaseLayer {
         !self.all_outputs().is_empty()
     }
 
-    /// True if the base's own commands left something that could let a tree pass or fail: in its
-    /// checkout, or in the home directory after the setup.
+    /// True if the base's own commands left files that could make another tree pass or fail: in its
+    /// checkout, or, after the setup, in the home directory.
     pub fn has_traces(&self) -> bool {
         self.has_outputs() || self.home().is_some()
     }
 
-    /// True if the base's commands ran. Also without any outputs, the next judging saves the checkout.
+    /// True if the base's commands ran. Even if they left no outputs, the next judging need not check out
+    /// the base again.
     pub fn is_worth_keeping(&self) -> bool {
         self.outputs().is_some()
     }
 
-    /// Makes the directory, and checks a commit out into it. Its files are older than all that is
-    /// written later, counted in whole seconds.
+    /// Makes the directory, and checks out a commit into it. Its files are older, in whole seconds, than
+    /// everything that is written later.
     pub fn check_out(&self, repo: &Repo, commit: &Oid) -> Result<()> {
         let sources = self.sources();
         fs::create_dir_all(&sources)
@@ -159,23 +159,23 @@ impl BaseLayer {
         fan_out::check_out(repo, commit, &sources, &self.index(), FileTimes::LastSecond)
     }
 
-    /// Takes what the base's commands wrote, so that trees that are judged from now on find it. The
-    /// directory is the upper layer of a world that has ended.
+    /// Takes the files that the base's commands wrote, so that the trees that are judged later find them.
+    /// The directory is the upper layer of a world that has ended.
     ///
-    /// Tracked files stay as they were checked out, whatever the commands did to them; and no
-    /// output is younger than this moment, for a tree's own files must be younger than all outputs
+    /// Tracked files stay as they were checked out, whatever the commands did to them; and no output is
+    /// younger than this moment, because the files of a judged tree must be younger than all outputs
     /// (GIT-FACTS, "Worlds").
     pub fn take_outputs(&self, checkout: &Path) -> Result<()> {
         let failed = || format!("could not keep the base's outputs in '{}'", self.dir.display());
         clean_outputs(checkout, &self.index())?;
         fs::rename(checkout, self.dir.join("out")).context(failed)?;
-        // Otherwise `make` would take an output for one of a tree's own files of the same time.
+        // Otherwise `make` would take an output for up to date that has the same time as a tree's own file.
         wait_for_next_step(&self.dir).context(failed)
     }
 
-    /// Takes the layers of the user's directories with what the base's setup left there, and those
-    /// with what its other commands left there, as far as they are not here by now. Downloads that
-    /// are not whole are left, so that the next judging of the base tries again.
+    /// Takes the layers of the user's directories: those that the base's setup wrote, and those that its
+    /// other commands wrote. Layers that are here already stay. Incomplete downloads are not taken, so that
+    /// the next judging of the base tries again.
     pub fn take_home(&self, fetched: &Path, home: &Path, end: BaseEnd) -> Result<()> {
         let fetched = end.downloaded.then_some((fetched, FETCHED));
         if fetched.is_some() {
@@ -205,35 +205,35 @@ impl BaseLayer {
         Ok(())
     }
 
-    /// True if the dependencies of the base could not be downloaded by themselves.
+    /// True if a command failed that only downloads the base's dependencies.
     pub fn cannot_download(&self) -> bool {
         self.dir.join(UNDOWNLOADED).exists()
     }
 
     /// The time that all commands took without outputs: on this base, or on the ancestor from whose layers
-    /// these were made. None if nobody knows.
+    /// these were made. `None` if it was not measured.
     pub fn cold_seconds(&self) -> Option<f64> {
         fs::read_to_string(self.dir.join(COLD_SECONDS)).ok()?.parse().ok()
     }
 
-    /// Takes the time over from the layers of an ancestor. It is only for estimates.
+    /// Copies that time from the layers of an ancestor. It is only for estimates.
     pub fn take_cold_seconds(&self, ancestor: &BaseLayer) {
         let _ = fs::copy(ancestor.dir.join(COLD_SECONDS), self.dir.join(COLD_SECONDS));
     }
 
-    /// True if the base's own commands left outputs and failed, as far as is known.
+    /// True if the base's own commands left outputs, and are not known to have passed.
     pub fn has_failed(&self) -> bool {
         self.outputs().is_some() && !self.dir.join(PASSED).exists()
     }
 
-    /// Forgets what the base's commands left in its checkout.
+    /// Deletes the outputs that the base's commands left in its checkout.
     pub fn forget_outputs(&self) -> Result<()> {
         let outputs = self.dir.join("out");
         tree::delete_tree(&outputs).context(|| format!("could not delete '{}'", outputs.display()))
     }
 
-    /// A digest of the stat data of everything in the layers: if it is the same, nobody has written
-    /// to them. A change time cannot be set.
+    /// A digest of the stat data of everything in the layers: if it is the same, nobody has written to
+    /// them, because no program can set a change time.
     pub fn stamp(&self) -> Result<String> {
         let mut text = Vec::new();
         visit(&self.dir, &mut |path, meta| {
@@ -290,8 +290,8 @@ pub(super) fn clean_outputs(layer: &Path, index: &Path) -> Result<()> {
         .context(|| format!("could not keep the outputs in '{}'", layer.display()))
 }
 
-/// Prepares an upper layer to be a lower one: removes git's own directory, and everything that
-/// changes or hides what is tracked.
+/// Prepares an upper layer to be a lower one: removes git's own directory, and everything that changes or
+/// hides a tracked file.
 fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
     let now = SystemTime::now();
     let git = layer.join(".git");
@@ -308,7 +308,7 @@ fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
         match tracked {
             Tracked::Directory if state.is_dir() => forget_opaque(&full)?,
             Tracked::File | Tracked::Directory => tree::delete_tree(&full)?,
-            // It may have gone with a directory above it.
+            // A directory above it, and so the path itself, may have been deleted just now.
             Tracked::No if (full.is_file() || full.is_dir()) && !state.is_symlink() => {
                 fs::File::open(&full)?.set_modified(now)?;
             }

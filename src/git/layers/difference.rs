@@ -1,5 +1,4 @@
-//! The layer between a base and another tree: the files that differ, and marks for those that are
-//! gone.
+//! The layer between a base and another tree: the files that differ, and marks for deleted files.
 //!
 //! Files are written in process for the row "judge 16 sealed" of `make bench`, which takes 1.1 times the processor time with
 //! `git checkout-index` (1,000 files).
@@ -26,15 +25,15 @@ use crate::git::trees::{self, TreeDifference};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The size in bytes from which git writes a file: it need not have all of it in memory.
+/// Files of this size or more are written by git, which need not hold a whole file in memory.
 const LARGE: u64 = 64 << 20;
 
 /// Writes the difference from a base to a commit into the directory `into`, with the present time,
 /// and the commit's index to the file `index`.
 ///
-/// False if a difference cannot stand above the base's files: with other attributes git would write
-/// the same blobs differently, and a submodule is a tree of its own. Also false if the trees cannot
-/// be read in process. Then nothing is written.
+/// False, and nothing is written, if the difference cannot be a layer over the base's files: with changed
+/// attributes git would write unchanged blobs differently, and a submodule has a tree of its own. Also
+/// false if the trees cannot be read in process.
 pub fn write(
     repo: &Repo,
     layer: &BaseLayer,
@@ -52,7 +51,7 @@ pub fn write(
         .context(|| format!("could not write '{}'", index.display()))?;
     let failed = || format!("could not write '{}'", into.display());
     fs::create_dir_all(into).context(failed)?;
-    // No difference is an attributes file: those of the base hold for this tree, too.
+    // No attributes file differs, so the attributes of the base also hold for this tree.
     if !(layer.has_verbatim_files(repo) && write_files(repo, &differences, into)) {
         check_out_files(repo, layer, &differences, into, index)?;
     }
@@ -63,8 +62,8 @@ pub fn write(
     Ok(true)
 }
 
-/// Writes each file as its blob is. False if git must write the files: one is large, or something
-/// failed.
+/// Writes each blob to its file, unchanged. False if git must write the files, because one is large or
+/// something failed.
 fn write_files(repo: &Repo, differences: &[TreeDifference], into: &Path) -> bool {
     let gix = repo.gix();
     let write = |path: &TreePath, mode: EntryMode, id: ObjectId| -> Option<()> {
@@ -84,7 +83,7 @@ fn write_files(repo: &Repo, differences: &[TreeDifference], into: &Path) -> bool
     new.all(|(path, (mode, id))| write(path, mode, id).is_some())
 }
 
-/// Lets git write the files. The base's checkout has the attributes for it.
+/// Lets git write the files, with the attributes of the base's checkout.
 fn check_out_files(
     repo: &Repo,
     layer: &BaseLayer,
@@ -104,8 +103,8 @@ fn check_out_files(
     git.call("checkout-index").args(["-f", "-z", "--stdin"]).arg(option).stdin(list).run()
 }
 
-/// The base's index with the differences, for which git would read all trees, once for each tree that is judged. An
-/// entry that differs has no stat data.
+/// The base's index, changed by the differences. git would read all trees to make it, for each judged tree.
+/// An entry that differs has no stat data.
 fn index_of(base: &Path, differences: &[TreeDifference]) -> Result<gix::index::File> {
     let mut index = read_index(base)?;
     let paths: BTreeSet<&[u8]> = differences.iter().map(|d| d.path.as_bytes()).collect();
@@ -124,15 +123,15 @@ fn index_of(base: &Path, differences: &[TreeDifference]) -> Result<gix::index::F
     Ok(index)
 }
 
-/// True if a difference at this path changes how others are checked out, or is a tree of its own.
+/// True if this difference changes how other paths are checked out, or concerns a submodule.
 fn bends_others(difference: &TreeDifference) -> bool {
     let TreeDifference { path, old, new } = difference;
     let is_submodule = old.iter().chain(new).any(|(mode, _)| *mode == EntryMode::Submodule);
     is_submodule || [&b".gitattributes"[..], b".gitmodules"].contains(&path.file_name())
 }
 
-/// The paths to mark as deleted, for deleted files: where nothing is left of a directory, the
-/// directory, because git removes it, too. `index` is that of the tree.
+/// The paths to mark as deleted, for these deleted files. If no file of a directory is left, the directory
+/// is marked, because git removes it, too. `index` is the index of the tree.
 fn gone<'a>(
     deleted: impl Iterator<Item = &'a TreePath>,
     index: &gix::index::State,
@@ -144,7 +143,7 @@ fn gone<'a>(
     let mut marks = BTreeSet::new();
     for path in deleted {
         let parents: Vec<TreePath> = path.parents().collect();
-        // A file or a directory in its place hides it.
+        // A new file or directory in its place hides it.
         if is_kept(path)
             || parents.iter().any(|path| index.entry_by_path(path.as_bytes().as_bstr()).is_some())
         {
@@ -218,7 +217,7 @@ mod tests {
         (Repo::discover(directory).expect("a repository"), [base, new])
     }
 
-    /// Stores an object, however wrong it is.
+    /// Stores an object, even an invalid one.
     fn store(repo: &Repo, kind: &str, content: &[u8]) -> Oid {
         let call = repo.git().call("hash-object").args(["-t", kind, "-w", "--literally"]);
         let stored = call.arg("--stdin").stdin(content).bytes().expect("stored");
@@ -248,7 +247,7 @@ mod tests {
         let file = tree(&repo, &[("100644", "file", store(&repo, "blob", b"hostile\n"))]);
         let link = store(&repo, "blob", place("room/outside").as_os_str().as_bytes());
         let above = |name: &str, id: Oid| tree(&repo, &[(DIRECTORY, name, id)]);
-        // As in the base: no difference may be an attributes file.
+        // The same file as in the base, because no attributes file may differ.
         let attributes = ("100644", ".gitattributes", store(&repo, "blob", b""));
         for hostile in [
             vec![(DIRECTORY, "..", file)],
@@ -313,7 +312,7 @@ mod tests {
                 duct::cmd!("git", "write-tree").dir(place("repo")).env("GIT_INDEX_FILE", &index);
             let wanted = repo.commit(&new).expect("readable").tree;
             assert_eq!(tree.read().expect("git reads the index"), wanted.as_str());
-            // Only the marks of deleted files are more.
+            // Only the marks of deleted files are written in addition.
             let written = files(listing(&into));
             for file in listing(&gits) {
                 assert!(written.contains(&file), "{attributes}: {file:?}");

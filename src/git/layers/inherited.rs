@@ -1,5 +1,5 @@
-//! The layers of a base that start from those of its ancestor: the outputs of parts that did not
-//! change need not be made again.
+//! The layers of a base that start from those of an ancestor, so that the outputs of unchanged parts need
+//! not be made again.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -18,20 +18,20 @@ use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;
 
-/// The longest that the files of a base wait to be younger than outputs which were made just now.
+/// The longest wait until the files of a base can be younger than outputs that were made just now.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// The pause between two looks at the clock.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Makes layers from those of an ancestor, whose tree is `from`: its files, with those of the tree
-/// `to` where they differ, and its outputs. False if the difference cannot stand above the
-/// ancestor's files; then nothing is made.
+/// Makes the layers of a base, whose tree is `to`, from those of an ancestor, whose tree is `from`: with
+/// the ancestor's outputs, its files, and the files of `to` that differ. False, and nothing is made, if the
+/// difference cannot be a layer over the ancestor's files.
 ///
-/// A file that differs is younger than all outputs, so that build tools make anew what depends on
-/// it, and older than the files of every tree that is judged later, as those of
-/// [`BaseLayer::check_out`] are. What the ancestor's commands left in the home directory stays
-/// there: trees are judged with outputs only as a claim, but with downloads always.
+/// A file that differs is younger than all outputs, so that build tools build again everything that depends
+/// on it. It is older than the files of every tree that is judged later, like the files of
+/// [`BaseLayer::check_out`]. Files that the ancestor's commands left in the home directory are not taken: a
+/// result with outputs is only a claim, which is confirmed without them, but downloads are always used.
 pub fn start(
     layer: &BaseLayer,
     repo: &Repo,
@@ -48,7 +48,7 @@ pub fn start(
         difference::write(repo, ancestor, [from, to], seeds, &changes, &layer.index())?;
     if usable {
         fs::create_dir(&inherited).and_then(|()| fs::create_dir(&sources)).context(failed)?;
-        // The difference hides outputs in directories that are gone.
+        // The difference hides outputs in deleted directories.
         copy(&[vec![changes.clone()], ancestor.all_outputs()].concat(), &inherited)?;
         clean_outputs(&inherited, &layer.index())?;
         usable = make_younger(&changes, tree::last_written(&inherited)).context(failed)?;
@@ -62,8 +62,8 @@ pub fn start(
     Ok(true)
 }
 
-/// Gives all files below a directory the last second that is over, once that second came after
-/// `oldest`. False if the clock does not get there soon.
+/// Gives all files below a directory the last whole second as their time, after waiting until that second
+/// is later than `oldest`. False if that would take long.
 fn make_younger(directory: &Path, oldest: Option<SystemTime>) -> io::Result<bool> {
     let second = |time: SystemTime| {
         time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
@@ -89,11 +89,10 @@ fn make_younger(directory: &Path, oldest: Option<SystemTime>) -> io::Result<bool
     Ok(true)
 }
 
-/// Copies what layers show together, the topmost first, into a directory that exists. Everything
-/// keeps its mode and its time of change, by which build tools compare sources and outputs.
+/// Copies the files that these layers show together, the topmost first, into an existing directory. Every
+/// copy keeps its mode and its mtime, because build tools compare sources and outputs by that time.
 ///
-/// Files share their blocks with the originals where the file system can do that. Sockets and pipes
-/// are left out.
+/// Copies share the blocks of the originals if the file system can do that. Sockets and pipes are left out.
 fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
     let mut directories: BTreeMap<PathBuf, EntryState> = BTreeMap::new();
     for layer in layers.iter().rev() {
@@ -104,7 +103,7 @@ fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
             let path = Path::new(OsStr::from_bytes(path));
             let from = layer.join(path);
             let to = into.join(path);
-            // No command can name another one.
+            // No command can use a longer path.
             if is_nameable(&from) && is_nameable(&to) {
                 found.push((from, to, *meta));
             }
@@ -126,7 +125,7 @@ fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
         }
         parallel::map(&files, |(from, to, meta)| copy_file(from, to, meta).context(failed))?;
     }
-    // The innermost first, and after everything in them.
+    // Innermost first, and after everything in them was written.
     for (directory, meta) in directories.iter().rev() {
         fs::set_permissions(directory, meta.permissions())
             .and_then(|()| meta.set_times(directory))
@@ -135,7 +134,7 @@ fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes what an entry of a layer hides in those below it. True if that was a directory.
+/// Removes the copy from a lower layer that this entry hides. True if that was a directory.
 fn clear(from: &Path, meta: &EntryState, to: &Path) -> io::Result<bool> {
     let Ok(old) = fs::symlink_metadata(to) else { return Ok(false) };
     match (old.is_dir(), meta.is_dir()) {
@@ -145,8 +144,7 @@ fn clear(from: &Path, meta: &EntryState, to: &Path) -> io::Result<bool> {
     }
 }
 
-/// Copies a file. One that may not be read is left out, as its contents are of no use to commands
-/// either.
+/// Copies a file. An unreadable file is left out, because commands could not read it either.
 fn copy_file(from: &Path, to: &Path, meta: &EntryState) -> io::Result<()> {
     match reflink_copy::reflink_or_copy(from, to) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),

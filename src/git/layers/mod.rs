@@ -1,5 +1,5 @@
-//! Layers of a file system overlay with trees of git: a base, the difference to another tree, and what
-//! commands wrote above them (GIT-FACTS, "Worlds").
+//! Layers of a file system overlay: a base, the difference to another tree, and the files that commands
+//! wrote over them (GIT-FACTS, "Worlds").
 pub mod base;
 pub mod difference;
 pub mod inherited;
@@ -10,10 +10,11 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-/// The mark of a directory in an upper layer that hides those below it (overlayfs, `userxattr`).
+/// The mark of a directory in an upper layer that hides the same directory in lower layers (overlayfs,
+/// `userxattr`).
 const OPAQUE: &str = "user.overlay.opaque";
 
-/// Lets a directory of an upper layer show those below it.
+/// Lets a directory of an upper layer show the same directory in lower layers.
 fn forget_opaque(dir: &Path) -> io::Result<()> {
     match rustix::fs::lremovexattr(dir, OPAQUE) {
         Err(Errno::NODATA | Errno::NOTSUP | Errno::NOENT) => Ok(()),

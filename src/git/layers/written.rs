@@ -28,18 +28,18 @@ use crate::model::path::TreePath;
 /// The pause between two looks at a file system's clock.
 const STEP: Duration = Duration::from_millis(1);
 
-/// The index of a judged tree as it was when the tree was complete. It is kept in memory, because
-/// commands may be able to write to every file.
+/// The index of a judged tree when the tree was complete. It is kept in memory, because commands may be
+/// able to write to every file.
 pub struct CompleteIndex {
     bytes: Vec<u8>,
     modified: SystemTime,
 }
 
 impl CompleteIndex {
-    /// Reads the `index` of a complete tree, and copies it to the place where commands use it.
+    /// Reads the `index` of a complete tree, and copies it to `to`, where commands use it.
     ///
-    /// Every entry there is racily clean: a git that a command runs compares contents, always. It
-    /// matters for files that git would write differently now.
+    /// Every entry of the copy is racily clean, so that a git that a command runs always compares contents.
+    /// This matters for files that git would now write differently.
     pub fn hand_out(index: &Path, to: &Path) -> io::Result<CompleteIndex> {
         let (bytes, meta) = regular::read_with_metadata(index)?;
         let modified = meta.modified()?;
@@ -50,7 +50,7 @@ impl CompleteIndex {
         Ok(CompleteIndex { bytes, modified })
     }
 
-    /// The tracked files that are not as they were checked out below an overlay, sorted. `upper` is
+    /// The tracked files below an overlay that have changed since they were checked out, sorted. `upper` is
     /// the layer that got every write.
     pub fn changed_over(&self, git: &Git, upper: &Path) -> Result<Vec<TreePath>> {
         let failed = || format!("could not read '{}'", upper.display());
@@ -83,11 +83,11 @@ impl CompleteIndex {
         Ok(changed)
     }
 
-    /// The tracked files of a plain directory that are not as they were checked out, sorted. Since
-    /// then, the clock of its file system has taken a step.
+    /// The tracked files of a plain directory that have changed since they were checked out, sorted. The
+    /// clock of its file system must have moved on since the checkout.
     ///
-    /// A file with the stat data of its entry is not changed, even if git would write it differently:
-    /// nobody can set a change time.
+    /// A file with the stat data of its entry has not changed, even if git would write it differently: no
+    /// program can set a change time.
     pub fn changed_in(&self, git: &Git, directory: &Path) -> Result<Vec<TreePath>> {
         let root = File::open(directory)
             .context(|| format!("could not open '{}'", directory.display()))?;
@@ -114,7 +114,7 @@ impl CompleteIndex {
         parse_index(&self.bytes, FileTime::from_system_time(self.modified))
     }
 
-    /// The written files, sorted, whose content or mode differs from the tree's.
+    /// The written files whose content or mode differs from the tree, sorted.
     fn with_other_content(
         &self,
         git: &Git,
@@ -135,8 +135,8 @@ impl CompleteIndex {
     /// The tracked files that a directory lacks, or has with another content or mode.
     fn differing(&self, git: &Git, directory: &Path) -> Result<Vec<TreePath>> {
         let scratch = ScratchIndex::empty(&git.clone().work_tree(directory))?;
-        // With its own time: git reads files again that may have been written in the same moment as
-        // the index.
+        // The copy gets the time of the original index: git reads files again that may have been written in
+        // the same moment as the index.
         fs::write(scratch.file(), &self.bytes)
             .and_then(|()| File::options().write(true).open(scratch.file()))
             .and_then(|file| file.set_modified(self.modified))
@@ -227,14 +227,14 @@ mod tests {
         wait_for_next_step(dir.path()).expect("waited");
         let changed = || complete.changed_in(&repo.git(), &tree).expect("the changed files");
         assert_eq!(changed(), []);
-        // The index in the file counts no more.
+        // The index on the disk is no longer used.
         fs::remove_file(&index).expect("removed");
         fs::write(tree.join("untracked"), "x").expect("written");
         fs::write(tree.join("a"), "a").expect("written as it was");
         assert_eq!(changed(), []);
         fs::write(tree.join("a"), "b").expect("written");
         assert_eq!(changed(), [TreePath::new(b"a")]);
-        // No file in a directory that is renamed gets another change time.
+        // Renaming a directory does not change the change times of the files in it.
         fs::rename(tree.join("one"), tree.join("third")).expect("renamed");
         fs::rename(tree.join("other"), tree.join("one")).expect("renamed");
         fs::rename(tree.join("third"), tree.join("other")).expect("renamed");

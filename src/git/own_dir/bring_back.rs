@@ -1,5 +1,5 @@
-//! Brings back what an attempt did in its own git directory: objects, its branch, its index, and
-//! the refs that it made.
+//! Brings back an attempt's work from its own git directory: objects, its branch, its index, and the refs
+//! that it made.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -53,7 +53,8 @@ impl Found {
         self.entry
     }
 
-    /// The content of HEAD for the repository: a branch that only the attempt has is detached.
+    /// The content of HEAD for the repository. If the attempt is on a branch that only it has, HEAD is
+    /// detached.
     fn head(&self, repo: &Repo, admin: &Path, branch: &RefName) -> Vec<u8> {
         let bytes = self.entry.get(Path::new("HEAD")).map(Vec::as_slice).unwrap_or_default();
         let text = std::str::from_utf8(bytes).unwrap_or_default().trim();
@@ -70,7 +71,7 @@ impl Found {
 }
 
 impl OwnGitDir {
-    /// Brings back everything that is there now; the attempt may still be at work. `admin` is the
+    /// Brings back everything that is there now, also while the attempt is still at work. `admin` is the
     /// worktree's administrative entry in the repository, if it is still there, and `branch` the
     /// candidate's branch. No other ref of the repository moves.
     ///
@@ -103,7 +104,7 @@ impl OwnGitDir {
 
     /// Reads the files and refs that are there now.
     fn read(&self, branch: &RefName) -> Found {
-        // The index before the objects that it lists: these are never removed.
+        // Read before the objects that it lists, because these are never removed.
         let mut entry = match files::is_directory(&self.dir.join("worktrees")) {
             true => files::read(&self.entry, files::is_of_the_repository),
             false => BTreeMap::new(),
@@ -173,13 +174,13 @@ impl OwnGitDir {
     }
 }
 
-/// True for the files of an administrative entry whose objects git itself keeps: ORIG_HEAD can name
-/// one that git has deleted.
+/// True for the files of an administrative entry whose objects git keeps. Others, such as ORIG_HEAD, can
+/// name an object that git has deleted.
 fn keeps_objects(path: &Path) -> bool {
     ["HEAD", "refs", "logs"].iter().any(|name| path.starts_with(name))
 }
 
-/// Removes refs and reflog entries of objects that are lost: git takes them for damage.
+/// Removes refs and reflog entries of objects that are lost: git would report damage.
 fn forget(entry: &mut BTreeMap<PathBuf, Vec<u8>>, lost: &BTreeSet<Oid>) {
     entry.retain(|path, bytes| {
         if path.starts_with("logs") {

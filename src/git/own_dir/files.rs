@@ -11,20 +11,20 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use crate::fs::directory::{DIRECTORY, open_or_make};
 use crate::fs::regular;
 
-/// The files and directories of an administrative entry that are not the attempt's: its place, its
+/// The files and directories of an administrative entry that do not belong to the attempt: its paths, its
 /// lock, its configuration and the git directories of submodules.
 const OF_THE_REPOSITORY: [&str; 5] =
     ["commondir", "gitdir", "locked", "config.worktree", "modules"];
 
-/// True if a path in an administrative entry, relative to it, is not the attempt's to change, or is
-/// a lock.
+/// True if an attempt may not change this path of its administrative entry, or if it is a lock. The path is
+/// relative to the entry.
 pub(super) fn is_of_the_repository(path: &Path) -> bool {
     OF_THE_REPOSITORY.iter().any(|name| path == Path::new(name))
         || path.extension().is_some_and(|extension| extension == "lock")
 }
 
-/// Everything below a directory, relative to it, a directory before its content. Links are not
-/// followed.
+/// The paths of everything below a directory, relative to it, each directory before its content. Links are
+/// not followed.
 pub(super) fn list(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> Vec<(PathBuf, fs::FileType)> {
     let mut found = Vec::new();
     let mut waiting = vec![PathBuf::new()];
@@ -70,7 +70,7 @@ pub(super) fn copy(from: &Path, to: &Path, leaves_out: impl Fn(&Path) -> bool) -
             Ok(())
         };
         match copied {
-            // Git's own temporary files come and go.
+            // It may have been a temporary file of git that is gone.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             other => other?,
         }
@@ -78,12 +78,12 @@ pub(super) fn copy(from: &Path, to: &Path, leaves_out: impl Fn(&Path) -> bool) -
     Ok(())
 }
 
-/// True for a directory that is there and no link.
+/// True for an existing directory that is not a link.
 pub(super) fn is_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
 }
 
-/// The regular files below a directory, relative to it, with their contents; none below a link.
+/// The regular files below a directory with their contents, by relative paths. Links are not followed.
 pub(super) fn read(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     if !is_directory(dir) {
@@ -102,7 +102,7 @@ pub(super) fn replace(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::R
     write(admin, files)?;
     for (path, kind) in list(admin, is_of_the_repository).into_iter().rev() {
         if kind.is_dir() {
-            // A directory such as `rebase-merge` has a meaning, also an empty one.
+            // Even an empty directory such as `rebase-merge` has a meaning for git.
             if path != Path::new("refs") && path != Path::new("logs") {
                 let _ = fs::remove_dir(admin.join(&path));
             }
@@ -113,8 +113,8 @@ pub(super) fn replace(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::R
     Ok(())
 }
 
-/// Writes files below a directory. Whoever reads meanwhile sees the old file or the new one. No link
-/// of the attempt's leads a write elsewhere.
+/// Writes files below a directory. Other processes see the old file or the new one, and no link that the
+/// attempt made leads a write elsewhere.
 pub(super) fn write(dir: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
     let root = rustix::fs::open(dir, DIRECTORY, Mode::empty())?;
     let new = Path::new("frites-new");
@@ -128,7 +128,7 @@ pub(super) fn write(dir: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Resul
         if regular::read_own_in(&above, name).is_ok_and(|old| old == *bytes) {
             continue;
         }
-        // A FIFO of the attempt's could have this name.
+        // The attempt may have made a FIFO of this name.
         regular::create_own_in(&above, new)?.write_all(bytes)?;
         rustix::fs::renameat(&above, new, &above, name)?;
     }

@@ -1,9 +1,9 @@
-//! A git directory of an attempt's own: a linked worktree sees it in place of the repository's
-//! while a guarded command runs.
+//! A separate git directory for an attempt. While a guarded command runs, the attempt's worktree uses it in
+//! place of the repository's.
 //!
-//! It has the repository's objects as alternates, a copy of its refs, configuration and hooks, and
-//! a copy of the worktree's administrative entry. So every git command works there, and none
-//! reaches the repository. What the attempt made is brought back when it is captured.
+//! It has the repository's objects as alternates, a copy of its refs, configuration and hooks, and a copy
+//! of the worktree's administrative entry. So every git command works there, and none reaches the
+//! repository. The attempt's work is brought back when the attempt is captured.
 mod bring_back;
 mod files;
 mod objects;
@@ -23,7 +23,7 @@ use crate::process::world_spec::Mount;
 
 pub(super) use own_refs::{logged, saved};
 
-/// The directory of git-lfs in a git directory.
+/// The directory in which git-lfs stores files in a git directory.
 const STORE_OF_LFS: &str = "lfs";
 
 /// The list of further object directories in a git directory.
@@ -47,7 +47,8 @@ const COPIED_FILES: [&str; 4] = ["HEAD", "config", "config.worktree", "shallow"]
 /// The directories of the common git directory that are copied.
 const COPIED_DIRECTORIES: [&str; 2] = ["hooks", "info"];
 
-/// The directories that are made anew, and those that belong to the main worktree or to git-frites.
+/// The entries of the common git directory that an own one does not get: it has some of its own, and the
+/// others belong to the main worktree or to git-frites.
 const LEFT_OUT: [&str; 12] = [
     "objects",
     "refs",
@@ -63,8 +64,8 @@ const LEFT_OUT: [&str; 12] = [
     gc::PACKED,
 ];
 
-/// The line about commits of an attempt that could not be brought back, and stay where they are, if
-/// there are any. `room` is the candidate's directory for notes.
+/// The line about commits of an attempt that could not be brought back and stay in its git directory;
+/// `None` if there are none. `room` is the candidate's directory for notes.
 pub fn unread(room: &Path) -> Option<String> {
     regular::read_text(&room.join(UNREAD)).ok()
 }
@@ -90,8 +91,7 @@ pub struct OwnGitDir {
 }
 
 impl OwnGitDir {
-    /// The one in a candidate's directory for it; `None` if there is none, or if making it was
-    /// interrupted.
+    /// The own git directory in `room`; `None` if there is none, or if making it was interrupted.
     pub fn at(room: &Path) -> Option<OwnGitDir> {
         let name = regular::read_text(&room.join("entry")).ok()?;
         Some(OwnGitDir::in_room(room, &name))
@@ -108,7 +108,7 @@ impl OwnGitDir {
         &self.dir
     }
 
-    /// The line about FIFOs, links and the like in it, none of which is read; `None` if there are
+    /// The line about FIFOs, links and the like in the directory, which are not read; `None` if there are
     /// none.
     pub fn special_files(&self) -> Option<String> {
         let mut found: Vec<PathBuf> =
@@ -135,8 +135,8 @@ impl OwnGitDir {
         atomic::write(&note, line.as_bytes())
     }
 
-    /// Makes one in the directory `room`, in place of what is there, for the worktree with the
-    /// administrative entry `admin`. Fails if commits are there that could not be brought back.
+    /// Makes an own git directory in `room` for the worktree with the administrative entry `admin`. It
+    /// replaces an earlier one; fails if that has commits that could not be brought back.
     pub fn make(repo: &Repo, admin: &Path, room: &Path) -> Result<OwnGitDir> {
         let failed = || format!("could not make a git directory in '{}'", room.display());
         let name = admin.file_name().and_then(|name| name.to_str());
@@ -186,8 +186,8 @@ impl OwnGitDir {
         fs::write(self.room.join("refs"), &refs.packed)
     }
 
-    /// The store of git-lfs, to which `git add` writes. What commands add to it stays here: a capture
-    /// runs the filter again, for the repository's own store.
+    /// The mount for the store of git-lfs, to which `git add` writes. Files that commands add stay in this
+    /// directory: a capture runs the filter again and so fills the repository's own store.
     fn writable_store(&self, common: &Path) -> Mount {
         let at = common.join(STORE_OF_LFS);
         let upper = self.room.join(STORE_OF_LFS);
@@ -196,8 +196,8 @@ impl OwnGitDir {
         Mount::Overlay { at, lower, upper, work, is_optional: false }
     }
 
-    /// The mounts by which commands see this directory in place of the common one. The repository's
-    /// objects, and directories that git does not know, can be read there.
+    /// The mounts by which commands see this directory in place of the common one. In it they can read the
+    /// repository's objects, and directories that git does not know.
     pub fn mounts(&self, common: &Path) -> Result<Vec<Mount>> {
         let failed = || format!("could not list '{}'", common.display());
         let read_only = |at: PathBuf, from: &str| Mount::ReadOnly { at, from: common.join(from) };
@@ -225,7 +225,7 @@ impl OwnGitDir {
     }
 
     /// Lets git find this directory from the worktree until [`OwnGitDir::leave`], without any mount. The
-    /// objects of the repository are read where they lie; directories in `common` that git does not know
+    /// objects of the repository are read at their own path; directories in `common` that git does not know
     /// are not shown.
     pub fn enter(&self, common: &Path, worktree: &Path) -> Result<()> {
         let file = self.dir.join(ALTERNATES);
@@ -235,7 +235,7 @@ impl OwnGitDir {
     }
 
     /// Lets git find the repository from the worktree again, if its `.git` file names this directory.
-    /// `admin` is the worktree's administrative entry there.
+    /// `admin` is the worktree's administrative entry in the repository.
     pub fn leave(&self, worktree: &Path, admin: &Path) -> Result<()> {
         if worktree::named_by(worktree).as_ref() != Some(&self.entry) {
             return Ok(());

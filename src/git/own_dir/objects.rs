@@ -1,4 +1,4 @@
-//! Fetches objects from an object directory that an attempt wrote to.
+//! Fetches objects from the object directory of an attempt's own git directory.
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
@@ -13,20 +13,20 @@ use crate::git::own_dir::files;
 use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;
 
-/// A repository of ours with the objects of an attempt: no setting, ref or list of other places of
-/// the attempt's is used, and nothing that git would wait for.
+/// A temporary repository that shows the objects of an attempt. It has none of the attempt's settings, refs
+/// and alternates, and no file for which git would wait.
 struct ObjectView(TempDir);
 
-/// Fetches these objects, and all that they need, unless the repository has them. `room` is a
-/// directory for temporary files. Each object is checked, as with `fetch.fsckObjects`. Gives those
-/// that the repository does not have afterwards: they are damaged, lack others, or are not there.
+/// Fetches these objects, and all that they need, unless the repository has them. `room` is a directory for
+/// temporary files. Each object is checked, as with `fetch.fsckObjects`. Gives the objects that could not
+/// be fetched: they are damaged or missing, or need others that are.
 pub(super) fn fetch(
     repo: &Repo,
     objects: &Path,
     room: &Path,
     mut wanted: BTreeSet<Oid>,
 ) -> Result<BTreeSet<Oid>> {
-    // An attempt at work may just be moving its objects into a pack.
+    // A second try, because a running attempt may just be moving its objects into a pack.
     for _ in 0..2 {
         let gix = repo.gix();
         wanted.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_header(id).is_err()));
@@ -51,8 +51,8 @@ fn fetch_once(repo: &Repo, view: &ObjectView, wanted: &BTreeSet<Oid>) -> Result<
     Ok(())
 }
 
-/// True for a fetch that succeeded, false for one of damaged objects. Another failure says nothing
-/// about the objects: a later capture tries again.
+/// True for a fetch that succeeded, false for one of damaged objects. Any other failure does not depend on
+/// the objects, so a later capture tries again.
 fn is_done(fetched: Result<()>) -> Result<bool> {
     match fetched {
         Err(e) if matches!(e.cause, Cause::Interrupted | Cause::StorageFull) => Err(e),
@@ -64,8 +64,8 @@ fn is_done(fetched: Result<()>) -> Result<bool> {
     }
 }
 
-/// Shows the files with objects below `from` in `to`. Other files, such as `info/alternates` or a
-/// commit graph, are not needed, and git would wait for a FIFO among them.
+/// Shows the files with objects below `from` in `to`. Other files, such as `info/alternates` or a commit
+/// graph, are not needed. If one of them were a FIFO, git would wait for it.
 fn show(from: &Path, to: &Path) -> io::Result<()> {
     if !files::is_directory(from) {
         return Ok(());
@@ -95,15 +95,15 @@ fn holds_objects(path: &Path) -> bool {
     }
 }
 
-/// Links a file, or copies it where that is impossible. The attempt may be at work: what is linked
-/// is looked at again, and can change its kind no more.
+/// Links a file, or copies it if linking is impossible. A running attempt may replace the file, so its kind
+/// is checked after it was linked, when it cannot change any more.
 fn show_file(source: &Path, target: &Path) -> io::Result<()> {
     match fs::hard_link(source, target) {
         Ok(()) if fs::symlink_metadata(target)?.is_file() => Ok(()),
         Ok(()) => fs::remove_file(target),
         Err(_) => match regular::open_own(source) {
             Ok(mut file) => io::copy(&mut file, &mut File::create(target)?).map(drop),
-            // It is gone, is not a file any more, or may not be read.
+            // The file is gone, is no longer a file, or is not readable.
             Err(_) => Ok(()),
         },
     }
@@ -136,7 +136,7 @@ impl ObjectView {
         let call = repo.git_at(self.0.path()).call("cat-file").arg("--batch-check=%(objectname)");
         let answer = call.stdin(lines(wanted)).bytes()?;
         let text = String::from_utf8_lossy(&answer);
-        // Of others the line says `missing`, too.
+        // The line of a missing object has the word `missing`, so it is not an id.
         Ok(text.lines().filter_map(Oid::parse).collect())
     }
 

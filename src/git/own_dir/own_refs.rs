@@ -1,7 +1,7 @@
 //! The refs of an own git directory: those that it was given, and those that the attempt made.
 //!
-//! The attempt's own ones are saved as refs of its worktree (gitrepository-layout(5), "refs"), where
-//! git finds them and keeps their objects, and where they are in nobody's way.
+//! The attempt's refs are saved as refs of its worktree (gitrepository-layout(5), "refs"). There git finds
+//! them and keeps their objects, and they do not collide with other refs.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -20,14 +20,14 @@ pub(super) const SAVED: &str = "refs/worktree/attempt";
 /// The directory for their reflogs.
 const SAVED_LOGS: &str = "logs/refs/worktree/attempt";
 
-/// The refs of the main worktree alone, which other worktrees do not have.
+/// The refs that belong only to the main worktree.
 const OF_MAIN_WORKTREE: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
 
 /// The refs that an own git directory begins with.
 pub(super) struct GivenRefs {
-    /// The refs with an object, as a file `packed-refs`.
+    /// The refs with an object, as the text of a `packed-refs` file.
     pub packed: String,
-    /// The links, each with its file's content.
+    /// The symbolic refs, each with the content of its file.
     links: Vec<(String, String)>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn of_repository(repo: &Repo, admin: &Path) -> Result<GivenRefs> {
     Ok(given)
 }
 
-/// Writes refs, and those that the attempt made in an earlier round, into an own git directory.
+/// Writes the given refs, and those that the attempt made in an earlier round, into an own git directory.
 pub(super) fn write(given: &GivenRefs, admin: &Path, dir: &Path) -> io::Result<()> {
     fs::write(dir.join("packed-refs"), &given.packed)?;
     for (name, content) in &given.links {
@@ -68,8 +68,8 @@ pub(super) fn parse_packed(text: &[u8]) -> BTreeMap<String, Oid> {
     lines.filter_map(|(id, name)| Some((name.to_owned(), Oid::parse(id)?))).collect()
 }
 
-/// The refs of a git directory that have an object. Only files are read: no git and no setting of
-/// the attempt's is used.
+/// The refs of a git directory that have an object. They are read from the files, without git and without
+/// the attempt's settings.
 pub(super) fn read(dir: &Path) -> BTreeMap<String, Oid> {
     let packed = regular::read_own(&dir.join("packed-refs")).unwrap_or_default();
     let mut refs = parse_packed(&packed);
@@ -115,7 +115,7 @@ pub fn logged(log: &[u8]) -> BTreeSet<Oid> {
     words.filter_map(Oid::parse).filter(|id| !id.is_null()).collect()
 }
 
-/// A reflog without the entries of lost objects. What came after one of them began at nothing.
+/// A reflog without the entries of lost objects. An entry after a removed one begins at the null id.
 pub(super) fn without(log: &[u8], lost: &BTreeSet<Oid>) -> Vec<u8> {
     let mut kept = Vec::new();
     for line in log.split_inclusive(|byte| *byte == b'\n') {
@@ -143,7 +143,7 @@ pub(super) fn is_saved(path: &Path) -> bool {
     path == Path::new(SAVED) || path == Path::new(SAVED_LOGS)
 }
 
-/// The files by which a ref with this full name is saved: of its value, and of its reflog.
+/// The files in which a ref with this full name is saved: one for its value, and one for its reflog.
 pub(super) fn saved_files(name: &str) -> [PathBuf; 2] {
     let short = name.strip_prefix("refs/").unwrap_or(name);
     [Path::new(SAVED).join(short), Path::new(SAVED_LOGS).join(short)]

@@ -38,19 +38,18 @@ pub struct SeedPatterns {
 #[derive(Clone, Default)]
 pub struct Seeds {
     root: PathBuf,
-    /// The original of each seed: a file below the root, or the target of a link that is the seed.
+    /// The original of each seed: a file below the root or, if the seed is a link, perhaps its target.
     found: BTreeMap<TreePath, PathBuf>,
     /// Messages for the user.
     pub notes: Vec<String>,
 }
 
 impl Seeds {
-    /// Finds the seeds in a checkout: untracked files that `copy` matches, ignored files that
-    /// [`INCLUDE`] matches, and what `link` names or matches; never a file that `base` tracks.
+    /// Finds the seeds in a checkout: untracked files that `copy` matches, ignored files that [`INCLUDE`]
+    /// matches, and paths that `link` names or matches; never a file that `base` tracks.
     ///
-    /// A linked seed is copied, too. A symbolic link would hand the user's own files to every
-    /// command that runs in the worktree: `npm ci` begins by deleting everything below
-    /// `node_modules`.
+    /// Seeds of `link` are copied, too. With a symbolic link, every command in the worktree could change
+    /// the user's own files: `npm ci` begins by deleting everything below `node_modules`.
     pub fn find(repo: &Repo, patterns: &SeedPatterns, base: &Oid) -> Result<Seeds> {
         let SeedPatterns { root, copy, link } = patterns;
         let mut seeds = Seeds { root: root.clone(), ..Seeds::default() };
@@ -159,10 +158,10 @@ impl Seeds {
     /// Copies the seeds into a checkout and returns the paths of the copies. Existing files stay,
     /// and a path that leads through a link is left out.
     ///
-    /// Copies keep their modes and their times: a copied build output must look older than the
-    /// sources that were just checked out, or a build would take it for theirs (GIT-FACTS, "Not
-    /// safe for build tools"). A link into the user's checkout leads to the same path in `into`, so
-    /// that no path of a worktree leads to the user's own files.
+    /// Copies keep their modes and their times: a copied build output must look older than the sources that
+    /// were just checked out, or a build would take it for up to date (GIT-FACTS, "Not safe for build
+    /// tools"). A link into the user's checkout leads to the same path in `into`, so that no path of a
+    /// worktree leads to the user's own files.
     pub fn place(&self, into: &Path) -> Result<Vec<TreePath>> {
         self.place_by(into, &|target, path| redirected(target, path, &self.root, into))
     }
@@ -229,9 +228,9 @@ fn file_to_copy(original: PathBuf, root: &Path) -> PathBuf {
     }
 }
 
-/// Copies a file, an empty directory, or a link with the target that `redirect` returns; returns
-/// false for anything else. `clones` is true until the file system has refused to share blocks: to ask it for every
-/// file would double the work where it cannot.
+/// Copies a file, an empty directory, or a link with the target that `redirect` returns; returns false for
+/// anything else. `clones` is true until the file system has refused to share blocks: asking again for
+/// every file would double the work.
 fn copy(
     from: &Path,
     to: &Path,
@@ -268,7 +267,7 @@ fn make_directories(root: &Path, into: &Path, path: &Path) -> io::Result<bool> {
             Ok(meta) if meta.is_dir() => {}
             Ok(_) => return Ok(false),
             Err(_) => {
-                // The user's own directory may be a link to one elsewhere.
+                // The user's directory may be a link to a directory elsewhere.
                 let mode = fs::metadata(&from)?.permissions().mode();
                 fs::create_dir(&to)?;
                 fs::set_permissions(&to, fs::Permissions::from_mode(mode | 0o700))?;

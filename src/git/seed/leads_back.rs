@@ -1,5 +1,5 @@
-//! Seeds that lead back: files that, copied into a judge checkout, still make commands use the
-//! files of another checkout. An editable install of Python's is the usual case: the copied virtual
+//! Seeds that lead back: after they are copied into a judge checkout, they still make commands use the
+//! files of another checkout. The usual case is an editable install of Python: the copied virtual
 //! environment imports the user's own sources, whatever tree is judged.
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::model::path::{TreePath, file_name, quoted};
 
-/// The size above which no file is read: what leads back is short.
+/// The size above which no file is read: files that lead back are short.
 const LARGEST: u64 = 64 << 10;
 
 /// The number of seeds that are named one by one.
@@ -58,10 +58,10 @@ pub fn find(repo: &Repo, seeds: &Seeds, base: &Oid) -> Result<BackLeads> {
     };
     for (path, original) in seeds.files() {
         for target in targets(path, original) {
-            // The copy of a link leads to the same place in the checkout that it is in.
+            // A link is copied so that it leads to the same path in its own checkout.
             let is_link = original.is_symlink();
             let found = places(&target).into_iter().find_map(|real| {
-                // The deepest: a linked worktree may lie in the user's checkout.
+                // Takes the innermost checkout: a linked worktree may lie in the user's checkout.
                 let around = roots.iter().filter(|root| real.starts_with(root));
                 let root = around.max_by_key(|root| root.as_os_str().len())?;
                 (!is_link || !real.starts_with(&own)).then_some((root, real))
@@ -139,8 +139,8 @@ fn targets(path: &TreePath, original: &Path) -> BTreeSet<PathBuf> {
     if text.contains(&0) { BTreeSet::new() } else { paths_in(file_name(path), &text) }
 }
 
-/// The places by which a path leads: where it ends, and where its last part lies. A link there may
-/// lead out of a checkout again, as the interpreter of a virtual environment does.
+/// The places to which a path leads: the file itself, and the place of the path's last part, which may be a
+/// link. Such a link may lead out of a checkout again, as the interpreter of a virtual environment does.
 fn places(path: &Path) -> [PathBuf; 2] {
     let last = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => tree::nearest_real(parent).join(name),
@@ -149,8 +149,8 @@ fn places(path: &Path) -> [PathBuf; 2] {
     [tree::nearest_real(path), last]
 }
 
-/// True for files by which programs find others: Python's path files, records of editable installs,
-/// modules and scripts of an environment.
+/// True for files in which programs find the paths of other files: Python's path files, records of editable
+/// installs, modules and scripts of an environment.
 fn may_lead(path: &TreePath) -> bool {
     let name = file_name(path);
     let parent = path.parents().last();
@@ -163,13 +163,14 @@ fn may_lead(path: &TreePath) -> bool {
         || [&b"bin"[..], b".bin", b"Scripts", b"site-packages", b"dist-packages"].contains(&parent)
 }
 
-/// The absolute paths in a text. In a path file a whole line is one; elsewhere a path ends at its
-/// quote, or at a character that seldom is part of one.
+/// The absolute paths in a text. In a path file a whole line is a path; elsewhere a path ends at its quote,
+/// or at a character that is rare in paths.
 fn paths_in(name: &[u8], text: &[u8]) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let whole_lines = name.ends_with(b".pth") || name.ends_with(b".egg-link");
     for line in text.split(|b| matches!(b, b'\n' | b'\r')) {
-        // The command that made a virtual environment names its place, and nothing runs it again.
+        // This line has the command that made the virtual environment, with its path. Nothing runs that
+        // command again.
         if name == b"pyvenv.cfg" && line.starts_with(b"command") {
             continue;
         }
@@ -182,7 +183,7 @@ fn paths_in(name: &[u8], text: &[u8]) -> BTreeSet<PathBuf> {
             let before = start.checked_sub(1).map(|n| line[n]);
             let end = start + length(&line[start..], before);
             at = end.max(start + 1);
-            // A path begins here if no other part comes before, as in `a/b` or `https://`.
+            // A path begins here unless another part comes before it, as in `a/b` or `https://`.
             let begins =
                 before.is_none_or(|b| !(b.is_ascii_alphanumeric() || b"/.-_~*\\".contains(&b)));
             let scheme = line[..start].ends_with(b"file:") && line[start..].starts_with(b"///");

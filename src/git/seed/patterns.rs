@@ -12,7 +12,7 @@ use crate::fs::regular;
 /// Patterns of files to copy, shared with other tools: only what git ignores is taken.
 pub const INCLUDE: &str = ".worktreeinclude";
 
-/// The longest pattern: a longer one than a path can be matches none, and could take minutes to
+/// The longest pattern. A pattern that is longer than any path matches nothing, and could take minutes to
 /// compile.
 const LONGEST_PATTERN: usize = 4096;
 
@@ -37,7 +37,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// Compiles the patterns of keys together, each with its key; fails on a line that is not a pattern.
+    /// Compiles patterns, each given with its key, into one set. Fails on a line that is not a pattern.
     pub fn parse(lines: &[(&str, &String)]) -> Result<Patterns> {
         let refuse = |key: &str, line: &str, why: &str| {
             Error::fatal(format!("{key}: '{line}' {why}"))

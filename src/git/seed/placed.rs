@@ -1,5 +1,5 @@
-//! The record of the seeds that a worktree was given before the attempt began, by which a capture
-//! tells them from the attempt's own work.
+//! The record of the seeds that a worktree was given before the attempt began. By this record a capture
+//! tells seeds from the attempt's own work.
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -74,8 +74,8 @@ impl From<PlacedSeeds> for SeedsRecord {
 }
 
 impl PlacedSeeds {
-    /// Reads the files at `paths` in a worktree. Copies of files that `originals` holds are not
-    /// read again.
+    /// Reads the files at `paths` in a worktree. A file that is an unchanged copy of one in `originals` is
+    /// not read.
     pub fn in_worktree(
         worktree: &Path,
         paths: impl IntoIterator<Item = TreePath>,
@@ -88,8 +88,8 @@ impl PlacedSeeds {
         PlacedSeeds::read(files, originals)
     }
 
-    /// Reads files, each with the path that it has in a worktree. Anything but a file or a link is
-    /// no seed.
+    /// Reads files, each with the path that it has in a worktree. Anything but a file or a link is left
+    /// out.
     pub fn read(
         files: impl IntoIterator<Item = (TreePath, PathBuf)>,
         originals: &SeedContents,
@@ -251,10 +251,10 @@ impl SeedContents {
 
 /// The target for a copy, below `into`, of the link at `path` in the checkout at `root`.
 ///
-/// A relative target that stays inside the checkout is kept. Any other target is compared by its
-/// real path, because a checkout can be reached through links: one inside the checkout becomes the
-/// same path below `into`, and one outside becomes or stays absolute. A relative target outside
-/// would lead to another place from the depth of a worktree, perhaps back into the checkout.
+/// A relative target that stays inside the checkout is kept. Any other target is resolved first, because a
+/// checkout can be reached through links. A target inside the checkout becomes the same path below `into`;
+/// a target outside becomes or stays absolute. If it stayed relative, it would lead elsewhere from the
+/// depth of a worktree, perhaps back into the checkout.
 pub fn redirected(target: PathBuf, path: &TreePath, root: &Path, into: &Path) -> PathBuf {
     let link = path.on_disk(root);
     let directory = link.parent().unwrap_or(root);
@@ -269,7 +269,7 @@ pub fn redirected(target: PathBuf, path: &TreePath, root: &Path, into: &Path) ->
     }
 }
 
-/// True if no component of `path` leads out of `root`, which it begins with; links are not resolved.
+/// True if `path`, which begins with `root`, never leaves it by a `..`. Links are not resolved.
 fn stays_below(root: &Path, path: &Path) -> bool {
     let Ok(below) = path.strip_prefix(root) else { return false };
     let mut depth = 0_i32;

@@ -12,8 +12,8 @@ use crate::git::repo::Repo;
 use crate::git::seed::patterns::Patterns;
 use crate::model::path::TreePath;
 
-/// The entries that git ignores in the checkout at `root`, sorted: files, and directories with a
-/// slash at the end. Nothing is named below an ignored directory.
+/// The entries that git ignores in the checkout at `root`, sorted: files, and directories with a slash at
+/// the end. Entries below an ignored directory are left out.
 pub fn ignored_entries(repo: &Repo, root: &Path) -> Result<Vec<Vec<u8>>> {
     let ignored = list_untracked(repo, root, &["-i", "--directory"])?;
     let ignored: BTreeSet<&[u8]> =
@@ -21,7 +21,7 @@ pub fn ignored_entries(repo: &Repo, root: &Path) -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     let mut entries = ignored.iter().peekable();
     while let Some(entry) = entries.next() {
-        // git also names directories that merely hold something ignored, which follows.
+        // git also lists a directory that is not ignored itself, if it lists an ignored entry in it next.
         let only_holds = entries.peek().is_some_and(|next| next.starts_with(entry));
         if !(entry.ends_with(b"/") && only_holds) {
             found.push(entry.to_vec());
@@ -41,8 +41,8 @@ fn list_untracked(repo: &Repo, root: &Path, options: &[&str]) -> Result<Vec<u8>>
 
 /// A search for untracked files in the user's own checkout.
 ///
-/// A directory that git ignores as a whole is opened only where a pattern matches it or leads into
-/// it: `.env*` must not cost a walk through node_modules.
+/// A directory that git ignores as a whole is opened only if a pattern matches it or leads into it: the
+/// pattern `.env*` must not cause a walk through node_modules.
 pub struct SeedSearch<'a> {
     /// The checkout.
     pub root: &'a Path,
@@ -62,7 +62,7 @@ pub struct FoundSeeds {
 }
 
 impl SeedSearch<'_> {
-    /// Adds what the patterns match.
+    /// Adds the files that the patterns match.
     pub fn read(&self, repo: &Repo, found: &mut FoundSeeds) -> Result<()> {
         for entry in &ignored_entries(repo, self.root)? {
             match entry.strip_suffix(b"/") {
@@ -79,7 +79,7 @@ impl SeedSearch<'_> {
         let [own, _] = self.patterns;
         if !own.is_empty() {
             let untracked = list_untracked(repo, self.root, &[])?;
-            // With a slash at the end the path is itself a repository.
+            // A path with a slash at the end is itself a repository.
             found.paths.extend(
                 nul_separated(&untracked)
                     .filter(|p| !p.ends_with(b"/") && own.matches(p, false))
@@ -104,7 +104,7 @@ impl SeedSearch<'_> {
         self.patterns.iter().any(|p| p.matches(path, is_dir))
     }
 
-    /// Adds a directory with this real path. Nothing below it is reached through a link.
+    /// Adds a directory with this real path. Links below it are not followed.
     fn add_directory(
         &self,
         directory: &TreePath,
