@@ -1,5 +1,5 @@
-//! The parts that the processes which confine a command have in common: the report of a step that the
-//! system refused, their description, their descriptors and their capabilities.
+//! Code that the processes share which confine a command: reporting a step that the system refused, reading
+//! their description, closing descriptors and giving up capabilities.
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -43,30 +43,30 @@ pub(super) fn described<T: DeserializeOwned>(text: &OsString) -> Result<T, Refus
     read.map_err(io::Error::from).step("reading the description")
 }
 
-/// Opens the descriptor with this number again: a number alone can be no safe owner of it.
+/// Opens the descriptor with this number again, because safe code cannot take ownership of a number.
 pub(super) fn open_status(number: &OsString) -> io::Result<File> {
     let path = format!("/proc/self/fd/{}", number.to_string_lossy());
     File::options().write(true).open(path)
 }
 
-/// Closes every descriptor above the standard ones but `kept`. An inherited directory would be a
-/// way out: paths below it lead to the old, writable mounts. And a command that had the one on which
-/// its end is told could forge it.
+/// Closes every descriptor above the standard ones except `kept`. An inherited directory would be a way
+/// out: paths below it lead to the old, writable mounts. And a command that had the descriptor on which its
+/// exit code is reported could forge the report.
 pub(super) fn close_inherited(kept: i32) -> io::Result<()> {
     let mut open: Vec<i32> = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fd")? {
         open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
     }
     for number in open.into_iter().filter(|number| *number > 2 && *number != kept) {
-        // The descriptor of the listing itself is closed already.
+        // This may be the descriptor of the listing itself, which is closed already.
         let _ = nix::unistd::close(number);
     }
     Ok(())
 }
 
-/// The capabilities that root keeps: suites that run as root change owners and users, and make user
-/// namespaces, in which only a process with `SETFCAP` can map root. None of them reaches beyond the
-/// files and processes that a command can reach anyway.
+/// The capabilities that root keeps. Test suites that run as root change owners and users, and make user
+/// namespaces, in which only a process with `SETFCAP` can map root. With none of these capabilities does a
+/// command reach files or processes that it cannot reach anyway.
 const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -82,8 +82,8 @@ pub(super) fn capabilities_of_commands() -> CapabilitySet {
     if geteuid().is_root() { OF_ROOT } else { CapabilitySet::empty() }
 }
 
-/// Gives up all that a confined command must not have. With no-new-privileges, no program that it
-/// executes gets any of it back.
+/// Gives up all capabilities that a confined command must not have. With no-new-privileges, no program that
+/// it executes gets any of it back.
 pub(super) fn give_up_capabilities() -> io::Result<()> {
     let kept = capabilities_of_commands() & rustix::thread::capabilities(None)?.permitted;
     rustix::thread::clear_ambient_capability_set()?;

@@ -1,4 +1,4 @@
-//! The device files of a world: those that every program expects, and nothing of the machine's.
+//! The device files of a world: those that every program expects, and no device of the machine.
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,13 +20,13 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// Mounts a new `/dev`. A read-only mount would not do: it does not keep root from writing to a
+/// Mounts a new `/dev`. A read-only mount would not be enough: it does not keep root from writing to a
 /// device.
 pub(super) fn mount() -> io::Result<()> {
     let dev = Path::new("/dev");
     let mut shared = Vec::new();
     for name in SHARED {
-        // A container may lack one.
+        // A container may lack some of them.
         if let Ok(device) = open_path(&dev.join(name)) {
             shared.push((name, device));
         }
@@ -47,11 +47,12 @@ pub(super) fn mount() -> io::Result<()> {
     rustix::mount::mount("devpts", &pts, "devpts", flags, options)?;
     fs::create_dir(&shm)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    // It takes memory, and nobody measures it: by default a tmpfs may take half of what there is.
+    // The size is limited because a tmpfs takes memory that is not measured: by default up to half of the
+    // machine's.
     Ok(rustix::mount::mount("tmpfs", &shm, "tmpfs", flags, Some(c"mode=1777,size=25%"))?)
 }
 
-/// Opens a file or directory only to name it later, whatever is mounted over it by then.
+/// Opens a file or directory, so that it can be named later even if something is mounted over it.
 pub(super) fn open_path(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }

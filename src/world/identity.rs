@@ -1,8 +1,8 @@
 //! The ids of a world: each id stands for itself, so that files belong to the same users as
 //! outside.
 //!
-//! A user can map the own id alone. Root's suites change owners, so for root a process outside the
-//! new namespace maps every id that the old one has.
+//! A user can map only their own id. Test suites that run as root change owners, so for root a process
+//! outside of the new namespace maps every id of the old namespace.
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
@@ -14,11 +14,10 @@ use rustix::process::{getegid, geteuid};
 use crate::process;
 use crate::process::world_spec::MAP_VERB;
 
-/// The process that maps all ids, started but waiting; if this user may map
-/// more than one id.
+/// The process that maps all ids, which is started and waits; `None` if this user may map only one id.
 pub(super) struct IdentityMap {
     helper: Option<Child>,
-    /// The user's and the group's id. In the new namespace they cannot be asked for before they
+    /// The ids of the user and the group. In the new namespace, the system does not tell them before they
     /// are mapped.
     user: u32,
     group: u32,
@@ -53,14 +52,14 @@ impl IdentityMap {
                 return Ok(());
             }
         }
-        // Whoever maps the own group must give up changing groups.
+        // A process that maps its own group must give up changing groups.
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
         fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
     }
 }
 
-/// The life of the process that maps all ids: it waits for a byte, and then writes both maps of the
+/// The main function of the process that maps all ids: waits for a byte, and then writes both maps of the
 /// process that `arguments` names.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let mut byte = [0];
@@ -76,7 +75,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
     if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The map in which each id of this one stands for itself.
+/// A map of the ids that this map has, in which each stands for itself.
 fn to_itself(map: &str) -> String {
     let mut text = String::new();
     for line in map.lines() {

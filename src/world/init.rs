@@ -1,8 +1,7 @@
-//! The first process of a world: it makes `/proc`, gives up every capability, starts the command
-//! and waits for everything in its PID namespace.
+//! The first process of a world. It mounts `/proc`, gives up capabilities, starts the command, and waits
+//! for every process in its PID namespace.
 //!
-//! The end of this process is the end of every other one in the namespace, whatever they do
-//! (pid_namespaces(7)).
+//! When this process ends, the kernel kills every other process in the namespace (pid_namespaces(7)).
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
@@ -28,10 +27,10 @@ use crate::world::confining::{
 use crate::world::landlock;
 use crate::world::loopback;
 
-/// The paths in a new `/proc` by which root changes the machine, whatever its capabilities are.
+/// The paths in a new `/proc` through which root can change the machine, even without capabilities.
 const OF_THE_MACHINE: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
 
-/// The life of the first process. `arguments` are those after the verb.
+/// The main function of the first process. `arguments` are those after the verb.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, program, rest @ ..] = arguments else { return ExitCode::from(2) };
     let Ok(status) = open_status(status) else { return ExitCode::from(2) };
@@ -54,7 +53,8 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
     let spec: WorldSpec = described(spec)?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .step("following the launcher")?;
-    // A session without a terminal: whoever has one can type into it (ioctl_tty(2), TIOCSTI).
+    // Begins a session without a terminal: a process with a terminal can type into it (ioctl_tty(2),
+    // TIOCSTI).
     rustix::process::setsid().step("leaving the terminal")?;
     mount_proc().step("mounting /proc")?;
     processor_share::pass_on_to_session();
@@ -71,7 +71,7 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
     }
     drop_capabilities().step("dropping capabilities")?;
     if spec.hides_sockets {
-        // Systems without it have more to reach, and that is said in the manual.
+        // If the system cannot do this, commands can reach these sockets, as the manual says.
         let _ = landlock::leave_abstract_sockets();
     }
     let mut command = Command::new(program);
@@ -104,7 +104,7 @@ fn mount_proc() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up all that the command must not have, for good.
+/// Gives up for good all capabilities that the command must not have.
 fn drop_capabilities() -> io::Result<()> {
     let kept = capabilities_of_commands();
     for bit in 0..u64::BITS {
@@ -113,7 +113,7 @@ fn drop_capabilities() -> io::Result<()> {
             continue;
         }
         match rustix::thread::remove_capability_from_bounding_set(capability) {
-            // The system knows no more capabilities.
+            // This system has no capability of this number, or of a higher one.
             Err(rustix::io::Errno::INVAL) => break,
             other => other?,
         }
@@ -124,7 +124,7 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Starts the command and tells how it ended; then waits until the namespace is empty.
+/// Starts the command and reports how it ended. Then waits until the namespace is empty.
 fn start_and_reap(mut command: Command, status: &File) {
     let child = match command.spawn() {
         Ok(child) => child,

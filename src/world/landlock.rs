@@ -1,7 +1,7 @@
-//! Confinement by Landlock (landlock(7)): a process that may write to a few directories alone, and
-//! that becomes the command.
+//! Confinement by Landlock (landlock(7)): a process that may write only to a few directories, and that
+//! becomes the command.
 //!
-//! It is a process of its own because a restriction holds for a thread and its children, for ever.
+//! It is a separate process because a restriction holds for ever, for a thread and its children.
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -24,15 +24,15 @@ use crate::world::confining::{
     Refusal, Step, close_inherited, described, give_up_capabilities, open_status,
 };
 
-/// The first version without which a restriction would keep no promise: earlier ones let everybody
-/// truncate files.
+/// The oldest version that is used: with earlier ones a restricted process can truncate any file.
 const LEAST: ABI = ABI::V3;
 
-/// The version with all that is restricted where the system can: signals and abstract sockets, too.
+/// The version whose restrictions are used as far as the system has them. It also restricts signals and
+/// abstract sockets.
 const FULL: ABI = ABI::V6;
 
-/// The places outside that programs write to without leaving anything: devices, terminals, and what
-/// a process sets of itself.
+/// The paths elsewhere to which programs may write because nothing stays there: devices, terminals, and a
+/// process's own settings.
 const SHARED: [&str; 9] = [
     "/dev/null",
     "/dev/zero",
@@ -45,11 +45,11 @@ const SHARED: [&str; 9] = [
     "/proc/self",
 ];
 
-/// The life of the process until it becomes the command. `arguments` are those after the verb. The
-/// descriptor that the first one names is closed without a message if all went well.
+/// The main function of the process until it becomes the command. `arguments` are those after the verb. The
+/// first names a descriptor, which is closed without a message if all went well.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, program, rest @ ..] = arguments else { return ExitCode::from(2) };
-    // It is close-on-exec from here on.
+    // The new descriptor is close-on-exec.
     let Ok(status) = open_status(status) else { return ExitCode::from(2) };
     if close_inherited(status.as_raw_fd()).is_err() {
         return ExitCode::from(2);
@@ -68,7 +68,8 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
 
 fn prepare(spec: &OsString) -> Result<(), Refusal> {
     let restriction: Restriction = described(spec)?;
-    // A session without a terminal: whoever has one can type into it (ioctl_tty(2), TIOCSTI).
+    // Begins a session without a terminal: a process with a terminal can type into it (ioctl_tty(2),
+    // TIOCSTI).
     rustix::process::setsid().step("leaving the terminal")?;
     processor_share::pass_on_to_session();
     if restriction.memory.is_some() {
@@ -76,7 +77,7 @@ fn prepare(spec: &OsString) -> Result<(), Refusal> {
         rustix::process::setrlimit(Resource::As, limit).step("setting limits")?;
     }
     restrict(&restriction.writable).map_err(io::Error::other).step("restricting writes")?;
-    // With others, root could type into any terminal.
+    // With other capabilities, root could type into any terminal.
     give_up_capabilities().step("dropping capabilities")
 }
 
@@ -98,8 +99,8 @@ fn restrict(writable: &[PathBuf]) -> Result<LandlockStatus, RulesetError> {
     Ok(status.landlock)
 }
 
-/// Keeps this process and its children from abstract sockets of others, where the system can do that: they
-/// have no path that a mount could hide.
+/// Keeps this process and its children from the abstract sockets of other processes, if the system can do
+/// that. These sockets have no path that a mount could hide.
 pub(super) fn leave_abstract_sockets() -> Result<(), RulesetError> {
     let restriction = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -111,7 +112,7 @@ pub(super) fn leave_abstract_sockets() -> Result<(), RulesetError> {
 /// The version of Landlock's interface here, if it can confine commands; else the reason why it
 /// cannot.
 pub fn version() -> Result<u32, String> {
-    // The thread ends with its restriction.
+    // The restriction ends with its thread.
     let tried = thread::spawn(|| restrict(&[])).join();
     match tried {
         Ok(Ok(LandlockStatus::Available { effective_abi, kernel_abi })) => {

@@ -22,8 +22,8 @@ use crate::world::confining::{Refusal, Step, close_inherited, described, open_st
 use crate::world::identity::IdentityMap;
 use crate::world::mounts;
 
-/// The capabilities that the first process needs until the command starts. Without the ambient set
-/// they would be lost when it is executed, because its user id is not that of root.
+/// The capabilities that the first process needs until the command starts. Without the ambient set, the
+/// process would lose them when it is executed, because its user is not root.
 const FOR_INIT: [CapabilitySet; 4] = [
     CapabilitySet::SYS_ADMIN,
     CapabilitySet::NET_ADMIN,
@@ -34,7 +34,7 @@ const FOR_INIT: [CapabilitySet; 4] = [
 /// The link that every process has, unless the kernel has no namespaces of cgroups.
 const CGROUP_NAMESPACE: &str = "/proc/self/ns/cgroup";
 
-/// The launcher's whole life. `arguments` are those after the verb.
+/// The main function of the launcher. `arguments` are those after the verb.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, command @ ..] = arguments else { return ExitCode::from(2) };
     let Ok(status) = open_status(status) else { return ExitCode::from(2) };
@@ -49,7 +49,8 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
 
 fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Refusal> {
     let spec: WorldSpec = described(spec)?;
-    // The supervisor ends the tree, with a grace for the command; this process only waits.
+    // On a signal the supervisor ends the process tree, after a grace period for the command. This process
+    // only waits.
     let _asked = outlive_signals().step("handling signals")?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .step("following the supervisor")?;
@@ -71,16 +72,16 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     let number = status.as_raw_fd().to_string();
     let words = spec.words(INIT_VERB, &number).step("writing the description")?;
     let mut init = Command::new(process::myself());
-    // A working directory from before the mounts would show what they hide.
+    // A working directory from before the mounts would show files that the mounts hide.
     init.args(words).args(command).current_dir(&spec.dir);
     let mut child = init.spawn().step("starting the first process")?;
     child.wait().step("waiting for the first process")?;
     Ok(())
 }
 
-/// Keeps the world, and all user namespaces that are made in it, from namespaces of cgroups. Whoever
-/// makes one can mount cgroups anew, and writable: `cgroup.kill` there ends the processes outside
-/// that are in the same cgroup.
+/// Forbids cgroup namespaces in the world, and in all user namespaces that are made in it. In one of its
+/// own, a process could mount cgroups anew and writable, and with `cgroup.kill` kill processes outside of
+/// the world that are in the same cgroup.
 fn refuse_cgroup_namespaces() -> io::Result<()> {
     match fs::write("/proc/sys/user/max_cgroup_namespaces", "0") {
         Err(e) if e.kind() == io::ErrorKind::NotFound && !Path::new(CGROUP_NAMESPACE).exists() => {

@@ -1,7 +1,7 @@
-//! A home directory of their own for commands that Landlock confines. It consists of links to what lies
-//! in the user's, which can be read; caches are directories of its own, which can be written to.
+//! A separate home directory for commands that Landlock confines. It consists of links to the entries of
+//! the user's home directory, which can be read; caches are new directories, which can be written to.
 //!
-//! A sealed world lays an overlay over the user's directory instead. Landlock cannot mount.
+//! A sealed world lays an overlay over the user's directory instead, but Landlock cannot mount.
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,17 +13,19 @@ use std::path::{Path, PathBuf};
 use crate::fs::tree::nearest_real;
 use crate::world::user_directories::{USER_DIRECTORIES, UserDirectory, user_home};
 
-/// The directory of Gradle, and the variable that moves it. No variable moves its caches alone.
+/// The directory of Gradle, and the variable that moves it. There is no variable that moves only its
+/// caches.
 const GRADLE: (&str, &str) = ("GRADLE_USER_HOME", ".gradle");
 
 /// The directories of Gradle that every build locks or writes to.
 const WRITTEN_BY_GRADLE: [&str; 6] =
     ["caches", "daemon", "native", "notifications", ".tmp", "workers"];
 
-/// The variable by which Gradle finds downloads that it only reads.
+/// The variable that names a read-only directory with downloads for Gradle.
 const READ_BY_GRADLE: &str = "GRADLE_RO_DEP_CACHE";
 
-/// The distributions that Gradle's wrapper has downloaded: each lies three directories deep, beside a lock.
+/// The directory of the distributions that Gradle's wrapper has downloaded. Each is three levels below it,
+/// beside a lock.
 const WRAPPER: (&str, usize) = ("wrapper", 3);
 
 /// The ending of the names of locks that programs open to write.
@@ -35,26 +37,24 @@ const MAVEN: &str = ".m2/repository";
 /// The file of a project that is built with Maven.
 const PROJECT_OF_MAVEN: &str = "pom.xml";
 
-/// Deeper than any directory of such a repository.
+/// A number of levels that no such repository has.
 const ALL: usize = 64;
 
-/// The most directories that are made for what is linked below the first level: it takes time for each
-/// tree.
+/// The most directories that are made below the first level, because making them takes time for each tree.
 const MOST_DIRECTORIES: usize = 5_000;
 
-/// A directory of the private home that is no link.
+/// A real directory of the private home, not a link.
 struct OwnDirectory {
-    /// The user's directory in its place.
+    /// The user's directory at the same place.
     of_user: PathBuf,
-    /// The number of levels below it on which directories are no links, either; `None` if it is
-    /// empty.
+    /// The number of levels below it on which directories are also real ones; `None` if it is empty.
     linked: Option<usize>,
 }
 
-/// The directories of a private home that are no links.
+/// The real directories of a private home.
 struct OwnDirectories<'a> {
     home: &'a Path,
-    /// False if the home directory shows nothing of the user's: programs make what they need.
+    /// False if the home directory shows none of the user's files: programs make the files that they need.
     is_linked: bool,
     all: BTreeMap<PathBuf, OwnDirectory>,
     /// The number of directories that may still be made for deeper levels.
@@ -62,11 +62,12 @@ struct OwnDirectories<'a> {
     variables: Vec<(String, OsString)>,
 }
 
-/// Makes the empty directory `home` a home directory of its own, and gives the variables that lead programs
-/// there. Without `is_linked` it shows nothing of the user's. A cache that has an `open` path in it stays
-/// the user's: commands can write there. Maven's repository can be added to where the `checkout` needs it.
+/// Makes the empty directory `home` a private home directory, and gives the variables that lead programs
+/// there. Without `is_linked` it shows none of the user's files. A cache that contains an `open` path stays
+/// the user's own, to which commands can write. If `checkout` is built with Maven, files can be added to
+/// Maven's repository.
 ///
-/// Fails if a directory or link cannot be made. What cannot be read of the user's is left out.
+/// Fails if a directory or link cannot be made. Unreadable directories of the user are left out.
 pub fn make(
     home: &Path,
     is_linked: bool,
@@ -97,7 +98,8 @@ pub fn make(
 }
 
 impl OwnDirectories<'_> {
-    /// Adds a directory in which most programs write: a cache, or one in which programs make others.
+    /// Adds a directory to which most programs write: a cache, or a directory in which programs make
+    /// directories.
     fn add_known(
         &mut self,
         known: &UserDirectory,
@@ -121,7 +123,7 @@ impl OwnDirectories<'_> {
         if named.is_some() {
             self.variables.push((known.variable.to_owned(), known.leading_to(&at)));
         }
-        // Two variables can move one directory: the one that is set counts.
+        // Two variables can move the same directory: the one that is set counts.
         if named.is_none() && self.all.contains_key(&at) {
             return Ok(());
         }
@@ -161,8 +163,8 @@ impl OwnDirectories<'_> {
         Ok(())
     }
 
-    /// Links all that lies in one of the user's directories, but what the private home has of its own. On
-    /// so many levels, directories are directories here, too.
+    /// Links the entries of one of the user's directories, except those that are real directories in the
+    /// private home. On the first `levels` levels, directories are made and not linked.
     fn link(&self, from: &Path, to: &Path, levels: usize) -> io::Result<()> {
         for entry in fs::read_dir(from).into_iter().flatten().flatten() {
             let source = entry.path();
@@ -171,7 +173,7 @@ impl OwnDirectories<'_> {
                 continue;
             }
             if at.is_dir() {
-                // It has a directory of its own deeper down.
+                // The private home has a real directory somewhere below this one.
                 self.link(&source, &at, levels)?;
             } else if levels > 0 && self.left.get() > 0 && is_directory(&entry) {
                 self.left.set(self.left.get() - 1);

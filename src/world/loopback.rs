@@ -53,7 +53,7 @@ fn request() -> Vec<u8> {
     // Family, padding and device type.
     bytes.extend([0; 4]);
     bytes.extend(LOOPBACK.to_ne_bytes());
-    // The flags, and those of them that change.
+    // The flags, and the mask of the flags to change.
     bytes.extend(UP.to_ne_bytes());
     bytes.extend(UP.to_ne_bytes());
     bytes

@@ -1,4 +1,4 @@
-//! The world of a judged tree: what its commands see of the machine, and what of it they can
+//! The world of a judged tree: the part of the machine that its commands see, and the part that they can
 //! change.
 //!
 //! A *sealed* world has its own user, mount, PID and IPC namespaces. Everything that its commands
@@ -32,7 +32,7 @@ use std::process::ExitCode;
 
 use crate::process::world_spec::{INIT_VERB, LAUNCHER_VERB, MAP_VERB, RESTRICT_VERB};
 
-/// The exit code if these arguments start a process of a world; `None` if they do not.
+/// Runs a process of a world if these arguments start one, and gives its exit code; else `None`.
 #[cfg(target_os = "linux")]
 pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     let (verb, rest) = arguments.split_first()?;

@@ -15,12 +15,12 @@ use crate::process::world_spec::{Mount, WorldSpec};
 use crate::world::confining::{Refusal, Step};
 use crate::world::devices::{self, open_path, reopened};
 
-/// Makes the mounts, outer directories first, and then everything else read-only.
+/// Makes the mounts, outer directories first, and then makes everything else read-only.
 ///
 /// All directories are opened before the first mount: afterwards their paths may lead to something
 /// else.
 pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
-    // Without this, mounts would appear outside.
+    // Without this, the mounts would appear outside of the world.
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", flags).step("separating the mounts")?;
     let before = existing().step("reading the mounts")?;
@@ -59,8 +59,8 @@ pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
 #[derive(Default)]
 struct Sources {
     opened: BTreeMap<PathBuf, OwnedFd>,
-    /// The overlays that replace directories where these are lower layers. Nothing else uses them,
-    /// because they are read-only.
+    /// Read-only overlays that stand for directories which are lower layers. They are used only as lower
+    /// layers.
     staged: BTreeMap<PathBuf, OwnedFd>,
 }
 
@@ -84,15 +84,15 @@ impl Sources {
         Ok(())
     }
 
-    /// Where the lowest layer of an overlay contains another of its layers, replaces the lowest by an
-    /// overlay of its own. This comes before the other mounts, which may cover the stage, the directory
-    /// on which that overlay is mounted.
+    /// If the lowest layer of an overlay contains another of its layers, replaces the lowest by a new
+    /// overlay, which is mounted on the stage. This is done before the other mounts, which may cover the
+    /// stage.
     fn stage(&mut self, spec: &WorldSpec) -> io::Result<()> {
         for mount in &spec.mounts {
             let Mount::Overlay { lower, .. } = mount else { continue };
             let Some(base) = own_ancestor(lower) else { continue };
-            // An overlay without an upper layer has at least two lower ones. The second is empty,
-            // and on a file system of its own, because the first may contain the stage.
+            // An overlay without an upper layer must have two lower layers. The second is an empty
+            // directory on a new file system, because the first may contain the stage.
             let flags = MountFlags::NOSUID | MountFlags::NODEV;
             rustix::mount::mount("tmpfs", &spec.stage, "tmpfs", flags, Some(c"mode=755,size=4k"))?;
             let empty = open_path(&spec.stage)?;
@@ -108,7 +108,7 @@ impl Sources {
         self.opened.get(path).map(reopened).unwrap_or_default()
     }
 
-    /// False if something else than a directory was opened for the path.
+    /// False if something other than a directory was opened for the path.
     fn is_directory(&self, path: &Path) -> bool {
         let kind = self.opened.get(path).and_then(|file| rustix::fs::fstat(file).ok());
         kind.is_none_or(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
@@ -133,8 +133,8 @@ fn make(mount: &Mount, sources: &Sources, done: &[&Path]) -> Result<(), Refusal>
             let upper = sources.name(upper);
             let work = sources.name(work);
             forget_volatile(Path::new(&work)).step("mounting an overlay")?;
-            // Everything there is thrown away, or is a copy: without this, the end of each world would
-            // wait until the whole file system is on the disk.
+            // `volatile`, because everything there is thrown away or is a copy. Without it, the end of each
+            // world would wait until the whole file system is on the disk.
             let options = format!("{options},upperdir={upper},workdir={work},volatile");
             mount_overlay(at, &options).step("mounting an overlay")?;
             let opened = forget_volatile(Path::new(&work)).and_then(|()| open_work(&work));
@@ -171,8 +171,8 @@ fn show_read_only(from: &Path, at: &Path, sources: &Sources, done: &[&Path]) -> 
     make_all_read_only(at)
 }
 
-/// Makes a mount point, a directory or a file, if one of our mounts covers the place. Elsewhere the mount
-/// point must exist already: nothing is made outside of the world.
+/// Makes a mount point, a directory or a file, if its place is in one of our mounts. Elsewhere the mount
+/// point must exist: nothing is made outside of the world.
 fn make_mount_point(at: &Path, is_directory: bool, done: &[&Path]) -> io::Result<()> {
     if at.exists() {
         return Ok(());
@@ -187,8 +187,7 @@ fn make_mount_point(at: &Path, is_directory: bool, done: &[&Path]) -> io::Result
     fs::File::create_new(at).map(drop)
 }
 
-/// The lowest layer, if it contains one of those above it: one overlay cannot have two such layers
-/// (ELOOP).
+/// The lowest layer, if it contains one of the layers above it: one overlay cannot have both (ELOOP).
 fn own_ancestor(lower: &[PathBuf]) -> Option<&PathBuf> {
     let (base, others) = lower.split_last()?;
     others.iter().any(|other| other.starts_with(base)).then_some(base)
@@ -225,8 +224,8 @@ fn open_work(work: &str) -> io::Result<()> {
     }
 }
 
-/// An upper layer that this user does not own is mounted without an error, and read-only. Such an
-/// overlay is taken away again.
+/// If this user does not own the upper layer, the system mounts the overlay read-only and reports no error.
+/// Such an overlay is unmounted again.
 fn require_writable(at: &Path) -> io::Result<()> {
     let stat = rustix::fs::statvfs(at)?;
     if stat.f_flag.contains(StatVfsMountFlags::RDONLY) {
@@ -293,7 +292,8 @@ fn make_all_read_only(at: &Path) -> io::Result<()> {
     below.into_iter().try_for_each(|(path, flags)| make_read_only(&path, flags))
 }
 
-/// A mount that is covered by another cannot be reached, and one that vanished need not be changed.
+/// Makes one mount read-only. Ignores a mount that is covered by another, which cannot be reached, and one
+/// that is gone.
 fn make_read_only(path: &Path, flags: MountFlags) -> io::Result<()> {
     // A device file can be written to on a read-only mount.
     let flags = flags | MountFlags::BIND | MountFlags::RDONLY | MountFlags::NODEV;

@@ -1,4 +1,4 @@
-//! Whether this machine lets us make a sealed world.
+//! Finds out whether a sealed world can be made on this machine.
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,15 +12,15 @@ use crate::world::user_directories::{make_room, overlays, work_of, written_by_co
 /// The reason why no sealed world can be made here; `None` if one can. `room` is an empty directory
 /// on the file system that will hold the layers, also those over the user's directories.
 ///
-/// A world is really entered, once per process: no setting of the system tells the truth
-/// (GIT-FACTS, "Worlds").
+/// A world is entered to find this out, once per process, because no setting of the system tells it
+/// reliably (GIT-FACTS, "Worlds").
 pub fn refusal(room: &Path) -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
     tried_once(&REFUSAL, || try_to_enter(&spec_with_overlay(room)?, "echo > written"))
 }
 
-/// The reason why no world without overlays, as attempts have it, can be made here; `None` if one
-/// can. Found out like [`refusal`].
+/// The reason why no world without overlays, which attempts use, can be made here; `None` if one can. Found
+/// out as in [`refusal`].
 pub fn guard_refusal() -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
     let spec = WorldSpec {
@@ -32,12 +32,11 @@ pub fn guard_refusal() -> Option<String> {
     tried_once(&REFUSAL, || try_to_enter(&spec, ": > /dev/shm/written"))
 }
 
-/// The reason why no world can be made here in which `directories` of the user's have layers of
-/// their own; `None` if one can. `room` is a directory on the file system that will hold the
-/// layers; it can be used again. A file is written in `inside`, which lies in one of the
-/// directories.
+/// The reason why no world can be made here in which writes to `directories` of the user go to layers;
+/// `None` if one can. `room` is a directory on the file system that will hold the layers; it can be used
+/// again. A file is written in `inside`, which lies in one of the directories.
 ///
-/// Found out like [`refusal`].
+/// Found out as in [`refusal`].
 pub fn refusal_of_layers(directories: &[PathBuf], inside: &Path, room: &Path) -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
     tried_once(&REFUSAL, || {
@@ -50,7 +49,7 @@ pub fn refusal_of_layers(directories: &[PathBuf], inside: &Path, room: &Path) ->
     })
 }
 
-/// The reason that the first attempt of this process gave; `None` if it succeeded.
+/// The reason from the first try of this process; `None` if that succeeded.
 fn tried_once(
     refusal: &OnceLock<Option<String>>,
     attempt: impl FnOnce() -> io::Result<Option<String>>,

@@ -1,8 +1,9 @@
-//! The directories of the user that commands write to beside their checkout: the home directory, and
-//! those in which tools keep downloads, caches and settings.
+//! The user's directories to which commands write besides their checkout: the home directory, and those in
+//! which tools keep downloads, caches and settings.
 //!
-//! This is the one table of them. A sealed world lays overlays over those that exist, and so does the
-//! world of an attempt; where Landlock confines commands, their variables lead tools elsewhere.
+//! This is the only table of these directories. A sealed world and the world of an attempt lay overlays
+//! over those that exist. If Landlock confines commands, the variables of the directories lead tools
+//! elsewhere.
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -15,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::fs::tree::{is_empty, nearest_real};
 use crate::process::world_spec::Mount;
 
-/// A directory of a tool's, which an environment variable can move.
+/// A directory of a tool that an environment variable can move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserDirectory {
     /// The variable.
@@ -23,14 +24,14 @@ pub struct UserDirectory {
     /// The option in the variable whose value names the directory; `None` if the whole variable is
     /// a path, or a list of paths with colons between them.
     pub option: Option<&'static str>,
-    /// The place of the directory below the home directory without the variable.
+    /// The path of the directory below the home directory if the variable is not set.
     pub default: &'static str,
-    /// True if the tool writes to it in ordinary use, and can make again all that is in it: an empty one
-    /// does as well. False if it is mostly read, or if programs, settings or logins are among it.
+    /// True if the tool writes to it in ordinary use and can make its files again, so that an empty
+    /// directory can replace it. False if it is mostly read, or holds programs, settings or logins.
     pub is_cache: bool,
 }
 
-/// A directory that no empty one can stand for.
+/// A directory that an empty one cannot replace.
 const fn kept(variable: &'static str, default: &'static str) -> UserDirectory {
     UserDirectory { variable, option: None, default, is_cache: false }
 }
@@ -40,7 +41,7 @@ const fn cache(variable: &'static str, default: &'static str) -> UserDirectory {
     UserDirectory { variable, option: None, default, is_cache: true }
 }
 
-/// The option by which Maven's local repository is moved: it has no variable of its own.
+/// The option that moves Maven's local repository, which has no variable of its own.
 const MAVEN_REPOSITORY: &str = "-Dmaven.repo.local=";
 
 /// The directories of tools that variables move. The home directory itself is not among them.
@@ -136,8 +137,8 @@ impl UserDirectory {
         paths.filter(|path| path.is_absolute()).collect()
     }
 
-    /// The value of the variable that leads the tool to `dir`. Options in the variable of the
-    /// environment stay: of two that name the directory, the last one counts.
+    /// The value of the variable that leads the tool to `dir`. Options that the variable has in the
+    /// environment stay: if two name the directory, the last one counts.
     pub fn leading_to(&self, dir: &Path) -> OsString {
         let value = std::env::var_os(self.variable).unwrap_or_default();
         self.leading_from(value, dir)
@@ -164,9 +165,8 @@ pub fn user_home() -> Option<PathBuf> {
     variable("HOME").map(|path| nearest_real(&path)).filter(|path| path.is_dir())
 }
 
-/// The directories of the user that commands write to beside their checkout, as far as they exist: the
-/// home directory, that of the password file, and those of tools. They are without links, and none lies
-/// below another.
+/// The user's existing directories to which commands write besides their checkout: the home directory, the
+/// one of the password file, and those of tools. Their paths have no links, and none lies below another.
 pub fn written_by_commands() -> Vec<PathBuf> {
     let homes = variable("HOME").into_iter().chain(home_of_password_file());
     let named = USER_DIRECTORIES.iter().flat_map(UserDirectory::named);
@@ -180,23 +180,23 @@ fn home_of_password_file() -> Option<PathBuf> {
     Some(user.dir).filter(|path| path.is_absolute())
 }
 
-/// The paths that lie below no other of them, sorted.
+/// The paths that are not below another of these paths, sorted.
 fn without_inner(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.sort();
-    // All that lies below a path stands right behind it.
+    // All paths below a path follow it directly.
     paths.dedup_by(|path, before| path.starts_with(before));
     paths
 }
 
 /// Overlays over some of these directories. Everything that commands write there goes to `room`, which
-/// [`make_room`] has made; below that lie the rooms in `left`, the topmost first, and the user's own
-/// files. Where the system refuses an overlay, a directory is read-only, unless HOME lies in it.
+/// [`make_room`] has made. The lower layers are the rooms in `left`, the topmost first, and the user's own
+/// files. If the system refuses an overlay, the directory is read-only, unless it contains HOME.
 pub fn overlays(directories: &[PathBuf], room: &Path, left: &[PathBuf]) -> Vec<Mount> {
     let home = user_home();
     let overlay = |at: &PathBuf| {
         let name = name_in_room(at);
         let left = left.iter().map(|room| room.join(&name));
-        // Each layer below costs a little, and may need a place of its own.
+        // Empty layers are left out: each lower layer costs a little, and may need a stage.
         let left = left.filter(|layer| layer.is_dir() && !is_empty(layer));
         let lower = left.chain([at.clone()]).collect();
         let upper = room.join(&name);
@@ -207,8 +207,8 @@ pub fn overlays(directories: &[PathBuf], room: &Path, left: &[PathBuf]) -> Vec<M
     directories.iter().map(overlay).collect()
 }
 
-/// Makes the layers that overlays over these directories write to. Those that are there stay as they
-/// are. Fails if a directory can neither be made nor read.
+/// Makes the layers to which overlays over these directories write. Existing layers stay as they are. Fails
+/// if a directory can neither be made nor read.
 pub fn make_room(directories: &[PathBuf], room: &Path) -> io::Result<()> {
     fs::create_dir_all(room)?;
     for at in directories {
@@ -217,7 +217,7 @@ pub fn make_room(directories: &[PathBuf], room: &Path) -> io::Result<()> {
         fs::create_dir_all(work_of(room).join(&name))?;
         if !upper.is_dir() {
             fs::create_dir(&upper)?;
-            // The overlay shows the mode of its upper layer.
+            // An overlay shows the mode of its upper layer as that of the directory.
             let mode = fs::metadata(at)?.permissions().mode() & 0o7777;
             fs::set_permissions(&upper, fs::Permissions::from_mode(mode | 0o700))?;
         }
@@ -230,8 +230,8 @@ pub fn work_of(room: &Path) -> PathBuf {
     room.with_extension("work")
 }
 
-/// The name of the layer for a directory: the last part of its path tells people which one it is, and a
-/// digest tells it from others of that name.
+/// The name of the layer for a directory: the last part of its path, for people, and a digest, which tells
+/// directories of the same name apart.
 fn name_in_room(directory: &Path) -> OsString {
     let digest = Sha256::digest(directory.as_os_str().as_bytes());
     let mut name = directory.file_name().unwrap_or_default().to_owned();
