@@ -1,4 +1,4 @@
-//! Atomic writes: a reader sees the old bytes or the new ones, also after a crash.
+//! Atomic writes: a reader sees either the old bytes or the new ones, even after a crash.
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::fs::disk;
 /// The beginning of the names of temporary files.
 const PREFIX: &str = ".tmp";
 
-/// The age of a temporary file that nobody writes any more: a write takes milliseconds.
+/// The age from which a temporary file counts as left by a killed process: a write takes milliseconds.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Writes `bytes` to `path`: a temporary file in the same directory, synced, renamed over the
@@ -46,7 +46,7 @@ pub fn write_all(directory: &Path, files: &[(&OsStr, &[u8])]) -> Result<()> {
     File::open(directory).and_then(|f| f.sync_all()).context(|| failed(first))
 }
 
-/// Writes a file that nobody needs after a power cut: as [`write`] does, without waiting for the disk.
+/// Writes a file that is not needed after a power cut: as [`write`] does, but without waiting for the disk.
 pub fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = NamedTempFile::with_prefix_in(PREFIX, directory)?;
@@ -54,13 +54,13 @@ pub fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
-/// Replaces a file of the user's with other bytes, as [`write`] does. The new file has the mode of the
-/// old one and, where that can be, its owner.
+/// Replaces the bytes of a user's file, as [`write`] does. The new file has the mode of the old one and, if
+/// possible, its owner.
 pub fn replace(path: &Path, bytes: &[u8], old: &Metadata) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = NamedTempFile::with_prefix_in(PREFIX, directory)?;
     file.write_all(bytes)?;
-    // Only root can give a file away.
+    // Only root can change the owner.
     let _ = std::os::unix::fs::fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
     file.as_file().set_permissions(old.permissions())?;
     file.as_file().sync_all()?;

@@ -14,14 +14,14 @@ use crate::fs::directory::DIRECTORY;
 /// The longest path that is kept for a message.
 const LONGEST_SHOWN: usize = 4096;
 
-/// The number of directories, one in the other, that are open at once.
+/// The most nested directories that are open at once.
 const MOST_OPEN: usize = 16;
 
 /// Deletes a file, or a directory with its content, never through a link, and also where directories
 /// are read-only (Go's module cache). Succeeds if nothing is there.
 ///
-/// It deletes as much as it can; the error is that of the first path that cannot be deleted.
-/// Directories of any depth need few descriptors: a deep one is moved up before it is emptied.
+/// It deletes as much as it can; the error is that of the first path that cannot be deleted. Trees of any
+/// depth need few descriptors: a deep directory is moved up before it is emptied.
 pub fn delete_tree(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(meta) if !meta.is_dir() => return fs::remove_file(path),
@@ -81,20 +81,21 @@ impl Deletion {
             Err(e) => return Err(e),
         }
         match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
-            // Something in it is still there, and that error was noted; or it appeared just now.
+            // The directory is not empty: an entry could not be deleted, and that error was noted, or an
+            // entry appeared just now.
             Err(e) if e != Errno::NOENT => Err(e),
             _ => Ok(()),
         }
     }
 
-    /// Deletes the content of a directory, or moves the directories in it to `top` where as many are
-    /// open as may be.
+    /// Deletes the content of a directory. If no more directories may be opened, moves those in it to
+    /// `top`.
     fn empty(&mut self, directory: &OwnedFd, path: &Path, depth: usize) {
         let entries = match Dir::read_from(directory) {
             Ok(entries) => entries,
             Err(e) => return self.fail(failed(path, e)),
         };
-        // The list is read whole: some systems skip entries of a directory that changes.
+        // The whole list is read first: some systems skip entries of a directory that changes.
         for entry in entries.flatten().collect::<Vec<_>>() {
             let name = entry.file_name();
             if name == c"." || name == c".." {
@@ -111,7 +112,7 @@ impl Deletion {
             };
             let done = match removed {
                 Ok(()) | Err(Errno::NOENT) => Ok(()),
-                // POSIX lets unlink say EPERM for a directory.
+                // POSIX lets unlink fail with EPERM for a directory.
                 Err(Errno::ISDIR | Errno::PERM) if is_directory(directory, name) => {
                     match depth < MOST_OPEN {
                         true => self.remove(directory, name, &found_at, depth),
@@ -138,10 +139,10 @@ impl Deletion {
                     self.waiting.push((fresh, found_at.to_owned()));
                     return Ok(());
                 }
-                // Another process deletes the same tree.
+                // Another process is deleting the same tree.
                 Err(Errno::NOENT) => return Ok(()),
                 Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
-                // Its entry `..` changes, so it must be writable itself.
+                // Its entry `..` changes, so the directory itself must be writable.
                 Err(Errno::ACCESS | Errno::PERM) if !is_writable => {
                     rustix::fs::chmodat(from, name, Mode::RWXU, AtFlags::empty())?;
                     is_writable = true;
@@ -161,7 +162,7 @@ fn is_directory(directory: &OwnedFd, name: &CStr) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-/// Opens a directory so that its content can be removed, also if its mode forbids that.
+/// Opens a directory so that its content can be removed, even if its mode forbids that.
 fn open_directory(at: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     let opened = match rustix::fs::openat(&at, name, DIRECTORY, Mode::empty()) {
         Err(Errno::ACCESS) => {
@@ -172,7 +173,7 @@ fn open_directory(at: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     };
     let mode = Mode::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode);
     if !mode.contains(Mode::RWXU) {
-        // If it is somebody else's, removing its content will say so.
+        // This fails if the directory belongs to another user; then removing its content gives the error.
         let _ = rustix::fs::fchmod(&opened, mode | Mode::RWXU);
     }
     Ok(opened)

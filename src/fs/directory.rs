@@ -10,14 +10,14 @@ use rustix::path::Arg;
 pub const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens a directory to list what is in it, through links. What it holds is best opened by its
-/// name in `Dir::fd`: the system need not look for the directory again.
+/// Opens a directory to list its entries, through links. Open an entry by its name in `Dir::fd`, so that
+/// the system need not look for the directory again.
 pub fn open_to_list(parent: impl AsFd, name: impl Arg) -> rustix::io::Result<Dir> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Dir::new(rustix::fs::openat(parent, name, flags, Mode::empty())?)
 }
 
-/// The entries of an open directory, without itself and the one above.
+/// The entries of an open directory, without `.` and `..`.
 pub fn entries(directory: &mut Dir) -> rustix::io::Result<Vec<DirEntry>> {
     let is_inside = |entry: &DirEntry| entry.file_name() != c"." && entry.file_name() != c"..";
     directory.filter(|entry| entry.as_ref().map_or(true, is_inside)).collect()
@@ -40,7 +40,7 @@ pub fn open_or_make(parent: impl AsFd, name: impl Arg + Copy) -> io::Result<Owne
     let open = || rustix::fs::openat(&parent, name, DIRECTORY, Mode::empty());
     match open() {
         Err(Errno::NOENT) => match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
-            // Somebody else has made it.
+            // `EXIST`: another process has made it.
             Ok(()) | Err(Errno::EXIST) => Ok(open()?),
             Err(e) => Err(e.into()),
         },

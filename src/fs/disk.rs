@@ -1,4 +1,4 @@
-//! The disk: waiting until files are on it, and whether there is one.
+//! The disk: waiting until files are on it, and finding out whether files are on a disk at all.
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -11,9 +11,9 @@ use crate::error::{Error, IoContext, Result};
 /// The most files that are synced at the same time: a journal takes them all with one commit.
 const SYNCED_AT_ONCE: usize = 16;
 
-/// Waits until these files and directories are on the disk. One that is gone needs no waiting.
+/// Waits until these files and directories are on the disk. A missing file is not waited for.
 pub fn sync(paths: &[&Path]) -> Result<()> {
-    // In memory, threads would only cost time.
+    // On a file system in memory, threads would only cost time.
     if paths.len() < 2 || is_in_memory(paths[0]) {
         return paths.iter().try_for_each(|path| sync_one(path));
     }
@@ -23,7 +23,7 @@ pub fn sync(paths: &[&Path]) -> Result<()> {
             .chunks(share)
             .map(|chunk| scope.spawn(move || chunk.iter().try_for_each(|path| sync_one(path))))
             .collect();
-        // A thread that panics is a fault of ours, and no object of it may get a name.
+        // A panic is a bug of git-frites, and the file may not be on the disk: the caller must not use it.
         let ended = threads.into_iter().map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Error::internal("a thread that syncs panicked")))
         });
@@ -52,13 +52,13 @@ const LOCAL: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
 /// The number of a file system in memory.
 const TMPFS: u64 = 0x0102_1994;
 
-/// True if a file lies in memory: to wait for the disk is then to wait for nothing.
+/// True if a file is on a file system in memory, for which there is no disk to wait.
 pub fn is_in_memory(path: &Path) -> bool {
     cfg!(target_os = "linux") && rustix::fs::statfs(path).is_ok_and(|found| number(&found) == TMPFS)
 }
 
-/// True if the kernel itself gives the files beside this one their change times: no other machine, and
-/// no program.
+/// True if only this machine's kernel sets change times on the file system of this file: neither another
+/// machine nor a program does.
 pub fn has_times_of_kernel(file: impl AsFd) -> bool {
     let number = rustix::fs::fstatfs(file).map(|found| number(&found));
     cfg!(target_os = "linux")

@@ -1,4 +1,4 @@
-//! Locks that die with their holder: `flock` on files of our own.
+//! Locks that end with the process that holds them: `flock` on files of our own.
 //!
 //! Locks are taken in this order, so that no two processes wait for each other: landing, run,
 //! candidate, repository.
@@ -33,7 +33,7 @@ pub fn wait(path: &Path) -> Result<Lock> {
     }
 }
 
-/// Locks the open file, and records how long that took if somebody else held it.
+/// Locks the open file, and logs how long that took if another process held the lock.
 fn lock_and_trace(path: &Path, file: &File) -> io::Result<()> {
     match file.try_lock() {
         Ok(()) => {
@@ -56,7 +56,7 @@ pub fn attempt(path: &Path) -> Result<Option<Lock>> {
     attempt_by(path, File::try_lock)
 }
 
-/// Takes the lock together with others who share it; `None` if another process holds it alone.
+/// Takes the lock, which several processes can share; `None` if another process holds it exclusively.
 pub fn attempt_shared(path: &Path) -> Result<Option<Lock>> {
     attempt_by(path, File::try_lock_shared)
 }
@@ -84,7 +84,7 @@ fn open(path: &Path) -> io::Result<File> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
         }
-        // An attempt may have put something else in its place.
+        // Refuses anything but a regular file, because an attempt may have put it there.
         regular::open_own_to_write(path, false)
     };
     // A process that held the lock may remove its directory at any moment, also between these two calls.
@@ -99,8 +99,8 @@ fn open(path: &Path) -> io::Result<File> {
     once()
 }
 
-/// True if the locked file is still the one at the path. `git clean -ffdx` may have removed it
-/// between the opening and the locking, and then two processes would each hold a lock.
+/// True if the locked file is still the one at the path. `git clean -ffdx` may have removed it between
+/// opening and locking. Then two processes could each hold a lock.
 fn still_there(path: &Path, file: &File) -> bool {
     match (fs::metadata(path), file.metadata()) {
         (Ok(a), Ok(b)) => a.ino() == b.ino() && a.dev() == b.dev(),

@@ -1,5 +1,5 @@
-//! Short reads of many files at once, on one pool of threads for the whole process: work within
-//! work shares it.
+//! Short reads of many files at once, on one pool of threads for the whole process, which nested calls
+//! share.
 
 use std::sync::Arc;
 use std::thread::{Builder, Scope, ScopedJoinHandle, sleep};
@@ -38,14 +38,14 @@ pub fn threads() -> usize {
 /// Does `work` on every item; gives the results in the items' order. All items are worked on even
 /// if one fails; the error is that of the first item that failed.
 ///
-/// `work` must take no lock: a thread that waits for its own part may begin another caller's.
+/// `work` must take no lock: while a thread waits for its results, it may do the work of another caller.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let done: Vec<Result<R>> = items.par_iter().map(&work).collect();
     done.into_iter().collect()
 }
 
-/// Like [`map`], with a state that `init` makes and that goes from item to item: there are about as many states
-/// as threads.
+/// Like [`map`], with a state that `init` makes and that is passed on from item to item. There are about as
+/// many states as threads.
 pub fn map_with<T: Sync, S: Send, R: Send>(
     items: &[T],
     init: impl Fn() -> S + Sync,
@@ -62,7 +62,7 @@ pub fn map_with<T: Sync, S: Send, R: Send>(
     })
 }
 
-/// Does two things at the same time. The same holds for them as for the work of [`map`].
+/// Does two things at the same time. Neither may take a lock, as in [`map`].
 pub fn both<A: Send, B: Send>(
     one: impl FnOnce() -> A + Send,
     other: impl FnOnce() -> B + Send,

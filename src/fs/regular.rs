@@ -1,5 +1,5 @@
-//! Opens files that an attempt may have replaced. Only regular files open: a FIFO or a device is an
-//! error, not a wait without end.
+//! Opens files that an attempt may have replaced. Only regular files are opened: a FIFO or a device is an
+//! error, and never waited for.
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -14,17 +14,17 @@ const SAFE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXE
 /// The length below which a file is read in one go.
 const SMALL: u64 = 64 << 10;
 
-/// The length from which no file is read: an attempt can give one any length, without any disk space,
-/// and our memory has an end.
+/// The length from which a file is not read. An attempt can make a file of any length without disk space,
+/// but our memory is limited.
 const TOO_LONG: u64 = 1 << 30;
 
 /// Opens a file to be read, through links. A FIFO, a device or a directory is
-/// [`io::ErrorKind::InvalidData`]: to read one could block for ever or never end.
+/// [`io::ErrorKind::InvalidData`]: reading one could block for ever or never end.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::RDONLY)
 }
 
-/// Opens a file of our own to be read; a link in its place is not a file of ours.
+/// Opens a file of our own to be read; fails if a link is in its place.
 pub fn open_own(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::RDONLY | OFlags::NOFOLLOW)
 }
@@ -51,7 +51,7 @@ pub fn open_own_to_write(path: &Path, append: bool) -> io::Result<File> {
     open_with(path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | append)
 }
 
-/// Opens a file of our own that is there, to be written at its end.
+/// Opens an existing file of our own, to be written at its end.
 pub fn open_own_to_append(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::APPEND)
 }
@@ -71,14 +71,14 @@ pub fn create_own_in(directory: impl AsFd, name: &Path) -> io::Result<File> {
         }
         tries += 1;
         match open_in(&directory, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
-            // Another process has made it in between, as two judges of one candidate do with a log.
+            // Another process has made it in between: two judgings of one candidate both make its log.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && tries < MOST_TRIES => {}
             made => return made,
         }
     }
 }
 
-/// The most times that a file is made which others make, too.
+/// The most tries to make a file that other processes also make.
 const MOST_TRIES: u32 = 100;
 
 fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
@@ -99,7 +99,7 @@ fn open_with_metadata(
     let mode = Mode::from_raw_mode(0o666);
     let file = match rustix::fs::openat(directory, path, flags | SAFE, mode) {
         Ok(file) => File::from(file),
-        // A FIFO that nobody reads, a socket, or a link of which we follow none.
+        // A FIFO without a reader, a socket, or a link where links are not followed.
         Err(Errno::NXIO | Errno::LOOP) => return Err(not_regular()),
         Err(e) => return Err(e.into()),
     };
@@ -128,12 +128,12 @@ fn read_all((file, meta): (File, Metadata)) -> io::Result<Vec<u8>> {
     read_to_end(file, meta.len())
 }
 
-/// Reads a file to its end. A small one takes one call: the standard library asks again for the
+/// Reads a file to its end. A small file takes one call: the standard library would also ask for the
 /// length, for the position, and for more bytes.
 fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if length < SMALL {
-        // The byte more shows whether the file has grown.
+        // One byte more, to see whether the file has grown.
         bytes.resize(length as usize + 1, 0);
         let read = file.read(&mut bytes)?;
         bytes.truncate(read);
@@ -141,7 +141,7 @@ fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
             return Ok(bytes);
         }
     }
-    // Somebody can write to it meanwhile without an end.
+    // Limited, because another process may append to the file all the time.
     if length < TOO_LONG {
         bytes.reserve(length as usize);
         file.take(TOO_LONG).read_to_end(&mut bytes)?;
@@ -152,7 +152,7 @@ fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads an open file to its end, which is an error where it has more bytes than `most`.
+/// Reads an open file to its end. It is an error if it has more than `most` bytes.
 pub fn read_at_most(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if file.take(most + 1).read_to_end(&mut bytes)? as u64 > most {
@@ -185,7 +185,7 @@ mod tests {
             let bytes: Vec<u8> = (0..length).map(|at| at as u8).collect();
             fs::write(&file, &bytes).expect("written");
             assert!(read(&file).expect("regular") == bytes, "{length}");
-            // It grows after its length was asked for, or becomes shorter.
+            // As if the file had become longer or shorter since its length was asked for.
             for other in [length.saturating_sub(1), length + 1, length + SMALL] {
                 let opened = File::open(&file).expect("there");
                 assert!(read_to_end(opened, other).expect("regular") == bytes, "{length} {other}");

@@ -3,13 +3,13 @@ use std::thread::{self, JoinHandle};
 
 use parking_lot::Mutex;
 
-/// Removals that nobody waits for until this is dropped, one at a time.
+/// Removals in the background, one at a time. They are waited for when this is dropped.
 #[derive(Debug, Default)]
 pub struct Removals(Mutex<Option<JoinHandle<()>>>);
 
 impl Removals {
-    /// Does this work in a thread of its own. If one is at work already, it is done at once: what
-    /// is to be removed must not pile up.
+    /// Does this work in a thread of its own. If such a thread is still at work, does it here and now, so
+    /// that removals do not pile up.
     pub fn start(&self, remove: impl FnOnce() + Send + 'static) {
         let mut last = self.0.lock();
         if last.as_ref().is_none_or(JoinHandle::is_finished) {
@@ -24,7 +24,7 @@ impl Removals {
 impl Drop for Removals {
     fn drop(&mut self) {
         let last = self.0.get_mut().take();
-        // A removal that failed is done again by the next command.
+        // If a removal failed, the next command repeats it.
         let _ = last.map(JoinHandle::join);
     }
 }
@@ -44,7 +44,7 @@ mod tests {
             let _ = may_go.recv();
             let _ = first.send("first");
         });
-        // It cannot have ended: nothing let it go.
+        // The first removal cannot have ended, because it still waits for a message.
         removals.start(move || done.send("second").expect("a receiver"));
         assert_eq!(is_done.try_recv(), Ok("second"));
         go.send(()).expect("the first is waiting");

@@ -1,5 +1,5 @@
-//! Trash directories: what is deleted is first moved into one, so that nobody finds half of it in its
-//! place.
+//! Trash directories. A directory to delete is first moved into one, so that no process finds half of it in
+//! its old place.
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ pub const PREFIX: &str = ".trash-";
 /// The file, beside trash directories, that is locked by the process that deletes them.
 const LOCK: &str = ".trash.lock";
 
-/// The entries of a trash directory: each is moved there in one go, and nothing into it.
+/// The entries of a trash directory. Each is moved there in one step, and nothing is moved into it later.
 const CONTENTS: [&str; 2] = ["worktree", "entry"];
 
-/// The number of files and directories that are deleted at once. To start a process for fewer would
-/// take longer.
+/// Up to this number of files and directories, the trash is deleted at once, because starting a process
+/// would take longer.
 const FEW: usize = 1000;
 
-/// The threads that delete.
+/// The number of threads that delete.
 const THREADS: usize = 2;
 
 /// One trash directory.
@@ -29,8 +29,8 @@ const THREADS: usize = 2;
 pub struct Bin(PathBuf);
 
 impl Bin {
-    /// Makes a trash directory in `root`. Each removal has its own: a shared one would be deleted
-    /// by whoever is done first.
+    /// Makes a trash directory in `root`. Each removal has its own, because the first removal to end
+    /// deletes its directory.
     pub fn new(root: &Path) -> Result<Bin> {
         let failed = || format!("could not use '{}'", root.display());
         fs::create_dir_all(root).context(failed)?;
@@ -76,8 +76,8 @@ pub fn is_little(root: &Path) -> bool {
     true
 }
 
-/// Deletes all trash in `root`, also that of removals that were killed, unless another process is
-/// at it. Fails if something cannot be deleted; the rest is deleted all the same.
+/// Deletes all trash in `root`, also that of killed removals, unless another process is doing so. Deletes
+/// as much as it can, and fails if something is left.
 pub fn empty(root: &Path) -> Result<()> {
     if bins(root).is_empty() {
         return Ok(());
@@ -86,7 +86,7 @@ pub fn empty(root: &Path) -> Result<()> {
     let Some(_lock) = lock::attempt(&lock)? else { return Ok(()) };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build();
     let pool = pool.map_err(|e| Error::internal(format!("no threads: {e}")))?;
-    // Again under the lock: there may be more by now.
+    // Listed again under the lock, because there may be more by now.
     let done = pool.install(|| parallel::map(&bins(root), |bin| delete(bin)));
     let _ = fs::remove_file(&lock);
     done.map(drop)
@@ -113,10 +113,9 @@ fn bins(root: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Deletes the trash in a directory: the whole work of a process in the background. Gives its exit
-/// code.
+/// The main function of the background process that deletes the trash in a directory.
 pub fn main(root: &Path) -> std::process::ExitCode {
-    // A failure is told by the command that tries again.
+    // A failure is not reported here, but by the command that tries again.
     match empty(root) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(_) => std::process::ExitCode::FAILURE,

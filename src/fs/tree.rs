@@ -13,7 +13,7 @@ use crate::fs::walk::{self, EntryState};
 /// True if every component of `path`, from the file system's root through `root`, is a real
 /// directory and not a link.
 ///
-/// `git worktree remove --force` would empty a link's target.
+/// For safety: `git worktree remove --force` would empty the target of a link.
 pub fn is_real_directory(root: &Path, path: &Path) -> bool {
     let Ok(below) = path.strip_prefix(root) else { return false };
     if root.canonicalize().ok().as_deref() != Some(root) {
@@ -26,7 +26,7 @@ pub fn is_real_directory(root: &Path, path: &Path) -> bool {
     })
 }
 
-/// A path in which the part that exists is resolved.
+/// The path with all links in its existing part resolved.
 pub fn nearest_real(path: &Path) -> PathBuf {
     match (path.canonicalize(), path.parent(), path.file_name()) {
         (Ok(real), _, _) => real,

@@ -13,14 +13,13 @@ use rustix::io::Errno;
 
 use crate::fs::directory::{DIRECTORY, entries};
 
-/// The longest path that is given to the system at once: it takes no longer one than `PATH_MAX`,
-/// which is 1024 or more.
+/// The longest path that is given to the system at once. Its limit, `PATH_MAX`, is 1024 or more.
 const LONGEST_PIECE: usize = 1000;
 
-/// The length of a path that Linux does not take any more (`PATH_MAX`).
+/// The length from which Linux refuses a path (`PATH_MAX`).
 const LONGEST_PATH: usize = 4096;
 
-/// The number of directories above the present one that stay open.
+/// The number of directories above the current one that stay open.
 const MOST_OPEN: usize = 64;
 
 /// The state of a file or directory, or of a link itself.
@@ -28,7 +27,7 @@ const MOST_OPEN: usize = 64;
 pub struct EntryState(Stat);
 
 impl EntryState {
-    /// The state of what is at a path.
+    /// The state of the entry at a path.
     pub fn of(path: &Path) -> io::Result<EntryState> {
         Ok(EntryState(rustix::fs::lstat(path)?))
     }
@@ -83,7 +82,7 @@ impl EntryState {
         self.0.st_size.try_into().unwrap_or_default()
     }
 
-    /// The bytes that it takes on disk.
+    /// The disk space, in bytes.
     pub fn disk_usage(&self) -> u64 {
         // st_blocks counts units of 512 bytes on every Unix.
         u64::try_from(self.0.st_blocks).unwrap_or_default() * 512
@@ -99,7 +98,7 @@ impl EntryState {
         time(self.0.st_ctime, self.0.st_ctime_nsec)
     }
 
-    /// Gives what is at a path the times that this state has.
+    /// Gives the entry at a path the times of this state.
     pub fn set_times(&self, path: &Path) -> io::Result<()> {
         let at = |tv_sec, tv_nsec: u64| Timespec { tv_sec, tv_nsec: tv_nsec as _ };
         let times = Timestamps {
@@ -115,24 +114,24 @@ fn time(seconds: i64, nanoseconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds.try_into().unwrap_or_default())
 }
 
-/// True if the system takes this path.
+/// True if the system accepts a path of this length.
 pub fn is_nameable(path: &Path) -> bool {
     path.as_os_str().len() < LONGEST_PATH
 }
 
-/// Calls `each` for everything below a directory, in a fixed order, with its path from there, which
-/// may be longer than any that the system takes.
+/// Calls `each` for everything below a directory, in a fixed order, with the path relative to the
+/// directory. The path may be longer than the system accepts.
 ///
-/// A directory that may not be read or searched is passed over: to write there, somebody has to
-/// change its mode first, which shows in its change time.
+/// A directory that cannot be read or searched is passed over: a program that writes there must change its
+/// mode first, which shows in its change time.
 pub fn visit(root: &Path, each: &mut dyn FnMut(&[u8], &EntryState)) -> io::Result<()> {
     walk(root, each, &|e| e == Errno::ACCESS)
 }
 
-/// Calls `each` for everything below a directory that can be read, as [`visit`] does. What comes and
-/// goes meanwhile may be left out.
+/// Calls `each` for everything below a directory that can be read, as [`visit`] does. Entries that are made
+/// or deleted meanwhile may be left out.
 pub fn visit_readable(root: &Path, each: &mut dyn FnMut(&[u8], &EntryState)) {
-    // Every error is passed over.
+    // Every error is ignored.
     let _ = walk(root, each, &|_| true);
 }
 
@@ -143,8 +142,8 @@ fn walk(
 ) -> io::Result<()> {
     let top = rustix::fs::open(root, DIRECTORY, Mode::empty())?;
     let mut above = OpenDirectories { top, open: Vec::new() };
-    // The present path. An attempt decides how deep directories are nested: nothing is recursive,
-    // and those that wait have no paths of their own.
+    // The current path. An attempt can nest directories to any depth. So the walk is not recursive, and
+    // directories that wait do not hold whole paths.
     let mut path = Vec::new();
     let mut waiting: Vec<WaitingDirectory> = Vec::new();
     loop {
@@ -181,7 +180,7 @@ fn walk(
     }
 }
 
-/// A directory that was found and not yet listed.
+/// A directory that was found but not yet listed.
 struct WaitingDirectory {
     /// The length of the path of the directory that it is in.
     parent: usize,
@@ -206,7 +205,7 @@ fn list(directory: &OwnedFd) -> Result<Vec<std::ffi::CString>, Errno> {
 /// A directory, and some of those above it, up to the top of a walk.
 struct OpenDirectories {
     top: OwnedFd,
-    /// Each with the length of its path, the innermost last.
+    /// The open directories with the lengths of their paths, the innermost last.
     open: Vec<(usize, OwnedFd)>,
 }
 
@@ -215,7 +214,7 @@ impl OpenDirectories {
         self.open.last().map_or(&self.top, |(_, directory)| directory)
     }
 
-    /// Goes to the directory with this path, which is in a directory that was gone to before.
+    /// Enters the directory with this path. The directory above it was entered before.
     fn enter(&mut self, path: &[u8]) -> Result<(), Errno> {
         let parent = path.iter().rposition(|byte| *byte == b'/').unwrap_or_default();
         while self.open.last().is_some_and(|(length, _)| *length > parent) {
@@ -242,7 +241,7 @@ fn end_of_piece(path: &[u8], begin: usize) -> usize {
         return path.len();
     }
     let slash = path[begin..begin + LONGEST_PIECE].iter().rposition(|byte| *byte == b'/');
-    // A name is shorter.
+    // Without a slash the whole rest is one name, which is shorter than a piece.
     slash.map_or(path.len(), |slash| begin + slash)
 }
 
