@@ -1,5 +1,5 @@
-//! The supervised commands that this process runs inside of. A command can change its variables,
-//! but not its ancestors: whoever loses its parent becomes a child of the command's supervisor.
+//! The supervised commands inside of which this process runs. A command can change its variables, but not
+//! its ancestors: a process that loses its parent becomes a child of the command's supervisor.
 use std::path::PathBuf;
 use std::sync::OnceLock;
 

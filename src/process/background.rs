@@ -12,23 +12,23 @@ use crate::error::{IoContext, Result};
 /// The hidden first argument that makes git-frites delete trash.
 pub const EMPTY_TRASH: &str = "__empty-trash";
 
-/// Starts git-frites with these arguments in the current directory, and does not wait for it. It
-/// has a process group of its own, so that Ctrl-C does not end it. Its output goes to `log`.
+/// Starts git-frites with these arguments in the current directory, and does not wait for it. The new
+/// process has its own process group, so that Ctrl-C does not end it. Its output goes to `log`.
 pub fn start(arguments: &[&str], log: File) -> Result<()> {
     let mut command = Command::new(super::myself());
     let errors = log.try_clone().context(not_started)?;
     begin(command.args(arguments).stdout(log).stderr(errors))
 }
 
-/// Starts a process that deletes the trash in `root`, in the same way. It keeps no directory and no
-/// pipe of the caller's open.
+/// Starts a process that deletes the trash in `root`, and does not wait for it. The process keeps no
+/// directory and no pipe of the caller open.
 pub fn empty_trash(root: &Path) -> Result<()> {
     let mut command = Command::new(super::myself());
     command.arg(EMPTY_TRASH).arg(root).current_dir("/");
     begin(command.stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
-/// Gives everything else on the machine the processor first, and on Linux the disk, too.
+/// Lets all other processes have the processor first, and on Linux also the disk.
 pub fn become_idle() {
     #[cfg(target_os = "linux")]
     let _ = thread_priority::set_thread_priority_and_policy(
@@ -41,7 +41,7 @@ pub fn become_idle() {
 }
 
 fn begin(command: &mut Command) -> Result<()> {
-    // Nobody waits for it: it is init's child once this process has ended.
+    // It is not waited for: it becomes a child of init once this process has ended.
     command.stdin(Stdio::null()).process_group(0).spawn().map(drop).context(not_started)
 }
 

@@ -1,4 +1,4 @@
-//! Logs that cannot fill the disk: they keep the head and the tail of the output.
+//! Logs that cannot fill the disk, because they keep only the head and the tail of the output.
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,10 +12,10 @@ use crate::model::plain;
 /// The size of the head and of the tail: 8 MiB in all.
 const PART: u64 = 4 << 20;
 
-/// A log file that is being written. Its size does not count in memory.
+/// A log file that is being written. It takes no more memory if it is large.
 ///
-/// The file itself takes the head. Later output goes to a file beside it, which is renamed when it
-/// is as long as a part: so the last part of the output is always in those two.
+/// The file itself takes the head. Later output goes to a file beside it. When that file is as long as a
+/// part, it is renamed, and a new one begins, so the last part of the output is always in these two files.
 pub struct Capped {
     /// The file that is written now: the log, or the tail beside it.
     file: File,
@@ -84,12 +84,12 @@ pub struct Follower {
     part: u64,
     /// The file that is read now; `None` before the first.
     file: Option<File>,
-    /// The bytes that were read of it.
+    /// The number of bytes that were read from it.
     read: u64,
 }
 
 impl Follower {
-    /// Begins to read a log, which need not be there yet.
+    /// Begins to read a log, which need not exist yet.
     pub fn new(log: &Path) -> Follower {
         Follower { log: log.to_owned(), part: PART, file: None, read: 0 }
     }
@@ -107,7 +107,8 @@ impl Follower {
                 },
             };
             self.read += file.read_to_end(&mut bytes)? as u64;
-            // A whole part: what follows is in another file, unless that was appended meanwhile.
+            // After a whole part, the output goes on in another file, unless that was appended to the log
+            // meanwhile.
             let is_whole = self.read > 0 && self.read.is_multiple_of(self.part);
             match regular::open_own(&tail(&self.log)) {
                 Ok(next) if is_whole && inode(&next)? != inode(file)? => {
@@ -144,19 +145,20 @@ fn tail(log: &Path) -> PathBuf {
     beside(log, ".tail")
 }
 
-/// The part before [`tail`].
+/// The file with the part before [`tail`].
 fn older(log: &Path) -> PathBuf {
     beside(log, ".older")
 }
 
-/// The last lines of a log, which may still be written, without empty ones; at most `count`. Each is
-/// given as [`plain::line`] shows it. No line if the log cannot be read.
+/// The last lines of a log that are not empty, at most `count`. The log may still be written. Each is given
+/// as [`plain::line`] shows it. No line if the log cannot be read.
 pub fn last_lines(log: &Path, count: usize) -> Vec<String> {
     let Ok(end) = end_of(log, (count as u64).saturating_mul(4096)) else { return Vec::new() };
     last_of(String::from_utf8_lossy(&end).rsplit('\n'), count)
 }
 
-/// The first lines that are not empty of lines in reverse, in their order, as [`plain::line`] shows them.
+/// The last `count` lines that are not empty, as [`plain::line`] shows them. `reverse` gives the lines from
+/// the last to the first; the result has them in their own order.
 fn last_of<'t>(reverse: impl Iterator<Item = &'t str>, count: usize) -> Vec<String> {
     let lines = reverse.map(|line| plain::line(line).trim_end().to_owned());
     let mut last: Vec<String> = lines.filter(|line| !line.is_empty()).take(count).collect();
@@ -164,43 +166,45 @@ fn last_of<'t>(reverse: impl Iterator<Item = &'t str>, count: usize) -> Vec<Stri
     last
 }
 
-/// The first line of a log that is wanted, as [`plain::line`] shows it. Nobody writes the log any more.
+/// The first line of a log for which `is_wanted` is true, as [`plain::line`] shows it. The log must be
+/// complete.
 pub fn first_line(log: &Path, is_wanted: fn(&str) -> bool) -> Option<String> {
     let text = whole_log(log);
     text.lines().map(|line| plain::line(line).trim_end().to_owned()).find(|line| is_wanted(line))
 }
 
-/// As [`last_lines`], of a log of an attempt's command: where that prints JSON, the words in it.
+/// The same as [`last_lines`] for the log of an attempt's command. If the command prints JSON, gives the
+/// words in it.
 pub fn last_words(log: &Path, count: usize) -> Vec<String> {
     words_within(log, count, 1 << 20)
 }
 
-/// The last line of [`last_words`], while the log is written: looked for often, and so not as far
-/// back.
+/// The last line of [`last_words`], while the log is written. It is asked for often, and so does not search
+/// as far back.
 pub(super) fn last_word_line(log: &Path) -> Option<String> {
     words_within(log, 1, 64 << 10).pop()
 }
 
-/// The last words in so many bytes at the end of a log: lines of JSON are long.
+/// The last words in this number of bytes at the end of a log. Lines of JSON are long.
 fn words_within(log: &Path, count: usize, bytes: u64) -> Vec<String> {
     let Ok(end) = end_of(log, bytes) else { return Vec::new() };
     let text = String::from_utf8_lossy(&end);
-    // The first line may be the end of one.
+    // The first line may be only the end of a line.
     let is_cut = end.len() as u64 == bytes;
     let whole = if is_cut { text.split_once('\n') } else { None };
     let lines = agent_output::readable(whole.map_or(text.as_ref(), |(_, rest)| rest));
     last_of(lines.iter().rev().map(String::as_str), count)
 }
 
-/// The whole text of a log that nobody writes any more; empty if it cannot be read. It has at most two
-/// parts, and anything longer was not written by us.
+/// The whole text of a complete log; empty if it cannot be read. A log has at most two parts: anything
+/// longer was not written by git-frites.
 pub fn whole_log(log: &Path) -> String {
     let mut bytes = Vec::new();
     let read = regular::open_own(log).and_then(|file| file.take(3 * PART).read_to_end(&mut bytes));
     if read.is_ok() { String::from_utf8_lossy(&bytes).into_owned() } else { String::new() }
 }
 
-/// The last bytes of a log, at most so many.
+/// The last bytes of a log, at most this number.
 fn end_of(log: &Path, bytes: u64) -> io::Result<Vec<u8>> {
     let mut file = regular::open_own(&tail(log)).or_else(|_| regular::open_own(log))?;
     let length = file.metadata()?.len();

@@ -1,4 +1,4 @@
-//! The processes below this one: who they are, and the end of those that lost their supervisor.
+//! The descendants of this process: finding them, and ending those that lost their supervisor.
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,11 +21,11 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// The length that the files of a process rarely exceed.
+/// The length that files of a process in `/proc` rarely exceed.
 const USUAL: usize = 4 << 10;
 
-/// Reads a file of `/proc`, such as `self/status`, with four calls. Such a file has no length: the
-/// standard library would ask for it, and begin with 32 bytes.
+/// Reads a file of `/proc`, such as `self/status`, with four calls. The standard library would ask for the
+/// length, which such a file does not have, and begin with 32 bytes.
 pub(super) fn read_proc(name: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(USUAL);
     File::open(format!("/proc/{name}"))?.take(u64::MAX).read_to_end(&mut bytes)?;
@@ -54,7 +54,7 @@ pub(super) fn process(id: i32) -> Option<Process> {
     is_living.then_some(process)
 }
 
-/// The parent of a process, also of one whose first thread has ended.
+/// The parent of a process, even if its first thread has ended.
 pub(super) fn parent_of(id: i32) -> Option<i32> {
     read_stat(id).map(|(process, _)| process.parent)
 }
@@ -98,14 +98,14 @@ pub(super) fn descendants() -> Vec<Pid> {
 /// The supervisors that this process started and whose end it has not seen yet.
 static SUPERVISORS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// The list of supervisors, locked. Whoever starts a supervisor holds it until the new process is
-/// in it, so that [`end_strays`] takes none for a stray.
+/// The list of supervisors, locked. A thread that starts a supervisor holds the lock until the new process
+/// is in the list, so that [`end_strays`] does not take it for a stray.
 pub(super) fn supervisors() -> MutexGuard<'static, BTreeSet<i32>> {
     SUPERVISORS.lock()
 }
 
-/// Kills the processes that a killed supervisor left behind: since [`adopt_orphans`] they are our
-/// children. They are in a group of their own, and are not supervisors.
+/// Kills the processes that a killed supervisor left behind: since [`adopt_orphans`] they are our children.
+/// Strays have a process group of their own, and are not in the list of supervisors.
 pub(super) fn end_strays() {
     let supervisors = supervisors();
     let us = rustix::process::getpid();

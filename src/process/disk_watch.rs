@@ -1,8 +1,8 @@
-//! The limit of the disk space that a command takes in its world.
+//! The limit of the disk space that a command may take in its world.
 //!
-//! The layer that takes its writes lies on an ordinary file system, which has no limit for a
-//! directory without privileges; a tmpfs has one, and takes memory. So the directory is measured
-//! while the command runs.
+//! The layer that gets its writes is a directory on an ordinary file system. Without privileges no limit
+//! can be set for a directory; a tmpfs has a limit, but takes memory. So the directory is measured while
+//! the command runs.
 use std::ffi::OsStr;
 use std::io;
 use std::thread;
@@ -16,14 +16,14 @@ use crate::process::world_spec::DiskLimit;
 /// The shortest pause between two measurements.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The share of the time that measuring takes at most: one part in so many.
+/// Measuring takes at most one part in this number of the time.
 const SHARE: u32 = 20;
 
-/// The free space below which a command that took at least as much is ended, whatever its limit is:
-/// others need the disk, too.
+/// If less space than this is free, a command that took at least as much is ended, whatever its limit is,
+/// because others need the disk, too.
 const RESERVE: u64 = 256 << 20;
 
-/// The part of a confinement's description that matters here.
+/// The part of a confinement's description that has the limit.
 #[derive(Deserialize)]
 struct Limited {
     #[serde(default)]
@@ -36,8 +36,8 @@ pub(super) fn limit_in(description: &OsStr) -> io::Result<Option<DiskLimit>> {
     Ok(limited.disk)
 }
 
-/// The number of bytes that the command has exceeded: its limit, or what it took when the disk was
-/// nearly full. `None` if it has exceeded nothing.
+/// The number of bytes that the command has exceeded: its limit or, if the disk is nearly full, the space
+/// that it takes. `None` if it has exceeded nothing.
 pub(super) fn exceeded(limit: &DiskLimit) -> Option<u64> {
     let taken = tree::disk_usage(&limit.dir).saturating_sub(limit.before);
     if taken > limit.bytes {

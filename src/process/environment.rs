@@ -1,4 +1,4 @@
-//! The environment of users' commands: the variables of git-frites that they see.
+//! The environment of users' commands: the variables that they get from git-frites.
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -47,10 +47,10 @@ const CLEAN: [&str; 12] = [
     "XDG_*",
 ];
 
-/// `[env]`: the variables that pass, to candidates' and to oracle commands.
+/// `[env]`: the variables that pass to candidates' commands and to oracle commands.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// The variables that pass; all if there is no set.
+    /// The variables that pass; all if this is `None`.
     only: Option<GlobSet>,
     /// The variables that never pass.
     deny: GlobSet,
@@ -58,8 +58,8 @@ pub struct Policy {
 
 impl Policy {
     /// With `clean`, passes the few variables that every program needs and those that match `pass`;
-    /// otherwise all. In both cases `deny` takes variables away. A pattern that is no glob is an
-    /// error, which holds the pattern.
+    /// otherwise all. In both cases `deny` takes variables away. A pattern that is not a valid glob is an
+    /// error, which names the pattern.
     pub fn new(
         clean: bool,
         pass: &[String],
@@ -75,9 +75,8 @@ impl Policy {
         self.only.as_ref().is_none_or(|set| set.is_match(name)) && !self.deny.is_match(name)
     }
 
-    /// The environment of a command: the variables of git-frites that pass, without those that tie
-    /// it to our repository, those that trace git-frites, and those that `hide` names; and `set` on
-    /// top.
+    /// The environment of a command: the variables of git-frites that pass, and then `set`. Variables that
+    /// tie it to our repository, that trace git-frites, or that `hide` names do not pass.
     pub fn environment(
         &self,
         hide: &[&str],
@@ -90,17 +89,17 @@ impl Policy {
     }
 }
 
-/// True for a variable by which somebody traces git-frites. A command that saw it would print more
-/// than usual, and its outcome would not be found in the cache.
+/// True for a variable that traces git-frites. A command that got it would print more than usual, and its
+/// outcome would not be found in the cache.
 fn traces_us(name: &OsStr) -> bool {
     name == LOG || name == LOG_FILE || name.as_bytes().starts_with(GIT_TRACE.as_bytes())
 }
 
-/// The candidate whose command, or whose oracle's, called us, as `RUN/CAND`; `None` if a person
-/// did. `runs` is the directory with the logs of the repository's runs.
+/// The candidate, as `RUN/CAND`, whose own command or oracle command called us; `None` if a person did.
+/// `runs` is the directory with the logs of the repository's runs.
 ///
-/// Where ancestors cannot be seen, only an attempt's own command is found, and it can hide itself. A
-/// person's command that `exec` started has no depth.
+/// On systems where ancestors cannot be seen, only an attempt's own command is found, and it can hide
+/// itself. A command that a person started with `exec` has no depth variable.
 pub fn caller(runs: &Path) -> Option<String> {
     let inside = ancestry::surrounding_logs().iter().find_map(|log| {
         let of = log.strip_prefix(runs).ok()?.parent()?;

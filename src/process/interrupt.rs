@@ -1,5 +1,5 @@
-//! Signals from outside. Ctrl-C once ends commands politely and keeps their work, twice kills them,
-//! three times ends git-frites. Ctrl-Z stops the commands with git-frites, and `fg` lets both go
+//! Signals from outside. The first Ctrl-C ends commands politely and keeps their work, the second kills
+//! them, and the third ends git-frites. Ctrl-Z stops the commands with git-frites, and `fg` lets both go
 //! on.
 use std::collections::BTreeMap;
 use std::io::{PipeWriter, Write};
@@ -15,8 +15,8 @@ use signal_hook::iterator::Signals;
 use crate::process::descendants::read_proc;
 use crate::process::protocol::order;
 
-/// `git frites` is two processes: git passes a signal on that the terminal has sent to both of them. What
-/// comes so soon after the same signal is that.
+/// `git frites` is two processes. The terminal sends a signal to both, and git passes its own on to
+/// git-frites. If the same signal comes again within this time, git has passed it on.
 const PASSED_ON: Duration = Duration::from_millis(100);
 
 static FIRST: AtomicI32 = AtomicI32::new(0);
@@ -25,14 +25,14 @@ static LINES: Mutex<BTreeMap<u64, Line>> = Mutex::new(BTreeMap::new());
 static LAST: Mutex<Option<(i32, Instant)>> = Mutex::new(None);
 static TELL: OnceLock<Box<dyn Fn(usize) + Send + Sync>> = OnceLock::new();
 
-/// The way to one supervisor.
+/// The connection to one supervisor.
 struct Line {
     pipe: PipeWriter,
     supervisor: Pid,
 }
 
 impl Line {
-    /// Sends an order. A supervisor that a command has stopped goes on, so that it reads the order.
+    /// Sends an order. If a command has stopped the supervisor, lets it go on, so that it reads the order.
     fn send(&mut self, order: u8) {
         let _ = self.pipe.write_all(&[order]);
         let _ = rustix::process::kill_process(self.supervisor, Signal::CONT);
@@ -48,8 +48,8 @@ pub fn signal() -> Option<i32> {
     Some(FIRST.load(Ordering::SeqCst)).filter(|n| *n != 0)
 }
 
-/// Calls `tell` at each later request to end, with its number from 1, before anything is ended. Only
-/// the first call of this function counts.
+/// From now on calls `tell` at each request to end, before anything is ended, with the number of the
+/// request, from 1. Only the first call of this function counts.
 pub fn on_request(tell: impl Fn(usize) + Send + Sync + 'static) {
     let _ = TELL.set(Box::new(tell));
 }
@@ -65,8 +65,8 @@ pub fn requests() -> usize {
 pub fn listen() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        // `nohup` ignores SIGHUP, so that the command goes on when the terminal is gone, and a shell
-        // without job control ignores SIGINT for what it starts with `&`.
+        // `nohup` ignores SIGHUP, so that the command goes on when the terminal is gone. A shell without
+        // job control ignores SIGINT for commands that it starts with `&`.
         let ignored = IgnoredSignals::now();
         let optional = [SIGINT, SIGHUP, SIGTSTP];
         let optional = optional.into_iter().filter(|signal| !ignored.contain(*signal));
@@ -76,22 +76,22 @@ pub fn listen() {
     });
 }
 
-/// Lets this process learn how its children end even if its parent process had SIGCHLD ignored:
-/// then the system would throw their exit codes away. Children get the default action, so that those which
-/// are git-frites need not ask again.
+/// Lets this process learn how its children end, even if its parent process ignored SIGCHLD: then the
+/// system would throw away their exit codes. Children get the default action, so that a git-frites among
+/// them need not ask again.
 pub fn keep_exit_codes_of_children() {
     if IgnoredSignals::now().contain(SIGCHLD) {
         let _ = signal_hook::flag::register(SIGCHLD, Arc::default());
     }
 }
 
-/// The signals that this process ignores: at its start, those that our parent process set to be
+/// The signals that this process ignores. At its start these are the signals that the parent process
 /// ignored. None on systems without `/proc`.
 pub(super) struct IgnoredSignals(u64);
 
 impl IgnoredSignals {
-    /// The signals that this process ignores now. The system lists its whole state for this, so ask
-    /// once.
+    /// The signals that this process ignores now. The system lists the whole state of the process for this,
+    /// so ask only once.
     pub(super) fn now() -> IgnoredSignals {
         let status = read_proc("self/status").unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
@@ -111,7 +111,8 @@ fn received(signal: i32) {
     match signal {
         SIGTSTP => {
             send_to_all(order::STOP);
-            // The default action of SIGTSTP, which our handler replaced; SIGCONT ends it.
+            // Does what SIGTSTP does by default, which our handler replaced. SIGCONT lets the process go
+            // on.
             let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
         }
         SIGCONT => send_to_all(order::CONTINUE),
@@ -140,7 +141,7 @@ fn end_requested(signal: i32) {
     let byte = match before {
         0 => order::TERMINATE,
         1 => order::KILL,
-        // Nothing that is still to be done is worth a third wait; the pipes end with us.
+        // After the third request git-frites ends at once. Supervisors see the end of their pipes.
         _ => std::process::exit(128 + signal),
     };
     send_to_all(byte);
@@ -167,7 +168,7 @@ impl Cancel {
         self.send(order::KILL);
     }
 
-    /// Ends the same jobs as a first Ctrl-C does: they may have something to save.
+    /// Ends the same jobs in the way of a first Ctrl-C: they may have something to save.
     pub fn end_politely(&self) {
         self.send(order::TERMINATE);
     }
@@ -188,7 +189,7 @@ impl Cancel {
         self.0.lock().order.is_some()
     }
 
-    /// Includes a job. It gets an order that came before at once.
+    /// Includes a job. If an order came before, the job gets it at once.
     pub(super) fn include(&self, listener: &Listener) {
         let mut state = self.0.lock();
         match (state.order, lines().get_mut(&listener.0)) {
@@ -199,11 +200,12 @@ impl Cancel {
     }
 }
 
-/// A supervisor's pipe, which gets the orders that follow from signals until this value is dropped.
+/// The registration of a supervisor's pipe. Until it is dropped, the pipe gets the orders that follow from
+/// signals.
 pub struct Listener(u64);
 
 impl Listener {
-    /// Adds the pipe of a supervisor. A request to end that came before is passed on at once.
+    /// Registers the pipe of a supervisor. An earlier request to end is passed on at once.
     pub fn add(pipe: PipeWriter, supervisor: Pid) -> Listener {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let key = NEXT.fetch_add(1, Ordering::SeqCst) as u64;

@@ -1,4 +1,4 @@
-//! The only place that starts a user's commands: supervised, with a clean environment.
+//! The only module that starts a user's commands, which are supervised and have a clean environment.
 pub mod ancestry;
 pub mod background;
 mod capped;
@@ -41,17 +41,17 @@ use crate::process::survivors::Role;
 use crate::process::work_queue::WorkQueue;
 use crate::process::world_spec::Confinement;
 
-/// A command of the user's, ready to run in a worktree.
+/// A user's command, ready to run in a worktree.
 pub struct Job<'a> {
     /// Program and arguments; never empty.
     pub argv: &'a [OsString],
-    /// The directory it runs in.
+    /// The directory in which the command runs.
     pub dir: &'a Path,
-    /// The variables of git-frites that the command sees.
+    /// The policy for the variables that the command gets from git-frites.
     pub policy: &'a Policy,
     /// Variables that are set in addition.
     pub env: Vec<(String, OsString)>,
-    /// Variables that it must not see, whatever the policy.
+    /// Variables that the command must not get, whatever the policy.
     pub hide: &'a [&'a str],
     /// The file for the command's standard input; /dev/null if `None`.
     pub stdin: Option<&'a Path>,
@@ -59,7 +59,7 @@ pub struct Job<'a> {
     pub log: &'a Path,
     /// The command's time limits.
     pub limits: Limits,
-    /// The confinement of the command; `None` if it can do what git-frites can.
+    /// The confinement of the command; `None` if it can do everything that git-frites can.
     pub confinement: Option<&'a Confinement>,
 }
 
@@ -91,10 +91,10 @@ impl End {
 
 /// Runs a job and everything it starts to their end.
 ///
-/// A command that cannot be started is an [`Outcome`], not an error; an error is ours. Ctrl-C ends
-/// the command and is seen by [`interrupt::signal`].
+/// If a command cannot be started, that is an [`Outcome`]; an error is a failure of git-frites itself.
+/// Ctrl-C ends the command; see [`interrupt::signal`].
 ///
-/// If nobody can tell how the command ended, that is an error with [`Cause::EndUnknown`], never an
+/// If it cannot be known how the command ended, that is an error with [`Cause::EndUnknown`], never an
 /// outcome.
 pub fn run(job: &Job<'_>) -> Result<End> {
     run_until(job, &Cancel::default())
@@ -111,8 +111,8 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
         return Ok(End::cancelled(start.elapsed()));
     }
     let mark = Mark::put(job.log).map_err(|e| e.context(failed()))?;
-    // The supervisor reads the end of this pipe as our end; close-on-exec keeps other processes
-    // from holding it.
+    // When this pipe ends, the supervisor takes git-frites for gone. The pipe is close-on-exec, so that no
+    // other process holds it open.
     let (orders, pipe) = io::pipe().context(failed)?;
     let words = job.argv.iter().map(|word| word.to_string_lossy().escape_debug().to_string());
     let words = shell_words::join(words.collect::<Vec<_>>());
@@ -130,7 +130,7 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
     Ok(end)
 }
 
-/// The supervisor of a job, not started yet. `orders` is the pipe that its orders come from.
+/// The supervisor of a job, not started yet. `orders` is the pipe from which it reads its orders.
 fn supervisor(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<duct::Expression> {
     let arguments = supervisor_arguments(job, mark)?.into_iter().chain(job.argv.iter().cloned());
     let confined = job.confinement.map(Confinement::variables).unwrap_or_default();
@@ -142,7 +142,7 @@ fn supervisor(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<
         .stdin_file(orders)
         .stderr_null()
         .unchecked()
-        // Ctrl-C and Ctrl-Z on the terminal are for us; we pass them on.
+        // Ctrl-C and Ctrl-Z on the terminal must only reach git-frites, which passes them on.
         .before_spawn(|command| {
             command.process_group(0);
             Ok(())
@@ -165,7 +165,7 @@ fn supervisor_arguments(job: &Job<'_>, mark: &Mark) -> io::Result<Vec<OsString>>
     Ok(places.into_iter().chain(limits).chain([verb.into(), confinement.into()]).collect())
 }
 
-/// The end of a command by its supervisor's answer.
+/// The end of a command, from its supervisor's answer.
 fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
     let asked_to_end = interrupt::signal().is_some() || cancel.is_cancelled();
     let unknown = match answer {
@@ -180,7 +180,7 @@ fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
         }
         Answer::Report(report) => {
             let outcome = report.outcome();
-            // Whoever signals git-frites and its commands at once reaches a command first.
+            // A signal that is sent to git-frites and its commands at once may reach a command first.
             let cancelled =
                 report.cancelled || interrupt::signal().is_some() && outcome != Outcome::Passed;
             match report.ended_from_outside {
@@ -195,8 +195,8 @@ fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
         .because(Cause::EndUnknown))
 }
 
-/// Becomes a command of the user's, with the terminal, in this directory, and with these variables.
-/// Returns only if the command cannot be started.
+/// Becomes a user's command on this terminal, in this directory and with these variables. Returns only if
+/// the command cannot be started.
 pub fn replace(
     argv: &[OsString],
     dir: &Path,
@@ -206,7 +206,7 @@ pub fn replace(
     let Some((program, arguments)) = argv.split_first() else {
         return io::ErrorKind::InvalidInput.into();
     };
-    // Whoever runs inside of an attempt stays inside of it.
+    // The variable with the depth stays, so that a process inside of an attempt is known as such.
     let hide: Vec<&str> = env::ALL.into_iter().filter(|name| *name != env::DEPTH).collect();
     let mut command = std::process::Command::new(program);
     command.args(arguments).current_dir(dir).env_clear();
@@ -226,10 +226,11 @@ fn environment_in(
     environment
 }
 
-/// This program's file, to be started again as another process of ours.
+/// The file of this program, for starting another process of git-frites.
 pub fn myself() -> PathBuf {
     let path = std::env::current_exe().unwrap_or_default();
-    // If an upgrade replaced the file while it runs, Linux still has the old one under this name.
+    // If an upgrade replaced the file while this process runs, Linux still has the old file under this
+    // name.
     if path.is_file() { path } else { PathBuf::from("/proc/self/exe") }
 }
 
@@ -253,8 +254,8 @@ fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// Sends `bytes` to a pager, which is a shell command line as in git. Quitting it early is no
-/// error.
+/// Sends `bytes` to a pager, which is a shell command line as in git. It is no error if the user quits it
+/// early.
 pub fn page(pager: &str, bytes: &[u8]) -> io::Result<()> {
     let mut expression = duct::cmd!("sh", "-c", pager).stdin_bytes(bytes).unchecked();
     // git's own defaults for less and lv (pager.c).
@@ -266,16 +267,15 @@ pub fn page(pager: &str, bytes: &[u8]) -> io::Result<()> {
     expression.run().map(drop)
 }
 
-/// Shows a file in the user's browser: the first of `BROWSER` that can, or else what the system
-/// opens files with. False if nothing could.
+/// Shows a file in a browser: the first in `BROWSER` that works, or else the program with which the system
+/// opens files. False if none works.
 pub fn show_in_browser(file: &Path) -> bool {
     let configured = std::env::var("BROWSER").unwrap_or_default();
     let system = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     configured.split(':').chain([system]).any(|line| browse(line, file).unwrap_or_default())
 }
 
-/// Starts a browser, whose command line may say by `%s` where the file stands. True if it was
-/// successful.
+/// Starts a browser with the file, which replaces a `%s` in the command line. True if it was successful.
 fn browse(line: &str, file: &Path) -> io::Result<bool> {
     let Some(mut words) = shell_words::split(line).ok().filter(|words| !words.is_empty()) else {
         return Ok(false);
@@ -294,7 +294,7 @@ pub fn show_manual(file: &Path) -> io::Result<bool> {
     Ok(duct::cmd!("man", file).unchecked().run()?.status.success())
 }
 
-/// The longest time that a program may take to say its version.
+/// The longest time that a program may take to print its version.
 const VERSION_TIME: Duration = Duration::from_secs(10);
 
 /// The first line that a program prints with `--version`; `None` if it prints none in time.
@@ -320,7 +320,7 @@ pub fn is_alive(process: u32) -> bool {
 
 /// The number of processors that this process may use.
 pub fn processors() -> usize {
-    // Asked once: the answer costs some reading of cgroups.
+    // Asked only once, because the answer is read from files of cgroups.
     static PROCESSORS: LazyLock<usize> =
         LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
     *PROCESSORS
@@ -338,7 +338,7 @@ pub fn in_parallel<T: Sync, R: Send>(
     each_in_parallel(jobs, items, work).into_iter().collect()
 }
 
-/// As [`in_parallel`], for work of which each part succeeds or fails by itself.
+/// Does the same as [`in_parallel`], for parts that succeed or fail independently.
 pub fn each_in_parallel<T: Sync, R: Send>(
     jobs: usize,
     items: &[T],

@@ -1,5 +1,5 @@
-//! Paths in JSON, for `#[serde(with)]`. JSON is UTF-8, and a path need not be: bytes that are no UTF-8 are
-//! escaped (`\xff`), and so are blanks, control characters and backslashes.
+//! Paths in JSON, for `#[serde(with)]`. JSON is UTF-8, but a path need not be. So bytes that are not UTF-8
+//! are escaped (`\xff`), and so are blanks, control characters and backslashes.
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;

@@ -1,11 +1,11 @@
-//! Blocks of ports, so that several candidates can each start the server that they work on.
+//! Blocks of ports, so that several candidates can run servers at the same time.
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
 
 /// The number of ports in a block.
 pub const BLOCK: u16 = 10;
 
-/// Blocks lie above the ports that programs commonly listen on, and below 32768, where Linux takes
+/// Blocks are above the ports on which programs commonly listen, and below 32768, from where on Linux takes
 /// ports for outgoing connections.
 const FIRST: u16 = 20_000;
 const BLOCKS: u16 = (32_760 - FIRST) / BLOCK;

@@ -9,14 +9,15 @@ pub enum ProcessorShare {
     /// The share of any other command.
     #[default]
     Whole,
-    /// About a third of that.
+    /// About a third of the share of any other command.
     Third,
 }
 
-/// The niceness of a third: each step takes about a fifth of the rest (sched(7)).
+/// The niceness that gives a third: each step takes away about a fifth of the remaining share (sched(7)).
 const NICENESS: i32 = 5;
 
-/// The system lets unprivileged processes change one autogroup in a tenth of a second.
+/// The most tries, because the system lets unprivileged processes change only one autogroup in a tenth of a
+/// second.
 const TRIES: u32 = 5;
 
 impl ProcessorShare {
@@ -28,7 +29,7 @@ impl ProcessorShare {
         }
     }
 
-    /// Takes no more than this share from now on, with everything that this process starts.
+    /// Limits this process, and everything that it starts, to this share from now on.
     pub(super) fn take(word: &std::ffi::OsStr) -> io::Result<()> {
         if word == ProcessorShare::Third.word() {
             rustix::process::nice(NICENESS)?;
@@ -37,10 +38,10 @@ impl ProcessorShare {
     }
 }
 
-/// Gives the niceness of this process to the session that it has just begun. Where each session has an
-/// autogroup (sched(7)), the niceness of a process counts within its session alone.
+/// Gives the niceness of this process to the session that it has just begun. If each session has an
+/// autogroup (sched(7)), the niceness of a process counts only within its session.
 ///
-/// It is not an error that this fails: the commands then get a larger share.
+/// A failure is no error: the commands then get a larger share.
 pub fn pass_on_to_session() {
     let niceness = rustix::process::getpriority_process(None).unwrap_or_default();
     if niceness <= 0 {

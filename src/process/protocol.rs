@@ -1,4 +1,4 @@
-//! The words between git-frites and its supervisors: limits, orders and the report.
+//! The protocol between git-frites and its supervisors: limits, orders and the report.
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct Limits {
 
 /// The bytes that git-frites sends down the pipe.
 pub mod order {
-    /// End the tree politely: SIGTERM, and SIGKILL after the grace.
+    /// End the tree politely: SIGTERM, and SIGKILL after the grace period.
     pub const TERMINATE: u8 = b't';
     /// End the tree now: SIGKILL.
     pub const KILL: u8 = b'k';
@@ -43,12 +43,12 @@ pub struct SupervisorReport {
     pub reason: Option<String>,
     /// The reason why the supervisor could not do its work: nothing is known about the command.
     pub error: Option<String>,
-    /// The signal that the supervisor got as well, if the command ended by it: somebody who is
-    /// neither git-frites nor the command ended both.
+    /// The signal that ended the command, if the supervisor got it, too: neither git-frites nor the command
+    /// has sent it.
     pub ended_from_outside: Option<i32>,
     /// True if the command exceeded a time limit.
     pub timed_out: bool,
-    /// The disk space that the command exceeded, in bytes, if it took too much.
+    /// The number of bytes that the command exceeded, if it took too much disk space.
     #[serde(default)]
     pub wrote_more_than: Option<u64>,
     /// True if git-frites ordered the command's end.

@@ -1,5 +1,5 @@
-//! The commands that run at this moment, for the progress lines of this process and for `status` in
-//! another.
+//! The commands that run at this moment, for the progress lines of this process and for `status` in another
+//! process.
 //!
 //! While a command runs, there is a locked file beside its log. The file's time is the command's
 //! start. If no process holds the lock, git-frites was killed and nothing runs.
@@ -18,7 +18,7 @@ use crate::process::capped;
 
 const ENDING: &str = "log.running";
 
-/// The number of names that are tried for a mark.
+/// The most names that are tried for a mark.
 const MOST: u32 = 100;
 
 /// The marks in a directory, each with the name of its command's log.
@@ -34,25 +34,25 @@ pub(super) fn marks(directory: &Path) -> Vec<(String, PathBuf)> {
     named.collect()
 }
 
-/// The mark of a running command. It holds the processes that would have to be ended if git-frites
-/// were killed. Dropping it removes the file.
+/// The mark of a running command. Its file names the processes that must be ended if git-frites is killed.
+/// Dropping the mark removes the file.
 pub struct Mark {
     path: PathBuf,
     _lock: Lock,
 }
 
 impl Mark {
-    /// Marks the command that writes `log`. Two processes may judge one candidate at the same
-    /// time: each has a mark of its own, which nobody else writes, replaces or removes.
+    /// Marks the command that writes `log`. Two processes may judge one candidate at the same time: each
+    /// has a mark of its own, which no other process writes, replaces or removes.
     pub fn put(log: &Path) -> Result<Mark> {
         let mut path = log.with_extension(ENDING);
         for number in 1..=MOST {
-            // What a killed process left there is for recovery to read.
+            // A file that a killed process left is kept, because the recovery reads it.
             match lock::attempt(&path) {
                 Ok(Some(lock)) if fs::symlink_metadata(&path).is_ok_and(|meta| meta.len() == 0) => {
                     return Ok(Mark { path, _lock: lock });
                 }
-                // An attempt may have put something else in its place.
+                // An attempt may have put something else in the place of the file.
                 Err(e) if number == MOST => return Err(e),
                 _ => path = log.with_extension(format!("{ENDING}.{number}")),
             }

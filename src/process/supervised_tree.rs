@@ -15,18 +15,17 @@ use crate::process::protocol::{SupervisorReport, order};
 /// The time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// The time in which processes may end by themselves after their command before they count as left
-/// behind: `git commit` leaves its maintenance running for a moment, and most shells a helper or
-/// two.
+/// Processes that still run this long after their command count as left behind. `git commit` leaves its
+/// maintenance running for a moment, and most shells leave a helper or two.
 const PATIENCE_WITH_LEFTOVERS: Duration = Duration::from_millis(250);
 
-/// The time between the signals to a command and to git-frites, if somebody signals both.
+/// The longest time between the signals to a command and to git-frites, if both are signalled.
 const PATIENCE_WITH_SIGNALS: Duration = Duration::from_millis(250);
 
 /// The time between SIGTERM and SIGKILL for processes that were left behind.
 const GRACE_FOR_LEFTOVERS: Duration = Duration::from_millis(300);
 
-/// The processes that make a world and start the command there: they end after all others.
+/// The number of processes that make a world and start the command there. They end after all others.
 const PROCESSES_OF_A_WORLD: usize = 2;
 
 /// Something that happened to the tree, or an order about it.
@@ -34,7 +33,7 @@ pub(super) enum TreeEvent {
     Order(u8),
     /// git-frites is gone.
     Orphaned,
-    /// The command has taken more than so many bytes of disk space.
+    /// The command has taken more than this number of bytes of disk space.
     WroteTooMuch(u64),
     /// The command itself has ended, with this exit code or by this signal.
     Exited {
@@ -56,7 +55,8 @@ pub(super) enum NotRun {
 }
 
 impl NotRun {
-    /// The report of a command that did not start. Fails if that was not the command's fault.
+    /// The report of a command that did not start. Fails if the system was short of resources, or the world
+    /// could not be entered.
     pub(super) fn report(self) -> io::Result<SupervisorReport> {
         match self {
             NotRun::NotStarted { reason, short_of_resources: false } => {
@@ -74,9 +74,9 @@ impl NotRun {
 pub(super) enum TreePhase {
     /// The command runs.
     Running,
-    /// The command has ended by itself, and its leftovers have until then to end as well.
+    /// The command has ended by itself. Processes that it left have until then to end.
     Leftovers { until: Instant },
-    /// The tree was asked to end, and is killed then.
+    /// The tree was asked to end, and is killed at that time.
     Ending { kill_at: Instant },
 }
 
@@ -85,7 +85,7 @@ pub(super) struct SupervisedTree {
     pub(super) group: Pid,
     pub(super) events: Receiver<TreeEvent>,
     pub(super) phase: TreePhase,
-    /// The time since which the tree is stopped; `None` if it runs.
+    /// The time at which the tree was stopped; `None` if it runs.
     pub(super) stopped_at: Option<Instant>,
     pub(super) output_open: bool,
     /// True once git-frites is gone.
@@ -152,7 +152,7 @@ impl SupervisedTree {
         self.report.code.is_some() || self.report.signal.is_some()
     }
 
-    /// Completes the report if the command was not run, and nobody had asked it to end.
+    /// Completes the report if the command was not run, and was not asked to end before.
     pub(super) fn take_account_of_a_refusal(&mut self) -> io::Result<()> {
         let was_ended =
             self.report.timed_out || self.report.cancelled || self.report.wrote_more_than.is_some();
@@ -165,7 +165,7 @@ impl SupervisedTree {
         Ok(())
     }
 
-    /// Ends what has run out of time.
+    /// Ends the tree or its leftovers if their time is over.
     fn enforce_limits(&mut self, now: Instant) {
         match self.phase {
             TreePhase::Running if self.is_overdue(now) => {
@@ -200,7 +200,7 @@ impl SupervisedTree {
         if !matches!(self.phase, TreePhase::Ending { .. }) {
             self.terminate(now + GRACE);
         }
-        // A stopped process does not see SIGTERM before it goes on.
+        // A stopped process gets SIGTERM only when it goes on.
         self.resume();
     }
 
@@ -241,8 +241,8 @@ impl SupervisedTree {
         self.signal_all(Signal::CONT);
     }
 
-    /// After a signal to a whole job or service, the command may be the first to end: waits a
-    /// moment for the same signal here, or for the order that follows from it.
+    /// If a whole job or service gets a signal, the command may end first. So this waits a moment for the
+    /// same signal to this process, or for the order that follows from it.
     pub(super) fn look_who_ended_it(&mut self, asked: &AtomicUsize) {
         let signal = self
             .report
@@ -280,8 +280,7 @@ impl SupervisedTree {
         true
     }
 
-    /// The time at which the command will have printed nothing for too long; `None` without such a
-    /// limit.
+    /// The time at which the command exceeds its limit without output; `None` if there is no such limit.
     fn idle_end(&self) -> Option<Instant> {
         let last = *self.last_output.lock();
         self.idle.map(|idle| last + idle)
@@ -291,7 +290,7 @@ impl SupervisedTree {
         self.hard.into_iter().chain(self.idle_end()).any(|at| at <= now)
     }
 
-    /// The time until which only an event matters.
+    /// The next time at which something must be done even without an event.
     fn next_deadline(&self, now: Instant) -> Instant {
         match self.phase {
             // Killing is repeated: a tree may fork while it is being killed.

@@ -1,5 +1,5 @@
-//! The side of git-frites: starts a supervisor, waits for its report, and ends the whole tree if
-//! the supervisor does not.
+//! The work of git-frites itself in supervision: starts a supervisor, waits for its report, and ends the
+//! whole tree if the supervisor does not.
 //!
 //! A command can stop or kill its supervisor. So git-frites lets a stopped one go on, and has a
 //! time limit of its own.
@@ -22,10 +22,10 @@ use crate::process::supervised_tree::GRACE;
 /// The time between two looks at a supervisor that runs.
 const TICK: Duration = Duration::from_millis(500);
 
-/// The time beyond the command's limit and the grace that a supervisor has for its report.
+/// The time for its report that a supervisor has beyond the command's limit and the grace period.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// The time in which a killed supervisor's output ends, unless another process holds it open.
+/// The time within which the output of a killed supervisor ends, unless another process holds it open.
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// The longest report that counts. A command can write to its supervisor's output.
@@ -46,12 +46,12 @@ pub(super) enum Answer {
     Report(SupervisorReport),
     /// The command exceeded its time limit, and the supervisor did not end it. git-frites did.
     Overdue,
-    /// The supervisor ended without a report, in the way that the words say.
+    /// The supervisor ended without a report. The text says how it ended.
     Nothing(String),
 }
 
 impl Supervision {
-    /// Starts a supervisor, whose standard output this function takes.
+    /// Starts a supervisor, and collects its standard output.
     pub(super) fn start(expression: &Expression) -> io::Result<Supervision> {
         let (report, input) = io::pipe()?;
         let output = Arc::new(Mutex::new(Vec::new()));
@@ -91,10 +91,10 @@ impl Supervision {
         Ok(if overdue { Answer::Overdue } else { Answer::Nothing(describe(status)) })
     }
 
-    /// Waits for the supervisor's end, and kills it when it is overdue itself: true then.
+    /// Waits for the supervisor's end. If it is overdue, kills it and gives true.
     fn wait(&self, hard: Option<Duration>, cancel: &Cancel) -> io::Result<(ExitStatus, bool)> {
-        // The time in which git-frites ran as well: after Ctrl-Z, or when the machine slept, a tick
-        // has lasted longer than it should, and the supervisor's clock stood still, too.
+        // The time during which git-frites itself ran. If a tick took longer than it should, git-frites was
+        // stopped (Ctrl-Z) or the machine slept, and the supervisor's clock stood still, too.
         let mut ran = Duration::ZERO;
         let mut ran_before_end = None;
         loop {
@@ -116,7 +116,7 @@ impl Supervision {
         }
     }
 
-    /// Lets the supervisor go on if somebody stopped it: nothing of ours does.
+    /// Lets the supervisor go on if it was stopped, which git-frites itself never does.
     fn resume_if_stopped(&self) {
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         if let Ok(Some(status)) = rustix::process::waitid(WaitId::Pid(self.pid), stopped)
@@ -128,14 +128,14 @@ impl Supervision {
     }
 
     fn report(&self) -> Option<SupervisorReport> {
-        // Nobody sends: this returns at the end of the output, or when another process still holds
-        // it.
+        // No message is ever sent. This returns at the end of the output, or after `DRAIN` if another
+        // process still holds it open.
         let _ = self.ended.recv_timeout(DRAIN);
         serde_json::from_slice(&self.output.lock()).ok()
     }
 }
 
-/// Reads the output to its end, and keeps the part that a report can have.
+/// Reads the output to its end, and keeps as much as a report can have.
 fn collect(mut from: PipeReader, output: &Mutex<Vec<u8>>) {
     let mut buffer = [0; 4096];
     loop {
@@ -153,7 +153,7 @@ fn collect(mut from: PipeReader, output: &Mutex<Vec<u8>>) {
     }
 }
 
-/// How a supervisor ended that told nothing.
+/// How a supervisor ended that gave no report.
 fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.signal(), status.code()) {

@@ -1,12 +1,11 @@
-//! The supervising process: git-frites starts itself once for each command of the user's. That
-//! process starts the command, stores its output, and ends its whole tree.
+//! The supervising process. git-frites starts itself once for each user's command; this new process starts
+//! the command, stores its output, and ends its whole tree.
 //!
-//! The supervisor is a separate process because on Linux `PR_SET_CHILD_SUBREAPER` gives it every
-//! descendant that loses its parent, even after `setsid` and a double fork: it is the only place
-//! that can find all of them. Its standard input is a pipe that git-frites holds. End of file means
-//! that git-frites is gone, for whatever reason, and then nothing may survive (GIT-FACTS,
-//! "Processes"). On other systems only the command's process group is ended: a descendant that left
-//! the group with `setsid` escapes.
+//! The supervisor is a separate process because on Linux `PR_SET_CHILD_SUBREAPER` gives it every descendant
+//! that loses its parent, even after `setsid` and a double fork: only the supervisor can find all of them.
+//! Its standard input is a pipe that git-frites holds. End of file means that git-frites is gone, for
+//! whatever reason. Then the supervisor ends everything (GIT-FACTS, "Processes"). On other systems only the
+//! command's process group is ended: a descendant that left the group with `setsid` escapes.
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
@@ -39,14 +38,14 @@ use crate::process::supervised_tree::{NotRun, SupervisedTree, TreeEvent, TreePha
 use crate::process::survivors::{self, Role};
 use crate::process::world_spec::{RESTRICT_VERB, WorldMessage};
 
-/// The supervisor's whole life. `arguments` are those after the verb.
+/// The main function of the supervisor. `arguments` are those after the verb.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [log, mark, stdin, hard, idle, share, verb, confinement, command @ ..] = arguments else {
         return ExitCode::from(2);
     };
     let limits = Limits { hard: limit(hard), idle: limit(idle), ..Limits::default() };
     let start = if verb == "-" { None } else { Some([verb, confinement]) };
-    // A command with too large a share is better than no command.
+    // A failure is ignored: a command with too large a share is better than no command.
     let _ = ProcessorShare::take(share);
     let report =
         match supervise([log.as_ref(), mark.as_ref()], stdin.as_ref(), limits, start, command) {
@@ -85,8 +84,8 @@ fn supervise(
     };
     command.stdin(File::open(stdin)?).stdout(input.try_clone()?).stderr(input);
     let is_restricted = confinement.is_some_and(|[verb, _]| verb == RESTRICT_VERB);
-    // The command gets its own process group, so that a signal to it cannot reach us. A restricted
-    // process makes its own session, which the leader of a group cannot.
+    // The command gets its own process group, so that a signal to it cannot reach us. A restricted process
+    // begins its own session, which the leader of a group cannot do.
     if !is_restricted {
         command.process_group(0);
     }
@@ -153,8 +152,8 @@ fn supervise(
         report: SupervisorReport::default(),
     };
     tree.follow_to_its_end();
-    // A process that still holds the output is out of our reach: it got the descriptor from another
-    // process.
+    // If a process still holds the output, it cannot be ended from here: it is not a descendant, and got
+    // the descriptor from another process.
     if tree.output_closes_within(Duration::from_millis(500)) {
         let _ = pump.join();
     }
@@ -167,7 +166,7 @@ fn supervise(
     Ok((!tree.orphaned).then_some(tree.report))
 }
 
-/// The report of a command that was not run, which the log gets as well.
+/// The report of a command that was not run. The reason is also written to the log.
 fn not_run(
     not_run: NotRun,
     words: &[OsString],
@@ -186,8 +185,8 @@ fn direct(words: &[OsString]) -> io::Result<Command> {
     Ok(command)
 }
 
-/// The process that confines the command and then starts it, or becomes it. It reports on the pipe whether
-/// it failed to do so, and how a command that it started has ended.
+/// The process that confines the command and then starts it, or becomes it. On the pipe it reports a
+/// failure to do so, and how a command that it started has ended.
 fn confined(
     [verb, confinement]: [&OsString; 2],
     words: &[OsString],
@@ -207,9 +206,8 @@ pub fn not_started_line(words: &[OsString], reason: &str) -> String {
     format!("git-frites: could not start {program}: {reason}\n")
 }
 
-/// Lets this process live on when it gets a signal that asks it to end: its orders come down its
-/// pipe, and it has to tell how the command ended. The returned number is the last such signal, 0
-/// before the first.
+/// Lets this process live on when it gets a signal that asks it to end: it takes orders only from its pipe,
+/// and must report how the command ended. The returned number is the last such signal, 0 before the first.
 ///
 /// A handler, unlike an ignored signal, is not inherited: the command has the default actions. A
 /// signal that is ignored already stays ignored, here and in the command (`nohup`).
@@ -225,8 +223,8 @@ pub fn outlive_signals() -> io::Result<Arc<AtomicUsize>> {
     Ok(asked)
 }
 
-/// True if the system could not start a command for want of processes, memory or descriptors,
-/// whatever the command is.
+/// True if the system could start no command at all, because it is short of processes, memory or
+/// descriptors.
 pub fn is_short_of_resources(e: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = e.raw_os_error().map(Errno::from_raw_os_error);
@@ -280,7 +278,7 @@ fn read_message(status: io::PipeReader) -> Option<WorldMessage> {
     serde_json::from_str(&line).ok()
 }
 
-/// Passes on how the command in a world ended.
+/// Sends the event that the command in a world has ended.
 fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
     let event = match read_message(status) {
         Some(WorldMessage::Exited { code, signal }) => TreeEvent::Exited { code, signal },

@@ -1,5 +1,5 @@
-//! Processes that outlived git-frites: somebody killed it while their supervisor was stopped, or
-//! killed both. The mark of a running command names its processes; a later git-frites ends them.
+//! Processes that outlived git-frites, because it was killed while their supervisor was stopped, or because
+//! both were killed. The mark of a running command names its processes; a later git-frites ends them.
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -36,25 +36,25 @@ impl Role {
     }
 }
 
-/// Adds a process to a mark, if that is still there. If that fails, nobody will find the process;
-/// the command runs all the same.
+/// Adds a process to a mark, if the mark still exists. If this fails, a later git-frites cannot find the
+/// process; the command runs all the same.
 pub fn note(mark: &Path, role: Role, pid: Pid) {
     let id = pid.as_raw_nonzero().get();
     let start = descendants::process(id).map(|process| process.start);
     let (Some(start), Some(boot)) = (start, boot()) else { return };
-    // A mark that was made here would be locked by nobody: another git-frites would take its
+    // Never makes the file: no process would hold its lock, and another git-frites would take the named
     // processes for survivors.
     if let Ok(mut mark) = regular::open_own_to_append(mark) {
         let _ = mark.write_all(format!("{} {id} {start} {boot}\n", role.word()).as_bytes());
     }
 }
 
-/// Ends the survivors of the commands whose marks lie in `directory`. Gives the name of each such
-/// command, and false if some of its processes are still there.
+/// Ends the survivors of the commands whose marks lie in `directory`. Gives the name of each such command,
+/// and false if some of its processes still live.
 pub fn end(directory: &Path) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     for (what, mark) in running::marks(directory) {
-        // Locked until it is removed: nobody can put a mark of the same name meanwhile.
+        // Locked until it is removed, so that no process puts a mark of the same name meanwhile.
         let Ok(Some(_lock)) = lock::attempt(&mark) else {
             continue; // its git-frites is alive
         };
@@ -88,8 +88,7 @@ fn named(text: &str) -> Vec<(Role, i32, u64)> {
         .collect()
 }
 
-/// The named processes that still live. Another process may have got the same id since; it does not
-/// count.
+/// The named processes that still live. A process that has got the same id since does not count.
 fn living(named: &[(Role, i32, u64)]) -> Vec<(Role, Process)> {
     named
         .iter()
@@ -100,7 +99,7 @@ fn living(named: &[(Role, i32, u64)]) -> Vec<(Role, Process)> {
         .collect()
 }
 
-/// Ends the named processes with all that is below them; false if that does not succeed.
+/// Ends the named processes and their descendants; false if some still live.
 fn end_all(named: &[(Role, i32, u64)]) -> bool {
     let send = |process: &Process, signal| {
         Pid::from_raw(process.id)
@@ -139,7 +138,7 @@ fn end_all(named: &[(Role, i32, u64)]) -> bool {
     }
 }
 
-/// A name for the time since the machine's start; `None` if the system gives none.
+/// The id of the machine's current start; `None` if the system gives none.
 fn boot() -> Option<String> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned())
@@ -170,7 +169,7 @@ mod tests {
         drop(first);
         note(second.path(), Role::Command, pid);
         assert_eq!(end(dir.path()), []);
-        // While marks come and go, too.
+        // The same while marks are put and removed.
         thread::scope(|scope| {
             let coming = || {
                 for _ in 0..300 {

@@ -14,7 +14,7 @@ pub struct WorkQueue<T> {
 struct QueueState<T> {
     waiting: VecDeque<(usize, T)>,
     added: usize,
-    /// The parts that are worked on, and the holds.
+    /// The number of parts that are worked on, plus the number of holds.
     busy: usize,
     is_over: bool,
 }

@@ -1,4 +1,4 @@
-//! The description of a world, and the words between its processes.
+//! The description of a world, and the messages between its processes.
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -32,14 +32,14 @@ pub enum Confinement {
 /// The paths that Landlock lets a command write to, and the variables that lead it there.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Restriction {
-    /// The directories and files that can be written to. One that is missing is left out.
+    /// The directories and files to which commands can write. Missing ones are left out.
     #[serde(with = "paths")]
     pub writable: Vec<PathBuf>,
     /// The directory for temporary files.
     #[serde(with = "paths")]
     pub temporary: PathBuf,
-    /// The variables that lead programs to directories that they can write to. The supervisor has them
-    /// already, and needs no description of them.
+    /// The variables that lead programs to directories to which they can write. They are not serialized,
+    /// because the supervisor already has them in its environment.
     #[serde(skip)]
     pub variables: Vec<(String, OsString)>,
     /// The maximum address space of each process, in bytes.
@@ -47,7 +47,7 @@ pub struct Restriction {
 }
 
 impl Confinement {
-    /// True if commands can write to this path, which is without links, as far as its mode lets them.
+    /// True if the confinement lets commands write to this path, which is without links.
     pub fn lets_write(&self, path: &Path) -> bool {
         match self {
             Confinement::Sealed(world) => world.nearest(path).is_some_and(Mount::can_be_written),
@@ -57,8 +57,8 @@ impl Confinement {
         }
     }
 
-    /// True if commands cannot see what lies at this path, which is without links, outside: it is hidden,
-    /// or another directory is shown there that is not the checkout.
+    /// True if commands cannot see the file that is at this path outside of the world: it is hidden, or
+    /// another directory, which is not the checkout, is shown there. The path is without links.
     pub fn hides(&self, path: &Path) -> bool {
         let Confinement::Sealed(world) = self else { return false };
         match world.nearest(path) {
@@ -80,7 +80,7 @@ impl Confinement {
         Ok([verb.to_owned(), text.map_err(io::Error::other)?])
     }
 
-    /// The variables of the commands in it that differ from those outside.
+    /// The variables that differ for commands in this confinement.
     pub fn variables(&self) -> &[(String, OsString)] {
         match self {
             Confinement::Sealed(_) => &[],
@@ -92,31 +92,32 @@ impl Confinement {
 /// The parts of a world.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldSpec {
-    /// The directory in which the command starts, as the world has it.
+    /// The directory in which the command starts, by its path in the world.
     #[serde(with = "paths")]
     pub dir: PathBuf,
     /// The mounts that differ from those outside. Everything else is read-only.
     pub mounts: Vec<Mount>,
-    /// A directory outside of the world, which serves as a mount point meanwhile.
+    /// A directory outside of the world, which serves as a mount point while the world is made.
     #[serde(with = "paths")]
     pub stage: PathBuf,
-    /// True if the command may use the network; else it has the loopback device alone.
+    /// True if the command may use the network; else it has only the loopback device.
     pub network: bool,
-    /// True if the command cannot reach abstract sockets of others, where the system can do that.
+    /// True if the command must not reach the abstract sockets of other processes, as far as the system can
+    /// prevent it.
     pub hides_sockets: bool,
     /// The maximum number of processes; it does not bind root.
     pub processes: Option<u64>,
     /// The maximum address space of each process, in bytes.
     pub memory: Option<u64>,
-    /// The limit of what commands write to directories that are thrown away.
+    /// The limit for the files that commands write to layers that are thrown away.
     pub disk: Option<DiskLimit>,
 }
 
 impl WorldSpec {
-    /// The mount that a path, which is without links, lies in.
+    /// The innermost mount that contains a path, which is without links.
     fn nearest(&self, path: &Path) -> Option<&Mount> {
         let above = self.mounts.iter().filter(|mount| path.starts_with(mount.at()));
-        // Of two at the same place, the last one is seen.
+        // If two mounts have the same mount point, the last one is seen.
         above.max_by_key(|mount| mount.at().components().count())
     }
 }
@@ -151,11 +152,11 @@ pub enum Mount {
         /// An empty directory on the upper layer's file system.
         #[serde(with = "paths")]
         work: PathBuf,
-        /// True if the lowest layer is shown read-only where the system refuses this overlay: not
-        /// every file system can be such a layer.
+        /// True if the lowest layer is to be shown read-only if the system refuses this overlay. Not every
+        /// file system can be the layer of an overlay.
         is_optional: bool,
     },
-    /// Another directory, with everything below it, in place of the one that is there.
+    /// Another directory, with everything below it, in place of the one at the mount point.
     Directory {
         /// The mount point.
         #[serde(with = "paths")]
@@ -164,8 +165,8 @@ pub enum Mount {
         #[serde(with = "paths")]
         from: PathBuf,
     },
-    /// A directory, with everything below it, or a file, that commands can read and not write, also
-    /// where a mount above it can be written to.
+    /// A directory with everything below it, or a file, that commands can only read, even in a mount to
+    /// which they can write.
     ReadOnly {
         /// The mount point.
         #[serde(with = "paths")]
@@ -174,20 +175,20 @@ pub enum Mount {
         #[serde(with = "paths")]
         from: PathBuf,
     },
-    /// A path that commands can write to outside of the world.
+    /// A path outside of the world to which commands can write.
     Writable {
         /// The path.
         #[serde(with = "paths")]
         at: PathBuf,
     },
-    /// A path that commands cannot see: a directory is empty, and a file or socket is `/dev/null`.
-    /// Nothing happens if there is none.
+    /// A path that commands cannot see: a directory is covered by an empty one, a file or socket by
+    /// `/dev/null`. A missing path is ignored.
     Hidden {
         /// The path.
         #[serde(with = "paths")]
         at: PathBuf,
     },
-    /// Device files of its own: `/dev`.
+    /// A new `/dev` with its own device files.
     Devices,
 }
 
@@ -253,7 +254,7 @@ pub enum WorldMessage {
 }
 
 impl WorldMessage {
-    /// Sends the message. Nobody reads it if the supervisor is gone: that is not an error.
+    /// Sends the message. It is no error if the supervisor is gone and nobody reads it.
     pub fn send(&self, mut to: impl Write) {
         let text = serde_json::to_string(self).unwrap_or_default();
         let _ = to.write_all(format!("{text}\n").as_bytes());
