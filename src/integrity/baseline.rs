@@ -1,6 +1,6 @@
-//! Baselines: the fingerprint from before commands that run an attempt's code, in
-//! `watches/RUN.XXXXXX/` until their changes are reported. Other processes read it, and so does the
-//! process that finds the commands interrupted.
+//! Baselines. A baseline is the fingerprint from before commands that run an attempt's code. It stays in
+//! `watches/RUN.XXXXXX/` until the changes by the commands are reported. Other processes read it, also to
+//! report the changes if the watching process was killed.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -16,8 +16,8 @@ use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::name::Name;
 use crate::store::Store;
 
-/// The directory of one watch, locked by the process that watches. One run can have several: its
-/// candidates can be judged by several processes.
+/// The directory of one watch, locked by the process that watches. A run can have several, because several
+/// processes can judge its candidates.
 #[derive(Debug)]
 pub struct WatchDir {
     run: Name,
@@ -25,7 +25,7 @@ pub struct WatchDir {
     _lock: Lock,
 }
 
-/// The baselines of all watches, alive or interrupted: the run and the directory of each, sorted.
+/// The runs and directories of all watches, running or interrupted, sorted.
 pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(store.dir().watches()).into_iter().flatten().flatten() {
@@ -39,20 +39,20 @@ pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
     found
 }
 
-/// The runs of [`Store::run_activities`] in which commands of any process can run, or have outlived
-/// it: work on them is under way or was killed, or they are watched. Usually there is none.
+/// The runs, among those of [`Store::run_activities`], whose commands may still run: work on them is under
+/// way or was killed, or they are watched. Usually there is none.
 pub fn runs_at_work(store: &Store, runs: &[(Name, bool)]) -> BTreeSet<Name> {
     let watched: BTreeSet<Name> = all(store).into_iter().map(|(run, _)| run).collect();
     let at_work = runs.iter().filter(|(run, is_active)| *is_active || watched.contains(run));
     at_work.map(|(run, _)| run.clone()).collect()
 }
 
-/// The file in a watch over attempts beside which the same process runs these commands, which judge.
+/// The file in a watch over attempts that says that the same process also judges with these commands.
 fn beside(commands: WatchedCommands) -> String {
     format!("beside-{}", commands.file())
 }
 
-/// Tells other processes that this one judges a run beside its attempts, which are watched.
+/// Tells other processes that this process judges a run while its attempts, which are watched, still run.
 pub fn judge_beside(store: &Store, run: &Name, commands: WatchedCommands) -> Result<()> {
     for (_, path) in all(store).into_iter().filter(|(name, _)| name == run) {
         atomic::write(&path.join(beside(commands)), &[])?;
@@ -60,8 +60,8 @@ pub fn judge_beside(store: &Store, run: &Name, commands: WatchedCommands) -> Res
     Ok(())
 }
 
-/// The commands by which other processes judge now, whose watch is not the one at `own`; of several
-/// those that can do more.
+/// The commands with which other processes judge now: those of all watches except the one at `own`. If
+/// there are several kinds, gives the less confined one.
 pub fn others_judge(store: &Store, own: Option<&Path>) -> Option<WatchedCommands> {
     let others = all(store).into_iter().map(|(_, path)| path).filter(|path| Some(&**path) != own);
     let others: Vec<PathBuf> = others.collect();
@@ -71,8 +71,8 @@ pub fn others_judge(store: &Store, own: Option<&Path>) -> Option<WatchedCommands
     })
 }
 
-/// The fingerprint of a baseline, and the commands that it is from before; `None` if these have not
-/// started, or the file is damaged.
+/// The fingerprint of a baseline, and the commands before which it was taken; `None` if the commands have
+/// not started, or the file is damaged.
 pub fn read(path: &Path) -> Option<(Fingerprint, WatchedCommands)> {
     let commands = WatchedCommands::ALL.into_iter().find(|c| path.join(c.file()).exists())?;
     let bytes = regular::read(&path.join(commands.file())).ok()?;
@@ -85,8 +85,8 @@ impl WatchDir {
         let root = store.dir().watches();
         let failed = || format!("could not use '{}'", root.display());
         fs::create_dir_all(&root).context(failed)?;
-        // Under the repository lock nobody sees the directory before it is locked, and takes it for
-        // an interrupted one.
+        // Under the repository lock, because another process could take a directory that is not yet locked
+        // for an interrupted watch.
         let _repository = store.lock_repository()?;
         let path = tempfile::Builder::new()
             .prefix(&format!("{run}."))
@@ -124,8 +124,8 @@ impl WatchDir {
 
     /// Removes the directory, after the differences were reported and stored.
     ///
-    /// This happens under the repository lock: the file of the watch's own lock is one of the first
-    /// to go, and then another process would take the rest for an interrupted watch.
+    /// This happens under the repository lock: if the file of the watch's own lock is removed first,
+    /// another process could take the rest for an interrupted watch.
     pub fn close(self, store: &Store) -> Result<()> {
         let _repository = store.lock_repository()?;
         tree::delete_tree(&self.path)

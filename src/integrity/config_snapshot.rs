@@ -1,10 +1,10 @@
-//! Snapshots of git's configuration: a stand-in for the shared git directory, with configuration,
-//! attributes and excludes as they were at one time.
+//! Snapshots of git's configuration. A snapshot is a stand-in for the shared git directory, with the
+//! configuration, attributes and excludes of one moment.
 //!
-//! While commands run, a setting that one attempt plants could run in the capture or in the
-//! checkout of another, however recently we looked. So our calls go through a directory that has
-//! copies of the files that decide which programs run, and links to everything else: `git` sees no
-//! other configuration, not even the user's own.
+//! While commands run, a program that one attempt plants in a setting could run in the capture or the
+//! checkout of another, however recently the settings were compared. So our calls go through a directory
+//! that has copies of the files that decide which programs run, and links to everything else: git reads no
+//! configuration but this one, not even the user's own files.
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -23,27 +23,26 @@ use crate::git::repo::Repo;
 /// The name of a stand-in directory.
 const NAME: &str = "git";
 
-/// Linked, whether or not they exist yet: data, not settings.
+/// The entries with data, not settings, that are always linked, even if they do not exist yet.
 const LINKED: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "worktrees"];
-/// Copied.
+/// The files that are copied.
 const COPIED: [&str; 4] = ["HEAD", "info/exclude", "info/attributes", "info/sparse-checkout"];
-/// Not linked: left out, or copied in part. Everything else is linked, because filters (LFS) store
-/// data in the git directory and would otherwise lose it.
+/// The entries that are not linked, but left out or copied in part. Everything else is linked, because
+/// filters (LFS) store data in the git directory and would otherwise lose it.
 const NOT_LINKED: [&str; 7] =
     ["HEAD", "config", "config.worktree", "hooks", "index", "info", "commondir"];
-/// Linked directories that git makes at their first use. It cannot do so where a link leads nowhere.
+/// The linked directories that git makes at their first use, which it cannot do behind a link.
 const MADE_ON_DEMAND: [&str; 2] = ["logs", "worktrees"];
 /// The directory in which Git LFS stores filtered content; LFS makes it at its first use.
 const LFS: &str = "lfs";
 
-/// Until this is dropped, our calls on the shared git directory see its configuration as it was.
+/// Until this is dropped, our calls on the shared git directory see the configuration of the snapshot.
 #[derive(Debug)]
 pub struct ConfigSnapshot {
     overrides: Arc<Overrides>,
 }
 
-/// Takes a snapshot of the configuration, in a new directory in `parent`. That directory must
-/// outlive the snapshot.
+/// Takes a snapshot of the configuration, in a new directory in `parent`, which must outlive the snapshot.
 pub fn take(repo: &Repo, parent: &Path) -> Result<ConfigSnapshot> {
     let common = repo.common_dir();
     let dir = parent.join(NAME);
@@ -95,7 +94,7 @@ fn as_file(list: &[u8]) -> Vec<u8> {
             None => (record, None),
         };
         let Some((section, rest)) = key.split_once_str(b".") else { continue };
-        // Settings of the command line are ours alone; included settings are in the list already.
+        // Settings of the command line are our own; included settings are already in the list.
         if scope == b"command"
             || matches!(section, b"include" | b"includeif")
             || key == b"core.worktree"
@@ -142,7 +141,8 @@ mod tests {
     use crate::git::worktree::Worktree;
     use crate::model::oid::Oid;
 
-    /// A repository without a worktree has no directory `worktrees`, and git removes it with the last one.
+    /// A repository without linked worktrees has no directory `worktrees`: git removes it with the last of
+    /// them.
     #[test]
     fn git_makes_directories_behind_the_links_of_a_stand_in() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -2,8 +2,8 @@
 use crate::integrity::fact::{Fact, FactKind, FactValue, UNREADABLE};
 use crate::integrity::fingerprint::Fingerprint;
 
-/// Sections of git's configuration for identities, remotes and maintenance: people and tests set
-/// them all the time, and they change no file.
+/// Sections of git's configuration for identities, remotes and maintenance. People and tests set them
+/// often, and they change no file.
 const HARMLESS: [&str; 9] =
     ["advice.", "branch.", "color.", "gc.", "init.", "maintenance.", "remote.", "safe.", "user."];
 
@@ -35,13 +35,13 @@ impl Difference {
         }
     }
 
-    /// True if a part can be read again: what it holds was compared, too.
+    /// True if a part that was unreadable can be read again. Its content was then compared, too.
     pub fn is_readable_again(&self) -> bool {
         self.fact.name == UNREADABLE && self.digest.is_none()
     }
 
-    /// True if the change may alter the outcome of commands that use git. Hooks do not: they run
-    /// when somebody commits, and package managers install them (husky, lefthook, pre-commit).
+    /// True if the change may alter the outcome of commands that use git. Hooks do not count: they run at
+    /// commits, and package managers install them (husky, lefthook, pre-commit).
     pub fn affects_outcomes(&self) -> bool {
         let Fact { kind, name, .. } = &self.fact;
         let submodules = name.starts_with("submodule.")
@@ -55,7 +55,7 @@ impl Difference {
     }
 }
 
-/// Lists every difference, those first that decide which programs run.
+/// Lists every difference. Those that decide which programs run come first.
 pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
     let mut facts: Vec<&Fact> = before.0.keys().chain(after.0.keys()).collect();
     facts.sort();
@@ -65,13 +65,12 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
         |kind: FactKind, place: &str| after.0.contains_key(&Fact::new(kind, place, UNREADABLE));
     let differs = |fact: &Fact| before.digest(fact) != after.digest(fact);
     for fact in facts {
-        // If a checkout came or went, its other facts are not worth a report.
+        // If a checkout was added or removed, its other facts are not reported.
         let checkout = Fact::new(FactKind::Worktree, "", &fact.place);
         if fact.kind == FactKind::Worktree || differs(&checkout) {
             continue;
         }
-        // A fact that cannot be read is not gone; and a configuration that cannot be read breaks
-        // everything else.
+        // A fact that cannot be read is not gone, and nothing else can be read if the configuration cannot.
         let unseen = !after.0.contains_key(fact)
             && match fact.is_configuration() {
                 true => broken(FactKind::Config, ""),
@@ -141,7 +140,7 @@ fn in_words(fact: &Fact, old: Option<&FactValue>, new: Option<&FactValue>) -> St
         FactKind::Hook => format!("hook '{name}' in {} {happened}", quote(place)),
         FactKind::Info => format!("{} {happened}", at(format!("'{name}'"))),
         FactKind::Ref => ref_in_words(name, old, new),
-        // No fingerprint holds the first two, and the third is not reported.
+        // Fingerprints do not hold the first two kinds, and the third is not reported.
         FactKind::Surroundings | FactKind::Outcome | FactKind::Worktree => {
             format!("'{name}' {happened}")
         }
@@ -164,7 +163,7 @@ fn config_in_words(fact: &Fact, new: Option<&FactValue>) -> String {
     }
 }
 
-/// A move of a ref in words, from and to an object id or `ref: ` and the target of a symbolic ref.
+/// A move of a ref in words. Each value is an object id, or `ref: ` and the target of a symbolic ref.
 pub fn move_in_words(name: &str, from: Option<&str>, to: Option<&str>) -> String {
     let value = |text: &str| FactValue { digest: text.to_owned(), text: Some(text.to_owned()) };
     ref_in_words(name, from.map(value).as_ref(), to.map(value).as_ref())
@@ -204,7 +203,7 @@ fn target(text: &str) -> String {
     }
 }
 
-/// True if a setting's value may be shown: it is not a secret, and holds none.
+/// True if a setting's value may be shown: it neither is nor contains a secret.
 fn may_be_shown(key: &str, value: &str) -> bool {
     let secret =
         ["header", "token", "pass", "secret", "cookie"].iter().any(|word| key.contains(word));

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 pub enum FactKind {
     /// `.frites.toml` of a checkout.
     OwnFile,
-    /// A setting of git's.
+    /// A setting of git.
     Config,
     /// A hook.
     Hook,
-    /// A file of the git directory that changes what git sees: `info/exclude`, alternates, ….
+    /// A file of the git directory that changes which files and objects git sees: `info/exclude`,
+    /// alternates, ….
     Info,
     /// A file or directory above the judge's checkouts, where build tools look for settings.
     Surroundings,
@@ -23,8 +24,7 @@ pub enum FactKind {
     Worktree,
 }
 
-/// The subject of a fact: its kind, the place where it was found (empty for the usual one), its
-/// name.
+/// The subject of a fact: its kind, the place where it was found (empty for the usual place), and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fact {
     /// The fact's kind.
@@ -39,7 +39,8 @@ pub struct Fact {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct FactValue {
     pub(super) digest: String,
-    /// In words or in full, if that is of use; never stored for settings that may be secrets.
+    /// The value in words or in full, if that is of use. It is never stored for settings that may be
+    /// secrets.
     pub(super) text: Option<String>,
 }
 

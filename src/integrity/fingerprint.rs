@@ -1,9 +1,9 @@
-//! Fingerprints of what decides which programs git and git-frites run, and which results count:
+//! Fingerprints of everything that decides which programs git and git-frites run and which results count:
 //! configuration, hooks, the files of `info/`, and our own refs.
 //!
-//! One is taken before a run's commands start and one after they have ended;
-//! [`crate::integrity::diff`] names the differences. Nothing here fails: a part that cannot be read
-//! is a fact like any other, because an attempt may have broken it.
+//! A fingerprint is taken before a run's commands start, and another after they have ended;
+//! [`crate::integrity::diff`] names the differences. No function here fails. That a part cannot be read is
+//! a fact like any other, because an attempt may have damaged it.
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -25,7 +25,7 @@ use crate::model::path::quoted;
 
 /// The largest number of entries of one directory, and of submodules.
 const MOST_ENTRIES: usize = 500;
-/// Above this size a file's size and time stand for its bytes.
+/// Of larger files, the size and the time are compared and not the bytes.
 const LARGEST_HASHED: u64 = 4 << 20;
 
 /// Inode, change time in two parts, and size of each file; `None` if it does not exist.
@@ -35,8 +35,8 @@ pub type FileStamps = Vec<(PathBuf, Option<[i64; 4]>)>;
 #[derive(Clone, Debug, Default)]
 pub struct Fingerprint(pub(super) BTreeMap<Fact, FactValue>);
 
-/// Takes the whole fingerprint for a watch over these commands. The facts of [`configuration`] need not
-/// be looked for if they are `known`.
+/// Takes the whole fingerprint for a watch over these commands. If the facts of [`configuration`] are
+/// `known`, they are not read again.
 pub fn take(
     context: IntegrityContext<'_>,
     commands: WatchedCommands,
@@ -59,9 +59,9 @@ pub fn decisive(context: IntegrityContext<'_>, commands: WatchedCommands) -> Fin
     found
 }
 
-/// The facts that decide which programs run: git's configuration, and ours. Cheap enough for every
-/// command. The list of checkouts belongs to them: if one comes or goes, its facts are not worth a
-/// report.
+/// The facts that decide which programs run: git's configuration, and ours. They are cheap enough for every
+/// command. They include the list of checkouts, because the facts of a checkout that was added or removed
+/// are not reported.
 pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
     let mut found = Fingerprint::default();
     let repo = context.repo();
@@ -112,9 +112,9 @@ pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
     found
 }
 
-/// Inode, change time and size of the files that most of [`decisive`] is read from. A program that
-/// writes one of them cannot keep its change time, so an equal list means, without a call of git,
-/// that nothing has changed.
+/// Inode, change time and size of the files from which most of [`decisive`] is read. A program that writes
+/// a file cannot keep its change time. So an equal list shows, without a call of git, that nothing has
+/// changed.
 pub fn stamps(context: IntegrityContext<'_>) -> FileStamps {
     let common = context.repo().common_dir();
     let mut files = vec![common.join("config"), common.join("config.worktree")];
@@ -139,8 +139,8 @@ pub fn stamps(context: IntegrityContext<'_>) -> FileStamps {
 }
 
 impl Fingerprint {
-    /// Replaces the facts of [`decisive`] by those of `now`. A configuration that cannot be read now
-    /// stays what it was, because it is compared again.
+    /// Replaces the facts of [`decisive`] by those of `now`. If the configuration cannot be read now, the
+    /// old one stays, because it will be compared again.
     pub fn replace_decisive(&mut self, now: Fingerprint) {
         let is_readable = now.has_readable_configuration();
         self.0.retain(|fact, _| match fact.is_configuration() && fact.name != UNREADABLE {
@@ -157,14 +157,14 @@ impl Fingerprint {
         !self.0.contains_key(&unreadable_configuration())
     }
 
-    /// The facts of [`configuration`] alone, without that of a failure.
+    /// Only the facts of [`configuration`], without the fact that it could not be read.
     pub fn of_configuration(&self) -> Fingerprint {
         let kept = self.0.iter();
         let kept = kept.filter(|(fact, _)| fact.is_configuration() && fact.name != UNREADABLE);
         Fingerprint(kept.map(|(fact, value)| (fact.clone(), value.clone())).collect())
     }
 
-    /// A fact's digest; `None` without that fact.
+    /// A fact's digest; `None` if there is no such fact.
     pub fn digest(&self, fact: &Fact) -> Option<&str> {
         self.0.get(fact).map(|v| v.digest.as_str())
     }
@@ -184,8 +184,8 @@ impl Fingerprint {
         SCOPES.iter().find_map(|place| self.setting(&Fact::new(fact.kind, place, &fact.name)))
     }
 
-    /// The fingerprint as JSON. A setting that names no program is given by its digest alone,
-    /// because some are secrets.
+    /// The fingerprint as JSON. Of a setting that names no program it has only the digest, because some
+    /// settings are secrets.
     pub fn to_json(&self) -> Vec<u8> {
         let facts: Vec<(&Fact, FactValue)> = self
             .0
@@ -233,7 +233,7 @@ impl Fingerprint {
             let (scope, record) =
                 if scoped { (first, fields.next().unwrap_or_default()) } else { ("", first) };
             let (key, value) = record.split_once('\n').unwrap_or((record, "true"));
-            // Settings of the command line are ours, or those of this one command.
+            // Settings of the command line are our own, or the user's for this one command.
             let place = match scope {
                 "command" => continue,
                 "" | "local" => place.to_owned(),
@@ -285,7 +285,7 @@ impl Fingerprint {
         for path in listing(directory) {
             let name = quoted(path.file_name().unwrap_or_default().as_bytes());
             let is_file = fs::metadata(&path).is_ok_and(|m| m.is_file());
-            // git never runs its samples under these names.
+            // git never runs files with the names of its samples.
             if let (true, false, Some(digest)) =
                 (is_file, name.ends_with(".sample"), file_digest(&path))
             {
@@ -294,7 +294,7 @@ impl Fingerprint {
         }
     }
 
-    /// Adds the files of `info/` and the files named by `more`.
+    /// Adds the files of `info/` and those in `more`.
     fn info(&mut self, git_dir: &Path, place: &str, more: &[&str]) {
         let mut files: Vec<PathBuf> = listing(&git_dir.join("info"));
         files.extend(more.iter().map(|name| git_dir.join(name)));
@@ -309,7 +309,7 @@ impl Fingerprint {
         }
     }
 
-    /// Adds our refs whose loss loses work, or that can forge a verdict.
+    /// Adds our refs whose loss would lose work, or with which a verdict could be forged.
     fn refs(&mut self, repo: &Repo) {
         let call =
             repo.git().call("for-each-ref").arg("--format=%(refname) %(objectname) %(symref)");
@@ -343,15 +343,15 @@ struct OtherCheckout {
     root: Option<PathBuf>,
 }
 
-/// True for the files in `info/` that git's housekeeping writes by itself, and that git itself never
-/// reads: `info/refs`, which is for web servers, its temporary versions, and locks.
+/// True for files in `info/` that git's housekeeping writes, and that git never reads: `info/refs`, which
+/// is for web servers, its temporary versions, and locks.
 fn is_gits_own(name: &Path) -> bool {
     let name = name.as_os_str().as_bytes();
     let temporary = name.strip_prefix(b"info/refs_").is_some_and(|random| random.len() == 6);
     name == b"info/refs" || temporary || name.ends_with(b".lock")
 }
 
-/// The main checkout (or the bare repository) first, then linked ones.
+/// The other checkouts: the main one (or the bare repository) first, then the linked ones.
 fn checkouts(context: IntegrityContext<'_>) -> Vec<OtherCheckout> {
     let repo = context.repo();
     let common = repo.common_dir();
@@ -366,7 +366,7 @@ fn checkouts(context: IntegrityContext<'_>) -> Vec<OtherCheckout> {
         vec![OtherCheckout { git_dir: common.to_owned(), root: root.map(Path::to_owned) }];
     for admin in worktree::entries(repo).unwrap_or_default() {
         let root = worktree::points_to(&admin).and_then(|p| Some(p.parent()?.to_owned()));
-        // A damaged entry is what a killed `git worktree add` leaves; it belongs to nobody yet.
+        // A killed `git worktree add` leaves a damaged entry, which is no checkout yet.
         if root.as_deref().is_some_and(|root| !context.is_ours(root)) {
             found.push(OtherCheckout { git_dir: admin, root });
         }
@@ -374,7 +374,7 @@ fn checkouts(context: IntegrityContext<'_>) -> Vec<OtherCheckout> {
     found
 }
 
-/// The git directories of submodules, by name, nested ones too.
+/// The git directories of submodules with their names, including nested ones.
 fn submodules(common: &Path) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     let mut directories = vec![(common.join("modules"), String::new(), 0)];
@@ -425,7 +425,7 @@ fn file_digest(path: &Path) -> Option<String> {
     Some(format!("{:o} {link} {content}", meta.mode()))
 }
 
-/// The mode, size and time of a file: they differ after a write, and need no reading.
+/// The mode, size and time of a file. They differ after a write, and the file need not be read.
 fn shape(path: &Path) -> String {
     match fs::symlink_metadata(path) {
         Ok(meta) => {

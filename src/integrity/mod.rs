@@ -1,12 +1,12 @@
-//! Detecting what commands change of that which runs code or decides: git's configuration, hooks and
-//! info files, `.frites.toml` and our own refs; and keeping our own git calls on the configuration that
-//! was there before. Where a guard or a sealed world holds, only the configuration and our refs are
-//! looked at.
+//! Detects changes by commands to everything that runs code or decides results: git's configuration, hooks
+//! and info files, `.frites.toml` and our own refs. Meanwhile our own git calls use the configuration from
+//! before. If a guard or a sealed world confines the commands, only the configuration and our refs are
+//! compared.
 //!
-//! Not a sandbox: a command runs as the user and can do what the user can. Changes are reported;
-//! only those in directories of git-frites' own, and of the run's own refs, are reverted. Nothing
-//! planted runs through git-frites, and `judge` waits for a person when the configuration of
-//! git-frites itself changed.
+//! This is not a sandbox: a command runs as the user and can do what the user can. Changes are reported;
+//! only changes in git-frites' own directories, and of the run's own refs, are reverted. git-frites runs
+//! nothing that was planted, and `judge` waits for a person if the configuration of git-frites itself has
+//! changed.
 pub mod baseline;
 pub mod config_snapshot;
 pub mod diff;

@@ -1,5 +1,4 @@
-//! Overriding planted settings in our own git calls: they see such a setting as it was before, or
-//! as nothing.
+//! Overrides planted settings in our own git calls: these see the value from before, or none.
 use crate::git::overrides::SettingOverrides;
 use crate::integrity::baseline::{self, WatchDir};
 use crate::integrity::diff::compare_only;
@@ -7,11 +6,11 @@ use crate::integrity::fact::{Fact, FactKind};
 use crate::integrity::fingerprint::{self, Fingerprint};
 use crate::integrity::{IntegrityContext, quarantine};
 
-/// Overrides the settings that are planted now: those in quarantine that are still as they were
-/// found, and those that have changed since the commands of any run started.
+/// Overrides the settings that may be planted now: those in quarantine that still have the planted value,
+/// and those that have changed since the commands of any run started.
 ///
-/// `own` is a watch of this process: its fingerprint in memory counts, because an attempt could
-/// have edited the file. Gives the configuration of now, if that had to be known.
+/// `own` is a watch of this process. Its fingerprint in memory is used, because an attempt could have
+/// edited the file. Gives the current configuration, if it had to be read.
 pub fn update(
     context: IntegrityContext<'_>,
     own: Option<(&WatchDir, &Fingerprint)>,
@@ -43,8 +42,8 @@ pub fn update(
     now
 }
 
-/// Adds the settings that differ, each with its value in `before`. A setting that is overridden
-/// already stays so: `before` may hold what another run's attempts planted.
+/// Adds the settings that differ, each with its value in `before`. An override that exists already stays,
+/// because `before` may hold a value that another run's attempts planted.
 fn override_differences(
     before: &Fingerprint,
     after: &Fingerprint,

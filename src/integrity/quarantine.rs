@@ -1,8 +1,8 @@
 //! The quarantine: changes that attempts may have planted, until a person accepts them. It is
 //! `untrusted.json` in the state root.
 //!
-//! There is one list for the repository and not one per run: the configuration belongs to all runs,
-//! and a planted setting stays dangerous after its run was forgotten.
+//! There is one list for the whole repository, not one per run: the configuration is the same for all runs,
+//! and a planted setting is still dangerous after its run was forgotten.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use crate::model::FORMAT;
 use crate::model::name::Name;
 use crate::store::{Store, remove};
 
-/// The commands that ran when something changed.
+/// The run and the commands during which something changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Moment {
     /// The run.
@@ -41,13 +41,13 @@ impl fmt::Display for Moment {
     }
 }
 
-/// One thing that changed while commands ran. The names in JSON are those of the first version.
+/// One thing that changed while commands ran. Its JSON still has the names of the first version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Suspect {
-    /// The commands.
+    /// The commands that ran.
     #[serde(flatten)]
     pub moment: Moment,
-    /// The thing.
+    /// The thing that changed.
     #[serde(rename = "subject")]
     pub fact: Fact,
     /// The change, in words.
@@ -56,9 +56,9 @@ pub struct Suspect {
     /// this digest is found, the planted value is still there.
     pub digest: Option<String>,
     /// The value of a setting before the change, which our calls go on using. If the configuration could
-    /// not be read after the change, all of it from before, so that it can be compared later.
+    /// not be read after the change: all of it from before, to be compared later.
     pub before: Option<String>,
-    /// True if the thing may configure git-frites itself: then `judge` waits for a person.
+    /// True if the thing may configure git-frites itself. Then `judge` waits for a person.
     #[serde(rename = "configures_us")]
     pub affects_own_config: bool,
 }
@@ -82,8 +82,8 @@ pub fn suspects(store: &Store) -> Vec<Suspect> {
     serde_json::from_slice::<QuarantineFile>(&bytes).map(|f| f.planted).unwrap_or_default()
 }
 
-/// Adds changes. If a thing has changed twice, the newer change stays, with the older one's value
-/// from before.
+/// Adds changes. If a thing has changed twice, the newer change is kept, with the value from before the
+/// older one.
 pub fn add(store: &Store, new: Vec<Suspect>) -> Result<()> {
     if new.is_empty() {
         return Ok(());
@@ -105,7 +105,7 @@ fn write(store: &Store, planted: Vec<Suspect>) -> Result<()> {
     atomic::write(&store.dir().untrusted(), &bytes)
 }
 
-/// Takes the change of one thing out.
+/// Removes the change of one thing.
 pub fn forget(store: &Store, fact: &Fact) -> Result<()> {
     let _lock = store.lock_repository()?;
     let mut planted = suspects(store);

@@ -1,6 +1,6 @@
-//! The watch over the surroundings of judge checkouts: the directories above them, and the cached
-//! outcomes. What appears in a directory of our own is removed, because it would bend every later
-//! judging; further up it is only reported, because it may be the user's.
+//! The watch over the surroundings of judge checkouts: the directories above them, and the cached outcomes.
+//! A new file in a directory of our own is removed, because it could change the result of every later
+//! judging. A new file further up is only reported, because it may be the user's.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::model::world::WorldKind;
 use crate::oracle::known_outcomes::{ForeignOutcome, KnownOutcomes};
 use crate::oracle::{around_checkouts, pool};
 
-/// The surroundings that a watch is over.
+/// The surroundings that are watched.
 #[derive(Clone)]
 pub struct WatchedSurroundings {
-    /// The cached outcomes that may be believed.
+    /// The cached outcomes that git-frites itself has stored.
     pub outcomes: KnownOutcomes,
     /// The world of the commands.
     pub world: WorldKind,
@@ -41,12 +41,12 @@ pub struct SurroundingsWatch {
     stuck: BTreeSet<PathBuf>,
     /// The size of the event log at the beginning.
     events: u64,
-    /// True if another process has judged meanwhile: its outcomes are not ours, but no attack.
+    /// True if another process has judged meanwhile. Then outcomes that are not ours are no attack.
     others_judged: bool,
 }
 
 impl SurroundingsWatch {
-    /// Begins, after everything is removed that lies in our directories and does not belong there.
+    /// Removes everything from our directories that does not belong there, and begins the watch.
     pub fn begin(
         context: IntegrityContext<'_>,
         WatchedSurroundings { outcomes, world }: WatchedSurroundings,
@@ -83,8 +83,7 @@ impl SurroundingsWatch {
         })
     }
 
-    /// The changes since the last look. `own` is the directory of the watch that this one is part
-    /// of.
+    /// The changes since the last look. `own` is the directory of the watch to which this one belongs.
     pub fn look(&mut self, context: IntegrityContext<'_>, own: &Path) -> Vec<Difference> {
         let others = baseline::others_judge(context.store, Some(own));
         self.others_judged |= others.is_some();
@@ -112,7 +111,7 @@ impl SurroundingsWatch {
         if !self.others_judged && self.outcomes.has_foreign() {
             self.others_judged = self.others_logged(context);
         }
-        // None of these commands can write there, so another process has, for a third one to find.
+        // None of these commands can write there, so another process did.
         let is_sealed = |commands| commands == WatchedCommands::SealedOracle;
         if self.others_judged && is_sealed(self.commands) && others.is_none_or(is_sealed) {
             return found;
@@ -124,7 +123,7 @@ impl SurroundingsWatch {
         found
     }
 
-    /// True if the event log says that somebody else has judged since the beginning.
+    /// True if the event log says that another process has judged since the beginning.
     fn others_logged(&self, context: IntegrityContext<'_>) -> bool {
         let bytes = regular::read(&context.store.dir().events()).unwrap_or_default();
         let start = usize::try_from(self.events).unwrap_or(usize::MAX).min(bytes.len());
@@ -135,8 +134,8 @@ impl SurroundingsWatch {
     }
 }
 
-/// The files above the cache that build tools find. A sealed checkout lies elsewhere: at the path of
-/// the user's, where no command can write to what lies above.
+/// The files above the cache that build tools find. A sealed checkout is elsewhere: at the path of the
+/// user's checkout, where no command can write to the directories above.
 fn above_checkouts(world: WorldKind, home: &Path) -> BTreeMap<PathBuf, Option<[i64; 5]>> {
     match world {
         WorldKind::Sealed => BTreeMap::new(),

@@ -1,4 +1,4 @@
-//! Trust in the configuration and the records of git-frites after attempts' commands ran: refusals
+//! Refuses work with a configuration or a record of git-frites that attempts' commands may have changed,
 //! until a person has accepted the changes.
 use crate::error::{Error, Result};
 use crate::git::refs;
@@ -12,8 +12,8 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::store::events::Event;
 
-/// Refuses a run whose record somebody else wrote while commands ran: it may claim a pass that
-/// never was.
+/// Refuses a run whose record was not written by git-frites and changed while commands ran. It may claim a
+/// pass that did not happen.
 pub fn require_own_record(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
     let name = refs::record(&run.run);
     let now = context.repo().read_ref(&name)?;
@@ -32,7 +32,7 @@ pub fn require_own_record(context: IntegrityContext<'_>, run: &Run) -> Result<()
     }
 }
 
-/// Accepts everything as it is now, for the run that is about to be judged.
+/// Accepts all changes as they are now, for the run that is about to be judged.
 pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
     let suspects = quarantine::suspects(context.store);
     for suspect in &suspects {
@@ -47,9 +47,9 @@ pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to run the commands that our own configuration names if that is not what the user left.
-/// `run` is the one to be judged; without it a run is to be made, whose setup the configuration
-/// names.
+/// Refuses to run the commands in our own configuration if somebody other than the user may have changed
+/// it. `run` is the run to be judged; `None` if a run is to be made, whose setup command is in the
+/// configuration.
 pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result<()> {
     watch::compare_again(context)?;
     let mut suspects = quarantine::suspects(context.store);
@@ -72,7 +72,7 @@ pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result
     refuse_unreported_changes(context)
 }
 
-/// Refuses changes by commands of another run that still run: they are not reported yet.
+/// Refuses changes by commands of another run that still run, because they are not reported yet.
 fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
     let watched = baseline::all(context.store);
     if watched.is_empty() {
@@ -98,8 +98,8 @@ fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Warns before the user's own commit of settings and hooks in force that attempts may have
-/// planted.
+/// Warns, before the user's own commit, of settings and hooks that attempts may have planted and that are
+/// still there.
 pub fn warn_before_commit(context: IntegrityContext<'_>) {
     let suspects = quarantine::suspects(context.store);
     if suspects.is_empty() {

@@ -1,9 +1,7 @@
-//! The watch over commands that run an attempt's code: a run's own, or those that judge it. It
-//! reports the changes outside the worktrees, and puts those that may have been planted into
-//! quarantine.
+//! The watch over commands that run an attempt's code: a run's own commands, or those that judge it. It
+//! reports changes outside of the worktrees, and puts changes that may have been planted into quarantine.
 //!
-//! Another process of git-frites that works meanwhile looks at the configuration once, at its
-//! start.
+//! Another process of git-frites that runs meanwhile reads the configuration only once, at its start.
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -31,7 +29,7 @@ pub(super) const MOST_REPORTED: usize = 20;
 /// The largest number of differences that an event holds.
 const MOST_STORED: usize = 500;
 
-/// A watch that is on: the facts from before the first command, and the changes reported since.
+/// A running watch: the facts from before the first command, and the changes that were reported since.
 pub struct IntegrityWatch {
     commands: WatchedCommands,
     before: Fingerprint,
@@ -56,7 +54,7 @@ pub struct TamperReport {
 
 /// Begins a watch over a run's commands before they start. `surroundings` are those of the checkouts;
 /// `None` if the commands are the run's own. Until the watch ends, our captures and checkouts use the
-/// configuration of now.
+/// configuration of this moment.
 pub fn begin(
     context: IntegrityContext<'_>,
     run: &Run,
@@ -91,8 +89,8 @@ pub fn begin(
     })
 }
 
-/// The values of some work and of ending the watch over it. If both failed, the error is the
-/// work's, and `warn` gets the other: a failing watch must not hide the cause.
+/// The results of some work and of ending the watch over it. If both failed, the error is that of the work,
+/// and `warn` gets the other error: a failing watch must not hide the cause.
 pub fn with_work<T, W>(
     work: Result<T>,
     watch: Result<W>,
@@ -109,9 +107,9 @@ pub fn with_work<T, W>(
 }
 
 impl IntegrityWatch {
-    /// Reports and stores the decisive facts that changed since the last look, before the next
-    /// command starts. Without a change in the files' stamps this costs next to nothing.
-    /// `candidate` is the only one that can have made the changes.
+    /// Reports and stores the decisive facts that changed since the last look, before the next command
+    /// starts. If no file's stamp has changed, this costs almost nothing. `candidate` is the only candidate
+    /// that can have made the changes.
     pub fn look_again(
         &mut self,
         context: IntegrityContext<'_>,
@@ -143,7 +141,7 @@ impl IntegrityWatch {
         self.report.affects_outcomes
     }
 
-    /// Takes the changes reported so far as the conditions of all commands to come.
+    /// Accepts the changes that were reported so far: they hold for all later commands.
     pub fn accept_conditions(&mut self) {
         self.report.affects_outcomes = false;
     }
@@ -160,7 +158,7 @@ impl IntegrityWatch {
         Ok(report)
     }
 
-    /// Looks at what is put back at once: the surroundings, and the refs of the run.
+    /// Compares the surroundings and the refs of the run, whose changes are reverted at once.
     fn look_around(&mut self, context: IntegrityContext<'_>) -> Result<Vec<Difference>> {
         let own = self.dir.path();
         let around = self.surroundings.as_mut().map(|watch| watch.look(context, own));
@@ -180,7 +178,7 @@ impl TamperReport {
     }
 }
 
-/// Ends the watches of processes that were killed as those processes would have done.
+/// Ends the watches of killed processes, as these processes would have done.
 pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
     for (name, path) in baseline::all(context.store) {
         let Some(dir) = WatchDir::take_over(context.store, &name, &path)? else { continue };
@@ -188,7 +186,7 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
             (Some(run), Some((before, commands))) => {
                 let moment = Moment { run: name, judging: commands.are_judging(), candidate: None };
                 if commands == WatchedCommands::Oracle {
-                    // Nobody knows any more which of them git-frites wrote.
+                    // It is not known any more which of them git-frites wrote.
                     known_outcomes::forget_all(&pool::home(context.repo())?);
                 }
                 report_all(context, &run, &moment, (&before, commands), &dir, Vec::new())?;
@@ -238,8 +236,8 @@ fn moved_ref(moved: ForeignMove) -> Difference {
     }
 }
 
-/// True if git-frites itself moved one of its refs, in this process or another: for a person, or
-/// for an attempt in a run that is new. Refs of the watched run are watched by [`HeldRefs`].
+/// True if git-frites itself moved one of its refs, in this process or another, for a person, or for an
+/// attempt in a new run. Refs of the watched run are watched by [`HeldRefs`].
 fn is_our_doing(
     context: IntegrityContext<'_>,
     run: &Run,
@@ -256,11 +254,12 @@ fn is_our_doing(
         let is_new_run = before.digest(&Fact::new(FactKind::Ref, "", &record)).is_none();
         return context.repo().reflog_claims_us(&RefName::new(name.as_str()), is_new_run);
     }
-    // The result of one candidate goes when all are judged.
+    // The outcome of one candidate is deleted when all are judged.
     if **name != *record && name.contains("/@results/") {
         return Ok(true);
     }
-    // The ref is gone with its reflog: then the event log names who removed it, once that is done.
+    // The ref is gone, and its reflog with it. The event log says who removed it, once the removal is
+    // complete.
     if context.store.try_lock_run(&owner)?.is_none() {
         return Ok(true);
     }
@@ -279,8 +278,7 @@ fn close(context: IntegrityContext<'_>, dir: WatchDir) -> Result<()> {
     Ok(())
 }
 
-/// Reports the differences, if there are any, and puts those into quarantine that may have been
-/// planted.
+/// Reports the differences, if there are any, and puts those that may have been planted into quarantine.
 fn report_and_store(
     context: IntegrityContext<'_>,
     moment: &Moment,
@@ -304,8 +302,8 @@ fn report_and_store(
     quarantine::add(context.store, suspects)
 }
 
-/// Compares a configuration again that could not be read when commands had ended: only what it
-/// holds now can tell whether it was changed.
+/// Compares a configuration that could not be read when commands had ended. Only now, when it can be read,
+/// does it show whether it was changed.
 pub(super) fn compare_again(context: IntegrityContext<'_>) -> Result<()> {
     let unread = unreadable_configuration();
     let suspects = quarantine::suspects(context.store);

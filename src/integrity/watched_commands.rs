@@ -1,12 +1,13 @@
-//! The kinds of commands that a watch is over.
+//! The kinds of watched commands.
 
-/// The commands that a watch is over. They decide what a fingerprint covers, so the name of its file
-/// says which they are.
+/// The commands that are watched. They decide which facts a fingerprint has, so the name of the
+/// fingerprint's file says which commands they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchedCommands {
-    /// A run's own.
+    /// A run's own commands.
     Attempts,
-    /// A run's own, where the guard lets none write to the repository or to the user's HOME.
+    /// A run's own commands, if the guard keeps all of them from writing to the repository and to the
+    /// user's HOME.
     GuardedAttempts,
     /// The commands of its oracle.
     Oracle,
@@ -15,7 +16,7 @@ pub enum WatchedCommands {
 }
 
 impl WatchedCommands {
-    /// All there are.
+    /// All kinds.
     pub const ALL: [WatchedCommands; 4] = [
         WatchedCommands::Attempts,
         WatchedCommands::GuardedAttempts,
@@ -23,7 +24,7 @@ impl WatchedCommands {
         WatchedCommands::SealedOracle,
     ];
 
-    /// The file of the fingerprint from before the commands.
+    /// The name of the file with the fingerprint from before the commands.
     pub fn file(self) -> &'static str {
         match self {
             WatchedCommands::Attempts => "before-commands.json",
@@ -33,12 +34,12 @@ impl WatchedCommands {
         }
     }
 
-    /// True if they judge.
+    /// True if the commands judge.
     pub fn are_judging(self) -> bool {
         matches!(self, WatchedCommands::Oracle | WatchedCommands::SealedOracle)
     }
 
-    /// True if they can write to nothing that the user's git reads.
+    /// True if the commands cannot write to any file that the user's git reads.
     pub fn are_confined(self) -> bool {
         matches!(self, WatchedCommands::GuardedAttempts | WatchedCommands::SealedOracle)
     }
