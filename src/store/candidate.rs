@@ -110,8 +110,8 @@ impl CandidateRef<'_> {
         })
     }
 
-    /// True if somebody else than git-frites has removed the worktree of this candidate, whose record this
-    /// is: what was there since its last capture is lost.
+    /// True if this candidate's worktree was removed, and not by git-frites: all work since the last
+    /// capture is lost. `record` is the candidate's record.
     pub fn has_lost_worktree(self, record: &Candidate) -> bool {
         let has_one = !record.cleaned && record.state != State::Running && !record.is_remaking();
         has_one && !self.worktree().is_dir()
@@ -134,7 +134,7 @@ impl CandidateRef<'_> {
         };
         let read = text.and_then(|t| toml::from_str::<Candidate>(&t).ok());
         let mut record = match read.filter(|c| c.run == run.run && c.candidate == *name) {
-            // Its command ran elsewhere, if anywhere.
+            // If its command ran at all, it ran on another machine.
             Some(record) if record.was_never_started() => match self.rebuilt()?.state {
                 State::Cancelled => record,
                 state => Candidate { state, reason: None, ..record },
@@ -157,7 +157,7 @@ impl CandidateRef<'_> {
             None => store.verdict(&run.run)?.and_then(|v| v.entry(name).map(|e| e.state)),
         };
         let state = match state {
-            // A checkpoint, and no record says how the command ended.
+            // The capture is a checkpoint, and no record says how the command ended.
             Some(State::Running) => State::Cancelled,
             Some(state) => state,
             None if run.has_command(name) => State::Cancelled,
@@ -194,8 +194,8 @@ impl CandidateRef<'_> {
         }
     }
 
-    /// The newest capture that was made in a state in which a candidate can be judged, and that
-    /// state; `None` if there is none.
+    /// The newest capture that was made when the candidate could be judged, with its state then; `None` if
+    /// there is none.
     pub fn latest_usable(self) -> Result<Option<(Capture, State)>> {
         Ok(self.captures()?.into_iter().find_map(|(commit, read)| {
             let state = Trailer::State.find(&read.message).and_then(|word| word.parse().ok());

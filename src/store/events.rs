@@ -1,4 +1,4 @@
-//! The event log: one JSON object a line, appended with one write, after the thing has happened.
+//! The event log: one JSON object in each line, appended with one write after the event.
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -25,7 +25,7 @@ pub enum Event {
         base: Oid,
         /// The run's candidates.
         candidates: Vec<Name>,
-        /// The candidate that it was spawned from.
+        /// The candidate from which the run was spawned.
         parent: Option<Parent>,
         /// The user's name for its purpose.
         task: Option<String>,
@@ -56,7 +56,7 @@ pub enum Event {
     Added {
         /// The candidates.
         candidates: Vec<Name>,
-        /// The tree with which their worktrees began; that of the base if `None`.
+        /// The tree with which their worktrees began; `None` for the tree of the base.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<Oid>,
     },
@@ -81,7 +81,7 @@ pub enum Event {
         lines: u64,
         /// Changed files.
         files: u64,
-        /// The user's words about it.
+        /// The user's message about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
@@ -97,13 +97,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         failing_tests: BTreeMap<Name, Vec<String>>,
     },
-    /// A candidate was judged by itself.
+    /// A candidate was judged separately.
     Outcome {
         /// The candidate.
         candidate: Name,
         /// True if the candidate passed.
         passed: bool,
-        /// True if a command says that it cannot tell.
+        /// True if a command said that it could not tell.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         skipped: bool,
     },
@@ -147,7 +147,7 @@ pub enum Event {
         candidate: Name,
         /// The capture's number.
         iteration: u32,
-        /// The branch that it was to be merged into, by its short name.
+        /// The branch into which it was to be merged, by its short name.
         branch: String,
         /// The reason, as it was shown.
         reason: String,
@@ -199,9 +199,9 @@ pub enum Event {
     Escaped {
         /// The number of differences.
         count: usize,
-        /// True if the oracle's commands ran, and not the run's own.
+        /// True if the oracle's commands ran; false if the run's own commands ran.
         judging: bool,
-        /// The candidate that was being judged, where that is certain.
+        /// The candidate that was being judged, if that is certain.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         candidate: Option<Name>,
         /// The first of the differences.
@@ -245,7 +245,7 @@ pub struct BranchMove {
     pub from: Oid,
     /// The branch's commit now.
     pub commit: Oid,
-    /// True if what was merged passed.
+    /// True if the merged tree passed.
     pub verified: bool,
     /// The facts that only the moving process knows.
     #[serde(flatten)]
@@ -261,7 +261,7 @@ pub struct MoveDetails {
     /// The strategy that settled them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
-    /// The time that it took.
+    /// The time that settling them took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution_seconds: Option<f64>,
     /// The merge that was reverted.
@@ -272,8 +272,9 @@ pub struct MoveDetails {
     pub later: Option<Vec<String>>,
 }
 
-/// Appends one event, with the task of its run or candidate: `record` is the run's. Writers need no lock: a line is one `write` to a file opened for appending,
-/// which no other writer can tear (GIT-FACTS, "Processes").
+/// Appends one event, with the task of its run or candidate. `record` is the record of the run. Writers
+/// need no lock: a line is one `write` to a file opened for appending, which no other writer can tear
+/// (GIT-FACTS, "Processes").
 pub fn append(file: &Path, run: &Name, record: Option<&Run>, event: &Event) -> Result<()> {
     let mut object = match serde_json::to_value(event) {
         Ok(Value::Object(object)) => object,
@@ -300,14 +301,14 @@ pub fn append(file: &Path, run: &Name, record: Option<&Run>, event: &Event) -> R
     let mut log = regular::open_own_to_write(file, true).context(failed)?;
     let mut line = format!("{}\n", Value::Object(object));
     if ends_mid_line(&mut log).context(failed)? {
-        // Somebody was killed, or the disk was full: keep the torn line to itself.
+        // The last line is torn, because a writer was killed or the disk was full: begin a new line.
         line.insert(0, '\n');
     }
     log.write_all(line.as_bytes()).context(failed)
 }
 
-/// Reads all events, oldest first, as they were written: an attempt can write into the log. Lines
-/// that are not JSON objects, such as a torn line, are left out.
+/// Reads all events, oldest first, without checking them: an attempt can write to the log. Lines that are
+/// not JSON objects, such as torn lines, are left out.
 pub fn read(file: &Path) -> Result<Vec<Map<String, Value>>> {
     let bytes = match regular::read(file) {
         Ok(bytes) => bytes,

@@ -1,8 +1,8 @@
-//! Intents: files that say what is about to happen, written before the first effect and removed
-//! after the last.
+//! Intents: files that describe work that is about to begin. They are written before its first effect and
+//! removed after its last.
 //!
-//! An intent whose process is gone was left by a killed command; the next command decides by it
-//! what to finish and what to take back (`ops/recover.rs`).
+//! If the process of an intent is gone, it was killed. The next command reads the intent to decide whether
+//! to finish the work or take it back (`ops/recover.rs`).
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub struct Intent {
     /// commit.
     #[serde(alias = "tree", alias = "new")]
     pub to: Oid,
-    /// True if what lands passed.
+    /// True if the landing tree passed.
     pub verified: bool,
     /// True if the user's git is to commit the change on the fresh branch afterwards.
     #[serde(default)]
@@ -57,9 +57,9 @@ pub struct Intent {
     /// The commit or tree of the files before, if it is not that of `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Oid>,
-    /// The place of the checkout's HEAD before the landing.
+    /// The position of the checkout's HEAD before the landing.
     pub from: Position,
-    /// The candidate whose worktree the files are in; `None` for the user's checkout.
+    /// The candidate in whose worktree the files are; `None` for the user's checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
 }
@@ -84,7 +84,7 @@ impl Intent {
         self.files.as_ref().unwrap_or(&self.from.commit)
     }
 
-    /// The parts that `git/` needs. `git` is that of the checkout, and `keep` is the ref for versions
+    /// The parts that `git/` needs. `git` is a [`Git`] for the checkout, and `keep` is the ref for versions
     /// that a rollback finds.
     pub fn advance<'a>(&'a self, git: &'a Git, keep: &'a RefName) -> Advance<'a> {
         let Intent { from, branch, to, commit, .. } = self;
@@ -92,7 +92,7 @@ impl Intent {
     }
 }
 
-/// Converts an intent for an existing branch that an older version wrote to the present form.
+/// Converts an intent for an existing branch from the form of an older version to the current form.
 fn renamed(mut file: Table) -> Table {
     if let (Some(target), Some(old)) = (file.remove("target"), file.remove("old")) {
         let undoing = file.get("landing") == Some(&Value::from("undone"));
@@ -104,7 +104,7 @@ fn renamed(mut file: Table) -> Table {
     file
 }
 
-/// A candidate in whose worktree its own branch moves.
+/// A candidate whose own branch moves, in its worktree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The candidate's run.
@@ -119,8 +119,8 @@ pub struct Holder {
 pub struct Active {
     /// The kind of work.
     pub phase: Phase,
-    /// The names of git's administrative entries before we made ours. So recovery knows a damaged entry of
-    /// ours: it is not among these, and has the name that git would have given it.
+    /// The names of git's administrative entries before we made ours. By these the recovery recognises a
+    /// damaged entry of ours: it is not among them, and has the name that git would have given it.
     pub entries: Vec<String>,
 }
 
@@ -162,7 +162,7 @@ impl Store {
             let landings = fs::read_dir(run.path()).into_iter().flatten().flatten();
             files.extend(landings.map(|entry| entry.path()));
         }
-        // A process that was killed while it wrote one leaves a temporary file: nothing had begun.
+        // Temporary files are left out: their process was killed before the landing had begun.
         files.retain(|file| file.extension().is_some_and(|end| end == "toml") && file.exists());
         files
     }
@@ -173,8 +173,8 @@ impl Store {
         Some((renamed(read_toml(file)?).try_into().ok()?, written(file)))
     }
 
-    /// Before the worktrees of a new run are made: writes the run's record to its file only, and notes that
-    /// the run is being made. The caller holds the run's lock.
+    /// Writes a new run's record, only to its file, and notes that the run is being made. This comes before
+    /// its worktrees are made. The caller holds the run's lock.
     pub fn save_intent(&self, run: &Run, active: &Active) -> Result<()> {
         let active = to_toml(active)?;
         let record = to_toml(run)?;
@@ -188,8 +188,8 @@ impl Store {
         write_toml(&self.run_dir(run).active(), active)
     }
 
-    /// Removes the file of [`Store::set_active`], and what a killed process has left for `status`. An
-    /// attempt may have removed it, or its whole directory.
+    /// Removes the file of [`Store::set_active`], and the files that a killed process has left for
+    /// `status`. An attempt may have removed them already, or the whole directory.
     pub fn clear_active(&self, run: &Name) -> Result<()> {
         let dir = self.run_dir(run);
         remove(&dir.board())?;
@@ -207,13 +207,13 @@ impl Store {
         read_toml(&self.run_dir(run).active())
     }
 
-    /// The run that was about to be made; `None` if its file was never whole.
+    /// The run that was about to be made; `None` if its file was not written completely.
     pub fn run_intent(&self, run: &Name) -> Option<Run> {
         read_toml(&self.run_dir(run).record())
     }
 }
 
-/// The time of a file's last change; the earliest time there is if it cannot be read.
+/// The time of a file's last change; the earliest possible time if it cannot be read.
 fn written(file: &Path) -> SystemTime {
     fs::metadata(file).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
 }
@@ -247,7 +247,7 @@ mod tests {
             assert_eq!((moved.landing(), moved.to.as_str()), (state, two.as_str()));
             assert_eq!((moved.from.commit.as_str(), moved.files().as_str()), (&*one, &*three));
             assert!(moved.holder.is_some());
-            // As this version writes it.
+            // The same in the form that this version writes.
             let again = read(&to_toml(&moved).expect("text"));
             assert_eq!(format!("{again:?}"), format!("{moved:?}"));
         }

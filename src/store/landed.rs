@@ -1,4 +1,4 @@
-//! Landings that are done, as files and refs remember them.
+//! The records of completed landings, in files and refs.
 use jiff::Timestamp;
 
 use crate::error::Result;
@@ -33,7 +33,7 @@ pub struct LeftConflicts {
     pub iteration: u32,
     /// The fresh branch.
     pub branch: RefName,
-    /// The commit that the branch was made at.
+    /// The commit at which the branch was made.
     pub from: Oid,
 }
 
@@ -51,8 +51,8 @@ impl Store {
         commit_to_ref(&self.repo, &name, &tree, &[from], &message, "apply")
     }
 
-    /// The conflicts of a candidate that were left, resolved or not; `None` if it has landed or was
-    /// undone since.
+    /// The conflicts that were left for a candidate, resolved or not; `None` if the candidate has landed or
+    /// was undone since.
     pub fn left_conflicts(&self, run: &Name, candidate: &Name) -> Result<Option<LeftConflicts>> {
         let Some(tip) = read_whole(&self.repo, &refs::conflicts(run, candidate))? else {
             return Ok(None);
@@ -75,9 +75,9 @@ impl Store {
         }
     }
 
-    /// Records a landing state in a ref that no commit of a landing tells: the candidate's file may
-    /// be lost. The ref only moves forward, so that a plain `git push` takes it along; a commit of
-    /// a landing has precedence over it.
+    /// Records in a ref a landing state that no commit of a landing shows, because the candidate's file may
+    /// be lost. The ref only moves forward, so that a plain `git push` takes it along; a commit of a
+    /// landing has precedence over it.
     pub fn note_state(
         &self,
         run: &Run,
@@ -99,7 +99,7 @@ impl Store {
         commit_to_ref(&self.repo, &name, &tree, &[&run.base], &message, &landing.to_string())
     }
 
-    /// Records that a candidate is made again, if its state was recorded.
+    /// Records that a candidate is made again, if a landing state of it was recorded.
     pub fn note_fresh_start(&self, run: &Run, candidate: &Name) -> Result<()> {
         match self.repo.read_ref(&refs::landing_state(&run.run, candidate))? {
             Some(_) => self.note_state(run, candidate, Landing::Pending, None),
@@ -108,8 +108,8 @@ impl Store {
     }
 }
 
-/// Completes a candidate's record from the commit that its landing made, by the commit's trailers:
-/// the record may be lost, or a landing fetched from elsewhere has none here.
+/// Completes a candidate's record from the trailers of the commit that its landing made: the record may be
+/// lost, or the landing was fetched and has no record here.
 pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     let Some(commit) = repo.read_ref(&refs::landing(&candidate.run, &candidate.candidate))? else {
         return restore_state(repo, candidate);
@@ -133,14 +133,14 @@ pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<
     Ok(())
 }
 
-/// The commit of a ref that notes something; `None` if there is no such ref. One whose commit is
-/// gone says nothing any more, and git itself collects no garbage beside it: the ref is removed.
+/// The commit of a ref that notes something; `None` if there is no such ref. If the commit is gone, the ref
+/// is removed: it has no meaning any more, and git collects no garbage as long as such a ref exists.
 fn read_whole(repo: &Repo, name: &RefName) -> Result<Option<Oid>> {
     let Some(noted) = repo.read_ref(name)? else { return Ok(None) };
-    // It may be on its way into a pack.
+    // The commit may just be moved into a pack.
     match repo.retry_during_gc(|| repo.commit(&noted)) {
         Err(_) if !repo.is_commit(&noted) => {
-            // A command that only reads may not write here.
+            // Errors are ignored, because a command that only reads may have no right to write.
             let _ = repo.update_ref(name, None, Some(&noted), "its commit is gone");
             Ok(None)
         }
@@ -148,7 +148,7 @@ fn read_whole(repo: &Repo, name: &RefName) -> Result<Option<Oid>> {
     }
 }
 
-/// Completes the record of a candidate that no commit has landed from its ref.
+/// Completes, from its ref, the record of a candidate that no commit has landed.
 fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     if candidate.landing != Landing::Pending {
         return Ok(());

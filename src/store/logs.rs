@@ -1,7 +1,7 @@
-//! The output of commands: the newest logs of a candidate, a base or landed trees, and beside them
-//! those of earlier rounds and judgings, which are kept with their iteration.
+//! The output of commands: the newest logs of a candidate, a base or landed trees, and the logs of earlier
+//! rounds and judgings, each kept with its iteration.
 //!
-//! An attempt can write there: no link is followed, and nothing rests on what a log says.
+//! An attempt can write to these directories: no link is followed, and no decision depends on a log.
 use std::cmp::Reverse;
 use std::fs;
 use std::io;
@@ -26,11 +26,11 @@ use crate::store::records::{read_toml, write_toml};
 /// All commands that have a log.
 const COMMANDS: [&str; 5] = [AGENT, "setup", "build", "lint", "test"];
 
-/// `logs.toml`: the iterations that the newest logs belong to.
+/// `logs.toml`: the iterations to which the newest logs belong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct LogRecord {
     version: u32,
-    /// The iteration that the last round ended with; 0 if nothing was captured.
+    /// The iteration with which the last round ended; 0 if nothing was captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     round: Option<u32>,
     /// The iteration that was judged last.
@@ -42,14 +42,14 @@ struct LogRecord {
 #[derive(Clone, Debug)]
 pub struct LogPlace {
     directory: LogDir,
-    /// The iterations of the newest logs; `None` if trees have no iteration.
+    /// The iterations of the newest logs; `None` if the trees of this place have no iterations.
     iterations: Option<LogRecord>,
 }
 
 /// A log of a command.
 #[derive(Clone, Debug)]
 pub struct KeptLog {
-    /// The iteration that it belongs to; `None` if trees have no iteration.
+    /// The iteration to which it belongs; `None` if the trees of this place have no iterations.
     pub iteration: Option<u32>,
     /// Its file.
     pub path: PathBuf,
@@ -68,7 +68,7 @@ pub struct JudgingLogs {
 /// A directory in which commands write logs and marks while they run.
 #[derive(Clone, Debug)]
 pub struct LogDirectory {
-    /// The address of what the commands are about: `RUN/CAND`, `RUN/@base`, or `RUN` of a hook.
+    /// The address for the commands: `RUN/CAND`, `RUN/@base`, or `RUN` for a hook.
     pub address: String,
     /// The directory.
     pub directory: LogDir,
@@ -77,7 +77,7 @@ pub struct LogDirectory {
 }
 
 impl LogDirectory {
-    /// The two directories with logs of one candidate or base: of its first and of its second judging.
+    /// The two directories with logs of one candidate or base: for its first and for its second judging.
     pub fn both(address: &str, place: LogDir) -> [LogDirectory; 2] {
         let second = place.base_tests();
         [(place, false), (second, true)].map(|(directory, second)| LogDirectory {
@@ -87,7 +87,7 @@ impl LogDirectory {
         })
     }
 
-    /// A command whose log lies here, in words.
+    /// The words for a command whose log is in this directory.
     pub fn in_words(&self, command: &str) -> String {
         if self.second { format!("base's {command}") } else { command.to_owned() }
     }
@@ -100,8 +100,8 @@ impl LogDirectory {
 }
 
 impl Store {
-    /// Every directory in which commands of a run write logs, sorted; also those of candidates that
-    /// no record names yet.
+    /// Every directory in which commands of a run write logs, sorted. Includes those of candidates that are
+    /// in no record yet.
     pub fn log_directories(&self, run: &Name) -> Vec<LogDirectory> {
         let own = self.run_dir(run).logs();
         let entries = fs::read_dir(own.path()).into_iter().flatten().flatten();
@@ -121,14 +121,15 @@ impl Store {
         LogPlace { directory: self.run_dir(run).base(), iterations: None }
     }
 
-    /// The logs of a candidate's tree, or the base's, with the test files of an author, or of `@all`.
+    /// The logs of a candidate's tree, or of the base's if `of` is `None`, with the test files of an
+    /// author, or of `@all`.
     pub fn cross_logs(&self, run: &Name, of: Option<&Name>, author: &str) -> LogPlace {
         let directory = self.run_dir(run);
         let own = of.map_or(directory.base(), |candidate| directory.candidate(candidate).logs());
         LogPlace { directory: own.cross(author), iterations: None }
     }
 
-    /// The words after `git frites output` that show a log; `None` if none do.
+    /// The arguments of `git frites output` that show a log; `None` if there are none.
     pub fn output_of(&self, log: &Path) -> Option<String> {
         let path = log.strip_prefix(self.dir.runs()).ok()?;
         let parts: Vec<&str> = path.iter().map(|part| part.to_str()).collect::<Option<_>>()?;
@@ -139,7 +140,7 @@ impl Store {
         (*place != LANDED_TREES).then(|| format!("{run}/{place} {command}"))
     }
 
-    /// The logs of trees that a landing of the run made and judged.
+    /// The logs of the trees that a landing of the run made and judged.
     pub fn landing_logs(&self, run: &Name) -> LogPlace {
         LogPlace { directory: self.run_dir(run).landed_trees(), iterations: None }
     }
@@ -154,8 +155,8 @@ impl CandidateRef<'_> {
         Ok(LogPlace { directory, iterations })
     }
 
-    /// The record with the iterations of logs that an earlier version wrote, or whose round was
-    /// killed, as far as other records tell.
+    /// Adds missing iterations to the record, as far as other records have them. They are missing if an
+    /// earlier version wrote the logs, or if the round was killed.
     fn completed(self, mut record: LogRecord, directory: &LogDir) -> Result<LogRecord> {
         let newest = || Ok(self.latest()?.map_or(0, |capture| capture.iteration));
         if record.round.is_none() && is_there(&directory.log(AGENT)) {
@@ -220,9 +221,9 @@ impl LogPlace {
         COMMANDS.into_iter().find(|command| *command == running.what)
     }
 
-    /// The command whose output tells how the candidate or the base ended: the last that was run
-    /// in judging, or else the attempt's own. Without an iteration, kept logs count only if there is
-    /// no newer one.
+    /// The command whose output says how the candidate or the base ended: the last one that was run in
+    /// judging, or else the attempt's own. Without an iteration, earlier logs are used only if there is no
+    /// newer one.
     pub fn telling(&self, iteration: Option<u32>) -> Option<&'static str> {
         let judged = self.iterations.is_none_or(|record| record.judging.is_some());
         let told_by = |has: &dyn Fn(&str) -> bool| {
@@ -243,8 +244,7 @@ impl LogPlace {
         }
     }
 
-    /// The directory of the logs of the last judging of this iteration; `None` if no logs are
-    /// there.
+    /// The directory with the logs of the last judging of this iteration; `None` if there are no logs.
     pub fn directory_of_judging(&self, iteration: Option<u32>) -> Option<LogDir> {
         if self.iterations.is_none_or(|now| now.judging == iteration) {
             return Some(self.directory.clone());
@@ -254,8 +254,9 @@ impl LogPlace {
         of_this.max_by_key(|(numbers, _)| *numbers).map(|(_, directory)| directory)
     }
 
-    /// The log of a stage's command from the last judging of this iteration: of its own tree, or if
-    /// `with_base_tests` of that with the base's tests. A later round may have begun since then.
+    /// The log of a stage's command from the last judging of this iteration. It is that of the candidate's
+    /// own tree or, if `with_base_tests`, of the tree with the base's tests. A later round may have begun
+    /// since then.
     pub fn of_judging(
         &self,
         iteration: Option<u32>,
@@ -272,8 +273,8 @@ impl LogPlace {
         JudgingLogs { place: self, iteration, second: false }
     }
 
-    /// Keeps the logs and the prompt of the round before, and those of its judging, which would be
-    /// overwritten. `anew` says that the worktree is made again, and set up.
+    /// Moves away the logs and the prompt of the previous round, and the logs of its judging, which would
+    /// be overwritten. `anew` is true if the worktree is made and set up again.
     pub fn begin_round(&self, anew: bool) -> Result<()> {
         let Some(record) = self.iterations else { return Ok(()) };
         if record.judging.is_some() {
@@ -290,13 +291,12 @@ impl LogPlace {
         self.record(LogRecord { version: FORMAT, ..LogRecord::default() })
     }
 
-    /// The iteration that the last round ended with; 0 if nothing was captured, `None` if nobody
-    /// knows.
+    /// The iteration with which the last round ended; 0 if nothing was captured, `None` if it is not known.
     pub fn round(&self) -> Option<u32> {
         self.iterations?.round
     }
 
-    /// Records the iteration that a round ended with; `None` if nothing was captured.
+    /// Records the iteration with which a round ended; `None` if nothing was captured.
     pub fn end_round(&self, iteration: Option<u32>) -> Result<()> {
         let record = self.iterations.unwrap_or_default();
         let round = Some(iteration.unwrap_or_default());
@@ -318,7 +318,7 @@ impl LogPlace {
         self.keep(&self.directory.judgings(), &files, record.judging)
     }
 
-    /// Moves those of the files that are there to the first free directory for their iteration.
+    /// Moves the existing ones of these files to the first free directory for their iteration.
     fn keep(&self, kind: &Path, files: &[String], iteration: Option<u32>) -> Result<()> {
         let directory = self.directory.path();
         let here: Vec<&String> =
@@ -337,7 +337,7 @@ impl LogPlace {
             let from = directory.join(name);
             let to = place.join(name);
             match fs::rename(&from, &to) {
-                // Another judging of this candidate has kept it meanwhile.
+                // Another judging of this candidate has moved it meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !is_there(&from) => {}
                 moved => moved.context(|| {
                     format!("could not move '{}' to '{}'", from.display(), to.display())
@@ -360,8 +360,8 @@ impl JudgingLogs {
         own_or_with_base_tests(&self.place.directory, self.second).path().to_owned()
     }
 
-    /// The directory in which the logs lie now: a later judging may have moved them. `None` if they
-    /// are gone.
+    /// The directory in which the logs are now: a later judging may have moved them. `None` if they are
+    /// gone.
     pub fn directory_now(&self) -> Option<PathBuf> {
         let read = |then| read_toml(&self.place.directory.record()).unwrap_or(then);
         let place = LogPlace { iterations: self.place.iterations.map(read), ..self.place.clone() };
@@ -374,7 +374,7 @@ impl JudgingLogs {
         own_or_with_base_tests(&self.place.directory, self.second).log(stage.as_str())
     }
 
-    /// Makes the directory, and keeps what an earlier judging left there.
+    /// Makes the directory, and moves away the logs that an earlier judging left there.
     pub fn begin(&self) -> Result<()> {
         let place = &self.place;
         let record = place.iterations.unwrap_or_default();
@@ -406,8 +406,8 @@ impl JudgingLogs {
         }
     }
 
-    /// Puts copies of the logs in another directory here, unless the same lie here. It is not an error
-    /// that a log cannot be copied.
+    /// Copies the logs of another directory to this one, unless they are the same files. It is no error if
+    /// a log cannot be copied.
     pub fn copy_from(&self, other: &Path) -> Result<()> {
         let here = self.directory();
         let content = |directory: &Path| -> Vec<(String, Option<Vec<u8>>)> {
@@ -424,7 +424,7 @@ impl JudgingLogs {
     }
 }
 
-/// The log of the same command on the same tree with the base's tests, if it ran with those, too.
+/// The log of the same command on the same tree with the base's tests, if it ran there, too.
 pub fn with_base_tests(log: &Path) -> Option<PathBuf> {
     let second = LogDir::at(log.parent()?.to_owned()).base_tests();
     let second = second.path().join(log.file_name()?);
@@ -438,15 +438,15 @@ fn own_or_with_base_tests(place: &LogDir, with_base_tests: bool) -> LogDir {
     }
 }
 
-/// Copies the logs in one directory to another. It is not an error that a log cannot be copied.
+/// Copies the logs in one directory to another. It is no error if a log cannot be copied.
 fn copy_logs(from: &Path, to: &Path) {
     for name in judging_files(from) {
         let _ = reflink_copy::reflink_or_copy(from.join(&name), to.join(&name));
     }
 }
 
-/// The names of the logs of judging in a directory, in order; those of earlier tries, too. A FIFO is
-/// none: to copy one is to wait for ever.
+/// The names of the logs of judging in a directory, in order, including those of earlier tries. FIFOs are
+/// left out, because copying one would never end.
 pub fn judging_files(directory: &Path) -> Vec<String> {
     let stages = [Stage::Setup, Stage::Build, Stage::Lint, Stage::Test].map(Stage::as_str);
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -463,7 +463,7 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// The name of the `n`th directory, of an iteration if there are iterations.
+/// The name of the `n`th directory of an iteration, or of the `n`th directory if there are no iterations.
 fn directory_name(iteration: Option<u32>, n: u32) -> String {
     match iteration {
         Some(iteration) if n == 1 => iteration.to_string(),
@@ -472,7 +472,7 @@ fn directory_name(iteration: Option<u32>, n: u32) -> String {
     }
 }
 
-/// The kept directories, each with its iteration and its place among those of that iteration.
+/// The kept directories, each with its iteration and its number within that iteration.
 fn kept_in(directory: &Path) -> Vec<((u32, u32), LogDir)> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let numbered = entries.filter_map(|entry| {
@@ -483,7 +483,7 @@ fn kept_in(directory: &Path) -> Vec<((u32, u32), LogDir)> {
     numbered.collect()
 }
 
-/// Makes a directory that is ours: what an attempt put in its place is removed, and no link is
+/// Makes a real directory. Anything else that an attempt put in its place is removed, and no link is
 /// followed.
 fn real_directory(path: &Path) -> Result<PathBuf> {
     if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {

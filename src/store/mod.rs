@@ -32,13 +32,13 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::store::events::Event;
 
-/// A repository's state: the directory `.frites`, and the records that lie in refs.
+/// A repository's state: the directory `.frites`, and the records in refs.
 pub struct Store {
     repo: Arc<Repo>,
     dir: StateDir,
     /// The files of the commits of records that were read.
     record_files: Mutex<BTreeMap<Oid, Arc<BTreeMap<String, Oid>>>>,
-    /// The removals that go on beside the command, which waits for them at its end.
+    /// The removals in the background, for which the command waits at its end.
     removals: Arc<Removals>,
 }
 
@@ -48,7 +48,7 @@ impl Store {
         &self.repo
     }
 
-    /// The removals that this process has under way.
+    /// The removals that this process has started in the background.
     pub fn removals(&self) -> &Arc<Removals> {
         &self.removals
     }
@@ -68,8 +68,8 @@ impl Store {
         }
     }
 
-    /// Creates the state directory, with a `.gitignore` that hides it from git. Every change takes a
-    /// lock first, and each lock begins here.
+    /// Creates the state directory, with a `.gitignore` that hides it from git. Every change takes a lock
+    /// first, and every lock calls this function.
     fn prepare(&self) -> Result<&StateDir> {
         let ignore = self.dir.ignore();
         if !ignore.exists() {
@@ -78,8 +78,8 @@ impl Store {
         Ok(&self.dir)
     }
 
-    /// Puts the `.gitignore` of the state root back if something that is not a regular file is in its
-    /// place: git would wait for ever when it reads a FIFO.
+    /// Restores the `.gitignore` of the state root if something other than a regular file is in its place:
+    /// if it were a FIFO, git would wait for ever.
     pub fn restore_ignore(&self) -> Result<()> {
         let ignore = self.dir.ignore();
         match std::fs::metadata(&ignore) {
@@ -102,14 +102,13 @@ impl Store {
     pub fn worktrees(&self, configured: Option<&str>) -> PathBuf {
         let home = self.dir.path().parent().unwrap_or(self.dir.path());
         match configured {
-            // In the form that git's admin directories have: without `..`, links resolved.
+            // As in git's admin directories, the path has no `..`, and links are resolved.
             Some(directory) => tree::nearest_real(&home.join(directory)),
             None => self.dir.worktrees(),
         }
     }
 
-    /// True if a checkout is a candidate's worktree, in whichever directory its run keeps
-    /// worktrees.
+    /// True if a checkout is a candidate's worktree, in any directory that a run uses for worktrees.
     pub fn is_candidates(&self, checkout: &Path) -> Result<bool> {
         if checkout.starts_with(self.worktrees(None)) {
             return Ok(true);
@@ -117,7 +116,7 @@ impl Store {
         Ok(self.candidate_at(checkout)?.is_some())
     }
 
-    /// The candidate whose worktree the checkout is; `None` if it is not a candidate's.
+    /// The candidate whose worktree this checkout is; `None` if it is not a candidate's worktree.
     pub fn candidate_at(&self, checkout: &Path) -> Result<Option<(Run, Name)>> {
         let name = |path: Option<&Path>| path?.file_name()?.to_str()?.parse::<Name>().ok();
         let (Some(run), Some(candidate)) = (name(checkout.parent()), name(Some(checkout))) else {
@@ -139,7 +138,7 @@ impl Store {
 
     /// Appends an event to the log. Call this after the event, never before.
     pub fn record_event(&self, run: &Name, event: &Event) -> Result<()> {
-        // The event is told also if the record cannot be read.
+        // The event is recorded even if the run's record cannot be read.
         events::append(&self.dir.events(), run, self.run(run).ok().flatten().as_ref(), event)
     }
 
@@ -181,9 +180,9 @@ impl Store {
         self.try_lock_run(run)?.ok_or_else(|| busy(run))
     }
 
-    /// Takes a run's lock, and reads the run again: its record may have changed since it was last
-    /// read, and whoever writes a record begins with the newest. Fails if another process holds the
-    /// lock, or has removed the run.
+    /// Takes a run's lock, and reads the run again: its record may have changed since it was last read, and
+    /// a changed record must be based on the newest. Fails if another process holds the lock, or has
+    /// removed the run.
     pub fn lock_and_read(&self, run: &Name) -> Result<(Lock, Run)> {
         let lock = self.lock_run(run)?;
         match self.run(run)? {
@@ -193,19 +192,20 @@ impl Store {
         }
     }
 
-    /// Takes a run's lock in shared mode, to judge single candidates. Fails if another process
-    /// holds it alone.
+    /// Takes a run's lock in shared mode, to judge single candidates. Fails if another process holds it
+    /// exclusively.
     pub fn share_run(&self, run: &Name) -> Result<Lock> {
         lock::attempt_shared(&self.prepare()?.run_lock(run))?.ok_or_else(|| busy(run))
     }
 
     /// Waits for a candidate's lock, which allows capturing and changing the record. Afterwards the
-    /// candidate's directory exists, and anything that an attempt put in place of it or of its
-    /// files is removed.
+    /// candidate's directory exists, and anything that an attempt put in the place of the directory or of
+    /// its files is removed.
     pub fn lock_candidate(&self, run: &Name, candidate: &Name) -> Result<Lock> {
         let lock = lock::wait(&self.prepare()?.candidate_lock(run, candidate))?;
         let dir = self.candidate_dir(run, candidate);
-        // The directory comes first, and no link is followed: the target of a link is not ours.
+        // The directory is checked before its files, and no link is followed, because the target of a link
+        // is not ours.
         if dir.path().symlink_metadata().is_ok_and(|m| !m.is_dir()) {
             remove(dir.path())?;
         }
@@ -224,8 +224,7 @@ impl Store {
         Ok(lock)
     }
 
-    /// The directory in which layers over the user's directories are tried, which it creates with the
-    /// state root.
+    /// The directory in which layers over the user's directories are tried. Creates the state root.
     pub fn probe_room(&self) -> Result<PathBuf> {
         Ok(self.prepare()?.probe())
     }
@@ -240,7 +239,7 @@ impl Store {
         for name in &run.candidates {
             ours.push(of_run.candidate(name).path().to_owned());
         }
-        // An attempt can put a link in their place, and its target is not ours.
+        // An attempt can put a link in the place of a directory, and the target of a link is not ours.
         ours.retain(|path| tree::is_real_directory(dir.path(), path));
         ours.iter().for_each(|path| atomic::remove_abandoned(path));
     }

@@ -1,5 +1,5 @@
-//! The terms on which a run is judged in parts, and the outcome of each part: each in a ref of its
-//! own, so that judges that work at the same time do not wait for each other.
+//! The terms on which a run is judged in parts, and the outcome of each part. Each is in a ref of its own,
+//! so that judges that work at the same time do not wait for each other.
 use crate::error::{Cause, Error, Result};
 use crate::git::commit::commit_tree;
 use crate::git::objects::StoredContent;
@@ -16,10 +16,10 @@ use crate::model::trailer::Trailer;
 use crate::store::Store;
 use crate::store::records::{Parents, commit_of, is_newer, newer, to_toml};
 
-/// The number of other processes that may store an outcome of one part before this one gives up.
+/// The number of other processes that may store an outcome of a part first before this process gives up.
 const MOST_RACES: u32 = 64;
 
-/// An outcome with what is kept beside it.
+/// An outcome, with the commit and the logs that are stored with it.
 pub struct NewOutcome {
     /// The outcome.
     pub outcome: PartOutcome,
@@ -58,13 +58,13 @@ impl Store {
         }
     }
 
-    /// Why nobody can read the outcome in the ref of that name; `None` if it can be read, or if
+    /// The reason why the outcome in the ref of that name cannot be read; `None` if it can be read, or if
     /// there is none.
     pub fn why_unreadable(&self, run: &Name, name: &RefName) -> Option<String> {
         self.stored::<PartOutcome>(run, name, OUTCOME).err().map(|error| error.message)
     }
 
-    /// The outcomes that disagreed with the one in a ref, and came later.
+    /// The outcomes that came later than the one in a ref, and disagreed with it.
     pub fn disagreeing(&self, name: &RefName) -> Result<Vec<PartOutcome>> {
         let repo = self.repo();
         let Some(commit) = repo.read_ref(name)? else { return Ok(Vec::new()) };
@@ -78,7 +78,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Stores an outcome. Of two judges of one part, the last one's outcome stays.
+    /// Stores an outcome. If a part has two judges, the later outcome stays.
     pub fn save_outcome(&self, new: &NewOutcome) -> Result<()> {
         let PartOutcome { run, base, .. } = &new.outcome;
         let name = refs::result_of(run, &new.outcome.part());
@@ -99,10 +99,10 @@ impl Store {
         }
     }
 
-    /// The commit of an outcome that takes the place of `previous`. No ref reaches it yet.
+    /// Makes the commit of an outcome that replaces `previous`. No ref reaches it yet.
     pub fn outcome_commit(&self, new: &NewOutcome, previous: Option<Oid>) -> Result<Oid> {
         let NewOutcome { outcome, judged, logs } = new;
-        // An outcome that the record has taken the place of is among the record's ancestors.
+        // An outcome that the record has replaced is an ancestor of the record.
         let previous = match previous {
             Some(previous) => Some(previous),
             None => self.repo().read_ref(&refs::record(&outcome.run))?,
@@ -121,8 +121,8 @@ impl Store {
         commit_of(self.repo(), &outcome.run, &files, &parents)
     }
 
-    /// The commit that keeps the outcome of `first`, and `second` as a parent: one that `first` takes the
-    /// place of, or that disagrees.
+    /// Makes the commit that holds the outcome of `first`, and has `second` as a parent: an outcome that
+    /// `first` replaces, or that disagrees with it.
     pub fn joined_commit(
         &self,
         run: &Name,
@@ -146,13 +146,13 @@ impl Store {
         commit_tree(repo, &kept.tree, [first, second], &message)
     }
 
-    /// Points the ref of an outcome, whose value is `old`, to a commit of one.
+    /// Points the ref of an outcome, whose value is `old`, to the commit of another outcome.
     pub fn point(&self, name: &RefName, commit: &Oid, base: &Oid, old: Option<Oid>) -> Result<()> {
         let known: Vec<&Oid> = [base].into_iter().chain(&old).collect();
         self.repo().set_ref_whole(name, commit, old.as_ref(), &known, "record")
     }
 
-    /// The logs of these results that were kept beside a candidate's outcome.
+    /// The logs of these results that were stored with a candidate's outcome.
     pub fn part_logs(
         &self,
         run: &Run,
@@ -219,7 +219,7 @@ impl Store {
         Ok(parts.chain(opened).fold(last, u32::max).saturating_add(1))
     }
 
-    /// The commit of terms that replace the earlier ones. No ref reaches it yet.
+    /// Makes the commit of terms that replace the earlier ones. No ref reaches it yet.
     pub fn terms_commit(&self, terms: &SharedTerms) -> Result<Oid> {
         let text = to_toml(terms)?;
         let previous = self.repo().read_ref(&refs::terms(&terms.run))?;
@@ -228,7 +228,7 @@ impl Store {
         commit_of(self.repo(), &terms.run, &files, &parents)
     }
 
-    /// Makes the terms of a commit those of the run. The caller holds the run's lock.
+    /// Makes the terms in a commit the terms of the run. The caller holds the run's lock.
     pub fn set_terms(&self, terms: &SharedTerms, commit: &Oid) -> Result<()> {
         let name = refs::terms(&terms.run);
         self.repeat_races(|| {

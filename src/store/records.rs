@@ -25,8 +25,8 @@ use crate::model::trailer::Trailer;
 use crate::model::verdict::Verdict;
 use crate::store::Store;
 
-/// The errors of reading a file that is lost, damaged or replaced by something else: its content is
-/// rebuilt.
+/// The errors that mean that a file is lost, damaged or replaced by something else, so that its content
+/// must be rebuilt.
 pub(super) const LOST: [io::ErrorKind; 4] = [
     io::ErrorKind::NotFound,
     io::ErrorKind::InvalidData,
@@ -101,8 +101,8 @@ impl Store {
         })
     }
 
-    /// The files of a record's commit. Each command asks for several of them, and for some that are
-    /// not there.
+    /// The files of a record's commit. The list is remembered, because each command asks for several files,
+    /// also for missing ones.
     fn files_of(&self, commit: Oid) -> Result<Arc<BTreeMap<String, Oid>>> {
         let known = || self.record_files.lock();
         if let Some(files) = known().get(&commit) {
@@ -141,7 +141,7 @@ impl Store {
         })?;
         for (name, text) in files {
             let file = self.run_dir(&run.run).file(name);
-            // A new run's file is there since its intent.
+            // The file of a new run was already written with its intent.
             if !regular::read(&file).is_ok_and(|there| there == text.as_bytes()) {
                 atomic::write(&file, text.as_bytes())?;
             }
@@ -189,8 +189,8 @@ pub(super) struct Parents<'a> {
     pub(super) base: &'a Oid,
     /// Commits of judged trees.
     pub(super) judged: &'a [Oid],
-    /// The records and outcomes that the new one takes the place of, so that their refs only move
-    /// forward: a plain `git push` takes them along.
+    /// The records and outcomes that the new one replaces. So refs only move forward, and a plain `git
+    /// push` can move them.
     pub(super) previous: &'a [Oid],
 }
 
@@ -342,7 +342,7 @@ mod tests {
 
     fn entry() -> impl Strategy<Value = Entry> {
         let words = (option::of(any::<String>()), vec(any::<String>(), 0..3), any::<String>());
-        // TOML has no larger numbers.
+        // TOML cannot hold larger numbers.
         let numbers = (0..=i64::MAX as u64, any::<u32>(), 0.0..1e300f64, any::<i32>());
         (option::of(oid()), words, numbers).prop_map(
             |(tree, (problem, names, reason), (lines, index, seconds, code))| {
@@ -465,7 +465,8 @@ mod tests {
         )
     }
 
-    /// Reads back as it was; damaged it is refused, or is a record that reads back.
+    /// Checks that a record reads back unchanged, and that a damaged text is refused or is another record
+    /// that reads back.
     fn reads_back<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
         record: &T,
         (at, cut, new): (prop::sample::Index, usize, String),

@@ -18,7 +18,7 @@ pub struct Selection {
     pub iteration: Option<u32>,
 }
 
-/// The strictness with which a run must be named.
+/// How exactly a run must be named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matching {
     /// A unique prefix of a run's name is enough.
@@ -72,8 +72,8 @@ impl Store {
         Ok(Selection { run, candidate, iteration })
     }
 
-    /// The runs and candidates that are bound to a task, the oldest run first. A run stands for its
-    /// candidates.
+    /// The runs and candidates that are bound to a task, the oldest run first. A bound run is listed without
+    /// its candidates.
     pub fn bound_to(&self, task: &str) -> Result<Vec<(Run, Option<Name>)>> {
         let runs = self.runs()?;
         let bound = bound(&runs, task).into_iter();
@@ -105,8 +105,8 @@ impl Store {
         })
     }
 
-    /// Refuses the name of an existing run, or one that differs from it only in case, and a name
-    /// whose branches are taken.
+    /// Refuses a name that an existing run has, that differs from such a name only in case, or whose
+    /// branches exist already.
     pub fn refuse_taken(&self, run: &Name) -> Result<()> {
         let mut names = self.run_names()?;
         names.extend(self.run_directories()?);
@@ -114,7 +114,7 @@ impl Store {
             return Err(Error::fatal(format!("a run named '{taken}' exists"))
                 .because(Cause::RunExists(taken.to_string())));
         }
-        // A branch that belongs to no run, for example one that was fetched.
+        // A branch of no run is in the way, for example one that was fetched.
         let is_in_the_way = |branch: &RefName| {
             let of_run = branch.split('/').nth(4).and_then(|name| name.parse::<Name>().ok());
             of_run.is_some_and(|name| name.collides(run))
@@ -145,8 +145,8 @@ pub fn check_candidate(run: &Run, name: &Name) -> Result<()> {
     })
 }
 
-/// The runs and candidates that are bound to a task, the oldest run first. A run stands for its
-/// candidates.
+/// The runs and candidates that are bound to a task, the oldest run first. A bound run is listed without
+/// its candidates.
 fn bound<'r>(runs: &'r [Run], task: &str) -> Vec<(&'r Run, Option<&'r Name>)> {
     let mut found = Vec::new();
     for run in runs {
