@@ -10,7 +10,7 @@ use crate::config::{Config, FILE, Origin, find_key, keys};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::regular;
 
-/// A file's text, which turns offsets into places.
+/// A file's text, for turning offsets into lines and columns.
 struct ConfigFile<'a> {
     path: &'a Path,
     text: &'a str,
@@ -108,7 +108,7 @@ fn not_toml(position: &str, why: &str) -> Error {
     Error::fatal(format!("{position}: {why}")).hint(format!("fix the TOML syntax of {FILE}"))
 }
 
-/// A value without its positions; `None` if TOML allows it and we cannot hold it, such as a number
+/// A value without its positions; `None` if TOML allows it but we cannot represent it, such as a number
 /// that is too large.
 fn without_spans(value: &Spanned<DeValue<'_>>) -> Option<Value> {
     Value::deserialize(ValueDeserializer::from(value.clone())).ok()

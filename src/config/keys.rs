@@ -20,7 +20,7 @@ use crate::model::rank::Rank;
 pub struct Key<T> {
     /// The full name: `section.key`.
     pub name: &'static str,
-    /// The value while no layer sets the key.
+    /// The value if no layer sets the key.
     pub default: DefaultValue,
     kind: PhantomData<fn() -> T>,
 }
@@ -50,7 +50,7 @@ pub const REMOVED: [&str; 2] = ["spawn.warm", "world.layer"];
 pub struct KeySpec {
     /// The full name.
     pub name: &'static str,
-    /// The value while no layer sets the key.
+    /// The value if no layer sets the key.
     pub default: DefaultValue,
     /// The description, in sentences.
     pub about: &'static str,

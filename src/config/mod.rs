@@ -29,7 +29,7 @@ pub struct SourcedValue {
     pub value: Value,
     /// The layer, in words that stay the same when lines are added to a file.
     pub source: String,
-    /// The exact place: a file with its line, one of git's files, or a variable.
+    /// The exact place: a file with a line, a configuration file of git, or a variable.
     pub place: String,
 }
 
@@ -100,9 +100,9 @@ impl Config {
         &self.values
     }
 
-    /// Reads git's layer: pairs of fields, each ended by NUL. The first is the origin
-    /// (`file:.git/config`, `command line:`), the second the key, a newline and the value. Refuses
-    /// text that is not UTF-8: a path in which bytes were replaced would name another file.
+    /// Reads git's layer: pairs of fields, each ended by NUL. The first is the origin (`file:.git/config`,
+    /// `command line:`), the second the key, a newline and the value. Refuses text that is not UTF-8,
+    /// because a path with replaced bytes would name another file.
     fn read_git(&mut self, settings: &[u8]) -> Result<()> {
         let mut lists: BTreeMap<String, (&KeySpec, Vec<Value>, Origin)> = BTreeMap::new();
         let mut fields = settings.split(|byte| *byte == 0);
@@ -181,14 +181,14 @@ impl Config {
     }
 }
 
-/// The value that a text stands for in a layer that holds only text: an array that is written as in
-/// TOML, where the key takes one, or what the key's type makes of the text.
+/// The value of a text in a layer that holds only text. If the key takes an array and the text is one in
+/// TOML, it is that array; otherwise the key's type converts the text.
 fn of_text(spec: &KeySpec, text: &str) -> Option<Value> {
     let array = value::array_in(text).map(Value::Array).filter(|array| (spec.accepts)(array));
     array.or_else(|| (spec.from_text)(text))
 }
 
-/// The entry of the table for a key; refuses an unknown one with the nearest, or with a list.
+/// The entry of the table for a key. Refuses an unknown key, and names the nearest key or lists some.
 fn find_key(key: &str, place: &str) -> Result<&'static KeySpec> {
     if let Some(spec) = keys::ALL.iter().find(|spec| spec.matches(key)) {
         return Ok(spec);
@@ -201,12 +201,13 @@ fn find_key(key: &str, place: &str) -> Result<&'static KeySpec> {
     let is_section = keys::ALL.iter().any(|spec| spec.is_within(key));
     Err(match nearest(keys::ALL.iter().map(|spec| spec.name), key) {
         Some(near) if !is_section => error.hint(format!("did you mean '{near}'?")),
-        // No hint at `git frites config`, which fails until this key is corrected.
+        // The hint does not name `git frites config`, which fails until this key is corrected.
         _ => error.hint(list_of_keys(key)),
     })
 }
 
-/// The keys of the section whose name is nearest to the start of `key`, or where all are listed.
+/// The list of keys of the section whose name is nearest to the start of `key`; without such a section, the
+/// command that lists all keys.
 fn list_of_keys(key: &str) -> String {
     let sections = keys::ALL.iter().filter_map(|spec| spec.name.split('.').next());
     let Some(section) = nearest(sections, key.split('.').next().unwrap_or(key)) else {
@@ -323,7 +324,7 @@ mod tests {
         keys::ALL.iter().filter(|spec| !spec.is_users_own())
     }
 
-    /// Every such key with a value that it takes, as a file would have them.
+    /// A file with each of these keys, set to a value that the key takes.
     fn file_with_every_key() -> String {
         let line = |spec: &KeySpec| {
             let (DefaultValue::Is(value) | DefaultValue::Unset(_, value)) = spec.default;
@@ -395,7 +396,7 @@ mod tests {
                 prop_assert_eq!(parts.next(), Some(FILE));
                 let mut number = || parts.next().and_then(|n| n.parse::<usize>().ok()).unwrap_or_default();
                 let (line, column) = (number(), number());
-                // The place is in the file, or right behind its end.
+                // The position is in the file, or directly behind its end.
                 let lines: Vec<&str> = text.split('\n').collect();
                 prop_assert!((1..=lines.len()).contains(&line), "{}", error.message);
                 prop_assert!((1..=lines[line - 1].chars().count() + 1).contains(&column), "{}", error.message);

@@ -1,5 +1,4 @@
-//! The starter file: every key of the table with its description and its default, all commented
-//! out.
+//! The starter file: every key of the table, with its description and its default, as comments.
 use crate::config::keys::{self, DefaultValue};
 use crate::ui::table::printable;
 
@@ -8,9 +7,9 @@ use crate::ui::table::printable;
 pub struct SeedProposal {
     /// The patterns for `seed.copy`.
     pub patterns: Vec<String>,
-    /// The files and directories that these match.
+    /// The files and directories that these patterns match.
     pub found: Vec<String>,
-    /// Directories that no copy can take the place of, because files in them name their own place.
+    /// Directories that do not work as copies, because files in them hold the directory's own path.
     pub tied: Vec<String>,
 }
 

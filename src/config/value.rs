@@ -1,4 +1,4 @@
-//! The types of keys: how each is read from TOML, and from the layers that hold only text.
+//! The types of keys, and how each is read from TOML and from the layers that hold only text.
 use std::time::Duration;
 
 use toml::Value;
@@ -17,7 +17,7 @@ pub trait Setting: Sized {
     /// True for a list.
     const LIST: bool = false;
 
-    /// Reads a value; `None` if its type is another one, or if it is out of range.
+    /// Reads a value; `None` if it has another type, or is out of range.
     fn read(value: &Value) -> Option<Self>;
 
     /// The value that a text stands for, which [`Setting::read`] may still refuse.
@@ -197,7 +197,7 @@ choice! {
     Flaky: "pass" Pass, "fail" Fail
 }
 choice! {
-    /// How somebody who looks elsewhere is told that the work has ended.
+    /// `ui.notify`: how a person who looks elsewhere learns that the work has ended
     NotifyMode: "off" Off, "bell" Bell, "auto" Auto
 }
 
@@ -220,7 +220,7 @@ choice! {
 }
 
 impl SandboxMode {
-    /// True if this mode accepts outcomes from such a world.
+    /// True if this mode accepts outcomes from this kind of world.
     pub fn allows(self, world: WorldKind) -> bool {
         match self {
             SandboxMode::Auto | SandboxMode::Off => true,
@@ -314,8 +314,8 @@ impl Setting for UsageFormat {
     }
 }
 
-/// The names of variables that name directories for an agent's state; or one word: `off`, or the name of
-/// a built-in agent.
+/// The variables that name directories for an agent's state, or one word: `off`, or the name of a built-in
+/// agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateVariables(pub Vec<String>);
 
