@@ -25,8 +25,8 @@ pub enum Address {
         /// The iteration, if one was given.
         iteration: Option<u32>,
     },
-    /// `task:ID`, or `task:ID@ITERATION`: what is bound to that task. Only the bindings tell where an
-    /// id ends that has an `@` in it.
+    /// `task:ID`, or `task:ID@ITERATION`: the run or candidate that is bound to this task. If an id
+    /// contains an `@`, only the bindings show where it ends.
     Task(String),
 }
 
@@ -53,7 +53,7 @@ impl Address {
 /// The parts of `PLACE@ITERATION`; `None` if the text does not end in an iteration.
 pub fn split_iteration(text: &str) -> Option<(&str, u32)> {
     let (place, n) = text.rsplit_once('@')?;
-    // A number has one spelling: neither `+3` nor `03`.
+    // A number has only one spelling: not `+3` or `03`.
     let number = n.parse().ok().filter(|number: &u32| *number > 0 && number.to_string() == n)?;
     Some((place, number))
 }

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use crate::model::usage::Usage;
 
-/// More tokens than one command can use, and a higher cost: such a report is broken.
+/// The most tokens and the highest cost that one command can have: a report with more is broken.
 const MOST_TOKENS: u64 = 1_000_000_000_000;
 const HIGHEST_COST: f64 = 1e6;
 
-/// The beginning of the line that stands in a log for output that was left out.
+/// The beginning of the line that replaces left-out output in a log.
 pub const LEFT_OUT: &str = "[git-frites: ";
 
-/// Where an agent's JSON output tells what it used.
+/// Where an agent's JSON output has the agent's usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UsageFormat {
     /// Nowhere.
@@ -33,7 +33,8 @@ pub enum UsageFormat {
     /// `tokens` of a step; its `input` is without the cached ones, its `output` without `reasoning`
     /// (anomalyco/opencode, issue 26855 and packages/opencode/src/session/message-v2.ts).
     OpenCode,
-    /// JSON pointers into the last object that any of them leads into: a total, not a part of it.
+    /// JSON pointers. They are applied to the last object in which one of them finds a value, which is the
+    /// total and not a part of it.
     Pointers(UsagePointers),
 }
 
@@ -46,7 +47,7 @@ pub struct UsagePointers {
 }
 
 impl UsageFormat {
-    /// Reads the name of a format, or `in=POINTER`, `out=POINTER` and `cost=POINTER`; `None` for
+    /// Reads the name of a format, or some of `in=POINTER`, `out=POINTER` and `cost=POINTER`; `None` for
     /// anything else.
     pub fn parse(words: &[String]) -> Option<UsageFormat> {
         if let [name] = words
@@ -78,9 +79,8 @@ impl UsageFormat {
         (!words.is_empty()).then_some(UsageFormat::Pointers(pointers))
     }
 
-    /// The usage that an agent reports in its whole output. A report that is missing or broken
-    /// leaves it unknown. A command may start its agent several times: the last report of each
-    /// session counts.
+    /// The usage that an agent reports in its whole output. If the report is missing or broken, the usage
+    /// is unknown. A command may start its agent several times: the last reports of all sessions are added.
     pub fn usage(&self, output: &str) -> Usage {
         let objects = objects(output);
         match self {
@@ -91,7 +91,7 @@ impl UsageFormat {
                 Some(Usage { cost: None, ..inputs_and_outputs(usage) })
             }),
             UsageFormat::Gemini => sessions(&objects, gemini),
-            // The sum is known only if no step is left out.
+            // The sum is unknown if the log lacks some of the steps.
             UsageFormat::OpenCode if output.lines().any(|line| line.starts_with(LEFT_OUT)) => {
                 Usage::default()
             }
@@ -128,8 +128,8 @@ fn money(value: &Value) -> Option<f64> {
     value.as_f64().filter(|amount| (0.0..=HIGHEST_COST).contains(amount))
 }
 
-/// The sum of numbers of tokens, of which those that may be missing count as none then; unknown if
-/// another one is missing, or any is broken.
+/// The sum of numbers of tokens. Missing `optional` ones count as 0. The sum is unknown if a `needed` one
+/// is missing, or if any is broken.
 fn sum(object: &Value, needed: &[&str], optional: &[&str]) -> Option<u64> {
     let needed = needed.iter().map(|pointer| tokens(object.pointer(pointer)?));
     let optional = optional.iter().map(|pointer| object.pointer(pointer).map_or(Some(0), tokens));
@@ -176,7 +176,7 @@ fn open_code_step(part: &Value) -> Usage {
     }
 }
 
-/// The sum over the last report of each session. An object that names a session begins it.
+/// The sum over the last report of each session. An object that names a session begins that session.
 fn sessions(objects: &[Value], report: impl Fn(&Value) -> Option<Usage>) -> Usage {
     let mut session = "";
     let mut last: BTreeMap<&str, Usage> = BTreeMap::new();
@@ -188,7 +188,7 @@ fn sessions(objects: &[Value], report: impl Fn(&Value) -> Option<Usage>) -> Usag
     all(last.into_values())
 }
 
-/// The sum over all parts; what is unknown of one is unknown of all.
+/// The sum over all parts. A number that is unknown in one part is unknown in the sum.
 fn all(parts: impl Iterator<Item = Usage>) -> Usage {
     let sum = parts.reduce(|sum, part| Usage {
         tokens_in: sum.tokens_in.zip(part.tokens_in).map(|(a, b)| a.saturating_add(b)),
@@ -203,11 +203,11 @@ fn all(parts: impl Iterator<Item = Usage>) -> Usage {
     }
 }
 
-/// The most places of a line at which an object behind other text is sought.
+/// The most places in a line at which an object behind other text is searched for.
 const MOST_PLACES: usize = 16;
 
-/// The JSON objects of an output, in order: those on lines of their own or behind other text, those of
-/// an array on a line, and one at the end that is spread over lines.
+/// The JSON objects of an output, in order: objects on lines of their own or behind other text, the objects
+/// of an array on one line, and an object at the end that has several lines.
 fn objects(output: &str) -> Vec<Value> {
     let of_line = |line| match objects_of_line(line) {
         none if none.is_empty() => Vec::from_iter(object_behind_text(line)),
@@ -235,8 +235,8 @@ fn objects_of_line(line: &str) -> Vec<Value> {
     }
 }
 
-/// The first object of a line that something else has begun, such as a program in the background that
-/// writes to the same log.
+/// The first object in a line that begins with other text, such as that of a background program that writes
+/// to the same log.
 fn object_behind_text(line: &str) -> Option<Value> {
     let places = line.match_indices("{\"").map(|(at, _)| at).take(MOST_PLACES);
     let mut found = places
@@ -257,8 +257,8 @@ const WORDS: [&str; 9] = [
     "/content",
 ];
 
-/// The lines of an agent's output that a person reads: its words in place of the JSON that they
-/// stand in, and all lines that are no JSON. The output as it is if that leaves nothing.
+/// The lines of an agent's output for a person: all lines that are not JSON, and the agent's words in place
+/// of the JSON that contains them. If that leaves nothing, the whole output.
 pub fn readable(output: &str) -> Vec<String> {
     let mut shown: Vec<String> = Vec::new();
     for line in output.lines() {
@@ -267,7 +267,7 @@ pub fn readable(output: &str) -> Vec<String> {
             shown.push(line.to_owned());
         }
         for object in objects {
-            // Gemini repeats the prompt as the words of the user.
+            // Gemini repeats the prompt as a message of the user.
             if object.get("role").is_some_and(|role| role == "user") {
                 continue;
             }
@@ -291,7 +291,7 @@ mod tests {
         (usage.tokens_in, usage.tokens_out, usage.cost)
     }
 
-    /// Shapes as in the pages that [`UsageFormat`] names.
+    /// The forms are those of the pages that [`UsageFormat`] names.
     const CLAUDE: &str = r#"{"type":"result","subtype":"success","is_error":false,"duration_ms":4021,"num_turns":3,"result":"Fixed.\nDone.","session_id":"6f","total_cost_usd":0.0723,"usage":{"input_tokens":12,"cache_creation_input_tokens":5000,"cache_read_input_tokens":20000,"output_tokens":340,"service_tier":"standard"}}"#;
     const CODEX: &str = r#"{"type":"thread.started","thread_id":"0199"}
 {"type":"turn.started"}

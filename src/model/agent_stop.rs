@@ -1,4 +1,4 @@
-//! The words of agents that cannot go on, because their account has reached a limit or their
+//! Finds in an agent's output that the agent cannot go on, because its account has reached a limit or its
 //! environment lacks something.
 use std::fmt;
 
@@ -10,24 +10,24 @@ use crate::model::agent_output;
 /// The words before the time at which an agent can go on.
 const BEFORE_RESET: [&str; 5] = ["try again ", "resets ", "reset at ", "reset after ", "reset in "];
 
-/// The longest description of that time that is taken over, in characters.
+/// The longest description of that time that is kept, in characters.
 const LONGEST: usize = 60;
 
-/// A fault of an agent's environment: no attempt of that agent can work, and a person can change that.
+/// A fault of an agent's environment. No attempt of that agent can work until a person corrects the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentFault {
-    /// It has no login, or none that is valid.
+    /// The agent has no valid login.
     NotLoggedIn,
-    /// It does not run as root.
+    /// The agent refuses to run as root.
     RefusesRoot,
-    /// It does not work in a directory that nobody has declared as trusted.
+    /// The agent refuses to work in a directory that was not declared as trusted.
     Distrusts,
-    /// It does not reach its service.
+    /// The agent does not reach its service.
     NoNetwork,
 }
 
-/// Written as what the agent does: `is not logged in`.
+/// Written as a clause about the agent: `is not logged in`.
 impl fmt::Display for AgentFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -39,29 +39,29 @@ impl fmt::Display for AgentFault {
     }
 }
 
-/// The patterns by which an agent's output tells that it cannot go on. In a pattern `*` stands for
-/// anything; capitals do not matter.
+/// The patterns of lines by which an agent says that it cannot go on. In a pattern `*` stands for anything;
+/// case does not matter.
 #[derive(Clone, Debug, Default)]
 pub struct StopPatterns {
     /// Patterns of lines that say that the limit of its account is reached.
     pub limits: Vec<String>,
-    /// Patterns of lines that say that its environment is at fault, by fault.
+    /// Patterns of lines that say that its environment has a fault, for each fault.
     pub faults: Vec<(AgentFault, Vec<String>)>,
 }
 
-/// The reason why an agent cannot go on, as the agent told it.
+/// The reason why an agent cannot go on, from its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentStop {
-    /// The line that told it.
+    /// The line with the reason.
     pub line: String,
-    /// The time at which its limit is over, in the agent's words or from its number.
+    /// The time at which its limit ends, in the agent's words or from its timestamp.
     pub resets: Option<String>,
-    /// The fault of its environment; `None` if it is at the limit of its account.
+    /// The fault of its environment; `None` if its account has reached a limit.
     pub fault: Option<AgentFault>,
 }
 
 impl StopPatterns {
-    /// Finds the last of these lines that tells a limit, or else a fault.
+    /// Finds the last of these lines that tells of a limit, or else the last that tells of a fault.
     pub fn find(&self, lines: &[String]) -> Option<AgentStop> {
         let last = |patterns: &[String]| lines.iter().rev().find(|line| any(line, patterns));
         if let Some(line) = last(&self.limits) {
@@ -74,7 +74,7 @@ impl StopPatterns {
         })
     }
 
-    /// True if an agent that prints such lines can wait for its environment without an end.
+    /// True if the agent may wait for the network without an end.
     pub fn can_wait(&self) -> bool {
         self.faults.iter().any(|(fault, _)| *fault == AgentFault::NoNetwork)
     }
@@ -112,7 +112,7 @@ fn matches(line: &str, pattern: &str) -> bool {
     })
 }
 
-/// The time at which a limit is over, if a line tells it.
+/// The time at which a limit ends, if a line tells it.
 fn reset(line: &str) -> Option<String> {
     let lower = plain(line);
     // `limit reached|1762952400` and `"resets_at":1762952400`.
@@ -125,7 +125,7 @@ fn reset(line: &str) -> Option<String> {
             );
         }
     }
-    // Lower case may have another length than the line itself.
+    // The lower-case text may have another length than the line.
     let text = if lower.len() == line.len() { line } else { lower.as_str() };
     let at = BEFORE_RESET.iter().find_map(|words| Some(lower.find(words)? + words.len()))?;
     let rest = text.get(at..)?;

@@ -1,5 +1,5 @@
-//! Agreement: how much an attempt's edit overlaps with those of the other attempts
-//! (docs/DECIDING.md, "Ranking by agreement").
+//! Agreement: how much an attempt's edit overlaps with the edits of the other attempts (docs/DECIDING.md,
+//! "Ranking by agreement").
 //!
 //! Attempts that solve a task tend to make the same changes, while each wrong attempt is wrong in
 //! its own way.
@@ -8,13 +8,14 @@ use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
 
 use crate::model::changed_file::{ChangedFile, FileContent};
 
-/// Tokens in a row that make a run.
+/// The number of tokens in a row that make a run.
 const RUN: usize = 4;
 
-/// Runs of tokens by their hashes, each with the number of times that it is gained; lost, if negative.
+/// Runs of tokens by their hashes, each with the number of times that it is added (negative if it is
+/// removed).
 type Runs = HashMap<u64, i64, BuildHasherDefault<Hashed>>;
 
-/// The hasher of what is a hash already.
+/// The hasher for keys that are already hashes.
 #[derive(Default)]
 struct Hashed(u64);
 
@@ -52,12 +53,12 @@ impl Edit {
         edit
     }
 
-    /// Adds how one path changes.
+    /// Adds the change of one path.
     fn add(&mut self, path: &[u8], before: &FileContent, after: &FileContent) {
         let mut runs = Runs::default();
         let [before_text, after_text] = [before, after].map(FileContent::lossy);
-        // A line with the tokens that complete its runs has the same runs wherever it stands: what both
-        // sides have as often is not looked at further.
+        // A line has the same runs anywhere if the tokens that complete its runs are the same. So lines
+        // that both sides have equally often are not compared further.
         let mut lines: HashMap<&str, (usize, i64)> = HashMap::new();
         for (content, text, step) in [(before, &before_text, -1), (after, &after_text, 1)] {
             match content {
@@ -89,8 +90,8 @@ impl Edit {
         self.files.insert(path.to_owned(), runs);
     }
 
-    /// The part of another edit that this edit covers, from 0 to 1, where both share so many runs. Runs
-    /// that are missing here weigh twice as much as runs that are only here.
+    /// The part of another edit that this edit covers, from 0 to 1, if both share `shared` runs. Runs that
+    /// this edit lacks weigh twice as much as runs that only this edit has.
     fn cover(&self, other: &Edit, shared: u64) -> f64 {
         if self.size == 0 && other.size == 0 {
             return 1.0;
@@ -109,7 +110,7 @@ impl<'a> Iterator for Tokens<'a> {
 
     fn next(&mut self) -> Option<&'a str> {
         let text = self.0.trim_start();
-        // ASCII is looked at byte by byte: this is where all the time goes.
+        // ASCII is read byte by byte, because almost all the time is spent here.
         let bytes = text.as_bytes();
         let mut length = 0;
         while let Some(byte) = bytes.get(length) {
@@ -139,7 +140,7 @@ fn token(word: &str) -> u64 {
     hasher.finish()
 }
 
-/// The hash of a run; of fewer tokens, filled up.
+/// The hash of a run. Fewer tokens are filled up.
 fn run_of(tokens: &[u64]) -> u64 {
     let tokens = tokens.iter().copied().chain(std::iter::repeat(NOTHING)).take(RUN);
     tokens.fold(0, |run: u64, token| run.rotate_left(17) ^ token)
@@ -151,8 +152,8 @@ fn only_run(text: &str) -> Option<u64> {
     (first.len() < RUN).then(|| run_of(&first))
 }
 
-/// The lines of a text that have tokens, each with the tokens below that complete its runs, and the
-/// line's own length.
+/// The lines of a text that have tokens, each extended by the following tokens that complete its runs, with
+/// the length of the line itself.
 fn lines_with_rest(text: &str) -> impl Iterator<Item = (&str, usize)> {
     let mut end = 0;
     text.split_inclusive('\n').filter_map(move |line| {
@@ -178,8 +179,8 @@ pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// The number of runs that each two edits share. What only one of them touches costs nothing, and runs
-/// that the same edits have are counted together.
+/// The number of runs that each two edits share. To save time, paths that only one edit touches are
+/// skipped, and runs that the same edits have are counted together.
 fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
     let mut files: BTreeMap<&[u8], Vec<(usize, &Runs)>> = BTreeMap::new();
     for (at, edit) in edits.iter().enumerate() {
@@ -227,7 +228,7 @@ pub fn scores(edits: &[Edit]) -> Vec<Option<f64>> {
     covers(edits).into_iter().enumerate().map(score).collect()
 }
 
-/// Two scores as text, with as many digits as tell them apart.
+/// Two scores as text, with enough digits to tell them apart.
 pub fn told_apart(one: f64, other: f64) -> [String; 2] {
     let texts = |digits: usize| [one, other].map(|score| format!("{score:.digits$}"));
     (3..9).map(texts).find(|[one, other]| one != other).unwrap_or_else(|| texts(3))
@@ -263,7 +264,7 @@ mod tests {
         let all = edits("a b c d e", &["a b c d x", "a b c d y", "a b c d x, z"]);
         assert_eq!(all.iter().map(|e| e.size).collect::<Vec<_>>(), [2, 2, 4]);
         let covers = covers(&all);
-        // Of c1 and c2 only the loss is shared: 1 / (1 + ½·1 + 1).
+        // c1 and c2 share only the removed run: 1 / (1 + ½·1 + 1).
         assert_eq!(covers[0][1], 0.4);
         // c3 has all of c1 and two more: 2 / (2 + ½·2 + 0); c1 lacks two of c3's: 2 / (2 + 0 + 2).
         assert_eq!((covers[2][0], covers[0][2]), (2.0 / 3.0, 0.5));
@@ -298,7 +299,7 @@ mod tests {
         assert_eq!(covers(&all), [[1.0, 0.0], [0.0, 1.0]]);
     }
 
-    /// The runs of a text by the definition.
+    /// The runs of a text, computed directly by the definition.
     fn plain(text: &str) -> BTreeMap<[Option<&str>; RUN], i64> {
         let mut tokens: Vec<Option<&str>> = Tokens(text).map(Some).collect();
         tokens.resize(tokens.len().max(RUN), None);

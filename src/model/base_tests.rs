@@ -1,11 +1,11 @@
 //! The second judging of a candidate: its change with the base's tests and commands put back.
 //!
-//! A candidate that changes what judges it proves little by passing. That it passes as well where
-//! exactly those changes are put back is evidence; suspicion of the changes themselves is not.
+//! If a candidate changes the tests or commands that judge it, its pass proves little. If it also passes
+//! with exactly those changes put back, that is evidence. That the changes look suspicious is not.
 //!
-//! Nobody knows all files by which tests can be switched off. So a changed file that is not source is
-//! put back, too; and because it may be data of the product, the source must also pass beside it
-//! alone, where no other file can hide that it is broken.
+//! There is no complete list of the files that can switch off tests. So every changed file that is not
+//! source is put back, too. But such a file may be data of the product. So the source must also pass with
+//! each such file alone, where no other file can hide that the source is broken.
 use serde::{Deserialize, Serialize};
 
 use crate::model::oid::Oid;
@@ -15,12 +15,11 @@ use crate::model::outcome::Results;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BaseTests {
-    /// Candidates that change existing tests, a file that decides which commands run, or another
-    /// file that is not source; and the one that would be recommended, if it adds tests to those of
-    /// the base.
+    /// Candidates that change existing tests, a file that decides which commands run, or another file that
+    /// is not source; and the candidate that would be recommended, if it adds tests to those of the base.
     #[default]
     Changed,
-    /// Candidates that add tests, too; the added tests are then taken out.
+    /// Also candidates that only add tests, which are then taken out.
     Always,
     /// None.
     Never,
@@ -33,20 +32,22 @@ pub struct BaseTestsResult {
     /// The tree that is judged; `None` if it cannot be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
-    /// The paths that are as in the base, or whose deciding part is.
+    /// The paths that are put back to the base, or whose deciding part is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub put_back: Vec<String>,
     /// The added paths that are taken out, and `the tests in PATH` for tests that were added to source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
-    /// The changed paths among both that neither test nor decide by their names, and are not source.
+    /// The paths in both lists that are not source and, by their names, neither tests nor files that
+    /// decide.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_source: Vec<String>,
-    /// The trees that are judged after the first, in order: each has some of the files that are
-    /// not source, or decide which commands run, beside the source.
+    /// The trees that are judged after the first, in order. Each has the source and some of the files that
+    /// are not source or decide which commands run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<TreeBeside>,
-    /// True if it is judged so only if it would be recommended: it adds tests, and nothing else.
+    /// True if the candidate only adds tests. It is then judged a second time only if it would be
+    /// recommended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub if_first: bool,
     /// The reason why a change cannot be put back by itself. The candidate then counts as one that
@@ -74,12 +75,12 @@ impl BaseTestsResult {
         self.problem.is_none() && self.results.passed()
     }
 
-    /// True if it was run, and did not pass.
+    /// True if the second judging was run, and the candidate did not pass it.
     pub fn failed(&self) -> bool {
         !self.results.is_empty() && !self.results.passed()
     }
 
-    /// True if nobody had to know yet whether it passes.
+    /// True if the second judging was not needed so far.
     pub fn is_pending(&self) -> bool {
         self.if_first && self.problem.is_none() && self.results.is_empty()
     }
@@ -89,17 +90,16 @@ impl BaseTestsResult {
         self.tree.iter().chain(self.alone.iter().map(|beside| &beside.tree))
     }
 
-    /// The file that was the only one beside the source in the tree of the result at this position;
-    /// `None` if that tree had none.
+    /// The file beside the source in the tree of the result at this position; `None` if that tree had none.
     pub fn beside(&self, result: usize) -> Option<&str> {
-        // Each tree begins with the first stage again.
+        // The results of each tree begin with the first stage again.
         let before = self.results.get(..=result)?.windows(2);
         let tree = before.filter(|pair| pair[1].stage <= pair[0].stage).count().checked_sub(1)?;
         self.alone.get(tree).map(|beside| beside.path.as_str())
     }
 
-    /// The file that was the only one beside the source in the tree that did not pass; `None` if
-    /// that tree had none, or every tree passed.
+    /// The file beside the source in the tree that did not pass; `None` if that tree had none, or every
+    /// tree passed.
     pub fn failed_beside(&self) -> Option<&str> {
         let failed = self.results.iter().position(|result| !result.outcome.passed())?;
         self.beside(failed)

@@ -26,7 +26,7 @@ pub enum Extent {
         /// Lines deleted.
         deleted: u64,
     },
-    /// Bytes before and after, of a file that git counts as binary.
+    /// Bytes before and after, for a file that git counts as binary.
     Binary {
         /// Size before, in bytes; 0 if there was none.
         old: u64,

@@ -1,14 +1,14 @@
-//! The live view of a run whose candidates work or are judged: the rows that there is room for, and
-//! the time that is left.
+//! The live view of a run while its candidates work or are judged: the rows that fit, and the remaining
+//! time.
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// `board.json`: how the candidates of a run stand, for processes that watch the one that works on it.
+/// `board.json`: how the candidates of a run stand, for other processes that show the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SharedBoard {
-    /// The process that works on the run: once it has ended, the rest says nothing.
+    /// The process that works on the run. Once it has ended, the rest is out of date.
     pub process: u32,
     /// The candidates.
     pub rows: Vec<Row>,
@@ -24,13 +24,13 @@ pub struct SharedBoard {
 pub enum Standing {
     /// One of its commands runs.
     Running,
-    /// It ended badly: its command failed, or a stage did.
+    /// It ended badly: its command or a stage failed.
     Bad,
-    /// It ended, and somebody should look at it.
+    /// It ended, and a person should look at it.
     Caution,
     /// It ended well.
     Good,
-    /// Nothing of it has started.
+    /// None of its commands has started.
     Waiting,
 }
 
@@ -57,9 +57,9 @@ pub struct Row {
     pub standing: Standing,
     /// True if it would win now.
     pub leads: bool,
-    /// The stage that runs, or how it ended.
+    /// The stage that runs, or how the candidate ended.
     pub doing: String,
-    /// The time that the stage has taken so far, or that all of it took.
+    /// The time that the stage has taken so far, or that all stages took.
     pub elapsed: Option<Duration>,
     /// Lines added and deleted so far.
     pub size: Option<(u64, u64)>,
@@ -69,19 +69,19 @@ pub struct Row {
 }
 
 impl Row {
-    /// The work on it, or how it ended.
+    /// The work on the candidate, or how it ended.
     pub fn in_words(&self) -> String {
         if self.leads { format!("{}, leads", self.doing) } else { self.doing.clone() }
     }
 
-    /// The character in front of it: the star of the one that would win.
+    /// The character in front of the row: a star for the candidate that would win.
     pub fn mark(&self) -> char {
         if self.leads { '*' } else { self.standing.mark() }
     }
 }
 
-/// The rows for a terminal with room for `room` of them: running ones first, then those that ended,
-/// then those that wait. Where the room does not do, the last rows are folded into one line of words.
+/// The rows for a terminal with room for `room` of them: running ones first, then those that ended, then
+/// those that wait. If there is not enough room, the last rows are folded into one line of words.
 pub fn fold(mut rows: Vec<Row>, room: usize) -> (Vec<Row>, Option<String>) {
     rows.sort_by_key(|row| match row.standing {
         Standing::Running => 0,
@@ -107,8 +107,8 @@ pub fn fold(mut rows: Vec<Row>, room: usize) -> (Vec<Row>, Option<String>) {
     (rows, Some(format!("{} more: {}", rest.len(), counts.join(", "))))
 }
 
-/// The time that is still needed if each tree takes `each`, `jobs` at once: those that run have run for
-/// `running`, and `waiting` have not started.
+/// The time that is still needed if each tree takes `each`, and `jobs` run at once. `running` has the
+/// elapsed times of the running trees, and `waiting` is the number of trees that have not started.
 pub fn remaining(each: Duration, jobs: usize, running: &[Duration], waiting: usize) -> Duration {
     let left = running.iter().map(|elapsed| each.saturating_sub(*elapsed));
     let longest = left.clone().max().unwrap_or_default();

@@ -30,14 +30,14 @@ pub enum State {
     TimedOut,
     /// The candidate's command was ended from outside.
     Cancelled,
-    /// The candidate's agent could not go on, or was not started because of that: it is at the limit
-    /// of its account, or its environment is at fault.
+    /// The candidate's agent could not go on, or was not started for that reason: its account has reached a
+    /// limit, or its environment has a fault.
     Limited,
 }
 
 impl State {
-    /// The state of a candidate whose capture differs from the base in `files` files: only that
-    /// number distinguishes `empty` from `succeeded`.
+    /// The state of a candidate whose capture differs from the base in `files` files. Only this number
+    /// distinguishes `empty` from `succeeded`.
     #[must_use]
     pub fn with_files(self, files: u64) -> Self {
         match self {
@@ -47,7 +47,7 @@ impl State {
         }
     }
 
-    /// The cause of this state in words, as far as a command's end and its agent told it: `exit 3`.
+    /// The cause of this state in words, from the end of the command and the agent's output: `exit 3`.
     pub fn cause(
         self,
         exit_code: Option<i32>,
@@ -91,7 +91,7 @@ pub enum Landing {
 }
 
 impl Landing {
-    /// The state for people. What is recorded as discarded can still land from its captures.
+    /// The state for people. A candidate that is recorded as discarded can still land from its captures.
     pub fn in_words(self) -> String {
         match self {
             Landing::Discarded => "not landed".into(),
@@ -100,14 +100,15 @@ impl Landing {
     }
 }
 
-/// The reason that a record shows while its candidate's worktree is made again.
+/// The reason in a record while the candidate's worktree is made again.
 const REMAKING: &str = "its worktree is being made again";
 
-/// The reason in the record of a candidate of `shard open --attempts` until a capture comes. To scripts, it is
-/// `cancelled`, as `run --resume` takes it.
+/// The reason in the record of a candidate of `shard open --attempts` until its first capture arrives. For
+/// scripts its state is `cancelled`, so that `run --resume` starts it.
 pub const FOR_LATER: &str = "not started yet";
 
-/// The reason of a candidate whose command was ended, or not started, because others had passed.
+/// The reason in the record of a candidate whose command was ended, or not started, because enough others
+/// had passed.
 pub const ENOUGH_PASSED: &str = "enough passed";
 
 /// `candidate.toml`: the record of one attempt, without its captures.
@@ -145,7 +146,7 @@ pub struct Candidate {
     pub signal: Option<i32>,
     /// The reason why the command could not start, or a description of `state`.
     pub reason: Option<String>,
-    /// The time at which the agent's limit is over, as the agent told it.
+    /// The time at which the agent's limit ends, as the agent told it.
     pub resets: Option<String>,
     /// The fault of the environment because of which the agent could not go on.
     pub fault: Option<AgentFault>,
@@ -156,8 +157,8 @@ pub struct Candidate {
     /// start the run's own command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
-    /// The access that the attempt's commands had outside of its worktree; `None` without a command, and
-    /// where nobody knows it: in records of earlier versions and of attempts on other machines.
+    /// The access that the attempt's commands had outside of its worktree. `None` if there was no command,
+    /// or if it is not known: in records of earlier versions, and of attempts on other machines.
     pub access: Option<AttemptAccess>,
     /// True while the worktree is made again, after an interruption: the files in it are
     /// incomplete.
@@ -167,8 +168,8 @@ pub struct Candidate {
     pub started: Option<jiff::Timestamp>,
     /// The time at which the command ended.
     pub ended: Option<jiff::Timestamp>,
-    /// The usage of its agent in each of its commands, in order; empty if the agent has no known
-    /// report.
+    /// The usage of the agent in each command of the candidate, in order; empty if the format of the
+    /// agent's report is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<RoundUsage>,
     /// True if the worktree was removed, by `clean` or because the attempt changed nothing.
@@ -223,8 +224,8 @@ impl Candidate {
         self.remaking || self.reason.as_deref() == Some(REMAKING)
     }
 
-    /// Notes the access that its command will have, before judging beside it looks for outcomes that it
-    /// can have made.
+    /// Notes the access that its command will have. Judging at the same time needs this to know which
+    /// outcomes the command could have forged.
     pub fn begin_access(&mut self, access: &AttemptAccess) {
         if self.started.is_none() && self.access.is_none() {
             self.access = Some(access.clone());
@@ -267,8 +268,8 @@ impl Candidate {
         }
     }
 
-    /// The state with its cause, for people: `failed (exit 3)`. A candidate whose command has not
-    /// started is `waiting`, and one that waits until somebody starts it is `not started`.
+    /// The state with its cause, for people: `failed (exit 3)`. A candidate whose command has not started
+    /// is `waiting`; it is `not started` if a person must start it.
     pub fn state_in_words(&self) -> String {
         let resets = self.resets.as_deref();
         let cause = self.state.cause(self.exit_code, self.signal, resets, self.fault);
@@ -284,7 +285,7 @@ impl Candidate {
     }
 }
 
-/// One stored tree of a candidate. Its commit follows the previous capture.
+/// One stored tree of a candidate. Its commit has the previous capture as its parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
     /// The commit under `refs/frites/RUN/CAND`.

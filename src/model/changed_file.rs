@@ -14,7 +14,7 @@ pub struct ChangedFile {
     pub after: FileContent,
     /// True if lines of an existing file are removed.
     pub loses: bool,
-    /// True if an existing file became executable, or is so no more.
+    /// True if an existing file became executable, or is no longer executable.
     pub changes_mode: bool,
 }
 
@@ -25,7 +25,8 @@ pub enum FileContent {
     Missing,
     /// A file that git does not count as binary.
     Text(Vec<u8>),
-    /// A file that it does, with its bytes if a tool may read them as text, or a submodule: one run.
+    /// A submodule, or a file that git counts as binary, with its bytes if a tool may read them as text. It
+    /// counts as one run of tokens.
     Binary(Oid, Vec<u8>),
 }
 

@@ -1,5 +1,4 @@
-//! Lines with which tools speak of themselves at the end of their output: they say nothing of why a
-//! command failed.
+//! Lines about a tool itself at the end of its output. They do not say why a command failed.
 
 /// The beginnings of such lines, without colours.
 const BEGINNINGS: [&str; 6] = [
@@ -13,7 +12,7 @@ const BEGINNINGS: [&str; 6] = [
     "npm error A complete log of this run can be found in",
 ];
 
-/// The last `count` lines that are no such chatter, or of all lines if there are no others.
+/// The last `count` lines that are not such chatter, or simply the last lines if all are.
 pub fn last_telling(lines: Vec<String>, count: usize) -> Vec<String> {
     let (chatter, mut telling): (Vec<String>, Vec<String>) = lines
         .into_iter()

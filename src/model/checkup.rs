@@ -10,7 +10,7 @@ use crate::model::world::WorldKind;
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Health {
-    /// It is as it should be.
+    /// All is well.
     #[serde(rename = "ok")]
     #[strum(serialize = "ok")]
     Good,
@@ -20,7 +20,7 @@ pub enum Health {
     Broken,
 }
 
-/// One thing that was looked at.
+/// One thing that was checked.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// The thing, such as `git`.
@@ -33,7 +33,7 @@ pub struct Finding {
     pub advice: Vec<String>,
 }
 
-/// A command that would judge, and what of it is not installed.
+/// A command that would judge, and those of its programs that are not installed.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckedCommand {
     /// The command.
@@ -46,7 +46,7 @@ pub struct CheckedCommand {
 /// Build outputs that a base starts from, kept by an earlier judging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StartOutputs {
-    /// The commit that they are of.
+    /// The commit from which they were built.
     pub commit: Oid,
     /// True if they are the base's own; else they are an ancestor's.
     pub is_own: bool,
@@ -62,20 +62,20 @@ impl StartOutputs {
     }
 }
 
-/// The findings about a run in a repository.
+/// The findings about a repository.
 #[derive(Clone, Debug, Default)]
 pub struct ProjectCheckup {
     /// The findings.
     pub findings: Vec<Finding>,
-    /// The world that commands would run in; `None` if the configured one cannot be had.
+    /// The world in which commands would run; `None` if the configured one cannot be made.
     pub world: Option<WorldKind>,
     /// The commands that would judge.
     pub commands: Vec<CheckedCommand>,
-    /// The names at the top of the checkout that seeds are, or lie below.
+    /// The entries at the top of the checkout that are seeds or contain seeds.
     pub seeds: Vec<String>,
     /// The disk space of the kept layers, and its limit, in bytes.
     pub layers: (u64, u64),
-    /// The kept build outputs that judging would start from.
+    /// The kept build outputs from which judging would start.
     pub start: Option<StartOutputs>,
 }
 
@@ -93,17 +93,17 @@ impl Finding {
         Finding { what: what.to_owned(), health, found: found.into(), advice: Vec::new() }
     }
 
-    /// Something that is as it should be.
+    /// A finding that all is well.
     pub fn good(what: &str, found: impl Into<String>) -> Finding {
         Finding::new(what, Health::Good, found)
     }
 
-    /// Something optional that is missing.
+    /// A finding that something optional is missing.
     pub fn missing(what: &str, found: impl Into<String>) -> Finding {
         Finding::new(what, Health::Missing, found)
     }
 
-    /// Something that git-frites cannot work with.
+    /// A finding with which git-frites cannot work.
     pub fn broken(what: &str, found: impl Into<String>) -> Finding {
         Finding::new(what, Health::Broken, found)
     }

@@ -1,4 +1,4 @@
-//! The record of what the tests of each candidate say of the others and of the base.
+//! The record of the results of each candidate's tests on the other candidates and on the base.
 use serde::{Deserialize, Serialize};
 
 use crate::model::count::{count, some_of};
@@ -14,7 +14,7 @@ pub enum Cell {
     Pass,
     /// It failed.
     Fail,
-    /// It was not run: it did not build there, or was not collected. This is not a failure.
+    /// It was not run, because it did not build there or was not collected. This is not a failure.
     #[default]
     Unknown,
 }
@@ -30,13 +30,13 @@ impl Cell {
         }
     }
 
-    /// The end of a stage of tests that are not reported by name, as one test. `has_report` is true of
-    /// a runner that names those that fail: without such a name, nothing was run.
+    /// The end of a test stage, taken as one test, because its tests are not reported by name. `has_report`
+    /// is true if the runner names failing tests: if it fails and names none, no test was run.
     pub fn of_exit(results: &Results, has_report: bool) -> Cell {
         let Some(stopped) = results.stopped_at() else {
             return if results.passed() { Cell::Pass } else { Cell::Unknown };
         };
-        // A runner that is known names what failed, unless nothing ran.
+        // A known runner names the failing tests, unless none ran.
         let named = results.report().map_or(!has_report, |report| !report.failing.is_empty());
         match stopped.outcome {
             Outcome::Failed { .. } | Outcome::ReportedFailures { .. }
@@ -53,24 +53,25 @@ impl Cell {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CrossTest {
-    /// Its name; of tests that are not reported by name, their files.
+    /// Its name, or the files of tests that are not reported by name.
     pub name: String,
-    /// Its end on the base: a test that fails there is a proof, one that passes there a pin, and one
-    /// that does not build there a weak proof.
+    /// Its end on the base. If the test fails there, it is a proof; if it passes there, a pin; if it does
+    /// not build there, a weak proof.
     pub base: Cell,
     /// The candidates that pass it.
     pub passes: Vec<Name>,
-    /// The candidates that fail it. Of the others nobody knows.
+    /// The candidates that fail it. For all other candidates the result is unknown.
     pub fails: Vec<Name>,
 }
 
 impl CrossTest {
-    /// True if nobody but its author passes it, and somebody fails it.
+    /// True if no candidate but its author passes it, and at least one fails it.
     pub fn is_lonely(&self, author: &Name) -> bool {
         !self.fails.is_empty() && self.passes.iter().all(|name| name == author)
     }
 
-    /// True if it counts for the others: its author passes it, and not alone.
+    /// True if it counts for the others: its author passes it, and is not the only one that passes it while
+    /// others fail it.
     pub fn counts(&self, author: &Name) -> bool {
         self.passes.contains(author) && !self.is_lonely(author)
     }
@@ -85,18 +86,18 @@ impl CrossTest {
     }
 }
 
-/// The results of the others' tests on a candidate, and of its tests on the others.
+/// The results of the other candidates' tests on a candidate, and of its tests on the others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CrossResult {
-    /// The mean over the other authors of the share of their tests that it passes, from 0 to 1;
-    /// `None` if no test of another author is known to pass or fail on it and counts.
+    /// The share of another author's tests that the candidate passes, as the mean over these authors, from
+    /// 0 to 1. `None` if no test that counts has a known result on the candidate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// Its own tests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<CrossTest>,
-    /// The source files that hold tests of its own, which cannot be moved to others.
+    /// The source files that contain the candidate's own tests, which cannot be moved to other candidates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inseparable: Vec<String>,
 }
@@ -107,7 +108,7 @@ pub struct CrossResult {
 pub struct Proof {
     /// The conclusion from them.
     pub shows: ProofKind,
-    /// The tests that fail on the base and pass here.
+    /// The tests that fail on the base and pass on the candidate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
 }
@@ -116,11 +117,11 @@ pub struct Proof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProofKind {
-    /// Some fail there: they show that the change works.
+    /// Some fail on the base: they show that the change works.
     Change,
-    /// They do not run there: they do not build, or are not collected.
+    /// They do not run on the base: they do not build, or are not collected.
     Weak,
-    /// They pass there, too: they show nothing about the change.
+    /// They pass on the base, too: they show nothing about the change.
     Nothing,
 }
 
@@ -174,8 +175,8 @@ impl Proof {
     }
 }
 
-/// The tests of the base that fail there with a candidate's test files, and pass without: it has
-/// changed them.
+/// The base's tests that fail on the base with a candidate's test files, and pass without these: the
+/// candidate has changed them.
 pub fn edited_tests(with_files: &Results, base: &TestReport) -> Vec<String> {
     let failing = with_files.report().map_or(&[] as &[String], |report| &report.failing);
     failing.iter().filter(|name| base.passing.binary_search(name).is_ok()).cloned().collect()

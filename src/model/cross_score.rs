@@ -1,9 +1,9 @@
 //! The score that candidates get from the tests of the others.
 //!
-//! A candidate's own tests say little for it: whoever misread the task has misread it in both. The tests of
-//! the others are independent of it. They are no oracle, because they can be wrong as well: so a test
-//! counts only if its author passes it, and not alone; and each author has one voice, however many
-//! tests it wrote.
+//! A candidate's own tests say little about it: an author that has misread the task has misread it in its
+//! tests, too. The tests of the others are independent of the candidate, but they can also be wrong. So a
+//! test counts only if its author passes it, and if another candidate passes it or none fails it. All
+//! authors have the same weight, however many tests they wrote.
 use std::collections::BTreeSet;
 
 use crate::model::count::{count, some_of};
@@ -13,7 +13,7 @@ use crate::model::verdict::{Entry, Verdict};
 
 /// Sets the score of every entry that has cross results, from the tests of the others.
 ///
-/// Own tests do not count, and neither does what is unknown.
+/// A candidate's own tests do not count, and neither do unknown results.
 pub fn set_scores(entries: &mut [Entry]) {
     let scores: Vec<Option<f64>> = entries.iter().map(|entry| score(entry, entries)).collect();
     for (entry, score) in entries.iter_mut().zip(scores) {
@@ -46,7 +46,8 @@ fn is_same(one: &Entry, other: &Entry) -> bool {
     one.candidate == other.candidate || one.judged().is_some() && one.judged() == other.judged()
 }
 
-/// The name under which tests name a candidate: of those with one tree, the first is judged.
+/// The name under which a candidate is listed in the results of tests. If several have the same tree, only
+/// the first of them is judged.
 fn judged_as<'e>(of: &'e Entry, entries: &'e [Entry]) -> &'e Name {
     let first = entries.iter().find(|entry| entry.passed() && is_same(entry, of));
     &first.unwrap_or(of).candidate
@@ -63,9 +64,8 @@ pub fn valid_authors(entries: &[Entry]) -> usize {
     entries.iter().filter(|entry| counting_tests(entry).next().is_some()).count()
 }
 
-/// The score that stands for an unknown one: the mean of the known ones, which is neither better
-/// nor worse. `None` if no score is known. It does not depend on results, of which a claim may be
-/// refuted.
+/// The score that is used in place of an unknown one: the mean of the known scores. `None` if no score is
+/// known. It does not depend on a candidate's results, because these may be claims that are refuted later.
 pub fn neutral_score(entries: &[Entry]) -> Option<f64> {
     let mut known: Vec<f64> = entries.iter().filter_map(|e| e.cross.as_ref()?.score).collect();
     known.sort_by(f64::total_cmp);
@@ -80,8 +80,8 @@ pub fn all_tests(entries: &[Entry]) -> impl Iterator<Item = (&Name, &CrossTest)>
     })
 }
 
-/// The tests that one candidate passes and the other fails, each with its author (`None` for the base's), and
-/// true if the first of them passes it.
+/// The tests that one candidate passes and the other fails. Each has its author (`None` for the base's
+/// tests), and is true if the first candidate passes it.
 pub fn that_tell_apart<'v>(
     verdict: &'v Verdict,
     one: &Name,
@@ -89,7 +89,7 @@ pub fn that_tell_apart<'v>(
 ) -> Vec<(&'v str, Option<&'v Name>, bool)> {
     let base = verdict.baseline.as_ref().and_then(|base| base.results.report());
     let of_base = base.into_iter().flat_map(|report| report.passing.iter().chain(&report.failing));
-    // A candidate's record names those of the base's tests that fail.
+    // A candidate's record has only the failing ones of the base's tests.
     let ends = [one, other].map(|name| {
         let entry = verdict.entry(name);
         (entry.and_then(|e| e.results.failing_tests()), entry.is_some_and(Entry::passed))
@@ -161,7 +161,8 @@ pub fn lines(of: &Entry, entries: &[Entry]) -> Vec<String> {
     inner.chain(with_equal_ends(&cross.tests).into_iter().map(line)).collect()
 }
 
-/// Tests that ended in the same way everywhere, each time the first of them with the names of all.
+/// Groups of tests that ended in the same way everywhere: the first test of each group, with the names of
+/// all.
 fn with_equal_ends(tests: &[CrossTest]) -> Vec<(&CrossTest, Vec<String>)> {
     let mut groups: Vec<(&CrossTest, Vec<String>)> = Vec::new();
     for test in tests {
@@ -174,11 +175,11 @@ fn with_equal_ends(tests: &[CrossTest]) -> Vec<(&CrossTest, Vec<String>)> {
     groups
 }
 
-/// Remarks on a candidate for a table: the tests of others that it fails, and its own that count for
-/// nobody.
+/// Remarks on a candidate for a table: the tests of others that it fails, and its own tests that count for
+/// no other candidate.
 pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
     let authors = entries.iter().filter(|e| e.cross.as_ref().is_some_and(|c| !c.tests.is_empty()));
-    // Of two that contradict each other, nobody knows which one is right.
+    // If only two authors contradict each other, it is not known which one is right.
     let shows_lonely = authors.count() > 2;
     let mut words = Vec::new();
     for author in entries.iter().filter(|author| !is_same(author, of)) {
@@ -218,7 +219,7 @@ mod tests {
     use crate::model::ranking::Rules;
 
     /// Candidates that passed, each with its lines, and its tests with their ends: a letter for each
-    /// candidate, `p` for a pass, `f` for a failure, `.` where nobody knows.
+    /// candidate, `p` for a pass, `f` for a failure, `.` if it is unknown.
     fn candidates(all: &[(u64, &[&str])]) -> Vec<Entry> {
         let name = |at: usize| -> Name { format!("c{}", at + 1).parse().expect("a valid name") };
         let those = |ends: &str, wanted: char| {
@@ -256,7 +257,8 @@ mod tests {
     #[test]
     fn the_definition_worked_out_by_hand() {
         let entries = candidates(&[(9, &["ppf", "ppp"]), (5, &["fpp"]), (1, &[])]);
-        // c1: none of c2's one test. c2: both of c1's. c3: one of c1's two and c2's: (1/2 + 1) / 2.
+        // c1 fails c2's only test. c2 passes both tests of c1. c3 passes one of c1's two tests, and c2's:
+        // (1/2 + 1) / 2.
         assert_eq!(scores(&entries), [Some(0.0), Some(1.0), Some(0.75)]);
         assert_eq!((valid_authors(&entries), neutral_score(&entries)), (2, Some(1.75 / 3.0)));
         assert_eq!(winner(&entries, Rank::Cross), "c2");
@@ -284,7 +286,7 @@ mod tests {
 
     #[test]
     fn test_that_its_own_author_fails_does_not_count() {
-        // c1 is right, and c2's test, which c2 fails itself, is poison for it.
+        // c1 is right, but fails a test of c2's that c2 fails itself.
         let entries = candidates(&[(5, &["pp."]), (1, &["fff", "fpp"]), (1, &["ppp"])]);
         assert_eq!(scores(&entries)[0], Some(0.5), "one test of c2's counts, and c3's");
         let poisoned = candidates(&[(5, &[]), (6, &["ffp"]), (7, &[])]);
@@ -296,13 +298,13 @@ mod tests {
 
     #[test]
     fn test_that_only_its_author_passes_does_not_count() {
-        // If it counted, c3 would win by what it alone believes.
+        // If its test counted, c3 would win by a test that only c3 passes.
         let entries = candidates(&[(1, &["ppp"]), (2, &["ppp"]), (9, &["ffp"])]);
         assert_eq!(scores(&entries), [Some(1.0); 3]);
         assert_eq!(winner(&entries, Rank::Cross), "c1");
         assert_eq!(remarks(&entries[2], &entries), ["only its author passes ffp"]);
         assert!(remarks(&entries[0], &entries).is_empty());
-        // Of two that contradict each other nothing is decided, and all is shown.
+        // If two contradict each other, nothing is decided, and both results are shown.
         let two = candidates(&[(2, &["pf"]), (1, &["fp"])]);
         assert_eq!((scores(&two), winner(&two, Rank::Cross)), (vec![None; 2], "c2".into()));
         assert_eq!(remarks(&two[0], &two), ["fails c2's test fp"]);
@@ -311,17 +313,17 @@ mod tests {
 
     #[test]
     fn test_that_was_not_run_is_no_failure() {
-        // On c1 nothing of the others builds: as a failure, that would put it last.
+        // None of the others' tests builds on c1. If that counted as a failure, c1 would be last.
         let entries = candidates(&[(1, &[]), (2, &[".ppp"]), (3, &[]), (4, &[".pfp"])]);
         assert_eq!(scores(&entries), [None, Some(1.0), Some(0.5), Some(1.0)]);
         let decision = decide(&entries, None, Rules { rank: Rank::Cross, ..Rules::default() });
         let order: Vec<&str> = decision.ranking.iter().map(Name::as_str).collect();
         assert_eq!(order, ["c2", "c4", "c1", "c3"], "it counts as the mean of the others");
-        // Also while their results are open: else a claim could win that nobody has confirmed.
+        // The same while results are missing. Otherwise a claim could win that was not confirmed.
         let mut open = entries.clone();
         open[1].results.clear();
         assert_eq!(neutral_score(&open), neutral_score(&entries));
-        // c1 passes the one test that is known on it. As a failure, the other one would let c2 win.
+        // c1 passes the only test with a known result. If the other counted as a failure, c2 would win.
         let entries = candidates(&[(1, &[]), (2, &["ppp"]), (3, &[".pp"])]);
         assert_eq!(
             (scores(&entries), winner(&entries, Rank::Cross)),
@@ -334,7 +336,7 @@ mod tests {
         // c1 wrote ten tests that c2 fails and c3 passes; c3 and c4 one each that c2 passes.
         let many = ["pfp."; 10];
         let entries = candidates(&[(9, &many), (1, &[]), (9, &["fppp"]), (9, &["fppp"])]);
-        // By the number of tests, c2 would have 2 of 12.
+        // If the number of tests counted, c2 would have 2 of 12.
         assert_eq!(scores(&entries)[1], Some(0.666666667));
         // Four wrote good tests, which c1 and c6 fail, and c6 wrote twenty wrong ones. By the number of tests, c1 would win with 20 of 24.
         let many = ["pffffp"; 20];
@@ -346,7 +348,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where no test counts, the tests of others change nothing.
+        /// If no test counts, the tests of others change nothing.
         #[test]
         fn without_a_valid_test_the_smallest_wins(
             lines in prop::collection::vec(1u64..5, 3..6),

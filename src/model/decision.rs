@@ -1,7 +1,7 @@
 //! The decision: a pure function from stored outcomes to the recommended candidate.
 //!
-//! Nothing here reads a clock, a file or a hash map: the same records give the same verdict, in
-//! the same words, whatever order the commands finished in (SCOREBOARD row 27).
+//! Nothing here reads a clock, a file or a hash map. So the same records always give the same verdict in
+//! the same words, in whatever order the commands ended (SCOREBOARD row 27).
 use crate::model::agreement;
 use crate::model::count::count;
 use crate::model::name::Name;
@@ -15,7 +15,7 @@ use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry, OtherPick};
 
 /// Corrects the decision for a run that has commands: if no candidate has an outcome yet, the run is
-/// undecided, and not without an oracle.
+/// undecided. It is not a run without an oracle.
 pub fn with_commands(decision: Decision) -> Decision {
     if decision.decision != DecisionKind::NoOracle {
         return decision;
@@ -31,8 +31,8 @@ pub fn with_commands(decision: Decision) -> Decision {
 
 /// Decides over a run's outcomes.
 ///
-/// `entries` may come in any order. If no usable candidate has any result, there was no oracle. If
-/// only some have, and a missing result could change the recommendation, nothing is decided.
+/// `entries` may come in any order. If no usable candidate has any result, there was no oracle. If some
+/// have none, and a missing result could change the recommendation, the run is undecided.
 pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> Decision {
     let rules = rules.settled(entries);
     let usable = in_ranking(entries, rules);
@@ -98,7 +98,7 @@ fn kind_and_winner<'a>(case: &rationale::DecisionInputs<'a>) -> (DecisionKind, O
     let kind = match preferred_synthesis(case.passing) {
         _ if all_usable.all(|e| e.results.is_empty()) => DecisionKind::NoOracle,
         _ if !case.missing.is_empty() => DecisionKind::Undecided,
-        // It is ranked before every other that did not pass.
+        // Such a candidate is ranked before every other that did not pass.
         _ if first.is_contradicted() => {
             match first.results.stopped_at().map(|result| &result.outcome) {
                 Some(Outcome::MissingTests { .. }) => DecisionKind::MissingTests,
@@ -108,12 +108,12 @@ fn kind_and_winner<'a>(case: &rationale::DecisionInputs<'a>) -> (DecisionKind, O
         _ if case.baseline.is_some_and(|base| base.fails_like_all(case.usable).is_some()) => {
             DecisionKind::BrokenBase
         }
-        // One that was skipped may be right.
+        // A skipped candidate may be right.
         _ if case.passing.is_empty() && case.usable.iter().any(|e| e.skipped()) => {
             DecisionKind::Undecided
         }
         _ if case.passing.is_empty() => DecisionKind::NearMiss,
-        // It is ranked behind every other that passed.
+        // Such a candidate is ranked behind every other that passed.
         _ if first.passed_own_tests_only() => DecisionKind::OwnTests,
         Some(synthesis) => return (DecisionKind::Synthesis, Some(synthesis)),
         None if case.usable.len() == 1 => DecisionKind::Single,
@@ -125,7 +125,7 @@ fn kind_and_winner<'a>(case: &rationale::DecisionInputs<'a>) -> (DecisionKind, O
     (kind, Some(first))
 }
 
-/// The candidates that other rules would recommend in the place of `winner`.
+/// The candidates that other rules would recommend instead of `winner`.
 fn other_picks(entries: &[Entry], winner: &Entry, rules: Rules) -> Vec<OtherPick> {
     let mut found = Vec::new();
     for rank in [Rank::BlastRadius, Rank::Agreement, Rank::Cross] {
@@ -189,8 +189,8 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
     lines
 }
 
-/// The reason why the recommended candidate comes before another one; `None` if one of them is not ranked,
-/// where only the rationale of the decision says why.
+/// The reason why the recommended candidate comes before another one. `None` if one of them is not ranked:
+/// then only the rationale of the decision says why.
 pub fn why_before(
     entries: &[Entry],
     decision: &Decision,
@@ -395,7 +395,7 @@ mod tests {
         let (kind, missing, why) = undecided(&[entry("a", 1, 4, 1, &PASS), open("b", 2, 30)]);
         assert_eq!((kind, missing.as_str()), (DecisionKind::Judge, ""));
         assert!(why.ends_with("1 was not run, because it could not be recommended instead"));
-        // An original that was not run can raise the ceiling of a synthesis that passed.
+        // If an original that was not run passes, it can raise the ceiling of a synthesis that passed.
         let mut synthesis = entry("s", 3, 12, 1, &PASS);
         synthesis.drew_on = vec!["a".parse().expect("valid"), "b".parse().expect("valid")];
         let (kind, missing, why) =
@@ -417,7 +417,7 @@ mod tests {
         let passed = entry("a", 1, 90, 1, &PASS);
         let failed = entry("b", 2, 1, 1, &FAIL_TEST);
         let skipped = entry("c", 3, 2, 1, &SKIPPED);
-        // Another that passed decides.
+        // A candidate that passed decides.
         let all = [passed.clone(), failed.clone(), skipped.clone()];
         assert_eq!(
             of(&all),
@@ -546,7 +546,7 @@ mod tests {
             why.starts_with("r is the one usable candidate, and it failed test (exit 0"),
             "{why}"
         );
-        // One that was not run may pass.
+        // A candidate that was not run may pass.
         let open = entry("n", 6, 100, 1, &[]);
         assert_eq!(of(&[all[2].clone(), open]).0, DecisionKind::Undecided);
     }
@@ -566,7 +566,7 @@ mod tests {
             "nothing tests the change: no test command was named or detected, so nothing is verified; \
              only c1 of 2 passed build and lint: 4 lines in 1 file; c2 failed build (exit 101)"
         );
-        // One that failed is a failure all the same.
+        // A candidate that failed still counts as a failure.
         let decision = decide(&entries[1..], None, rules);
         assert_eq!(decision.decision, DecisionKind::NearMiss);
     }
@@ -618,7 +618,7 @@ mod tests {
             steps(&same, Rules::default()),
             ["b before c: it was spawned first", "c before a: 2 attempts made its tree, not 1"]
         );
-        // Size comes first.
+        // The size counts first.
         let smaller = [of_tree("a", 1, 3, '1'), of_tree("b", 2, 4, '2'), of_tree("c", 3, 4, '2')];
         assert_eq!(decided(&smaller).1, "a");
         // Attempts whose command failed have made nothing that counts, and a synthesis is no
@@ -689,7 +689,7 @@ mod tests {
             assert!(why.starts_with("2 of 2 passed") && why.ends_with(reason), "{why}");
             assert!(steps(&entries, rules)[0].ends_with("it is not ranked"));
         }
-        // Its size is not the reason if it is small enough.
+        // If it is small enough, its size is not the reason.
         let mut equal = [entry("a", 1, 5, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis(5)];
         equal[2].same_as = Some("a".parse().expect("valid"));
         let step = "synthesis-1: a synthesis with the same tree as a: it is not ranked";
@@ -825,7 +825,7 @@ mod tests {
                 .into(),
         );
         assert_eq!(winner([one, one, None], auto), by_size);
-        // A synthesis was made from attempts.
+        // A synthesis does not count, because it was made from attempts.
         assert_eq!(winner([one, one, other], auto), by_size);
         assert_eq!(winner([None, None, None], auto), by_size);
         assert_eq!(winner([one, other, None], auto), by_agreement);

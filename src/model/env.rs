@@ -18,10 +18,10 @@ pub const PROMPT_FILE: &str = "FRITES_PROMPT_FILE";
 pub const PORT: &str = "FRITES_PORT";
 /// The number of candidates' commands that surround this one, itself included.
 pub const DEPTH: &str = "FRITES_DEPTH";
-/// The hooks that this one runs inside of, itself included, with blanks between them.
+/// The names of the hooks inside of which this process runs, with blanks between them.
 pub const HOOK: &str = "FRITES_HOOK";
 
-/// All of these. An oracle's command must not see any of them: its outcome depends on the tree
-/// alone.
+/// All of these variables. An oracle command must not see any of them, because its outcome must depend only
+/// on the tree.
 pub const ALL: [&str; 10] =
     [RUN, CANDIDATE, INDEX, COUNT, BASE, WORKTREE, PROMPT_FILE, PORT, DEPTH, HOOK];

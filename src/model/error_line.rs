@@ -1,7 +1,7 @@
 //! Lines of a command's output that look like an error: the first one mostly says why the command
 //! failed, and tools write many lines after it.
 
-/// The last words of a title before a message, in whatever language: `error: x`, `TypeError: x`,
+/// The words that end a title before a message, in any programming language: `error: x`, `TypeError: x`,
 /// `error[E0308]: x`, `error TS2304: x`.
 const TITLES: [&str; 7] = ["error", "Error", "ERROR", "Exception", "fatal", "FATAL", "panic"];
 
@@ -10,7 +10,7 @@ const TITLES: [&str; 7] = ["error", "Error", "ERROR", "Exception", "fatal", "FAT
 const FAILED_TEST: [&str; 7] =
     ["FAILED ", "ERROR ", "E   ", "--- FAIL: ", "not ok ", "FAIL: ", "FAIL "];
 
-/// The words by which a line says that something is not there, in small letters.
+/// The words by which a line says that something is missing, in lower case.
 const MISSING: [&str; 14] = [
     "can't open",
     "cannot find",
@@ -28,11 +28,11 @@ const MISSING: [&str; 14] = [
     "unresolved import",
 ];
 
-/// The ends of such lines: of Rust and unittest.
+/// The ends of lines that name a test that failed: of Rust and unittest.
 const TEST_THAT_FAILED: [&str; 3] = [" ... FAILED", " ... FAIL", " ... ERROR"];
 
-/// The beginnings of lines with which a tool says no more than that what it started has failed: of
-/// make, npm, pnpm, cargo, just and bun.
+/// The beginnings of lines by which a tool only says that a command that it started has failed: of make,
+/// npm, pnpm, cargo, just and bun.
 const ABOUT_OTHERS: [&str; 13] = [
     "make: ***",
     "make: Target",
@@ -49,8 +49,8 @@ const ABOUT_OTHERS: [&str; 13] = [
     "error: script",
 ];
 
-/// True if a line, without colours, looks like an error, and not like a summary of others. A line that
-/// is mistaken for one costs the reader a line.
+/// True if a line, without colours, looks like an error, and not like a summary of errors. A wrong answer
+/// only costs the reader one line.
 pub fn looks_like_error(line: &str) -> bool {
     let line = line.trim();
     let begins = |words: &[&str]| words.iter().any(|begin| line.starts_with(begin));
@@ -66,14 +66,14 @@ pub fn is_about_others(line: &str) -> bool {
     ABOUT_OTHERS.iter().any(|begin| line.trim_start().starts_with(begin))
 }
 
-/// True if a line says that something is not there: a module, a program, a file. An assertion speaks of
-/// what a test looked for.
+/// True if a line says that a module, a program or a file is missing. Assertions do not count: they are
+/// about something that a test looked for.
 pub fn tells_of_lack(line: &str) -> bool {
     let line = line.to_lowercase();
     !line.contains("assert") && MISSING.iter().any(|words| line.contains(words))
 }
 
-/// True if this word, perhaps with the code of an error, stands before a message in a line.
+/// True if this word is before a message in a line, perhaps with the code of an error.
 fn has_title(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let after = &line[at + word.len()..];

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::count::some_of;
 use crate::model::path::quoted;
 
-/// A change that a reviewer should look at: to the commands or tests by which the candidate is judged, or
-/// of a kind that nobody sees in a patch.
+/// A change that a reviewer should look at: a change to the commands or tests by which the candidate is
+/// judged, or a change that a patch does not show well.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "flag", rename_all = "kebab-case")]
 pub enum Flag {
@@ -33,14 +33,14 @@ pub enum Flag {
         /// The text that skips a test, as it is in the file.
         marker: String,
     },
-    /// A command rewrote a test, or a file that decides which commands run, and did not on the base.
+    /// A command rewrote a test, or a file that decides which commands run, but did not do so on the base.
     TestsRewritten {
         /// The file.
         path: String,
     },
-    /// The candidate adds what git ignores, such as build output.
+    /// The candidate adds files that git ignores, such as build output.
     IgnoredAdded {
-        /// The file, or the ignored directory that it is in.
+        /// The file, or the ignored directory that contains it.
         path: String,
     },
     /// The candidate has a link that leads out of the checkout, to files that are not in the tree
@@ -100,8 +100,8 @@ impl Flag {
     }
 }
 
-/// Sorted flags as clauses. Files whose tests are edited share one, and so do those whose tests are
-/// deleted: a change to what many tests expect is one reason to look at it.
+/// Sorted flags as clauses. All files whose tests are edited share one clause, and so do all files whose
+/// tests are deleted: if many tests must expect something else, that is one reason to look at the change.
 pub fn in_words(flags: &[Flag]) -> Vec<String> {
     flags.chunk_by(|one, next| one.label() == next.label()).flat_map(clauses).collect()
 }

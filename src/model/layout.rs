@@ -24,10 +24,10 @@ pub const AGENT: &str = "agent";
 /// The file that says which work on a run is under way.
 pub const ACTIVE: &str = "active";
 
-/// The directory beside the logs of a judging for those with the base's tests.
+/// The directory, beside the logs of a judging, for the logs of the judging with the base's tests.
 pub const BASE_TESTS: &str = "base-tests";
 
-/// The directory beside the logs of a judging for those with the test files of others.
+/// The directory, beside the logs of a judging, for the logs of the judgings with the test files of others.
 const CROSS: &str = "cross";
 
 /// The directory of the logs of landed trees. No candidate has this name.
@@ -36,7 +36,8 @@ pub const LANDED_TREES: &str = "apply";
 const DISK: &str = "disk.toml";
 const LOG_ENDING: &str = ".log";
 
-/// The files of a run itself, beside which each candidate has a directory by its name.
+/// The files in a run's directory that belong to the run itself. Beside them, each candidate has a
+/// directory of its name.
 pub const RECORDS: [&str; 4] = [RUN_RECORD, VERDICT, ACTIVE, DISK];
 
 /// The name of a command's log.
@@ -49,7 +50,7 @@ pub fn log_of_try(command: &str, number: usize) -> String {
     log_name(&format!("{command}.try-{number}"))
 }
 
-/// The command whose log has this name, also that of an earlier try; `None` if it is not a log.
+/// The command whose log, perhaps of an earlier try, has this name; `None` if it is not a log.
 pub fn command_of_log(name: &str) -> Option<&str> {
     name.strip_suffix(LOG_ENDING)?.split('.').next()
 }
@@ -59,7 +60,7 @@ pub fn prompt_of(candidate: &Name) -> String {
     format!("prompt-{candidate}.md")
 }
 
-/// The record of a private index that names the directories that were listed.
+/// The file beside a private index that has the directories that were listed.
 pub fn listed_beside(index: &Path) -> PathBuf {
     index.with_file_name("listed")
 }
@@ -102,7 +103,7 @@ paths! { StateDir:
     /// The event log.
     events: "events.jsonl";
 
-    /// The record of the git program that is new enough.
+    /// The record of the last git program that was found new enough.
     git_program: "git-program";
 
     /// The output of the last cleaning that `clean.auto` started.
@@ -111,7 +112,7 @@ paths! { StateDir:
     /// The changes by commands that the user has not accepted yet.
     untrusted: "untrusted.json";
 
-    /// The directory of the states before commands that are running now.
+    /// The directory of the fingerprints from before the commands that run now.
     watches: "watches";
 
     /// The directory in which layers over the user's directories are tried.
@@ -214,7 +215,7 @@ impl RunDir {
         self.0.join(record)
     }
 
-    /// The document that a hook is told of the run or of a candidate.
+    /// The document that a hook gets about the run or a candidate.
     pub fn hook_input(&self, hook: &str, candidate: Option<&Name>) -> PathBuf {
         self.0.join(format!("{}.json", hook_name(hook, candidate)))
     }
@@ -245,7 +246,7 @@ impl RunDir {
     }
 }
 
-/// The name of the files of a hook that is told of a run or of a candidate.
+/// The name of the files of a hook for a run or a candidate.
 fn hook_name(hook: &str, candidate: Option<&Name>) -> String {
     match candidate {
         Some(candidate) => format!("hook-{hook}-{candidate}"),
@@ -257,7 +258,7 @@ paths! { CandidateDir:
     /// The candidate's record.
     record: "candidate.toml";
 
-    /// The private index that captures compare with.
+    /// The private index with which captures compare.
     index: "index";
 
     /// The git directory that guarded commands see in place of the repository's.
@@ -266,10 +267,10 @@ paths! { CandidateDir:
     /// The directory in which its agents keep their state.
     agent_state: AGENT;
 
-    /// The record of what lies in [`CandidateDir::agent_state`].
+    /// The record of the contents of [`CandidateDir::agent_state`].
     agent_record: "agent.toml";
 
-    /// The layers that guarded commands write to in the user's directories.
+    /// The layers to which guarded commands write instead of the user's directories.
     own_home: "home";
 
     /// The record of the files that the worktree was given before the attempt began.
@@ -298,13 +299,13 @@ impl CandidateDir {
 }
 
 paths! { LogDir:
-    /// The record of the iterations that the newest logs belong to.
+    /// The record of the iterations to which the newest logs belong.
     record: "logs.toml";
 
     /// The directory of the earlier rounds of a candidate's command, by iteration.
     rounds: "rounds";
 
-    /// The directory of earlier judgings: of a candidate by iteration, else counted.
+    /// The directory of earlier judgings: named by iteration for a candidate, otherwise numbered.
     judgings: "judgings";
 }
 

@@ -1,8 +1,7 @@
-//! The machine and the programs that outcomes were found with.
+//! The machine and the programs with which outcomes were found.
 use serde::{Deserialize, Serialize};
 
-/// The place where commands ran. It is recorded so that a person can see it; nothing is decided by
-/// it.
+/// The place where commands ran. It is recorded for people; no decision depends on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Machine {

@@ -1,11 +1,11 @@
-//! Tests that ran on the base and, by the report of a candidate whose command all the same exited 0,
-//! did not run there: something skipped them, ended them early, or kept them from being found.
+//! Tests that ran on the base, but not on a candidate, by the candidate's report, although its command
+//! exited 0. Something skipped them, ended the run early, or kept them from being found.
 //!
-//! A test counts as run whether it passed or failed. So of a base that fails, the tests that the change
-//! is to fix are asked for, too.
+//! A test that failed has run, too. So if the base fails, the tests that the change is to fix must also run
+//! on the candidate.
 //!
-//! Numbers are compared, because some names hold a path, a time or a random id, and tests that were
-//! renamed are still there. Names tell only of tests that the candidate skips.
+//! Numbers of tests are compared and not names, because some names contain a path, a time or a random id,
+//! and because tests may be renamed. Names are compared only for tests that the candidate skips.
 use std::collections::BTreeSet;
 
 use crate::model::base_tests::BaseTests;
@@ -14,10 +14,11 @@ use crate::model::terms::JudgeSettings;
 use crate::model::test_report::TestReport;
 use crate::model::verdict::{Baseline, Entry};
 
-/// Lets no pass stand whose report lacks tests of the base; gives true if there was one.
+/// Turns passes whose reports lack tests of the base into [`Outcome::MissingTests`]; gives true if there
+/// was one.
 ///
-/// A candidate that changes tests itself may drop some, but not all. Of such a candidate the second
-/// judging counts, with the base's tests; a report that is missing in the first one is missed there.
+/// A candidate that changes tests itself may drop some, but not all. For such a candidate the second
+/// judging, with the base's tests, is compared. A missing report of the first judging shows there, too.
 pub fn contradict(
     entries: &mut [Entry],
     baseline: Option<&Baseline>,
@@ -51,19 +52,19 @@ struct Expected<'b> {
     report: &'b TestReport,
     /// The number of tests that ran on the base, without doctests.
     ran: u64,
-    /// The number of those that are surely tests of their own.
+    /// The number of these tests that are certainly distinct.
     at_least: u64,
 }
 
 impl Expected<'_> {
-    /// `None` if no test ran on the base by its report.
+    /// The tests that ran on the base; `None` if its report has none.
     fn of(base: &Baseline) -> Option<Expected<'_>> {
         let report = base.results.report()?;
         let ran = report.ran_in_files();
         let named = (report.passing.len() + report.failing.len()) as u64;
         let at_least = match report.problem {
             Some(_) => 0,
-            // A test that ran again may be counted twice, but has one name.
+            // A test that was run again may be counted twice, but has only one name.
             None if !report.passing.is_empty() => ran.min(named.saturating_sub(report.doctests)),
             None => ran,
         };
@@ -72,7 +73,8 @@ impl Expected<'_> {
         (ran > 0).then_some(Expected { report, ran, at_least })
     }
 
-    /// Lets no pass of the test stand that is meant and lacks tests; gives true if there was one.
+    /// Turns a pass of the test stage for which `is_meant` is true and that lacks tests into a failure;
+    /// gives true if there was one.
     fn contradicts(&self, results: &mut Results, is_meant: impl Fn(&StageResult) -> bool) -> bool {
         let mut found = false;
         let passes = results.iter_mut().filter(|r| r.stage == Stage::Test && r.outcome.passed());
@@ -85,12 +87,12 @@ impl Expected<'_> {
         found
     }
 
-    /// The outcome of a command that exited 0 and left this report; `None` if by it enough tests ran.
+    /// The outcome of a command that exited 0 with this report; `None` if enough tests ran by the report.
     fn missing(&self, own: Option<&TestReport>) -> Option<Outcome> {
         let Expected { report: base, ran, at_least } = *self;
         let is_file = |report: &TestReport| report.printed_by.is_none();
         let own = own.filter(|own| !is_file(base) || is_file(own));
-        // A log that was not kept whole shows no number.
+        // A log of which a part is missing does not show the number of tests.
         let is_cut = own.is_some_and(|own| !is_file(own) && own.problem.is_some());
         let own_ran = own.map_or(0, |own| own.ran_in_files() - files_without_tests(own, base));
         let skipped = own.map_or(0, |own| own.skipping_of(base).len() as u64);
@@ -102,11 +104,11 @@ impl Expected<'_> {
     }
 }
 
-/// The number of passing tests that are files of JavaScript and are none on the base: Node's runner reports
-/// a file so whose process ended before it named a test.
+/// The number of passing tests that are JavaScript files and that the base does not have. Node's runner
+/// reports a file as a passing test if its process ended before it named a test.
 fn files_without_tests(own: &TestReport, base: &TestReport) -> u64 {
     const ENDINGS: [&str; 6] = [".js", ".cjs", ".mjs", ".ts", ".cts", ".mts"];
-    // The path of a world is none of the base's.
+    // Only the last part of a path is compared, because the base ran in another world.
     let of_base: BTreeSet<Option<&str>> =
         base.passing.iter().chain(&base.failing).map(|name| name.rsplit('/').next()).collect();
     let mut files = 0;
@@ -117,8 +119,8 @@ fn files_without_tests(own: &TestReport, base: &TestReport) -> u64 {
     files.min(own.ran_in_files())
 }
 
-/// True for a failure that is reported like a test and is none: a hook of mocha, a class of Gradle's, a
-/// package of gotestsum's. Where it does not fail it is not reported.
+/// True for a failure that is reported as a test but is not one: a hook of mocha, a class of Gradle, a
+/// package of gotestsum. If it does not fail, it is not reported.
 fn is_no_test(name: &str) -> bool {
     let own_name = name.rsplit("::").next().unwrap_or(name);
     name.contains("\" hook") || ["", "TestMain", "executionError"].contains(&own_name)
@@ -143,7 +145,7 @@ mod tests {
         Baseline { results: vec![result].into(), inherited: false }
     }
 
-    /// The fewest tests of this kind of report that a candidate needs beside this base.
+    /// The fewest tests that a candidate's report of this kind must have with this base.
     fn needs(base: &Baseline, printed_by: Option<&str>) -> Option<u64> {
         let expected = Expected::of(base)?;
         (0..100).find(|total| expected.missing(Some(&report(*total, &[], printed_by))).is_none())
@@ -197,7 +199,7 @@ mod tests {
             missing(skips("b", &["a"])),
             Some(Outcome::MissingTests { reported: 1, expected: 2 })
         );
-        // As many tests ran, but not this one.
+        // The same number of tests ran, but not this one.
         assert!(missing(skips("b", &["a", "c"])).is_some());
         assert_eq!(missing(skips("c", &["a", "b"])), None);
     }

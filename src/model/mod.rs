@@ -1,4 +1,4 @@
-//! The words of DESIGN.md §1 as plain types and pure functions: no files, no git, no printing.
+//! The terms of DESIGN.md §1 as plain types and pure functions: no files, no git, no printing.
 pub mod address;
 pub mod agent_output;
 pub mod agent_stop;
@@ -48,6 +48,7 @@ pub mod trailer;
 pub mod usage;
 pub mod verdict;
 
-/// The version of every record that this program writes. A newer one is readable and not writable.
+/// The version of every record that this program writes. A record with a newer version can be read, but not
+/// written.
 pub const FORMAT: u32 = 1;
 pub mod world;

@@ -31,7 +31,7 @@ impl Name {
         &self.0
     }
 
-    /// The run number, if the name is one (`7`, not `007`).
+    /// The number, if the name is that of a numbered run (`7`, not `007`).
     pub fn number(&self) -> Option<u64> {
         let n: u64 = self.0.parse().ok()?;
         (n.to_string() == self.0).then_some(n)
@@ -43,13 +43,13 @@ impl Name {
         Name(self.number().map_or(1, |n| n.saturating_add(1)).to_string())
     }
 
-    /// True if two names are equal on a file system that ignores case.
+    /// True if two names are the same on a file system that ignores case.
     pub fn collides(&self, other: &Name) -> bool {
         self.0.eq_ignore_ascii_case(&other.0)
     }
 }
 
-/// The names that a word can stand for: the equal one, or else those that begin with it. Numbers
+/// The names for which a word can stand: the equal name, or else those that begin with the word. Numbers
 /// must be equal: `1` does not stand for `10`.
 pub fn matching_names<'a>(
     names: impl IntoIterator<Item = &'a Name, IntoIter: Clone>,

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// A full object id in lowercase hex.
 ///
-/// Ids in records are checked, too: records are fetched from elsewhere, and an id becomes an
-/// argument of git, which would take `--output=FILE` as an option.
+/// Ids in records are also checked: a record may have been fetched, and an id becomes an argument of git,
+/// which would take `--output=FILE` for an option.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Oid {

@@ -27,7 +27,7 @@ impl CommandLine {
 }
 
 impl CommandLine {
-    /// The words, each without the directories before it, as far as they can be told without a shell.
+    /// The words of the command, without directories, as far as they are known without a shell.
     pub fn words(&self) -> Vec<String> {
         let word = |text: &str| text.rsplit('/').next().unwrap_or(text).to_owned();
         match self {
@@ -70,7 +70,7 @@ pub fn as_options<'a>(commands: impl Iterator<Item = &'a OracleCommand>) -> Stri
     commands.map(|c| format!(" --{} {}", c.stage, shell_quoted(&c.command.to_string()))).collect()
 }
 
-/// A word that a shell reads as this text, in quotation marks only where it needs them.
+/// A word that a shell reads as this text, with quotation marks only if it needs them.
 pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,:=".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -1,5 +1,4 @@
-//! The ends of oracle commands, with an arm for each way to end, and the stages that they belong
-//! to.
+//! The ends of oracle commands, with a variant for each way to end, and their stages.
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -30,7 +29,7 @@ use crate::model::test_report::TestReport;
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Stage {
-    /// `spawn.setup`, or what the project's lock file asks for.
+    /// `spawn.setup`, or the command that belongs to the project's lock file.
     Setup,
     /// Does it build?
     Build,
@@ -64,16 +63,16 @@ pub enum Outcome {
         /// The exit code.
         code: i32,
     },
-    /// Exit code 0, although the report file of the tests, or the last summary that their runner
-    /// printed, says that tests failed: the exit code was lost, as in a pipe.
+    /// Exit code 0, although the tests' report file, or the last summary that the runner printed, says that
+    /// tests failed. The exit code was lost, for example in a pipe.
     ReportedFailures {
         /// The number of tests that failed.
         failed: u64,
     },
-    /// Exit code 0, although by the report of the tests fewer ran than on the base, or there is none:
-    /// nobody knows if the others pass.
+    /// Exit code 0, although by the tests' report fewer tests ran than on the base, or there is no report.
+    /// It is not known whether the other tests pass.
     MissingTests {
-        /// The number of the base's tests that ran by the report; 0 without one.
+        /// The number of the base's tests that ran, by the report; 0 if there is no report.
         reported: u64,
         /// The number of tests that ran on the base.
         expected: u64,
@@ -85,9 +84,9 @@ pub enum Outcome {
         /// The signal's number.
         signal: i32,
     },
-    /// Killed because it took more disk space than it may.
+    /// Killed because it took too much disk space.
     WroteTooMuch {
-        /// The limit in bytes, or what it took when the disk was full.
+        /// The limit in bytes, or the space that it took when the disk was full.
         bytes: u64,
     },
     /// Could not be started on this tree.
@@ -95,8 +94,8 @@ pub enum Outcome {
         /// The system's reason, or ours.
         reason: String,
     },
-    /// Exit code 125: the command itself says that it cannot tell, as in `git bisect run`; or it failed
-    /// for a lack of something that is not the tree's. This is neither a pass nor a failure.
+    /// Exit code 125: the command itself says that it cannot tell, as in `git bisect run`. Or it failed
+    /// because something was missing that is not part of the tree. This is neither a pass nor a failure.
     CannotTell,
     /// Not run, because an earlier command did not pass.
     Skipped,
@@ -106,14 +105,14 @@ pub enum Outcome {
 pub const CANNOT_TELL: i32 = 125;
 
 impl Outcome {
-    /// True if the next command may run. Every end but an exit code of 0 stops the oracle, and so
-    /// does one that the tests' report contradicts: a partial result is never a pass.
+    /// True if the next command may run. Every end other than exit code 0 stops the oracle, and so does an
+    /// exit code 0 that the tests' report contradicts: a partial result is never a pass.
     pub fn passed(&self) -> bool {
         matches!(self, Outcome::Passed | Outcome::Flaky { refused: false })
     }
 
-    /// True if a program could not be started: the command's own, or by the exit codes of a shell
-    /// the last one that it ran. Then the tree need not be the cause.
+    /// True if a program could not be started: the command itself or, by the exit code of a shell, the last
+    /// program that the shell ran. Then the tree need not be the cause.
     pub fn could_not_start(&self) -> bool {
         self.why_not_started().is_some()
     }
@@ -160,26 +159,26 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Something that commands lack where they are judged, by what their output says.
+/// Something that commands lack in the place where they judge, by their output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Obstacle {
-    /// Something could not be renamed, as an overlay refuses it for directories of the base.
+    /// Something could not be renamed: an overlay refuses to rename directories of the base.
     Rename,
-    /// A file could not be written that the user could write outside.
+    /// A file could not be written to which the user could write outside.
     Write {
-        /// The directory that it lies in.
+        /// The directory of the file.
         directory: String,
     },
-    /// A file was not found that the user has and the commands cannot see.
+    /// A file was not found that the user has, but that the commands cannot see.
     Hidden {
         /// The file's path.
         file: String,
     },
     /// The dependencies of the tree could not be downloaded.
     Download,
-    /// A command rewrote a test of the base or a file that decides which commands run, and on the base
-    /// it did not.
+    /// A command rewrote a test of the base, or a file that decides which commands run, but did not do so
+    /// on the base.
     Rewritten {
         /// The file's path.
         file: String,
@@ -215,25 +214,25 @@ pub struct StageResult {
     /// under the same conditions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
-    /// True if the command ran over the base's layers, and could have another result without them:
-    /// there were build outputs, or it failed. Such a result is a claim: nothing is recommended
-    /// because of it.
+    /// True if the command ran over the base's layers, and could have another result without them, because
+    /// there were build outputs or because it failed. Such a result is a claim: no candidate is recommended
+    /// because of a claim alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warm: bool,
     /// The end of the attempt that counts.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// The reason, beside the tree, for which the command may have failed.
+    /// A reason other than the tree why the command may have failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<Obstacle>,
     /// The tracked files that the command changed in its checkout. These changes do not land.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// The results of its single tests, if files that it wrote or its output tell them.
+    /// The results of its single tests, if its output or files that it wrote have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestReport>,
-    /// The first line of its output that looks like an error, or else the last that speaks of the command,
-    /// if it failed and no report names a failing test beside one that passed.
+    /// The first line of its output that looks like an error, or else the last line about the command. Only
+    /// set if it failed, and no report has both a failing and a passing test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The attempts before the one that counts, oldest first; only with retries.
@@ -252,7 +251,7 @@ pub struct Attempt {
 }
 
 impl StageResult {
-    /// True if two commands failed alike: in one stage, with one end and one line that says why, and
+    /// True if two commands failed alike: in the same stage, with the same end and the same error line, and
     /// without a test that passed.
     pub fn fails_like(&self, other: &StageResult) -> bool {
         let none_passed = |r: &StageResult| r.tests.as_ref().is_none_or(TestReport::none_passed);
@@ -261,7 +260,7 @@ impl StageResult {
             && none_passed(other)
     }
 
-    /// A result with an end and nothing else.
+    /// A result with only an end.
     pub fn new(stage: Stage, seconds: f64, outcome: Outcome) -> Self {
         StageResult {
             stage,
@@ -278,19 +277,19 @@ impl StageResult {
         }
     }
 
-    /// True if nobody can judge a tree by a command that ends like this on the base: it cannot start,
-    /// something is refused to it, or it is the setup.
+    /// True if no tree can be judged by a command that ends like this on the base: it cannot start, it was
+    /// refused a write, or it is the setup.
     pub fn is_unjudgeable(&self) -> bool {
         let is_refused = matches!(self.obstacle, Some(Obstacle::Write { .. }));
         let by_the_place = is_refused && self.outcome == Outcome::CannotTell;
-        // Without its downloads the base is judged all the same.
+        // If only its downloads failed, the base is judged all the same.
         let is_download = self.obstacle == Some(Obstacle::Download);
         let is_setup = self.stage == Stage::Setup && !self.outcome.passed() && !is_download;
         is_setup || by_the_place || self.outcome.could_not_start()
     }
 
-    /// The number of tests in the report of a command that failed, if none of them did: then another
-    /// part of the command failed, such as a check behind the tests.
+    /// The number of tests in the report of a failed command, if no test failed. Then another part of the
+    /// command failed, such as a check after the tests.
     pub fn tests_without_failure(&self) -> Option<u64> {
         let report = self.tests.as_ref()?;
         let has_failed = matches!(self.outcome, Outcome::Failed { .. });
@@ -298,7 +297,7 @@ impl StageResult {
         (has_failed && no_test_failed && report.total > 0).then_some(report.total)
     }
 
-    /// The reason why it is no pass, in few words.
+    /// The reason why it is not a pass, in a few words.
     pub fn why_not_passed(&self) -> String {
         match &self.obstacle {
             Some(obstacle) if self.outcome == Outcome::CannotTell => obstacle.to_string(),
@@ -306,7 +305,7 @@ impl StageResult {
         }
     }
 
-    /// The names of the command's logs: that of each earlier try, then that of the one that counts.
+    /// The names of the command's logs: first those of the earlier tries, then that of the try that counts.
     pub fn log_names(&self) -> Vec<String> {
         let stage = self.stage;
         let earlier = (1..=self.earlier.len()).map(|n| log_of_try(stage.as_str(), n));
@@ -352,8 +351,8 @@ impl Results {
         self.stopped_at().is_some_and(|r| r.outcome == Outcome::CannotTell)
     }
 
-    /// True if any of them is a claim: it was found over the base's layers, and could be another one
-    /// without them.
+    /// True if any result is a claim: it was found over the base's layers, and could be different without
+    /// them.
     pub fn is_claim(&self) -> bool {
         self.0.iter().any(|r| r.warm)
     }
@@ -367,22 +366,22 @@ impl Results {
     /// The time that the commands took.
     pub fn time(&self) -> Duration {
         let seconds: f64 = self.0.iter().map(|result| result.seconds).sum();
-        // Records of other machines may hold any number.
+        // Records from other machines may have any number.
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
-    /// The last command that was not left out because an earlier one failed.
+    /// The last command that was run.
     pub fn last_run(&self) -> Option<&StageResult> {
         self.0.iter().rfind(|result| result.outcome != Outcome::Skipped)
     }
 
-    /// True if no command was left out because an earlier one failed.
+    /// True if every command was run.
     pub fn ran_all(&self) -> bool {
         self.0.iter().all(|result| result.outcome != Outcome::Skipped)
     }
 
-    /// The names of the tests that failed, if a report names them. A command that failed and whose
-    /// report names no failing test has failed for another reason.
+    /// The names of the tests that failed, if a report names them. If a command failed and its report names
+    /// no failing test, it failed for another reason.
     pub fn failing_tests(&self) -> Option<&[String]> {
         let (result, report) = self.0.iter().find_map(|r| Some((r, r.tests.as_ref()?)))?;
         let is_complete =
@@ -395,8 +394,8 @@ impl Results {
         self.0.iter().find_map(|result| result.tests.as_ref())
     }
 
-    /// Drops the names of passing tests that the base has, too: they matter only there, to tell which
-    /// tests a candidate broke. Without a report of the same kind of the base, all are dropped.
+    /// Drops the names of passing tests that the base also has: only the base's names are needed to find
+    /// the tests that a candidate broke. If the base has no report of the same kind, drops all names.
     pub fn forget_passing_tests(&mut self, base: Option<&TestReport>) {
         for report in self.0.iter_mut().filter_map(|r| r.tests.as_mut()) {
             let base = base.filter(|base| base.printed_by == report.printed_by);
@@ -404,14 +403,14 @@ impl Results {
         }
     }
 
-    /// True for a pass in which no command was tried again.
+    /// True for a pass without any retry.
     pub fn is_clean_pass(&self) -> bool {
         self.passed() && self.0.iter().all(|result| result.earlier.is_empty())
     }
 
-    /// True for a pass that the tree alone decided, so that a later judging may use it. Where a
-    /// program was missing, a time limit ended a try, or it was killed, the machine may have been the
-    /// cause.
+    /// True for a pass that depended only on the tree, so that a later judging may use it. If in an earlier
+    /// try a program was missing, or the command was killed or exceeded a time limit, the machine may have
+    /// been the cause.
     pub fn is_lasting_pass(&self) -> bool {
         let mut earlier = self.0.iter().flat_map(|r| &r.earlier).map(|attempt| &attempt.outcome);
         self.0.iter().all(|r| r.outcome.passed())

@@ -1,5 +1,5 @@
-//! The parts of a run that can be judged by themselves, its base and its candidates: the terms on which
-//! they are judged, on whatever machines, and their outcomes.
+//! The parts of a run that can be judged separately: its base and its candidates. Has the terms on which
+//! they are judged, on any machine, and their outcomes.
 use std::fmt;
 use std::mem::{self, Discriminant};
 use std::str::FromStr;
@@ -56,7 +56,7 @@ impl From<Part> for String {
     }
 }
 
-/// `terms.toml`: what `shard open` wrote. Each machine judges by it, and never by its own
+/// `terms.toml`, which `shard open` writes. Each machine judges by these terms, and not by its own
 /// configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -67,9 +67,9 @@ pub struct SharedTerms {
     pub run: Name,
     /// The run's base.
     pub base: Oid,
-    /// The time at which they were written.
+    /// The time at which the terms were written.
     pub opened: jiff::Timestamp,
-    /// The round of judging that they began.
+    /// The round of judging that began with these terms.
     pub round: u32,
     /// The time limit of each command, in milliseconds.
     pub timeout_ms: u64,
@@ -116,14 +116,14 @@ pub struct TreeToJudge {
 }
 
 impl TreeToJudge {
-    /// True if it is the tree of this candidate.
+    /// True if this candidate is judged by this tree.
     pub fn is_judged_for(&self, candidate: &Name) -> bool {
         self.candidate == *candidate || self.same.contains(candidate)
     }
 }
 
 impl SharedTerms {
-    /// The parts to judge: the candidates, and the base at last, because nothing is decided by it.
+    /// The parts to judge: first the candidates, then the base, because no decision depends on it.
     pub fn parts(&self) -> impl Iterator<Item = Part> {
         let candidates = self.trees.iter().map(|tree| Part::Candidate(tree.candidate.clone()));
         candidates.chain([Part::Base])
@@ -141,7 +141,7 @@ impl SharedTerms {
         Terms { seeds, settings: self.settings.clone(), oracle: self.oracle.clone() }
     }
 
-    /// True if outcomes judged on the `other` terms are valid on these.
+    /// True if outcomes on the `other` terms are valid on these terms.
     pub fn ask_the_same_as(&self, other: &SharedTerms) -> bool {
         (self.base, self.timeout_ms) == (other.base, other.timeout_ms)
             && self.seeds == other.seeds
@@ -215,12 +215,12 @@ impl PartOutcome {
         }
     }
 
-    /// True if both say the same of each command: not in every detail, but in what is decided by.
+    /// True if both have the same result for each command, as far as decisions depend on it.
     pub fn agrees_with(&self, other: &PartOutcome) -> bool {
         self.ends() == other.ends()
     }
 
-    /// This outcome and a later one that disagrees, in words.
+    /// Describes this outcome and a later one that disagrees with it.
     pub fn disagreement(&self, later: &PartOutcome) -> String {
         let found = |outcome: &PartOutcome| {
             let host = outcome.machine.as_ref().map_or("?", |machine| &machine.host);
@@ -240,7 +240,7 @@ impl PartOutcome {
     }
 }
 
-/// The part of a command's end that decides: all failures are alike.
+/// The part of a command's end on which decisions depend: all failures are the same.
 fn deciding_end(outcome: &Outcome) -> Discriminant<Outcome> {
     match outcome {
         Outcome::Failed { .. }

@@ -84,7 +84,7 @@ impl Borrow<[u8]> for TreePath {
     }
 }
 
-/// The part of a path after the last slash, for paths that git lends.
+/// The part of a path after the last slash, for a path given as bytes.
 pub fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'/').next().unwrap_or_default()
 }

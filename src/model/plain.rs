@@ -1,7 +1,7 @@
-//! The output of commands as plain text: what others wrote must not control a terminal.
+//! The output of commands as plain text, so that it cannot control a terminal.
 
-/// True for a character that cannot be seen and that hides others, or turns their direction. The two
-/// joiners belong to words and emoji.
+/// True for an invisible character that hides other characters or changes their direction. The two joiners
+/// are not among them: they belong to words and emoji.
 pub fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}'
@@ -21,12 +21,12 @@ pub fn is_hidden(c: char) -> bool {
         | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A line as a terminal would show it in the end: a carriage return begins the line again, a tab is
-/// blanks, and escape sequences, other control characters and hidden ones are left out.
+/// A line as a terminal would finally show it. A carriage return begins the line again, a tab becomes
+/// blanks, and escape sequences, other control characters and hidden characters are left out.
 pub fn line(text: &str) -> String {
     let shown = text.rsplit('\r').find(|part| !part.is_empty()).unwrap_or_default();
     let mut plain = String::new();
-    // After a tab the column is a multiple of 8: only what follows needs to be measured.
+    // After a tab the column is a multiple of 8, so only the text after the last tab needs to be measured.
     let mut after_tab = 0;
     for c in console::strip_ansi_codes(shown).chars() {
         match c {
@@ -60,7 +60,7 @@ mod tests {
         for (text, shown) in cases {
             assert_eq!(line(text), shown, "{text:?}");
         }
-        // The last lines of a log may be one of this length: each tab counts once.
+        // A log may end with a line of this length, so the time must not grow with the square of the tabs.
         assert_eq!(line(&"\t".repeat(1 << 20)).len(), 8 << 20);
         let title = line("\x1b]0;title\x07shown \x1b]52;c;ZXZpbA==\x1b\\\x1bPq#0\x1b\\ \x1bc");
         assert!(title.contains("shown") && !title.contains(char::is_control), "{title:?}");

@@ -1,16 +1,16 @@
 //! The lines of a log that show text of protected files.
 use std::collections::HashSet;
 
-/// The shortest line of a file that is looked for as a whole, in characters that are not spaces: shorter
-/// ones are everywhere.
+/// The shortest line of a file that is searched for as a whole, in characters that are not spaces. Shorter
+/// lines are too common.
 const SHORTEST_LINE: usize = 8;
 
-/// The number of such characters that a log and a line of a file have in common at one place if the log
-/// shows text of the file.
+/// If a log and a line of a file have this number of such characters in a row in common, the log shows text
+/// of the file.
 const RUN: usize = 16;
 
-/// For each line of a log, if it shows text of these files, as long as that is distinctive. Test runners
-/// indent the lines that they show, number and mark them, cut them off, and take messages out of them.
+/// For each line of a log: true if it shows distinctive text of these files. Test runners indent, number,
+/// mark and cut off the lines that they show, and print only the messages in them.
 pub fn lines_that_show<'a>(log: &[String], files: impl IntoIterator<Item = &'a str>) -> Vec<bool> {
     let log: Vec<Vec<char>> = log.iter().map(|line| squeezed(line)).collect();
     let runs: HashSet<&[char]> = log.iter().flat_map(|line| line.windows(RUN)).collect();
@@ -31,7 +31,8 @@ pub fn lines_that_show<'a>(log: &[String], files: impl IntoIterator<Item = &'a s
         .collect()
 }
 
-/// A line without what runners change when they show it: spaces, and the marks of quoted quotes.
+/// A line without the characters that runners change when they show it: spaces, and backslashes before
+/// quotes.
 fn squeezed(line: &str) -> Vec<char> {
     line.chars().filter(|c| !c.is_whitespace() && *c != '\\').collect()
 }
@@ -48,7 +49,7 @@ mod tests {
         lines_that_show(&log, [TEST, ""])
     }
 
-    /// pytest 7.2.1, with that file.
+    /// The output of pytest 7.2.1 with that file.
     #[test]
     fn neither_lines_nor_messages_of_a_test_are_left_in_what_pytest_prints() {
         let pytest = [

@@ -14,9 +14,9 @@ pub enum Rank {
     BlastRadius,
     /// The best overlap with the other attempts, then blast radius.
     Agreement,
-    /// The largest share of the tests of the others that pass, then blast radius.
+    /// The largest share of the other candidates' tests that pass, then blast radius.
     Cross,
-    /// One of the others, by who made the candidates and by what was run.
+    /// One of the other rules, depending on the makers of the candidates and on the tests that were run.
     Auto,
 }
 

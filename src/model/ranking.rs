@@ -10,7 +10,7 @@ use crate::model::rank::Rank;
 use crate::model::terms::Terms;
 use crate::model::verdict::Entry;
 
-/// The parts of the decision that configuration sets.
+/// The rules of the decision that the configuration and the terms set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// `synthesis.ceiling`: the largest size of a synthesised winner, as a multiple of the combined
@@ -22,7 +22,7 @@ pub struct Rules {
     pub tests_nothing: bool,
     /// True if there is no command to run.
     pub runs_nothing: bool,
-    /// The score by the tests of others that stands for an unknown one.
+    /// The score by the tests of others that is used in place of an unknown one.
     pub neutral: f64,
 }
 
@@ -38,11 +38,11 @@ impl Rules {
         }
     }
 
-    /// These rules with the ranking that they stand for with these candidates: `auto` is one of the others,
-    /// and without any test that counts nobody has a score by the tests of others.
+    /// These rules with the ranking that applies to these candidates: `auto` becomes one of the other
+    /// rules, and `cross` becomes `blast-radius` if no test counts.
     ///
-    /// Different agents tend to err in different ways, and what they agree on is then worth more than
-    /// a small change. Equal runs of one agent err alike.
+    /// Different agents tend to make different mistakes, so their agreement is worth more than a small
+    /// change. Several runs of one agent tend to make the same mistakes.
     #[must_use]
     pub fn settled(self, entries: &[Entry]) -> Rules {
         let neutral = cross_score::neutral_score(entries);
@@ -55,7 +55,7 @@ impl Rules {
         Rules { rank, neutral: neutral.unwrap_or_default(), ..self }
     }
 
-    /// The ranking that `auto` stands for where the tests of others say nothing.
+    /// The ranking for `auto` if no test of others counts.
     fn without_tests(self, entries: &[Entry]) -> Rank {
         let attempts = entries.iter().filter(|e| e.usable() && e.drew_on.is_empty());
         let makers: BTreeSet<_> = attempts.map(|entry| &entry.maker).collect();
@@ -76,11 +76,10 @@ impl Default for Rules {
     }
 }
 
-/// The sort key of a candidate among those that passed, as far as its tree decides it. Lower is
-/// better.
+/// The part of a passing candidate's sort key that depends only on its tree. Lower is better.
 type RankKey = (Reverse<u64>, Blast, Reverse<usize>, u32);
 
-/// The number of attempts that made each tree. It depends on the trees alone, not on outcomes.
+/// The number of attempts that made each tree. It depends only on the trees, not on outcomes.
 pub(super) struct MakerCounts<'a>(BTreeMap<&'a Oid, usize>);
 
 impl<'a> MakerCounts<'a> {
@@ -118,7 +117,7 @@ impl Rules {
         }
     }
 
-    /// True if only the number of attempts that made its tree ranks `winner` before `other`.
+    /// True if `winner` is ranked before `other` only because more attempts made its tree.
     pub(super) fn differ_only_in_makers(
         &self,
         winner: &Entry,
@@ -133,17 +132,17 @@ impl Rules {
             && counts.makers(winner) > counts.makers(other)
     }
 
-    /// The best possible sort key: a candidate that was not run counts as a clean pass, and with the
-    /// base's tests, too, unless it is known that it fails with these.
+    /// The best possible sort key. A candidate that was not run counts as a clean pass, also with the
+    /// base's tests, unless it is known to fail with these.
     fn at_best(&self, entry: &Entry, counts: &MakerCounts<'_>) -> (bool, bool, RankKey) {
         (entry.own_tests_only_at_best(), entry.flaky(), self.rank_key(entry, counts))
     }
 }
 
-/// The usable candidates, best first. Those that passed: with the base's tests before only with
-/// their own, then clean before flaky. Then those whose tests report failures with an exit code of 0,
-/// those of which a command cannot tell, and those that failed: the furthest first, then the fewest
-/// failing tests. Last those that were not run.
+/// The usable candidates, best first. First those that passed: those that pass the base's tests before
+/// those that pass only their own, then clean before flaky passes. Then those whose tests report failures
+/// with an exit code of 0, those of which a command cannot tell, and those that failed: the furthest first,
+/// then the fewest failing tests. Last come those that were not run.
 pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
     let rules = rules.settled(entries);
@@ -172,7 +171,7 @@ pub(super) fn reached(entry: &Entry) -> usize {
     entry.results.iter().take_while(|r| r.outcome.passed()).count()
 }
 
-/// The best ranked candidate that passed, if it is a synthesis: one that is ranked is preferred.
+/// The best ranked synthesis that passed. A ranked synthesis is preferred to other candidates.
 pub(super) fn preferred_synthesis<'a>(ranked: &[&'a Entry]) -> Option<&'a Entry> {
     ranked.iter().copied().find(|e| e.passed() && !e.drew_on.is_empty())
 }
@@ -204,12 +203,12 @@ pub(super) fn combined_lines(entry: &Entry, candidates: &[&Entry]) -> Option<u64
         return None;
     }
     let drawn = candidates.iter().filter(|p| entry.drew_on.contains(&p.candidate));
-    // Records are read from refs that may be anybody's: no number in them is too large.
+    // Anybody may have written a record, so its numbers can be of any size.
     Some(drawn.fold(0, |sum, p| sum.saturating_add(p.blast.lines)))
 }
 
-/// The candidates that were not run and can still change the recommendation, in the order in which
-/// to run them. If there are none, running all of them would recommend the same candidate.
+/// The candidates that were not run and can still change the recommendation, in the order in which to run
+/// them. If there are none, running all candidates would not change the recommendation.
 pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
     let rules = rules.settled(entries);
@@ -218,8 +217,7 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut open: Vec<&Entry> = entries.iter().filter(|e| e.not_run()).collect();
     open.sort_by_key(|e| at_best(e));
     let may_pass: Vec<&Entry> = passing.iter().chain(&open).copied().collect();
-    // Only passing candidates count towards a synthesis's ceiling: each further pass can only raise
-    // it.
+    // Only passing candidates count for the ceiling of a synthesis, so each further pass can only raise it.
     let certain =
         passing.iter().filter(|e| within_ceiling(e, &passing, rules)).map(|e| at_best(e)).min();
     let contenders = may_pass.iter().filter(|e| {

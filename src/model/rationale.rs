@@ -12,7 +12,7 @@ use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::test_report::some_tests;
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
-/// The way in which a candidate passes whose pass counts less.
+/// The words for a pass that counts less.
 pub const WITH_OWN_TESTS_ONLY: &str = "only with its own tests or commands";
 
 /// Everything from which a decision is made.
@@ -95,7 +95,7 @@ impl DecisionInputs<'_> {
         }
     }
 
-    /// The number of candidates that passed, and which of them did so only with their own tests.
+    /// The number of candidates that passed, and the names of those that passed only with their own tests.
     fn how_many_passed(&self) -> String {
         let mut text = format!("{} of {} passed", self.passing.len(), self.usable.len());
         let own: Vec<&str> = in_spawn_order(self.passing)
@@ -190,13 +190,13 @@ impl DecisionInputs<'_> {
         };
         let names: Vec<&str> = self.missing.iter().map(|e| e.candidate.as_str()).collect();
         let have = if names.len() == 1 { "has" } else { "have" };
-        // The outcome of an original may only decide whether a synthesis wins.
+        // The outcome of an original may matter only because it decides whether a synthesis wins.
         let has_synthesis = self.entries.iter().any(|e| !e.drew_on.is_empty());
         let may = if has_synthesis { "change that" } else { "win" };
         format!("{lead}; {} {have} no outcome yet and could still {may}", and(&names))
     }
 
-    /// No candidate passed, and the commands cannot tell of some.
+    /// The sentence for when no candidate passed, and the commands cannot tell for some.
     fn only_skipped(&self, best: &Entry) -> String {
         let skipped: Vec<String> =
             in_spawn_order(self.usable).filter(|e| e.skipped()).map(stopped).collect();
@@ -249,7 +249,7 @@ impl DecisionInputs<'_> {
                 next.blast
             );
         }
-        // A smaller one may have a lower score.
+        // A smaller candidate may have a lower score.
         let lead = match scores {
             Some((score, _)) if self.passing.iter().any(|e| self.rules.score(e) != Some(score)) => {
                 let among = format!("of those with {} {score:.3}", self.rules.rank);
@@ -317,7 +317,7 @@ impl DecisionInputs<'_> {
         )
     }
 
-    /// No candidate passed, and this one did by its exit codes.
+    /// The sentence for when no candidate passed, but this one did by its exit codes.
     fn contradicted(&self, best: &Entry, as_if: &str) -> String {
         let lead = match self.usable.len() {
             1 => format!("{} is the one usable candidate, and it", best.candidate),
@@ -331,7 +331,8 @@ impl DecisionInputs<'_> {
         )
     }
 
-    /// The base fails as the candidates do, so that their failures say nothing about them.
+    /// The sentence for when the base fails like the candidates, so that their failures say nothing about
+    /// them.
     fn broken_base(&self, closest: &Entry) -> String {
         let Some(base) = self.baseline.and_then(|base| base.fails_like_all(self.usable)) else {
             return self.near_miss(closest);
@@ -505,7 +506,7 @@ fn single(winner: &Entry) -> String {
     )
 }
 
-/// The merit of the best candidate by a rule, in words; its size is said elsewhere.
+/// The merit of the best candidate by a rule, in words. Its size is stated elsewhere.
 fn excels(rank: Rank) -> &'static str {
     match rank {
         Rank::Agreement => "covers most of what the others do",
@@ -528,7 +529,7 @@ fn no_usable(entries: &[Entry]) -> String {
     format!("no usable candidate: {}", why.join(", "))
 }
 
-/// The reason why a candidate cannot be recommended, whatever its commands say.
+/// The reason why a candidate cannot be recommended, whatever its results are.
 pub fn why_unusable(e: &Entry) -> String {
     match e.state {
         _ if e.is_gone() => format!("the worktree of {} is gone", e.candidate),
@@ -602,7 +603,7 @@ pub fn stopped_in(result: &StageResult) -> String {
     }
 }
 
-/// The end of a command, and what its report of the tests says against it.
+/// The end of a command, and the tests' report if it contradicts the end.
 fn end_in_words(result: &StageResult) -> String {
     match result.tests_without_failure() {
         Some(tests) => format!("{}; {}", result.outcome, no_failure(tests)),
@@ -610,7 +611,7 @@ fn end_in_words(result: &StageResult) -> String {
     }
 }
 
-/// The words for a number of tests none of which failed, although their command did.
+/// The words for a number of tests of which none failed, although their command failed.
 pub fn no_failure(tests: u64) -> String {
     format!("no failure in {}", count(tests, "test"))
 }

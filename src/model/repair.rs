@@ -1,4 +1,4 @@
-//! Repair: which candidates get another round, what the round came to, and its prompt.
+//! Repair: which candidates get another round, the prompt of the round, and its result.
 use std::cmp::Reverse;
 use std::fmt::Write;
 
@@ -13,10 +13,10 @@ use crate::model::terms::Terms;
 use crate::model::test_comparison::Comparison;
 use crate::model::verdict::{Baseline, Decision, Entry, Verdict};
 
-/// The findings of judging about a run: those of a verdict, or those so far while attempts work.
+/// The results of judging a run: those of a verdict, or those so far while attempts work.
 #[derive(Clone, Copy)]
 pub struct Findings<'a> {
-    /// The commit that the candidates start from.
+    /// The commit from which the candidates start.
     pub base: &'a Oid,
     /// How it was judged.
     pub terms: &'a Terms,
@@ -62,12 +62,12 @@ pub enum RepairEnd {
     Further,
     /// It changed, and got no further.
     NoFurther,
-    /// It got less far: its earlier files are back.
+    /// It got less far, so its earlier files were restored.
     Worse,
     /// The round changed nothing.
     Unchanged,
-    /// Its command was refused, because the run or its agent came to a limit while others ran, or enough
-    /// had passed.
+    /// Its command was not started, because the run or its agent had reached a limit while others ran, or
+    /// because enough had passed.
     NotStarted,
 }
 
@@ -97,13 +97,13 @@ pub struct RepairRound {
     pub round: u32,
     /// The candidate.
     pub candidate: Name,
-    /// The iteration that the round made; the one before if it changed nothing.
+    /// The iteration that the round made; the previous one if it changed nothing.
     pub iteration: Option<u32>,
     /// How it ended.
     pub end: RepairEnd,
 }
 
-/// How many candidates of those that were judged pass, also the base's tests: `1 of 3 passed`.
+/// The number of judged candidates that pass, including the base's tests: `1 of 3 passed`.
 pub fn passes_in_words(entries: &[Entry]) -> String {
     let usable = || entries.iter().filter(|entry| entry.usable());
     let passed = usable().filter(|entry| entry.passed_base_tests_too()).count();
@@ -119,22 +119,22 @@ pub fn can_be_repaired(entry: &Entry) -> bool {
     entry.usable() && failure(entry).is_some() && !entry.skipped()
 }
 
-/// True if judging has told of a candidate what a round depends on: whether it passed, or which command
-/// failed.
+/// True if the result on which a further round depends is known: that the candidate passed, or which
+/// command failed.
 pub fn is_told(entry: &Entry) -> bool {
     !entry.usable() || entry.passed_base_tests_too() || can_be_repaired(entry)
 }
 
-/// True if at least `enough` candidates have passed, so that no other attempt is needed. A pass proves
-/// little where the base passes, too.
+/// True if at least `enough` candidates have passed, so that no other attempt is needed. If the base
+/// passes, too, a pass proves little.
 pub fn enough_passed(enough: Option<u32>, entries: &[Entry], base: Option<&Baseline>) -> bool {
     let Some(enough) = enough else { return false };
     let passed = entries.iter().filter(|entry| entry.verified() && !entry.flaky()).count();
     passed >= enough as usize && base.is_some_and(|base| !base.results.passed())
 }
 
-/// The reason why a candidate that did not pass gets no round, as far as its judging tells; `None`
-/// if it passed, or can have one.
+/// The reason, from its judging, why a candidate that did not pass gets no further round; `None` if it
+/// passed, or can have a round.
 pub fn why_no_round(entry: &Entry) -> Option<String> {
     if entry.passed_base_tests_too() || can_be_repaired(entry) {
         return None;
@@ -151,7 +151,7 @@ pub fn why_no_round(entry: &Entry) -> Option<String> {
     Some(why.to_owned())
 }
 
-/// The end of an attempt that did not end well; `None` if it did, or if nobody knows yet.
+/// The end of an attempt that did not end well; `None` if it ended well, or has not ended.
 pub fn bad_end(state: State) -> Option<&'static str> {
     match state {
         State::Open | State::Running | State::Succeeded => None,
@@ -171,7 +171,7 @@ fn failure(entry: &Entry) -> Option<(&StageResult, bool)> {
     Some((entry.base_tests.as_ref()?.results.stopped_at()?, true))
 }
 
-/// How a round ended, by the judgings before and after it.
+/// The result of a round, from the judgings before and after it.
 pub fn compare(before: &Entry, after: &Entry) -> RepairEnd {
     let was = progress(before);
     let is = progress(after);
@@ -191,14 +191,14 @@ fn progress(entry: &Entry) -> (bool, bool, usize, Reverse<usize>) {
     (entry.usable(), entry.results.passed(), passed, Reverse(failing))
 }
 
-/// The stage whose log tells why a candidate failed, and if that is of the judging with the base's
-/// tests; `None` if it cannot be repaired.
+/// The stage whose log shows why a candidate failed, and true if the log is that of the judging with the
+/// base's tests; `None` if the candidate cannot be repaired.
 pub fn log_to_show(entry: &Entry) -> Option<(&StageResult, bool)> {
     if can_be_repaired(entry) { failure(entry) } else { None }
 }
 
-/// The prompt of a round: the task, why the attempt failed, and what is asked. `log` is the end of
-/// the failed command's output, and `more` what a person adds.
+/// The prompt of a round: the task, why the attempt failed, and the request. `log` is the end of the failed
+/// command's output, and `more` is text that a person adds.
 pub fn prompt(
     task: Option<&str>,
     findings: &Findings<'_>,

@@ -26,11 +26,11 @@ pub struct Run {
     pub command: Vec<String>,
     /// The prompt of the commands: a blob, which the record's tree holds as `prompt.md`.
     pub prompt: Option<Oid>,
-    /// The task that the run is bound to.
+    /// The task to which the run is bound.
     pub task: Option<String>,
     /// `spawn.worktree-root` at the time of the spawn, if it was configured.
     pub worktree_root: Option<String>,
-    /// The candidate that the run was spawned from, if any: the base is its state.
+    /// The candidate from which the run was spawned, if any: the base is a capture of it.
     pub parent: Option<Parent>,
     /// The commands, mostly agents, that run in the worktrees of these candidates instead of
     /// `command`.
@@ -42,7 +42,7 @@ pub struct Run {
     /// The candidates that joined the run later.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub added: BTreeMap<Name, Addition>,
-    /// The tasks that candidates are bound to themselves.
+    /// The tasks to which single candidates are bound.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tasks: BTreeMap<Name, String>,
     /// The time limits that were given for the commands, for further rounds and `--resume`.
@@ -53,8 +53,7 @@ pub struct Run {
     pub arguments: Vec<String>,
 }
 
-/// The time limits of commands that were given as options, in seconds: nothing for those that the
-/// configuration decides.
+/// The time limits of commands that were given as options, in seconds; `None` if the configuration decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct GivenLimits {
@@ -71,7 +70,7 @@ impl GivenLimits {
     }
 }
 
-/// The candidate that a run inherits from: the run's base is a capture of it.
+/// The candidate from which a run inherits: the run's base is a capture of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Parent {
@@ -79,7 +78,7 @@ pub struct Parent {
     pub run: Name,
     /// The parent.
     pub candidate: Name,
-    /// The capture that the run started from; `None` if the parent had changed nothing.
+    /// The capture from which the run started; `None` if the parent had changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The base of the first run in this chain, which is not a capture.
@@ -93,8 +92,8 @@ pub const PROMPT: &str = "{prompt}";
 /// The placeholder for the file that holds the prompt.
 pub const PROMPT_FILE: &str = "{prompt_file}";
 
-/// The placeholder in an argument for the mode of Codex's own sandbox, which keeps it from committing: it
-/// needs none where the attempt is guarded.
+/// The placeholder in an argument for the mode of Codex's own sandbox. That sandbox keeps Codex from
+/// committing, and is not needed if the attempt is guarded.
 pub const CODEX_SANDBOX: &str = "{codex-sandbox}";
 
 /// The request to synthesise one candidate from others.
@@ -109,11 +108,11 @@ pub struct Synthesis {
     pub prompt: Oid,
 }
 
-/// A candidate that was added to a run that existed.
+/// A candidate that was added to an existing run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Addition {
-    /// The tree with which the worktree begins; that of the base if `None`.
+    /// The tree with which the worktree begins; `None` for the tree of the base.
     pub seed: Option<Oid>,
     /// The prompt, if it is not the run's: a blob, which the record's tree holds.
     pub prompt: Option<Oid>,
@@ -142,8 +141,8 @@ impl Run {
         self.candidates.iter().any(|name| self.has_command(name))
     }
 
-    /// True if a command runs in the candidate's worktree; false if a person works there. The run's
-    /// own command is for the candidates that were there from the start.
+    /// True if a command runs in the candidate's worktree; false if a person works there. The run's own
+    /// command is only for the candidates that the run began with.
     pub fn has_command(&self, candidate: &Name) -> bool {
         let is_shared = !self.command.is_empty() && !self.added.contains_key(candidate);
         is_shared || self.agents.contains_key(candidate)
@@ -193,8 +192,9 @@ impl Run {
         self.added.get(candidate).map_or(self.limits, |added| added.limits)
     }
 
-    /// The commit that the chain of parents starts from, on which a candidate lands. Its tests and
-    /// commands judge the run: a chain of attempts is trusted no more than one with all their changes.
+    /// The commit from which the chain of parents starts, and on which a candidate lands. The tests and
+    /// commands of this commit judge the run: a chain of attempts is trusted no more than one attempt with
+    /// all their changes.
     pub fn root(&self) -> &Oid {
         self.parent.as_ref().map_or(&self.base, |parent| &parent.root)
     }

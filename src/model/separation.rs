@@ -12,9 +12,9 @@ pub enum Separation {
     Unguarded,
     /// They were guarded, and wrote to the user's HOME.
     SharedHome,
-    /// Landlock confined them, and they wrote to a HOME that went with the command.
+    /// Landlock confined them, and they wrote to a HOME that was removed after the command.
     Landlock,
-    /// They were guarded, and wrote to a HOME of their own.
+    /// They were guarded, and wrote to a private HOME.
     PrivateHome,
 }
 
@@ -39,15 +39,15 @@ pub struct AttemptAccess {
     /// The paths that the configuration opened, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
-    /// The directories for temporary files that the environment named, sorted. Commands that judge see
-    /// those of their own environment empty.
+    /// The directories for temporary files that the environment named, sorted. Commands that judge see the
+    /// directories that their own environment names as empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub temporary: Vec<String>,
 }
 
 impl AttemptAccess {
-    /// True if no command could change anything in this directory, as the user can. Landlock restricts
-    /// neither modes nor times of files.
+    /// True if no command could change anything in this directory. Landlock is not enough, because it does
+    /// not restrict changes of modes and times.
     pub fn keeps_out_of(&self, directory: &Path) -> bool {
         let directory = directory.to_string_lossy().into_owned();
         matches!(self.separation, Separation::SharedHome | Separation::PrivateHome)
@@ -59,12 +59,12 @@ impl AttemptAccess {
         self.separation == Separation::PrivateHome
     }
 
-    /// True if no command could write to files of the user's that judging reads.
+    /// True if no command could write to the user's files that judging reads.
     pub fn is_apart(&self) -> bool {
         self.separation >= Separation::Landlock && self.writes.is_empty()
     }
 
-    /// The access of commands that had this one in one round and another in the next.
+    /// The access of both rounds together, if this one was that of one round and `other` that of another.
     pub fn with(mut self, other: &AttemptAccess) -> AttemptAccess {
         self.separation = self.separation.min(other.separation);
         for (all, more) in

@@ -6,9 +6,9 @@ use std::str::FromStr;
 pub enum Shard {
     /// `K/N`: every N-th part from the K-th.
     Fixed(Share),
-    /// `auto`: the engine's variables say which share, and of how many.
+    /// `auto`: variables of the engine give the number of the share and the number of shares.
     Auto,
-    /// `auto/N`: the engine's variable says which share of N.
+    /// `auto/N`: a variable of the engine gives the number of the share.
     AutoOf(u32),
 }
 
@@ -57,7 +57,7 @@ impl FromStr for Shard {
 
 impl Shard {
     /// The share, by the variables that engines set: those of a Slurm array, of a GitLab job with
-    /// `parallel`, of an indexed job of Kubernetes. `None` if they are missing or fit nothing.
+    /// `parallel`, of an indexed job of Kubernetes. `None` if they are missing or do not make a share.
     pub fn resolve(self, variable: impl Fn(&str) -> Option<String>) -> Option<Share> {
         let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
         match self {
@@ -67,7 +67,7 @@ impl Shard {
                 let from_first =
                     number("SLURM_ARRAY_TASK_ID")?.checked_sub(number("SLURM_ARRAY_TASK_MIN")?)?;
                 let step = number("SLURM_ARRAY_TASK_STEP").unwrap_or(1).max(1);
-                // Numbers with gaps do not tell which place each one has.
+                // If the numbers have gaps, the place of a number is not known.
                 if from_first % step != 0 {
                     return None;
                 }

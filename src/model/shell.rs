@@ -1,8 +1,8 @@
-//! Shell command lines, as far as one can read them without running them: the programs that must
-//! be there for a line to exit 0, and the simple commands of a line.
+//! Shell command lines, as far as they can be read without running them: the programs without which a line
+//! cannot exit 0, and the simple commands of a line.
 //!
-//! A line that this module cannot read for certain needs no program. A missing program is then
-//! found when the line runs.
+//! If a line cannot be read for certain, no program is given for it. A missing program is then noticed when
+//! the line runs.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -12,7 +12,7 @@ use std::str::Chars;
 enum Token {
     /// A word without expansions, with its quotes taken away.
     Plain(String),
-    /// A word that the shell expands, so that its value is not known; its text without quotes.
+    /// A word that the shell expands, so that its value is not known: its text without quotes.
     Expanded(String),
     /// Output goes to a file.
     Output,
@@ -20,7 +20,7 @@ enum Token {
     Operator(&'static str),
 }
 
-/// The builtins of POSIX shells, and those that bash adds. An unknown word is a program.
+/// The builtins of POSIX shells, and those that bash adds. Any other word is a program.
 const BUILTINS: [&str; 48] = [
     ":", "[", "[[", "bg", "builtin", "caller", "cd", "command", "compgen", "declare", "dirs",
     "disown", "echo", "enable", "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash",
@@ -36,22 +36,22 @@ const UNREADABLE: [&str; 20] = [
     "for", "while", "until", "do", "done", "case", "esac", "select", "time",
 ];
 
-/// The programs that must be there for this line to exit 0, in their order.
+/// The programs without which this line cannot exit 0, in their order.
 ///
-/// They are the first words of the simple commands whose failure is the line's: those that `&&`
-/// joins in the last list, of a pipeline the last one.
+/// They are the first words of the simple commands whose failure makes the line fail: those that `&&` joins
+/// in the last list, and only the last one of a pipeline.
 pub fn programs(line: &str) -> Vec<String> {
     let Some(tokens) = tokens(line) else { return Vec::new() };
     let mut needed: Vec<String> = Vec::new();
-    // The first word of the simple command that is being read: none before it, `Some(None)` for a
-    // word that is not a plain program.
+    // The first word of the simple command that is being read: `None` before it was read, `Some(None)` if
+    // it is not a plain program.
     let mut first: Option<Option<String>> = None;
     for token in tokens.into_iter().chain([Token::Operator("&&")]) {
         match token {
             Token::Operator("&&") => needed.extend(first.take().flatten()),
             // The exit code of a pipeline is that of its last command.
             Token::Operator("|") => first = None,
-            // The other side may stand in for a command that is missing.
+            // If the command is missing, the other side may replace it.
             Token::Operator("||") => return Vec::new(),
             Token::Operator(_) => {
                 first = None;
@@ -80,7 +80,7 @@ pub fn programs(line: &str) -> Vec<String> {
 pub struct Word {
     /// Its text.
     pub text: String,
-    /// True if the shell expands it, so that this is not its value.
+    /// True if the shell expands it, so that its value is not this text.
     pub is_expanded: bool,
 }
 
@@ -209,8 +209,8 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
     Some(found)
 }
 
-/// The word at the start of `rest`; `None` if it holds a command of its own, or a quote that does
-/// not end.
+/// The word at the start of `rest`; `None` if it contains a command substitution, or a quote that does not
+/// end.
 fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Token> {
     let mut text = String::new();
     let mut is_expanded = false;

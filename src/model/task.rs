@@ -1,4 +1,4 @@
-//! Tasks: the ids by which people call what runs and candidates are for, such as an issue's number.
+//! Tasks: the ids that people give to the purposes of runs and candidates, such as the number of an issue.
 
 /// The longest id, in characters.
 const LONGEST: usize = 200;

@@ -1,4 +1,4 @@
-//! A candidate's single tests beside those of the base.
+//! Compares a candidate's single tests with those of the base.
 use serde::Serialize;
 
 use crate::model::count::{count, some_of};
@@ -17,14 +17,15 @@ pub struct Comparison {
     /// Tests that did not run on the base, whose command failed: it may have ended before them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_run: Vec<String>,
-    /// Tests that do not fail on the base, whose report does not name those that pass.
+    /// Tests that do not fail on the base. The base's report does not name passing tests, so no more is
+    /// known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only_here: Vec<String>,
 }
 
 impl Comparison {
-    /// Sorts the failing tests of a candidate by their result on the base. `None` unless both have
-    /// a report of the same kind, or the names would not be the same.
+    /// Sorts the failing tests of a candidate by their result on the base. `None` unless both have a report
+    /// of the same kind, because the names would differ otherwise.
     pub fn of(base: &Baseline, entry: &Entry) -> Option<Comparison> {
         let is_whole = base.results.passed();
         let (base, _) = reports(base, entry)?;
@@ -48,7 +49,7 @@ impl Comparison {
         Some(comparison)
     }
 
-    /// The lists with words for each, in the order of their weight.
+    /// The lists with words for each, the most important first.
     pub fn kinds(&self) -> [(&'static str, &[String]); 5] {
         [
             ("passes on the base", &self.broken),
@@ -65,17 +66,18 @@ impl Comparison {
 pub struct MoreSkipped {
     /// The number of skipped tests on the base.
     pub base: u64,
-    /// The candidate's.
+    /// The number of skipped tests on the candidate.
     pub candidate: u64,
-    /// The names of those that run on the base; empty where the reports do not name them.
+    /// The names of the candidate's skipped tests that run on the base; empty if the reports do not name
+    /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
 }
 
 impl MoreSkipped {
-    /// The tests of a candidate; `None` if it skips none of them, or if nobody knows. Without names
-    /// the numbers tell it, unless the base's tests may have ended before some that the candidate
-    /// ran.
+    /// The tests that a candidate skips in addition; `None` if there are none, or if it is not known. If
+    /// the reports have no names, the numbers are compared, unless the base's run may have ended before all
+    /// its tests ran.
     pub fn of(base: &Baseline, entry: &Entry) -> Option<MoreSkipped> {
         let passed = base.results.passed();
         let (base, own) = reports(base, entry)?;
@@ -99,7 +101,7 @@ impl MoreSkipped {
     }
 }
 
-/// The reports of the base and of a candidate, if they are of the same kind and whole.
+/// The reports of the base and of a candidate, if they are of the same kind and complete.
 fn reports<'a>(base: &'a Baseline, entry: &'a Entry) -> Option<(&'a TestReport, &'a TestReport)> {
     let base = base.results.report()?;
     let own = entry.results.report()?;

@@ -1,7 +1,7 @@
 //! The results of single tests, as a test runner reported them.
 //!
-//! The code under test may write such a report. So it makes no tree pass, its size has a limit, and
-//! its names can do no harm.
+//! The code under test may have written such a report. So a report never makes a tree pass, its size is
+//! limited, and its names are cleaned.
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -22,14 +22,15 @@ pub enum TestEnd {
     Passed,
     /// It failed.
     Failed,
-    /// It was not run, or failed as a mark, or the code under test, said that it would.
+    /// It was not run, or it failed as expected, because a mark or the code under test declared the
+    /// failure.
     Skipped,
 }
 
 /// The results of single tests, as a test runner reported them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestReport {
-    /// The number of tests, with those that were skipped; 0 if the report does not say.
+    /// The number of tests, including skipped ones; 0 if the report does not say.
     pub total: u64,
     /// The test runners whose printed output this is; `None` for JUnit files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,19 +38,19 @@ pub struct TestReport {
     /// The reason why the report is missing or incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The number of tests that did not run, or whose failure was declared to be expected.
+    /// The number of tests that did not run, or whose failure was declared as expected.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
-    /// The names of the skipped tests, as far as the report tells them, sorted.
+    /// The names of the skipped tests, as far as the report has them, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipping: Vec<String>,
-    /// The number of doctests that ran: tests in source. Who changes the source may drop them.
+    /// The number of doctests that ran. These are tests in source, so a change of the source may drop them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub doctests: u64,
     /// The names of the tests that failed, sorted.
     #[serde(default)]
     pub failing: Vec<String>,
-    /// The names of the tests that passed, sorted. A candidate's record keeps those that the base does
+    /// The names of the tests that passed, sorted. A candidate's record keeps only those that the base does
     /// not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passing: Vec<String>,
@@ -88,7 +89,7 @@ impl TestReport {
         push(&mut self.skipping, name);
     }
 
-    /// Adds what another runner reported.
+    /// Adds the report of another runner.
     pub fn add(&mut self, other: TestReport) {
         self.total += other.total;
         self.skipped += other.skipped;
@@ -103,7 +104,7 @@ impl TestReport {
         };
     }
 
-    /// Takes a text out of all names.
+    /// Removes a text from all names.
     pub fn cut_from_names(&mut self, text: &str) {
         let ran = self.failing.iter_mut().chain(&mut self.passing);
         for name in ran.chain(&mut self.skipping) {
@@ -124,8 +125,8 @@ impl TestReport {
         self.total.saturating_sub(self.skipped + self.doctests)
     }
 
-    /// The names of the skipped tests that ran on a base with this report. A name that stands for
-    /// several tests there, of which some were skipped, tells nothing.
+    /// The names of the skipped tests that ran on a base with this report. A name is left out if the base
+    /// has several tests of that name, of which some were skipped.
     pub fn skipping_of(&self, base: &TestReport) -> Vec<String> {
         let names = self.skipping.iter().filter(|name| base.ran(name));
         names.filter(|name| base.skipping.binary_search(name).is_err()).cloned().collect()
@@ -137,7 +138,7 @@ impl TestReport {
         if self.total == 0 { not_passed == 0 } else { not_passed >= self.total }
     }
 
-    /// Sorts the names. A test that passed once and failed once has failed.
+    /// Sorts the names. A test that both passed and failed has failed.
     pub fn finish(&mut self) {
         for names in [&mut self.failing, &mut self.passing, &mut self.skipping] {
             names.sort();
@@ -165,8 +166,8 @@ impl TestReport {
     }
 }
 
-/// Adds a name on one line, without what could turn or hide text beside it. A longer name ends in a
-/// digest: two that begin alike stay two.
+/// Adds a name on one line, without characters that could turn or hide the text beside it. A name that is
+/// too long ends in a digest, so that two names that begin alike stay different.
 fn push(names: &mut Vec<String>, name: &str) {
     if names.len() > 4 * MOST_NAMES {
         return;
@@ -188,8 +189,9 @@ fn push(names: &mut Vec<String>, name: &str) {
 /// The most characters of a test's name in a sentence or a table.
 const SHOWN: usize = 60;
 
-/// A test's name for a sentence or a table about `all` these tests. Names of one file begin alike, and
-/// parameters stand at the end: a long name lacks its middle, unless another would read like it.
+/// A test's name for a sentence or a table about `all` these tests. The names of one file begin alike, and
+/// parameters are at the end. So the middle of a long name is left out, unless another name would then look
+/// the same.
 pub fn shortened(name: &str, all: &[String]) -> String {
     let cut = without_middle(name);
     let is_taken = all.iter().any(|other| other != name && without_middle(other) == cut);
@@ -207,7 +209,7 @@ fn without_middle(name: &str) -> String {
     format!("{}…{}", String::from_iter(head), String::from_iter(tail))
 }
 
-/// The first few of some tests in a text about `all` these, and how many more there are.
+/// The first few of some tests, and how many more there are, for a text about `all` these tests.
 pub fn some_tests(names: &[String], all: &[String]) -> String {
     let first = names.iter().take(NAMES).map(|name| shortened(name, all));
     some_of(&first.chain(names.iter().skip(NAMES).cloned()).collect::<Vec<_>>())
@@ -257,7 +259,7 @@ mod tests {
         let all = [one.clone(), two.clone(), short.clone()];
         assert_eq!(shortened(&one, &[one.clone(), short.clone()]).chars().count(), SHOWN);
         assert_eq!(some_tests(&all, &all), format!("{one}, {two}, {short}"));
-        // They may be in two lists of one sentence.
+        // Both may be in different lists of one sentence.
         assert_eq!(some_tests(&all[..1], &all), one);
     }
 

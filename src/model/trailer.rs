@@ -36,15 +36,15 @@ pub enum Trailer {
     World,
     /// The reason why the change is unverified.
     Reason,
-    /// The branch that was merged into.
+    /// The branch into which the candidate was merged.
     Into,
-    /// The landing state of a candidate of which nothing is landed.
+    /// The landing state of a candidate, if no commit of a landing shows it.
     Landing,
     /// The `RUN/CAND@ITERATION` whose merge this commit reverts.
     Undone,
     /// A conflict, and the side that was taken.
     Choice,
-    /// A parent that is not a judged commit, but what this commit takes the place of.
+    /// A parent that is not a judged commit, but a commit that this one replaces.
     Previous,
     /// A parent that holds another outcome of the same tree, which disagrees with this one.
     Disagrees,
@@ -61,7 +61,7 @@ impl Trailer {
         format!("{}: {value}", self.key())
     }
 
-    /// The value that a message's last such line has; `None` if there is no such line.
+    /// The value in the last line of a message with this trailer; `None` if there is no such line.
     pub fn find(self, message: &str) -> Option<&str> {
         message.lines().rev().find_map(|line| self.value(line))
     }
@@ -90,8 +90,8 @@ pub fn body(message: &str) -> Option<&str> {
     Some(body.trim()).filter(|body| !body.is_empty())
 }
 
-/// The paragraphs of a message that somebody wrote, without its trailers, without lines that would pass
-/// for ours, and without what a terminal would obey; empty if nothing is left.
+/// The paragraphs of a message that git-frites did not write, without its trailers, without lines that look
+/// like our trailers, and without control characters; empty if nothing is left.
 pub fn paragraphs_without_trailers(message: &str) -> Vec<String> {
     let text: Vec<String> = message
         .lines()
@@ -108,7 +108,7 @@ pub fn paragraphs_without_trailers(message: &str) -> Vec<String> {
     paragraphs.into_iter().map(|lines| lines.join("\n")).collect()
 }
 
-/// True if each line is a `Key: value`, or goes on with the one before.
+/// True if each line is a `Key: value`, or continues the line before it.
 fn are_trailers(lines: &[String]) -> bool {
     let is_key =
         |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Usage {
-    /// The tokens that went into models, cached ones too.
+    /// The tokens that went into models, including cached ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_in: Option<u64>,
     /// The tokens that came out of models.
@@ -21,7 +21,7 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RoundUsage {
-    /// The iteration that the command ended with; `None` if nothing was ever captured.
+    /// The iteration with which the command ended; `None` if nothing was ever captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The usage that its agent reported.
@@ -33,13 +33,13 @@ pub struct RoundUsage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct UsageSum {
-    /// The sums of what is known.
+    /// The sums of the known values.
     #[serde(flatten)]
     pub known: Usage,
-    /// The commands whose tokens are unknown.
+    /// The number of commands whose tokens are unknown.
     #[serde(default)]
     pub unknown_tokens: u32,
-    /// The commands whose cost is unknown.
+    /// The number of commands whose cost is unknown.
     #[serde(default)]
     pub unknown_cost: u32,
 }

@@ -26,22 +26,21 @@ use crate::model::usage::UsageSum;
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum DecisionKind {
-    /// One usable candidate, and it passed.
+    /// There is one usable candidate, and it passed.
     Single,
     /// Exactly one of several passed.
     Tests,
-    /// Several passed, or were not run because they could not rank first: ranked.
+    /// Several passed, or were not run because they could not rank first. The ranking decides.
     Judge,
     /// A synthesised candidate passed within the ceiling.
     Synthesis,
     /// The best candidate passes only with its own tests or commands, not with the base's.
     OwnTests,
-    /// No candidate passed, and the best exited 0 although its tests' report tells of failures.
+    /// No candidate passed. The best exited 0, although its tests' report has failures.
     ReportedFailures,
-    /// No candidate passed, and the best exited 0 although its tests' report lacks tests of the base's.
+    /// No candidate passed. The best exited 0, although its tests' report lacks tests of the base.
     MissingTests,
-    /// The base and every usable candidate fail in the same command before the test; the closest is
-    /// shown.
+    /// The base and every usable candidate fail in the same command before the tests; the closest is shown.
     BrokenBase,
     /// No candidate passed; the closest is shown.
     NearMiss,
@@ -49,8 +48,8 @@ pub enum DecisionKind {
     NoTests,
     /// There was no command to run: the smallest is shown.
     NoOracle,
-    /// An outcome that is missing could change the recommendation, or no candidate passed and the
-    /// commands cannot tell of one: the best so far is shown.
+    /// A missing outcome could change the recommendation; or no candidate passed, and the commands cannot
+    /// tell for one. The best so far is shown.
     Undecided,
     /// No usable candidate.
     None,
@@ -83,13 +82,13 @@ pub struct Entry {
     /// The signal that ended that command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// The time at which the limit of the candidate's agent is over, as the agent told it.
+    /// The time at which the limit of the candidate's agent ends, as the agent told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets: Option<String>,
     /// The fault of the environment because of which the candidate's agent could not go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<AgentFault>,
-    /// True if the candidate's command waits until somebody starts it.
+    /// True if a person must start the candidate's command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_started: bool,
     /// True if the command was ended, or not started, because enough others had passed.
@@ -101,8 +100,8 @@ pub struct Entry {
     /// The tree that was captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
-    /// The tree that was judged and may land, if it differs from the captured one: without the
-    /// dropped changes.
+    /// The tree that was judged and may land, if it differs from the captured one because changes were
+    /// dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged_tree: Option<Oid>,
     /// The size of the judged tree's change.
@@ -119,7 +118,7 @@ pub struct Entry {
     /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<Name>,
-    /// The passing candidates that this one was synthesised from; empty for an ordinary attempt.
+    /// The passing candidates from which this one was synthesised; empty for an ordinary attempt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drew_on: Vec<Name>,
     /// Protected paths whose change was dropped.
@@ -131,16 +130,16 @@ pub struct Entry {
     /// The results of the commands, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Results::is_empty")]
     pub results: Results,
-    /// The difference between the results over the base's layers and those in a plain directory
-    /// without them, which count; with the cause.
+    /// The difference, with its cause, between the results over the base's layers and those in a plain
+    /// directory without layers. The latter count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<String>,
-    /// The second judging, with the base's tests and commands put back; `None` if the candidate
-    /// does not change what decides.
+    /// The second judging, with the base's tests and commands put back; `None` if the candidate does not
+    /// change any file that needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_tests: Option<BaseTestsResult>,
-    /// The results of the others' tests on the candidate, and of its tests on the others; `None` if
-    /// they were not judged across.
+    /// The results of the others' tests on the candidate, and of its tests on the others; `None` without
+    /// cross judging.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross: Option<CrossResult>,
     /// The results of the candidate's tests on the base; `None` if they were not judged there.
@@ -149,13 +148,13 @@ pub struct Entry {
     /// The usage of the candidate's agents; `None` if they have no known report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSum>,
-    /// How the candidate's commands were kept apart from other files; `None` without a command, and where
-    /// nobody knows it.
+    /// How the candidate's commands were kept apart from other files; `None` if there was no command, or if
+    /// it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separation: Option<Separation>,
 }
 
-/// The problem of a candidate whose worktree somebody removed by hand.
+/// The problem of a candidate whose worktree was removed by hand.
 pub const GONE: &str = "its worktree is gone";
 
 impl Entry {
@@ -209,7 +208,7 @@ impl Entry {
         }
     }
 
-    /// True if its worktree was removed by hand before anything of it was captured.
+    /// True if its worktree was removed by hand before the first capture.
     pub fn is_gone(&self) -> bool {
         self.problem.as_deref() == Some(GONE)
     }
@@ -231,19 +230,20 @@ impl Entry {
         self.usable() && self.results.is_empty()
     }
 
-    /// True if the candidate can win, and a command says that it cannot tell whether it is right, or
-    /// whether it is with the base's tests.
+    /// True if the candidate can win, and a command says that it cannot tell whether the candidate is
+    /// right, in the first judging or in the one with the base's tests.
     pub fn skipped(&self) -> bool {
         self.usable() && (self.results.cannot_tell() || self.skipped_with_base_tests().is_some())
     }
 
-    /// True if the candidate can win, and all its commands exited 0 up to one whose tests' report
-    /// contradicts that.
+    /// True if the candidate can win, and all its commands exited 0 up to one that the tests' report
+    /// contradicts.
     pub fn is_contradicted(&self) -> bool {
         self.usable() && self.results.is_contradicted()
     }
 
-    /// The command that says of a candidate that passed that it cannot tell with the base's tests.
+    /// The command that cannot tell with the base's tests, although the candidate passed with its own
+    /// tests.
     pub fn skipped_with_base_tests(&self) -> Option<&StageResult> {
         if !self.results.passed() {
             return None;
@@ -252,20 +252,21 @@ impl Entry {
         second.results.stopped_at().filter(|result| result.outcome == Outcome::CannotTell)
     }
 
-    /// True if every command ran and exited 0, and none says that it cannot tell with the base's tests.
+    /// True if every command ran and exited 0, and no command says that it cannot tell with the base's
+    /// tests.
     pub fn passed(&self) -> bool {
         self.usable() && self.results.passed() && self.skipped_with_base_tests().is_none()
     }
 
-    /// True if the candidate passed, and its pass may be due to its own tests or commands: with
-    /// those of the base it failed, or they could not be put back.
+    /// True if the candidate passed, but perhaps only because of its own tests or commands: with those of
+    /// the base it failed, or they could not be put back.
     pub fn passed_own_tests_only(&self) -> bool {
         let second = self.base_tests.as_ref();
         self.passed() && second.is_some_and(|second| !second.passed() && !second.is_pending())
     }
 
-    /// True if the candidate passes at best with its own tests or commands: what is known of it so far
-    /// leaves nothing more, whether or not it was run itself.
+    /// True if it is known that the candidate can pass at best with its own tests or commands, even if its
+    /// own tree was not judged yet.
     pub fn own_tests_only_at_best(&self) -> bool {
         let fails = |second: &BaseTestsResult| second.problem.is_some() || second.failed();
         self.passed_own_tests_only()
@@ -331,16 +332,16 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Lets the results stand for good: nothing has called them in question. A failure over an overlay
-    /// alone is then one like that in a plain directory.
+    /// Makes the results final, because nothing has contradicted them. Then a failure over an overlay
+    /// without outputs counts like a failure in a plain directory.
     pub fn settle(&mut self) {
         if !self.inherited {
             self.results.iter_mut().for_each(|result| result.warm = false);
         }
     }
 
-    /// The command that started neither on the base nor on any candidate that got so far; `None` if
-    /// no candidate got there. Then the outcomes say nothing about the candidates.
+    /// The command that could be started neither on the base nor on any candidate that reached it; `None`
+    /// if no candidate reached it. Then the outcomes say nothing about the candidates.
     pub fn starts_nowhere(&self, entries: &[Entry]) -> Option<&StageResult> {
         let stopped = self.results.stopped_at().filter(|r| r.outcome.could_not_start())?;
         let mut there = entries
@@ -352,11 +353,11 @@ impl Baseline {
         there.all(|r| r.outcome.could_not_start()).then_some(stopped)
     }
 
-    /// The command before the test that fails on the base as on each of these candidates. Then the
-    /// outcomes say nothing about the candidates.
+    /// The command before the tests that fails in the same way on the base and on each of these candidates.
+    /// Then the outcomes say nothing about the candidates.
     pub fn fails_like_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
         let stopped = self.results.stopped_at()?;
-        // The command says itself that it cannot tell of this tree (exit 125): it has not failed.
+        // If the command itself says that it cannot tell (exit 125), it has not failed.
         let is_skipped = stopped.outcome == Outcome::CannotTell && stopped.obstacle.is_none();
         if stopped.stage >= Stage::Test || is_skipped {
             return None;
@@ -365,9 +366,9 @@ impl Baseline {
         candidates.iter().all(|entry| stage(entry) == Some(stopped.stage)).then_some(stopped)
     }
 
-    /// The test that fails on the base as on each of these candidates, to the line that says why, and
-    /// without a test that passed anywhere, if it lacks something by that line or by what is known: then
-    /// the base or the machine is at fault, and not that the work is not done.
+    /// The test command, if it fails on the base and on each of these candidates with the same error line,
+    /// no test passed anywhere, and something is missing by that line or by a known obstacle. Then the base
+    /// or the machine is at fault, and not the candidates.
     pub fn lacks_on_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
         let stopped = self.stops_at(Stage::Test)?;
         if stopped.obstacle.is_none() && !stopped.error.as_deref().is_some_and(tells_of_lack) {
@@ -391,7 +392,7 @@ pub struct OtherPick {
     pub rank: Rank,
     /// The candidate that it would recommend.
     pub candidate: Name,
-    /// The figure by which it ranks that candidate, and that of the recommended one.
+    /// The figures by which the rule ranks that candidate and the recommended one.
     pub figures: String,
 }
 
@@ -411,7 +412,7 @@ pub struct Decision {
     /// [`DecisionKind::None`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommended: Option<Name>,
-    /// A sentence that a reviewer can act on.
+    /// A sentence on which a reviewer can act.
     pub rationale: String,
     /// The candidates that other rules of ranking would recommend instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -421,13 +422,13 @@ pub struct Decision {
     /// The candidates that passed, in spawn order.
     #[serde(default)]
     pub passed: Vec<Name>,
-    /// The candidates of those that passed only with their own tests or commands, in spawn order.
+    /// The candidates that passed only with their own tests or commands, in spawn order.
     #[serde(default)]
     pub own_tests: Vec<Name>,
     /// The candidates that failed, in spawn order.
     #[serde(default)]
     pub failed: Vec<Name>,
-    /// The candidates of which a command says that it cannot tell, perhaps with the base's tests alone, in
+    /// The candidates for which a command says that it cannot tell, perhaps only with the base's tests, in
     /// spawn order.
     #[serde(default)]
     pub skipped: Vec<Name>,
@@ -440,7 +441,7 @@ pub struct Decision {
     pub undecided: Vec<Name>,
 }
 
-/// The number of commands that were run, and of those that were saved, by reason.
+/// The number of commands that were run, and the number of those that were saved, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Effort {
@@ -454,8 +455,8 @@ pub struct Effort {
     pub saved_equal: u64,
     /// Commands saved because their results were cached.
     pub saved_cached: u64,
-    /// Commands saved because the candidate could not be recommended any more. Each such candidate
-    /// counts as all commands of the oracle, because nobody knows how many would have run.
+    /// Commands saved because the candidate could not be recommended any more. Each such candidate counts
+    /// as all commands of the oracle, because it is not known how many would have run.
     pub saved_not_run: u64,
 }
 
@@ -469,8 +470,7 @@ impl Effort {
     }
 }
 
-/// The doubt that a table of these entries names if attempts could change files that the commands
-/// read.
+/// The doubt to name in a table of these entries if attempts could change files that the commands read.
 pub fn doubt_about_attempts<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
 ) -> Option<&'static str> {
@@ -490,8 +490,8 @@ pub struct Verdict {
     pub base: Oid,
     /// The time of the judging.
     pub judged: jiff::Timestamp,
-    /// The number of times that the whole run was judged. Clocks of several machines differ, so
-    /// this number tells which stored outcomes came after the last judging of the whole run.
+    /// The number of times that the whole run was judged. Clocks of machines differ, so this number and not
+    /// the time shows which stored outcomes came after the last judging of the whole run.
     #[serde(default)]
     pub round: u32,
     /// The terms of the judging. Without a command there was nothing to run.
@@ -500,19 +500,19 @@ pub struct Verdict {
     /// The recommended candidate, and the reason for it.
     #[serde(flatten)]
     pub decision: Decision,
-    /// The reason why no synthesis was made, although a run may make one; `None` if one was made,
-    /// or if the run was judged by itself.
+    /// The reason why no synthesis was made, although a run may make one; `None` if one was made, or if the
+    /// run was judged by a separate command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_synthesis: Option<String>,
     /// The number of commands that were run and saved.
     #[serde(default)]
     pub effort: Effort,
-    /// The times by which it was decided whether to judge with the base's build outputs; `None` if
-    /// that was not weighed.
+    /// The times from which it was decided whether to judge with the base's build outputs; `None` if they
+    /// were not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs: Option<RunCosts>,
-    /// The results of the base; `None` if it was not judged: in place, candidate by candidate, or
-    /// by an older version.
+    /// The results of the base; `None` if it was not judged: if the candidates were judged in place or one
+    /// by one, or by an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
     /// Every candidate of the run, in spawn order.
@@ -526,8 +526,8 @@ impl Verdict {
         if self.verified() { self.decision.recommended.as_ref() } else { None }
     }
 
-    /// The doubt that the verdict names if attempts could change files that the commands read;
-    /// `None` if they could not, as far as is known.
+    /// The doubt to name in the verdict if attempts could change files that the commands read; `None` if it
+    /// is not known that they could.
     pub fn doubt_about_attempts(&self) -> Option<&'static str> {
         doubt_about_attempts(&self.candidates)
     }
@@ -543,7 +543,7 @@ impl Verdict {
         self.decision.decision.verified() && self.terms.settings.allow_verification()
     }
 
-    /// True if this very tree passed so that it counts as verified.
+    /// True if exactly this tree passed, and the pass counts as verified.
     pub fn tree_passed(&self, tree: &Oid) -> bool {
         self.terms.settings.allow_verification()
             && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.verified())

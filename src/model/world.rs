@@ -1,17 +1,17 @@
-//! The kinds of worlds that judged commands run in.
+//! The kinds of worlds in which commands judge.
 use serde::{Deserialize, Serialize};
 
-/// The protection of everything outside against the commands that are judged.
+/// The protection of everything outside of a checkout against the commands that judge it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum WorldKind {
-    /// None: the commands can do all that the user can. Older records are of this kind.
+    /// No protection: the commands can do everything that the user can. Older records are of this kind.
     #[default]
     Open,
-    /// Landlock: writes outside of the checkout and of directories that are thrown away are refused.
+    /// Landlock: writes are refused except to the checkout and to directories that are thrown away.
     Landlock,
-    /// Namespaces: all writes are thrown away, and no process of the outside can be reached.
+    /// Namespaces: all writes are thrown away, and no process outside can be reached.
     Sealed,
 }
 
