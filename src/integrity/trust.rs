@@ -113,6 +113,6 @@ pub fn warn_before_commit(context: IntegrityContext<'_>) {
     });
     for suspect in in_force.take(MOST_REPORTED) {
         let Suspect { moment, words, .. } = suspect;
-        context.ui.warn(format!("your commit obeys what changed {moment}: {words}"));
+        context.ui.warn(format!("your commit uses settings that changed {moment}: {words}"));
     }
 }

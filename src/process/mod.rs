@@ -191,7 +191,7 @@ fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
             }
         }
     };
-    Err(Error::fatal(format!("{unknown}; so nobody knows how the command ended"))
+    Err(Error::fatal(format!("{unknown}, so it is not known how the command ended"))
         .because(Cause::EndUnknown))
 }
 

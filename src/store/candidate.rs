@@ -97,7 +97,7 @@ impl CandidateRef<'_> {
                 .hint(format!("start it with `git frites run --resume {}`", self.run.run)));
         }
         let lost = self.has_lost_worktree(&self.record()?);
-        let how = if lost { ": it is gone, and no git-frites removed it" } else { "" };
+        let how = if lost { ": it is gone, but git-frites did not remove it" } else { "" };
         let error = Error::fatal(format!("{self} has no worktree any more{how}"));
         Err(match self.latest()? {
             Some(_) => error

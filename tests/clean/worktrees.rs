@@ -148,9 +148,9 @@ fn worktree_that_cannot_be_captured_is_kept_and_others_are_cleaned() {
         ),
         (
             "git init -q nested; rm nested/.git/HEAD",
-            "'nested/.git' (git takes it for no repository)",
+            "'nested/.git' (git does not recognise it as a repository)",
         ),
-        ("mkdir d; echo x > d/.git", "'d/.git' (git takes it for no repository)"),
+        ("mkdir d; echo x > d/.git", "'d/.git' (git does not recognise it as a repository)"),
         ("echo '*.log' >> .gitignore; echo work > work.log", "such as 'work.log'"),
     ];
     for (script, words) in cases {

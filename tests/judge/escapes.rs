@@ -254,7 +254,7 @@ fn judging_a_merged_tree_is_watched_and_warns_before_the_commit() {
     let said = world.frites(["apply", "--merge"]).expect(0).stderr;
     let expected = [
         "warning: while run 1 was judged",
-        "warning: your commit obeys what changed while run 1 was judged",
+        "warning: your commit uses settings that changed while run 1 was judged",
     ];
     for words in expected.map(|words| format!("{words}: hook 'post-commit' was added")) {
         assert_eq!(said.lines().filter(|l| *l == words).count(), 1, "{said}");

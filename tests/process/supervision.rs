@@ -487,7 +487,7 @@ fn end_of_a_command_that_kills_its_supervisor_is_an_error_and_no_outcome() {
     );
     world.frites(["judge", "--test", &forged]).refuses(
         128,
-        "1/c1: the test command: its supervising process was ended by signal 9; so nobody knows how the command ended",
+        "1/c1: the test command: its supervising process was ended by signal 9, so it is not known how the command ended",
     );
     assert_eq!(living(&mark), []);
     assert_eq!(world.git(["for-each-ref", "refs/frites/1/@results"]), "");

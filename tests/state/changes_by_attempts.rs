@@ -239,7 +239,7 @@ fn users_commit_runs_planted_hooks_after_a_warning() {
         .expect(0);
         world.frites(["judge", "-q", "--test", "true"]).expect(0);
         assert_nothing_ran(&world, "judge");
-        let warned = "warning: your commit obeys what changed while run 1's commands ran: hook 'post-commit' was added";
+        let warned = "warning: your commit uses settings that changed while run 1's commands ran: hook 'post-commit' was added";
         let said = world.frites(args).expect(0).stderr;
         assert_eq!(said.lines().filter(|l| *l == warned).count(), 1, "{said}");
         assert_eq!(canary(&world), "post-commit \n", "{args:?}");

@@ -27,7 +27,7 @@ const IN_NO_SUBMODULE: &str = "files in a submodule that is not initialised";
 
 const TOO_LONG: &str = "its path is too long";
 
-const DAMAGED: &str = "git takes it for no repository";
+const DAMAGED: &str = "git does not recognise it as a repository";
 
 /// The newest stash, if there is one. Without a wildcard git would search for refs below `refs/stash/`.
 const STASH: &str = "--glob=refs/stas[h]";
