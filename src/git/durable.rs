@@ -18,9 +18,9 @@ const WRITTEN_BY_ITSELF: Duration = Duration::from_secs(15 * 60);
 impl Repo {
     /// Waits until all objects of the last minutes are on the disk, whoever wrote them.
     ///
-    /// The objects that git-frites wrote are. But it does not write an object again that exists, and git
-    /// does not sync loose objects by default: of an object from an attempt's `git add`, or from the commit
-    /// on which a change lands, perhaps only the name is on the disk.
+    /// Objects that git-frites wrote are there already. But it does not write an object again that exists,
+    /// and git does not sync loose objects by default. So an object from an attempt's `git add`, or from
+    /// the commit on which a change lands, may have only its name on the disk.
     pub(super) fn sync_young_objects(&self) -> Result<()> {
         let root = self.common_dir().join("objects");
         if disk::is_in_memory(&root) {

@@ -58,8 +58,8 @@ pub struct WholeMove<'a> {
     pub new: &'a Oid,
     /// The ref's value before; `None` if it must not exist.
     pub old: Option<&'a Oid>,
-    /// Objects that are not checked, nor are those that they reach: refs reach them before and after the
-    /// move.
+    /// Objects that need no check, and neither do those that they reach: refs reach all of them before and
+    /// after the move.
     pub known: &'a [&'a Oid],
 }
 

@@ -1,8 +1,8 @@
 //! Loose objects, read with few system calls. gix makes six for each object, two of them for a memory map,
 //! which interrupts all other threads.
 //!
-//! This is for these rows of `make bench`. Without it they take more processor time (1,000 files): captures
-//! of 8 take 2.2 times as much, judging again 1.5, `status` over 100 runs 1.4, spawn of 1 1.2.
+//! This is for these rows of `make bench`. Without it they take more processor time (1,000 files): "capture
+//! of 8" takes 2.2 times as much, "judge again" 1.5, `status` over 100 runs 1.4, "spawn of 1" 1.2.
 use std::os::fd::OwnedFd;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Refs: git-frites' names, reading them, and moving them only from the value that was read.
 //!
 //! Refs are moved in process for these rows of `make bench`. With `git update-ref` they take more processor
-//! time (1,000 files): captures of 8 take 1.8 times as much, spawn of 1 1.2, judging 1.1.
+//! time (1,000 files): "capture of 8" takes 1.8 times as much, "spawn of 1" 1.2, judging 1.1.
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;

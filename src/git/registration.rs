@@ -4,7 +4,7 @@
 //! written elsewhere and then renamed into place, so that other git processes never see a part of one.
 //!
 //! This is for these rows of `make bench`. With `git worktree add` they take more processor time (1,000
-//! files): spawn of 8 takes 1.7 times as much, spawn of 1 1.3, `apply --judged` 1.25.
+//! files): "spawn of 8" takes 1.7 times as much, "spawn of 1" 1.3, `apply --judged` 1.25.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -607,10 +607,10 @@ fn key_of(path: &Path) -> String {
 /// The length of [`Repo::key`].
 const KEY_LENGTH: usize = 16;
 
-/// The entry of a tree, or of a commit's tree, at this path. The most links through which a path is
-/// followed, as on Linux.
+/// The most links through which a path is followed, as on Linux.
 const MOST_LINKS: usize = 40;
 
+/// The entry of a tree, or of a commit's tree, at this path.
 fn entry_at<'r>(
     gix: &'r gix::Repository,
     tree: &Oid,

@@ -175,7 +175,7 @@ pub enum Mount {
         #[serde(with = "paths")]
         from: PathBuf,
     },
-    /// A path outside of the world to which commands can write.
+    /// A path to which commands can write, with effect outside of the world.
     Writable {
         /// The path.
         #[serde(with = "paths")]

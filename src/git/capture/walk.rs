@@ -55,7 +55,7 @@ struct Contents {
     seen: Vec<usize>,
     /// The entries that may have changed.
     changed: Vec<usize>,
-    /// The places in the list of directories of those that are there.
+    /// The places, in the list of directories, of the subdirectories that exist.
     entered: Vec<usize>,
     /// The files that the index does not have.
     files: Vec<(TreePath, Mode)>,

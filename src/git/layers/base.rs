@@ -169,7 +169,8 @@ impl BaseLayer {
         let failed = || format!("could not keep the base's outputs in '{}'", self.dir.display());
         clean_outputs(checkout, &self.index())?;
         fs::rename(checkout, self.dir.join("out")).context(failed)?;
-        // Otherwise `make` would take an output for up to date that has the same time as a tree's own file.
+        // Otherwise an output could have the same time as a tree's own file, and `make` would take it for
+        // up to date.
         wait_for_next_step(&self.dir).context(failed)
     }
 
