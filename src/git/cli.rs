@@ -124,7 +124,7 @@ pub struct Git {
 /// The share of the user's settings that a call obeys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallSettings {
-    /// Ours alone: fixed settings, our identity.
+    /// Only ours: fixed settings, our identity.
     Own,
     /// The settings of the user's checkout that concern its files; no program runs.
     Checkout,

@@ -1,4 +1,4 @@
-//! The directories of an index, each with what is directly in it.
+//! The directories of an index, each with the files and directories directly in it.
 use gix::bstr::ByteSlice;
 use gix::index::{Entry, State};
 

@@ -117,8 +117,8 @@ fn write_entry(repo: &Repo, path: &Path, head: &str, at: &Oid) -> Result<Worktre
     Ok(Worktree::at(repo, path, write().context(failed)?))
 }
 
-/// Moves the entry of the worktree at `path` to the name that git would choose: that of the worktree, and a number if
-/// that is taken.
+/// Moves the entry of the worktree at `path` to the name that git would choose: the worktree's name, with a
+/// number behind it if the name is taken.
 fn place(stage: &Path, entries: &Path, path: &Path) -> io::Result<PathBuf> {
     match fs::create_dir(entries) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),

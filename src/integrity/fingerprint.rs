@@ -50,7 +50,7 @@ pub fn take(
     found
 }
 
-/// The facts that decide what git does in any checkout, as far as these commands can change them.
+/// The facts that decide what git does in any checkout, and that these commands can change.
 pub fn decisive(context: IntegrityContext<'_>, commands: WatchedCommands) -> Fingerprint {
     let mut found = configuration(context);
     if !commands.are_confined() {

@@ -50,8 +50,8 @@ pub struct BaseTestsResult {
     /// recommended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub if_first: bool,
-    /// The reason why a change cannot be put back by itself. The candidate then counts as one that
-    /// passes only with its own tests.
+    /// The reason why the base's tests cannot be put back: a change is inseparable from others, or too many
+    /// files are concerned. The candidate then counts as one that passes only with its own tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The results of the commands on each of the trees, in order, up to the first tree that did not

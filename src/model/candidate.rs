@@ -148,7 +148,7 @@ pub struct Candidate {
     pub reason: Option<String>,
     /// The time at which the agent's limit ends, as the agent told it.
     pub resets: Option<String>,
-    /// The fault of the environment because of which the agent could not go on.
+    /// The fault of the environment that stopped the agent.
     pub fault: Option<AgentFault>,
     /// True if the command left processes behind, which were ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

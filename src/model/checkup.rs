@@ -108,7 +108,7 @@ impl Finding {
         Finding::new(what, Health::Broken, found)
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn advise(mut self, advice: impl Into<String>) -> Finding {
         self.advice.push(advice.into());

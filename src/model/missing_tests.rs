@@ -92,7 +92,7 @@ impl Expected<'_> {
         let Expected { report: base, ran, at_least } = *self;
         let is_file = |report: &TestReport| report.printed_by.is_none();
         let own = own.filter(|own| !is_file(base) || is_file(own));
-        // A log of which a part is missing does not show the number of tests.
+        // A log that lacks a part does not show the number of tests.
         let is_cut = own.is_some_and(|own| !is_file(own) && own.problem.is_some());
         let own_ran = own.map_or(0, |own| own.ran_in_files() - files_without_tests(own, base));
         let skipped = own.map_or(0, |own| own.skipping_of(base).len() as u64);

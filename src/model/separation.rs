@@ -64,7 +64,7 @@ impl AttemptAccess {
         self.separation >= Separation::Landlock && self.writes.is_empty()
     }
 
-    /// The access of both rounds together, if this one was that of one round and `other` that of another.
+    /// The access of two rounds together: of one with this access, and of another with `other`.
     pub fn with(mut self, other: &AttemptAccess) -> AttemptAccess {
         self.separation = self.separation.min(other.separation);
         for (all, more) in

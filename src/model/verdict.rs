@@ -85,7 +85,7 @@ pub struct Entry {
     /// The time at which the limit of the candidate's agent ends, as the agent told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets: Option<String>,
-    /// The fault of the environment because of which the candidate's agent could not go on.
+    /// The fault of the environment that stopped the candidate's agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<AgentFault>,
     /// True if a person must start the candidate's command.

@@ -1,5 +1,5 @@
-//! Finds in process what changed in a worktree: one pass over its files, which are compared with
-//! the private index and, where they are new, with git's ignore rules.
+//! Finds the changes in a worktree in process. One pass over its files compares them with the private
+//! index, and new files with git's ignore rules.
 //!
 //! If there are unusual files, the result is `None`, and git must read the worktree.
 //!
@@ -59,7 +59,7 @@ struct Contents {
     entered: Vec<usize>,
     /// The files that the index does not have.
     files: Vec<(TreePath, Mode)>,
-    /// The directories of which the index has no file.
+    /// The directories in which the index has no file.
     directories: Vec<TreePath>,
     /// The directory, with the number of its names, if the index has all of them and the next walk can
     /// rely on that.

@@ -38,8 +38,8 @@ pub enum Conversion {
 }
 
 impl Conversion {
-    /// The conversions of all files of a commit, of which `index` lists the files; empty if all of
-    /// them are verbatim. `git` works in a new worktree.
+    /// The conversions of all files of a commit, which `index` lists; empty if all of them are verbatim.
+    /// `git` works in a new worktree.
     ///
     /// Fails if git may read an attributes file differently.
     pub fn all(

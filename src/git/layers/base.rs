@@ -1,4 +1,4 @@
-//! The base's layers: its pristine checkout, and what its own commands left beside it.
+//! The base's layers: its pristine checkout, and the files that its own commands left.
 //!
 //! Each judged tree is laid over them, so that a compiler finds the base's outputs with their old paths and
 //! times.

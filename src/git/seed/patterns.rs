@@ -9,7 +9,8 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::regular;
 
-/// Patterns of files to copy, shared with other tools: only what git ignores is taken.
+/// The file with patterns of files to copy, which other tools also read. Only files that git ignores are
+/// copied.
 pub const INCLUDE: &str = ".worktreeinclude";
 
 /// The longest pattern. A pattern that is longer than any path matches nothing, and could take minutes to
