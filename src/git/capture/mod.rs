@@ -52,7 +52,7 @@ pub struct WorktreeSnapshot {
     pub head: Option<Oid>,
     /// The paths that the tree lacks, with the reasons.
     pub omissions: Omissions,
-    /// What git ignores; a directory ends in a slash, and stands for all in it.
+    /// The paths that git ignores. A directory ends in a slash, and stands for all paths in it.
     pub ignored: Vec<TreePath>,
     /// The disk space of the files.
     pub bytes: u64,

@@ -34,7 +34,7 @@ pub(super) struct Scan {
     left_out: BTreeMap<TreePath, (EntryMode, ObjectId)>,
     /// The paths that git cannot hold.
     pub omissions: Omissions,
-    /// What git ignores, if it was found in process; see [`walk::Listing`].
+    /// The paths that git ignores, if they were found in process; see [`walk::Listing`].
     pub ignored: Vec<TreePath>,
     /// The directories that were listed, and those that were before.
     directories: [ListedDirectories; 2],

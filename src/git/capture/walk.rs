@@ -42,7 +42,7 @@ pub(super) struct Listing {
     pub deleted: Vec<TreePath>,
     /// The files that are neither in the index nor ignored.
     pub untracked: Vec<TreePath>,
-    /// What git ignores; a directory ends in a slash, and stands for all in it.
+    /// The paths that git ignores. A directory ends in a slash, and stands for all paths in it.
     pub ignored: Vec<TreePath>,
     /// The directories in which every name is one of the index.
     pub listed: ListedDirectories,
