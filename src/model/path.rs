@@ -94,7 +94,7 @@ pub fn directory_of(path: &[u8]) -> &[u8] {
     path.iter().rposition(|byte| *byte == b'/').map_or(b"", |at| &path[..at])
 }
 
-/// A path for a message: as it is, or quoted when it holds anything unusual.
+/// A path for a message: unchanged, or quoted if it contains anything unusual.
 pub fn quoted(path: &[u8]) -> String {
     let text = String::from_utf8_lossy(path);
     if text.chars().any(|c| c.is_control() || c == '"' || c == '\\' || c == '\u{fffd}') {

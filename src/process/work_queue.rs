@@ -5,7 +5,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::fs::parallel;
 
-/// The parts that wait. The queue ends when none waits, none is worked on and nobody holds it open.
+/// A queue of parts. It ends when no part waits, no part is worked on, and there is no [`QueueHold`].
 pub struct WorkQueue<T> {
     state: Mutex<QueueState<T>>,
     changed: Condvar,

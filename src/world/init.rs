@@ -86,7 +86,7 @@ fn most_processes() -> Option<u64> {
     Some(most - most / 8)
 }
 
-/// Mounts a `/proc` that shows this PID namespace alone.
+/// Mounts a `/proc` that shows only this PID namespace.
 fn mount_proc() -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     rustix::mount::mount("proc", "/proc", "proc", flags, None)?;

@@ -46,7 +46,7 @@ pub struct Omissions {
     /// The ignored files that look like the project's source, below their directory (which ends in a slash)
     /// if that is ignored itself, else below their own path.
     pub ignored_source: BTreeMap<TreePath, Vec<TreePath>>,
-    /// The line about commits in the attempt's own git directory that cannot be read.
+    /// A line about unreadable commits in the attempt's own git directory.
     pub unread: Option<String>,
     /// A line about entries of that directory that are not regular files. They are not work.
     pub special: Option<String>,

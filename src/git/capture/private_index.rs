@@ -67,7 +67,7 @@ pub fn files_in(index: &Path, directories: &BTreeSet<TreePath>) -> BTreeSet<Tree
     inside.map(TreePath::new).collect()
 }
 
-/// The smallest size of a file on disk, as of the `.git` of a worktree.
+/// The disk space of the smallest file, such as the `.git` of a worktree.
 const BLOCK: u64 = 4096;
 
 /// The disk space of the files of an index, in whole blocks.

@@ -36,7 +36,7 @@ pub(super) struct Scan {
     pub omissions: Omissions,
     /// The paths that git ignores, if they were found in process; see [`walk::Listing`].
     pub ignored: Vec<TreePath>,
-    /// The directories that were listed, and those that were before.
+    /// The directories that were listed now, and those that were listed before.
     directories: [ListedDirectories; 2],
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Listing {
     pub untracked: Vec<TreePath>,
     /// The paths that git ignores. A directory ends in a slash, and stands for all paths in it.
     pub ignored: Vec<TreePath>,
-    /// The directories in which every name is one of the index.
+    /// The directories in which the index has every name.
     pub listed: ListedDirectories,
 }
 

@@ -91,8 +91,7 @@ fn in_words(records: &[(u8, &[u8])]) -> Option<String> {
     Some(format!("{}{more}", quoted(first)))
 }
 
-/// Refuses a checkout with staged or modified tracked files, or in the middle of a merge and the
-/// like.
+/// Refuses a checkout with staged or modified tracked files, or in the middle of a merge or the like.
 pub fn require_clean(repo: &Repo) -> Result<()> {
     let root = repo.need_work_tree()?;
     if let Some((what, abort)) = unfinished(repo.git_dir()) {
@@ -102,7 +101,7 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
     let dirty = uncommitted(repo)?;
     let records = records(&dirty);
     let Some(words) = in_words(&records) else { return Ok(()) };
-    // `git stash` does not put submodules aside.
+    // `git stash` does not stash changes of submodules.
     let are_submodules = records.iter().all(|(staged, path)| {
         *staged == b' ' && root.join(OsStr::from_bytes(path)).join(".git").exists()
     });

@@ -38,7 +38,8 @@ struct Found {
 }
 
 impl Found {
-    /// The files for the repository's administrative entry: those of the attempt's, and its own refs.
+    /// The files for the administrative entry in the repository: the files of the attempt's entry, and its
+    /// own refs.
     fn into_entry(mut self, repo: &Repo, branch: &RefName) -> BTreeMap<PathBuf, Vec<u8>> {
         self.entry.retain(|path, _| !path.starts_with(own_refs::SAVED));
         release_branches(&mut self.entry, branch);

@@ -133,8 +133,8 @@ impl PlacedSeeds {
         self.0.contains_key(path)
     }
 
-    /// True if a path of the worktree still has its seed. For a directory (a path that ends in
-    /// `/`): true if it has seeds and every file in it is an unmodified one.
+    /// True if a path of the worktree still has its seed. For a directory (a path that ends in `/`): true
+    /// if it has seeds and every file in it is an unmodified seed.
     pub fn still_hold(&self, worktree: &Path, path: &[u8]) -> bool {
         if self.0.is_empty() {
             return false;
