@@ -21,7 +21,7 @@ const LINKS: [(&str, &str); 5] = [
 ];
 
 /// Mounts a new `/dev`. A read-only mount would not be enough: it does not keep root from writing to a
-/// device.
+/// device. It does keep root from changing its mode and times.
 pub(super) fn mount() -> io::Result<()> {
     let dev = Path::new("/dev");
     let mut shared = Vec::new();
@@ -37,6 +37,7 @@ pub(super) fn mount() -> io::Result<()> {
         let file = dev.join(name);
         File::create(&file)?;
         rustix::mount::mount_bind(reopened(&device), &file)?;
+        rustix::mount::mount_remount(&file, flags | MountFlags::BIND | MountFlags::RDONLY, "")?;
     }
     for (name, target) in LINKS {
         symlink(target, dev.join(name))?;

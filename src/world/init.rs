@@ -3,7 +3,7 @@
 //!
 //! When this process ends, the kernel kills every other process in the namespace (pid_namespaces(7)).
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -76,6 +76,10 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
     }
     let mut command = Command::new(program);
     command.args(rest).current_dir(&spec.dir).process_group(0);
+    // A file that was opened outside is on no read-only mount: a command could change its mode.
+    if let Ok(input) = fs::read_link("/proc/self/fd/0").and_then(File::open) {
+        command.stdin(input);
+    }
     Ok(command)
 }
 

@@ -18,6 +18,7 @@ trials! {
     deleting_the_home_directory_and_writing_to_seeds_changes_nothing: [NAMESPACES];
     abstract_sockets_of_others_cannot_be_reached: [NAMESPACES, PYTHON, LANDLOCK_SIGNALS];
     a_device_file_outside_of_dev_cannot_be_opened: [NAMESPACES];
+    no_command_and_no_attempt_changes_a_device_of_the_machine: [NAMESPACES];
     nothing_of_an_attempt_is_seen_by_commands_that_judge: [NAMESPACES];
     directory_for_temporary_files_of_another_shell_is_named: [NAMESPACES];
     no_command_mounts_cgroups_anew: [NAMESPACES];
@@ -212,6 +213,20 @@ fn no_command_of_an_ordinary_user_mounts_cgroups_anew() {
     let words = ["judge", "--json", "--test", MOUNT_CGROUPS];
     let verdict = frites_as_ordinary_user(&world, words).expect(0).json();
     assert_eq!(verdict["recommended"], "bad", "{verdict:#}");
+}
+
+/// Root owns the devices. They are given the modes that they have, so a failure of this test changes nothing.
+fn no_command_and_no_attempt_changes_a_device_of_the_machine() {
+    let mut world = sealed();
+    world.set_env("FRITES_SPAWN_GUARD", "required");
+    let devices = r#"for device in /dev/null /dev/full /dev/stdin; do
+        echo >/dev/null && test -w /dev/null || exit 8
+        ! chmod "$(stat -Lc %a $device)" $device || exit 9
+    done"#;
+    let attempt = format!("echo 1 > README\n{devices}");
+    let words = ["run", "-n", "1", "--test", devices, "--", "sh", "-c", &attempt];
+    let answer = world.frites(words).expect(0);
+    assert!(answer.stderr.contains("1/c1: test passed"), "{}", answer.stderr);
 }
 
 fn nothing_of_an_attempt_is_seen_by_commands_that_judge() {
