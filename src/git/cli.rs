@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::git::output::{Output, may_be_moving};
 use crate::git::overrides::{Overrides, SettingOverrides};
 use crate::git::program;
 use crate::git::trace_file::TraceFile;
 use crate::model::oid::Oid;
+use crate::process;
+use crate::process::world_spec::{LAUNCHER_VERB, WorldMessage, WorldSpec};
 
 /// The variables of git that our own calls inherit: they say where git itself and the user's files are. Of
 /// all others that begin with `GIT_`, only those for tracing are inherited.
@@ -137,6 +139,8 @@ enum CallSettings {
 /// One call of git that is being built.
 #[derive(Clone, Debug)]
 pub struct Call {
+    /// The words that start git in a world; empty if it runs outside of any.
+    world: Vec<OsString>,
     args: Vec<OsString>,
     stdin: Option<Vec<u8>>,
     git: Git,
@@ -239,7 +243,8 @@ impl Git {
 
     /// Begins a call with a subcommand or a leading option.
     pub fn call(&self, first: impl AsRef<OsStr>) -> Call {
-        Call { args: vec![first.as_ref().to_owned()], stdin: None, git: self.clone() }
+        let args = vec![first.as_ref().to_owned()];
+        Call { world: Vec::new(), args, stdin: None, git: self.clone() }
     }
 }
 
@@ -263,6 +268,13 @@ impl Call {
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
         self
+    }
+
+    /// Has [`Call::output`] run git in a world. The standard output is the world's then.
+    pub fn in_world(mut self, world: &WorldSpec) -> Result<Self> {
+        let words = world.words(LAUNCHER_VERB, "1").context(|| "could not start git".to_owned())?;
+        self.world = [process::myself().into()].into_iter().chain(words).collect();
+        Ok(self)
     }
 
     /// Runs the call. Any exit code is an answer.
@@ -291,7 +303,10 @@ impl Call {
             traces.print();
         }
         let output = output.map_err(|e| self.not_started(e))?;
-        let code = code_of(output.status);
+        let code = match self.world.is_empty() {
+            true => code_of(output.status),
+            false => code_in_world(&output.stdout)?,
+        };
         self.trace(code, started);
         Ok(Output {
             code,
@@ -372,9 +387,11 @@ impl Call {
 
     fn expression(&self) -> duct::Expression {
         let settings = self.settings().into_iter().flat_map(|setting| ["-c".into(), setting]);
-        let args: Vec<OsString> = settings.chain(self.args.iter().cloned()).collect();
+        let git = self.world.iter().cloned().chain([program::to_start().into()]);
+        let mut words = git.chain(settings).chain(self.args.iter().cloned());
+        let program = words.next().unwrap_or_default();
         let env = self.environment();
-        let mut expression = duct::cmd(program::to_start(), args).unchecked();
+        let mut expression = duct::cmd(program, words).unchecked();
         if let Some(dir) = &self.git.work_tree {
             expression = expression.dir(dir);
         }
@@ -459,7 +476,7 @@ impl Call {
         let Some(rest) = name.as_bytes().strip_prefix(b"GIT_") else { return false };
         if [CallSettings::User, CallSettings::Transfer].contains(&self.git.settings) {
             // The user's `git -c …` settings, editor and identity are kept.
-            return crate::process::environment::LOCAL_ENV_VARS.iter().any(|v| name == *v)
+            return process::environment::LOCAL_ENV_VARS.iter().any(|v| name == *v)
                 && !rest.starts_with(b"CONFIG");
         }
         !rest.starts_with(b"TRACE") && !KEPT.iter().any(|kept| name == *kept)
@@ -482,6 +499,17 @@ fn subcommand(args: &[OsString]) -> String {
 fn code_of(status: std::process::ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+}
+
+/// The exit code of a git that ran in a world, by the message about its end.
+fn code_in_world(messages: &[u8]) -> Result<i32> {
+    match serde_json::from_slice(messages) {
+        Ok(WorldMessage::Exited { code: Some(code), .. }) => Ok(code),
+        Ok(WorldMessage::Refused { reason } | WorldMessage::NotStarted { reason, .. }) => {
+            Err(Error::fatal(format!("could not start git in a world: {reason}")))
+        }
+        _ => Err(Error::fatal("a git in a world was killed")),
+    }
 }
 
 /// The paths of a list that git wrote with `-z`.

@@ -210,7 +210,7 @@ pub struct ScratchIndex {
     git: Git,
     file: PathBuf,
     /// A separate directory: git writes a lock file beside an index.
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl ScratchIndex {
@@ -219,7 +219,7 @@ impl ScratchIndex {
         let directory =
             tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
         let file = directory.path().join("index");
-        Ok(ScratchIndex { git: git.clone().index(&file), file, _directory: directory })
+        Ok(ScratchIndex { git: git.clone().index(&file), file, directory })
     }
 
     /// An index with the entries of a commit or a tree.
@@ -237,6 +237,11 @@ impl ScratchIndex {
     /// The index file, which need not exist yet.
     pub fn file(&self) -> &Path {
         &self.file
+    }
+
+    /// The directory of the index file.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Sets and removes entries.

@@ -31,6 +31,7 @@ trials! {
     an_attempt_cannot_take_all_processes_of_the_user: [NAMESPACES];
     a_program_can_make_a_sandbox_of_its_own: [NAMESPACES];
     no_attempt_mounts_cgroups_anew_or_fills_memory: [NAMESPACES];
+    a_round_that_is_taken_back_writes_through_no_link: [NAMESPACES];
     an_agent_writes_its_own_state_and_no_other_and_no_judge_sees_it: [NAMESPACES];
 }
 
@@ -346,6 +347,31 @@ fn no_attempt_mounts_cgroups_anew_or_fills_memory() {
         echo 1 > README"#;
     world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
     assert_eq!(world.first_candidate("1")["exit_code"], 0);
+}
+
+/// The filter is in place of another attempt that has the worktree open: it changes a directory into a link
+/// between the moment at which git looked at the directory and the moment at which git writes there.
+fn a_round_that_is_taken_back_writes_through_no_link() {
+    let world = guarded();
+    let hooks = world.repo.join(".git/hooks");
+    let smudge = format!(
+        "if test -e armed; then rm armed; mv dir moved; ln -s {} dir; fi; cat",
+        hooks.display()
+    );
+    world.git(["config", "filter.swap.smudge", &smudge]);
+    world.write(".gitattributes", "*.swap filter=swap\n");
+    world.commit("attributes");
+    fs::write(world.repo.join(".git/info/exclude"), "armed\n").unwrap();
+    let script = r#"
+        if ! test -e built; then mkdir dir; touch built dir/kept dir/planted.swap
+        else rm built dir/planted.swap; touch armed; fi"#;
+    let words = ["run", "-n", "1", "--rounds", "1", "--build", "test -e built", "--test", "false"];
+    let answer = world.frites(words.into_iter().chain(["--", "sh", "-c", script])).expect(3);
+    assert!(!hooks.join("planted.swap").exists(), "{}", answer.stderr);
+    let worktree = world.worktree("1/c1");
+    assert!(worktree.join("moved").exists() && !worktree.join("armed").exists());
+    let line = "1/c1: round 1 is not taken back: git read-tree failed: unable to create";
+    assert!(answer.stderr.contains(line), "{}", answer.stderr);
 }
 
 fn a_bare_repository_and_a_worktree_root_elsewhere_are_guarded() {

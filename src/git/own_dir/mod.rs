@@ -24,7 +24,7 @@ use crate::process::world_spec::Mount;
 pub(super) use own_refs::{logged, saved};
 
 /// The directory in which git-lfs stores files in a git directory.
-const STORE_OF_LFS: &str = "lfs";
+pub const STORE_OF_LFS: &str = "lfs";
 
 /// The list of further object directories in a git directory.
 const ALTERNATES: &str = "objects/info/alternates";

@@ -11,7 +11,7 @@ use crate::config::value::{GuardMode, SpawnHome};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::fs::tree::nearest_real;
-use crate::git::own_dir::OwnGitDir;
+use crate::git::own_dir::{OwnGitDir, STORE_OF_LFS};
 use crate::git::worktree;
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::oid::Oid;
@@ -278,6 +278,24 @@ impl Guard {
         let stage = work_of(&home);
         Ok(WorldSpec { dir, mounts, stage, network: true, ..WorldSpec::default() })
     }
+}
+
+/// A world for a git of ours that writes in a worktree where an attempt's command has run, and to the
+/// directory of its index; `None` if no world can be made here. Landlock lets no attempt change another's
+/// worktree, whatever descriptors it gets.
+pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<WorldSpec> {
+    if probe::guard_refusal().is_some() {
+        return None;
+    }
+    let common = session.repo.common_dir();
+    let dir = nearest_real(worktree);
+    // Filters of git-lfs write to its store.
+    let writable = [dir.clone(), nearest_real(index), common.join(STORE_OF_LFS)];
+    let writable = writable.into_iter().filter(|path| path.exists());
+    let repository = Mount::ReadOnly { at: common.to_owned(), from: common.to_owned() };
+    let mounts = [Mount::Devices, repository].into_iter();
+    let mounts = mounts.chain(writable.map(|at| Mount::Writable { at })).collect();
+    Some(WorldSpec { dir, mounts, network: true, ..WorldSpec::default() })
 }
 
 /// The confinement of a candidate's command. `admin` is the administrative entry of its worktree; `open` are

@@ -6,6 +6,7 @@ use crate::git::index::ScratchIndex;
 use crate::model::candidate::Candidate;
 use crate::model::oid::Oid;
 use crate::model::path::{TreePath, quoted};
+use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 
@@ -45,10 +46,17 @@ pub fn put_back(
 
 /// Writes the files of one tree over those of another, with an index of its own: what the attempt has
 /// staged or configured stays and does not count. git refuses to overwrite any other file.
+///
+/// Another attempt may have got a directory of the worktree from the one that ran there, as an open
+/// descriptor, and make links of directories meanwhile. So git can write nowhere else.
 fn write_files(session: &Session, worktree: &Path, now: &Oid, wanted: &Oid) -> Result<()> {
     let index = ScratchIndex::from_tree(&session.repo.git().work_tree(worktree), now)?;
     // Files that are as they should be are not written.
     let _ = index.git().call("update-index").args(["-q", "--refresh"]).output();
     let call = index.git().call("-c").args(["core.sparseCheckout=false", "read-tree", "-m", "-u"]);
-    call.args([now.as_str(), wanted.as_str()]).run()
+    let call = call.args([now.as_str(), wanted.as_str()]);
+    match guard::world_of_git(session, worktree, index.directory()) {
+        Some(world) => call.in_world(&world)?.run(),
+        None => call.run(),
+    }
 }
