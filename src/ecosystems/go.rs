@@ -42,7 +42,8 @@ fn go_module(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(vec![
         command(Stage::Build, &["go", "build", "./..."], "go.mod"),
         lint,
-        command(Stage::Test, &["go", "test", "./..."], "go.mod"),
+        // Without `-v` nobody tells how many tests ran.
+        command(Stage::Test, &["go", "test", "-v", "./..."], "go.mod"),
     ])
 }
 

@@ -1,7 +1,8 @@
-//! Lines about a tool itself at the end of its output. They do not say why a command failed.
+//! Lines about a tool itself, and about tests that did not fail, at the end of its output. They do not say
+//! why a command failed.
 
 /// The beginnings of such lines, without colours.
-const BEGINNINGS: [&str; 6] = [
+const BEGINNINGS: [&str; 12] = [
     "npm notice",
     "npm warn",
     "npm WARN",
@@ -10,6 +11,13 @@ const BEGINNINGS: [&str; 6] = [
     // yarn 1
     "info Visit https://yarnpkg.com",
     "npm error A complete log of this run can be found in",
+    // `go test -v`
+    "=== RUN ",
+    "=== PAUSE ",
+    "=== CONT ",
+    "=== NAME ",
+    "--- PASS: ",
+    "--- SKIP: ",
 ];
 
 /// The last `count` lines that are not such chatter, or simply the last lines if all are.
@@ -40,6 +48,11 @@ mod tests {
             ["npm error Lifecycle script `test` failed with error:", "npm error code 1"]
         );
         assert_eq!(last(npm, 3)[0], "AssertionError: 1 == 2");
+        // `go test -v`, where a test that fails stands before others.
+        let go = "=== RUN   TestBad\n    a_test.go:3: no\n--- FAIL: TestBad (0.00s)\n=== RUN   TestFine\n\
+            === PAUSE TestFine\n=== CONT  TestFine\n=== NAME  TestFine\n    --- PASS: TestFine/a (0.00s)\n\
+            --- SKIP: TestNo (0.00s)\nFAIL\nFAIL p 0.1s\nFAIL";
+        assert_eq!(last(go, 5)[..2], ["    a_test.go:3: no", "--- FAIL: TestBad (0.00s)"]);
         assert_eq!(last("npm notice\nnpm warn x", 1), ["npm warn x"], "nothing else was said");
         assert_eq!(last("noticed\nin npm notice", 5).len(), 2);
         assert!(last("", 3).is_empty());

@@ -7,8 +7,9 @@ use crate::model::error_line::looks_like_error;
 use crate::ops::session::Session;
 use crate::process::{first_line, last_lines, last_words};
 
-/// The most lines at the end of a log that are passed over because tools speak of themselves there.
-const PASSED_OVER: usize = 20;
+/// The most lines at the end of a log that are passed over because tools speak of themselves there, or
+/// tell tests that passed.
+const PASSED_OVER: usize = 500;
 
 /// Stands for the lines between the first error and the last lines.
 const LEFT_OUT: &str = "…";

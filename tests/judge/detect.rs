@@ -277,7 +277,7 @@ fn each_kind_of_project_runs_its_own_commands() {
             only(&[
                 "build: go build ./..., from go.mod",
                 "lint: go vet ./..., from go.mod",
-                "test: go test ./..., from go.mod",
+                "test: go test -v ./..., from go.mod",
             ]),
         ),
         (
@@ -569,7 +569,7 @@ fn each_kind_of_project_runs_its_own_commands() {
             only(&[
                 "build: go build ./..., from go.mod",
                 "lint: go vet ./..., from go.mod",
-                "test: go test ./..., from go.mod",
+                "test: go test -v ./..., from go.mod",
             ]),
         ),
         (
@@ -903,7 +903,7 @@ fn commands_of_ci_come_from_the_base_and_are_shown_where_ours_differ() {
     )]);
     for run in ["1", "2"] {
         let plan = world.frites(["judge", "-n", run]).out();
-        assert!(plan.contains("\ntest: `go test ./...`, from go.mod\n"), "{plan}");
+        assert!(plan.contains("\ntest: `go test -v ./...`, from go.mod\n"), "{plan}");
         let other =
             "passed over: test `make test-slow`, from .github/workflows/ci.yml: CI runs it\n";
         assert!(plan.contains(other), "{plan}");
@@ -942,7 +942,7 @@ fn lint_that_is_not_installed_and_that_no_ci_names_is_left_out() {
     assert!(told.contains("hint: install it, or leave it out with `--lint ''`"), "{told}");
     assert!(!told.contains("another test"), "the test is not missing: {told}");
     let plan = world.frites(["judge", "-n", "--lint", ""]).expect(0).out();
-    assert!(plan.contains("\ntest: `go test ./...`, from go.mod\n"), "{plan}");
+    assert!(plan.contains("\ntest: `go test -v ./...`, from go.mod\n"), "{plan}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ trials! {
     lock_file_that_leads_to_another_directory_does_not_win: [NPM];
     macro_behind_a_byte_of_a_binary_file_is_seen: [CC, MAKE];
     go_test_that_switches_the_others_off_does_not_win: [GO];
+    go_source_that_ends_the_tests_is_not_verified: [GO];
     rspec_that_is_told_to_run_nothing_does_not_win: [RSPEC];
 }
 
@@ -339,24 +340,42 @@ fn macro_behind_a_byte_of_a_binary_file_is_seen() {
     assert_eq!(judged["decision"], "own-tests");
 }
 
-fn go_test_that_switches_the_others_off_does_not_win() {
+/// A module whose only test fails.
+fn go_module() -> World {
     let mut world = World::unborn();
     world.set_env("GOCACHE", world.home().join("go-build"));
     world.set_env("GOTOOLCHAIN", "local");
     world.set_env("GOFLAGS", "-mod=mod");
     world.write("go.mod", "module x\n\ngo 1.19\n");
     world.write("a.go", "package x\n\nfunc F() int { return 1 }\n");
-    let test = |name: &str, value: u8| {
-        format!(
-            "package x\n\nimport \"testing\"\n\nfunc Test{name}(t *testing.T) {{\n\tif F() != {value} {{\n\t\tt.Fatal(\"no\")\n\t}}\n}}\n"
-        )
-    };
-    world.write("a_test.go", test("A", 2));
+    world.write("a_test.go", go_test("A", 2));
     world.commit("base");
+    world
+}
+
+fn go_test(name: &str, value: u8) -> String {
+    format!(
+        "package x\n\nimport \"testing\"\n\nfunc Test{name}(t *testing.T) {{\n\tif F() != {value} {{\n\t\tt.Fatal(\"no\")\n\t}}\n}}\n"
+    )
+}
+
+/// The process of the tests ends with 0 before one of them runs.
+fn go_source_that_ends_the_tests_is_not_verified() {
+    let world = go_module();
+    let end = "printf 'package x\nimport (\n\"os\"\n\"strings\"\n)\nfunc init() {\nif strings.HasSuffix(os.Args[0], \".test\") {\nos.Exit(0)\n}\n}\n' > end.go";
+    world.attempts(&[end]);
+    let json = world.frites(["judge", "--json"]).json();
+    let candidate = &json["candidates"][0];
+    assert_eq!(candidate["verified"], false, "{json:#}");
+    assert!(json["recommended"].is_null(), "{json:#}");
+}
+
+fn go_test_that_switches_the_others_off_does_not_win() {
+    let world = go_module();
     let off = "printf 'package x\nimport \"os\"\nfunc init() { os.Args = append(os.Args[:1], \"-test.run=none\") }\n' > z_test.go";
     let honest = format!(
         "sed -i s/1/2/ a.go; echo '// more' >> a.go; printf '{}' > b_test.go",
-        test("B", 2)
+        go_test("B", 2)
     );
     world.attempts(&[&format!("{off}; sed -i s/1/3/ a.go"), &honest]);
     let json = world.frites(["judge", "--json", "--test", "go test ./..."]).expect(0).json();

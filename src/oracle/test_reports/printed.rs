@@ -235,7 +235,12 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     };
     for line in lines {
         let text = line.trim_start();
-        let named = |start: &str| text.strip_prefix(start)?.split(" (").next();
+        // The output of a test may stand before its end.
+        let is_end = is_verbose && text.ends_with("s)");
+        let named = |start: &str| {
+            let (before, rest) = text.split_once(start)?;
+            (before.is_empty() || is_end).then(|| rest.split(" (").next())?
+        };
         if let Some((name, end)) = go_event(text) {
             report.count(&name, end);
         } else if let Some((package, name)) = named("=== FAIL: ").and_then(|t| t.split_once(' ')) {
@@ -655,6 +660,9 @@ mod tests {
         let log = "=== RUN   TestAdd\n--- PASS: TestAdd (0.00s)\n=== RUN   TestNo\n--- SKIP: TestNo (0.00s)\n=== RUN   TestBad\n--- FAIL: TestBad (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
         assert_read(log, (3, 1), &["p.TestBad"], "go test");
         assert_eq!(read(log).expect("a summary").passing, ["p.TestAdd"]);
+        // A test that prints no end of a line.
+        let log = "=== RUN   TestA\nsome--- PASS: TestA (0.00s)\n=== RUN   TestB\nsome more--- FAIL: TestB (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
+        assert_read(log, (2, 0), &["p.TestB"], "go test");
         let log = "{\"Time\":\"t\",\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"TestA\"}\n{\"Time\":\"t\",\"Action\":\"output\",\"Package\":\"p\",\"Test\":\"TestA\",\"Output\":\"--- FAIL: TestA (0.00s)\\n\"}\n\
             {\"Time\":\"t\",\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"TestA\",\"Elapsed\":0}\n{\"Time\":\"t\",\"Action\":\"skip\",\"Package\":\"p\",\"Test\":\"TestB\",\"Elapsed\":0}\n{\"Time\":\"t\",\"Action\":\"fail\",\"Package\":\"p\",\"Elapsed\":0}\n";
         assert_read(log, (2, 1), &["p.TestA"], "go test");
