@@ -24,32 +24,42 @@ impl RunCosts {
 
     /// True if judging so many candidates with the base's outputs is expected to cost less, or a
     /// run over them has to show it first.
-    ///
-    /// At least one result is confirmed without outputs, the winner's; all are if nobody passes.
-    /// The mean of both is expected.
     pub fn warm_pays(&self, candidates: usize) -> bool {
-        let all = candidates as f64;
-        let confirmed = f64::midpoint(all, 1.0);
-        if candidates <= 1 {
-            return false;
-        }
-        match (self.warm, self.cold) {
-            (Some(warm), Some(cold)) => all * warm + confirmed * cold < all * cold,
-            _ => true,
-        }
+        candidates > 1 && self.sums(candidates).is_none_or(|[warm, cold]| warm < cold)
     }
 
-    /// Both times and the way that they speak for; `None` unless both are known.
+    /// The expected times of judging so many candidates over outputs first, and without them at once;
+    /// `None` unless both times are known.
+    fn sums(&self, candidates: usize) -> Option<[f64; 2]> {
+        let (warm, cold) = self.warm.zip(self.cold)?;
+        let all = candidates as f64;
+        Some([all * warm + confirmed(candidates) * cold, all * cold])
+    }
+
+    /// Both times and the way that they speak for; `None` unless both are known and there is a choice.
     pub fn in_words(&self, candidates: usize) -> Option<String> {
         let (warm, cold) = self.warm.zip(self.cold)?;
-        let way = match self.warm_pays(candidates) {
-            true => "judging over them first costs less",
-            false => "judging without them at once costs less",
+        let [over, without] = self.sums(candidates)?;
+        if candidates <= 1 {
+            return None;
+        }
+        let (way, less, more) = match self.warm_pays(candidates) {
+            true => ("over outputs first", over, without),
+            false => ("without outputs at once", without, over),
         };
         Some(format!(
-            "a run took {warm:.1} s with the base's build outputs and {cold:.1} s without them: {way}"
+            "a run took {warm:.1} s over the base's build outputs and {cold:.1} s without them, and results \
+             over outputs are confirmed without them; with {candidates} candidates, of which about {} would \
+             be confirmed, judging {way} costs less ({less:.1} s, not {more:.1} s)",
+            confirmed(candidates)
         ))
     }
+}
+
+/// The expected number of candidates that are confirmed without outputs: at least one, the winner, and all
+/// if nobody passes. The mean of both is expected.
+fn confirmed(candidates: usize) -> f64 {
+    f64::midpoint(candidates as f64, 1.0)
 }
 
 #[cfg(test)]
@@ -88,6 +98,20 @@ mod tests {
         known.note(true, 0.0);
         assert_eq!(known, costs(3.0, 3.0));
         let words = known.in_words(2).unwrap_or_default();
-        assert!(words.contains("3.0 s over") && words.ends_with("at once costs less"), "{words}");
+        assert!(words.contains("3.0 s over"), "{words}");
+        assert_eq!(known.in_words(1), None, "there is no choice");
+    }
+
+    #[test]
+    fn both_sums_are_told_with_what_they_hold() {
+        assert_eq!(
+            costs(49.0, 94.5).in_words(5).unwrap_or_default(),
+            "a run took 49.0 s over the base's build outputs and 94.5 s without them, and results over \
+             outputs are confirmed without them; with 5 candidates, of which about 3 would be confirmed, \
+             judging without outputs at once costs less (472.5 s, not 528.5 s)"
+        );
+        let words = costs(28.0, 199.0).in_words(4).unwrap_or_default();
+        let end = "about 2.5 would be confirmed, judging over outputs first costs less (609.5 s, not 796.0 s)";
+        assert!(words.ends_with(end), "{words}");
     }
 }
