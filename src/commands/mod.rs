@@ -48,13 +48,14 @@ use crate::model::agent_stop::AgentFault;
 use crate::model::candidate::{Landing, State};
 use crate::model::count::count;
 use crate::model::name::Name;
+use crate::model::outcome::Stage;
 use crate::model::repair::can_be_repaired;
 use crate::model::run::Run;
 use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::corrected;
 use crate::ops::judge::{JudgeOptions, prove};
 use crate::ops::session::Session;
-use crate::oracle::ResolvedOracle;
+use crate::oracle::{ResolvedOracle, setting};
 use crate::process;
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
@@ -71,15 +72,22 @@ fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Re
         .hint(format!("lower `{option}`, or raise the limit: `git config frites.limits.jobs N`")))
 }
 
-/// Says which detected commands do not run because options name others.
+/// Says which detected commands do not run because options or the configuration name others.
 fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
     let commands: Vec<String> =
         oracle.left_out.iter().map(|c| format!("{} `{}`", c.stage, c.command)).collect();
     if !commands.is_empty() {
+        let named_by = match oracle.commands.iter().any(|c| c.source.starts_with("--")) {
+            true => "options",
+            false => "configuration",
+        };
         ui.note(format!(
-            "only the commands of the options run; detected, and left out: {}",
+            "only the commands of the {named_by} run; detected, and left out: {}",
             commands.join(", ")
         ));
+    }
+    for setup in oracle.left_out.iter().filter(|c| c.stage == Stage::Setup) {
+        ui.hint(format!("if the test needs the setup, keep it: {}", setting(setup)));
     }
 }
 

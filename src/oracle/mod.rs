@@ -59,7 +59,8 @@ pub struct ResolvedOracle {
     pub commands: Vec<OracleCommand>,
     /// True if the base's files show the commands: nobody named them.
     pub is_detected: bool,
-    /// Commands that the base's files show and that do not run, because options name others.
+    /// Commands that the base's files show and that do not run, because options or the configuration name
+    /// others.
     pub left_out: Vec<OracleCommand>,
     /// The commands that detection found and did not take, with the reasons.
     pub not_taken: Vec<PassedOver>,
@@ -88,14 +89,10 @@ impl ResolvedOracle {
                 let options = options.trim_start();
                 return error.hint(format!("{} shows another test: `{options}`", next.source));
             };
-            let set = |OracleCommand { stage, command, .. }: &OracleCommand| {
-                let line = shell_quoted(&command.to_string());
-                format!("`git config frites.oracle.{stage} {line}`")
-            };
             error
                 .hint(format!("{} shows another test, which needs a setup; set both:", next.source))
-                .hint(set(setup))
-                .hint(set(next))
+                .hint(setting(setup))
+                .hint(setting(next))
         })
     }
 
@@ -106,6 +103,12 @@ impl ResolvedOracle {
             && !self.commands.is_empty()
             && !self.commands.iter().any(|c| c.stage == Stage::Test)
     }
+}
+
+/// The words that configure this command.
+pub fn setting(command: &OracleCommand) -> String {
+    let line = shell_quoted(&command.command.to_string());
+    format!("`git config frites.oracle.{} {line}`", command.stage)
 }
 
 /// The commands to run. If flags name any, only those run; else if configuration does, only those;
@@ -138,11 +141,14 @@ pub fn resolve(
             // These are only reported, so it does not matter if a file cannot be parsed.
             oracle.left_out = detected().unwrap_or_default().commands;
         }
-        oracle.left_out.retain(|c| !oracle.commands.iter().any(|named| named.stage == c.stage));
     } else {
         oracle.commands = to_run(&named.by_config);
         oracle.commands.retain(|c| !named.is_off(c.stage));
+        if !oracle.commands.is_empty() {
+            oracle.left_out = detected().unwrap_or_default().commands;
+        }
     }
+    oracle.left_out.retain(|c| !oracle.commands.iter().any(|named| named.stage == c.stage));
     if oracle.commands.is_empty() {
         let found = detected()?;
         oracle.commands = found.commands;

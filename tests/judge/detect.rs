@@ -764,6 +764,31 @@ fn named_command_says_which_detected_ones_it_leaves_out() {
 }
 
 #[test]
+fn configured_test_says_that_it_leaves_out_the_detected_setup() {
+    let package =
+        r#"{"scripts": {"lint": "true", "test": "true"}, "dependencies": {"left-pad": "1"}}"#;
+    let mut world = project(&[("package.json", package), ("package-lock.json", "{}")]);
+    stand_in(&mut world, "npm");
+    let left_out = |by: &str| {
+        format!(
+            "only the commands of the {by} run; detected, and left out: setup `npm ci`, lint `npm run lint`\n"
+        )
+    };
+    let hint =
+        "hint: if the test needs the setup, keep it: `git config frites.oracle.setup 'npm ci'`\n";
+    let told = world.frites(["judge", "--test", "true"]).expect(0).stderr;
+    assert!(told.contains(&left_out("options")) && told.contains(hint), "{told}");
+    world.git(["config", "frites.oracle.test", "true"]);
+    let told = world.frites(["judge"]).expect(0).stderr;
+    assert!(told.contains(&left_out("configuration")) && told.contains(hint), "{told}");
+    // The stages that are set are no news, and neither is one that is taken out.
+    world.git(["config", "frites.oracle.setup", "true"]);
+    world.git(["config", "frites.oracle.lint", ""]);
+    let told = world.frites(["judge"]).expect(0).stderr;
+    assert!(!told.contains("left out"), "{told}");
+}
+
+#[test]
 fn file_behind_a_link_in_the_tree_shows_the_commands() {
     const RECIPE: &str = "test:\n\tsh check.sh\n";
     const SCRIPTS: &str = "{\"scripts\": {\"test\": \"sh check.sh\"}}\n";
