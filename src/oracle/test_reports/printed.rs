@@ -308,7 +308,7 @@ fn go_event(line: &str) -> Option<(String, TestEnd)> {
 }
 
 /// The Test Anything Protocol: what `node --test`, prove and bats print. A test with subtests is
-/// their group, and does not count itself.
+/// their group, and counts itself only if it fails and none of them does.
 fn tap(lines: &[String]) -> Option<TestReport> {
     let is_plan =
         |line: &str| line.strip_prefix("1..").is_some_and(|number| number.parse::<u64>().is_ok());
@@ -338,9 +338,13 @@ fn tap(lines: &[String]) -> Option<TestReport> {
             start: ended.iter().rposition(|(d, ..)| *d <= depth).map_or(0, |at| at + 1),
             end: ended.len(),
         };
-        if parts.is_empty() {
+        // A file or group may fail by itself, such as one that takes too long.
+        let fails_alone = end == TestEnd::Failed
+            && ended[parts.clone()].iter().all(|(.., part)| *part != TestEnd::Failed);
+        if parts.is_empty() || fails_alone {
             ended.push((depth, name.to_owned(), end));
-        } else {
+        }
+        if !parts.is_empty() {
             for part in &mut ended[parts] {
                 let whole = format!("{name} > {}", part.1);
                 // A name that each of many groups made longer would fill the memory.
@@ -676,6 +680,10 @@ mod tests {
         let log = "TAP version 13\nok 1 - adds\nnot ok 2 - bad\n  ---\n  name: 'x'\n  ...\nok 3 - later # SKIP\nnot ok 4 - some day # TODO\n# Subtest: suite\n    ok 1 - in\n    not ok 2 - out\n    1..2\nnot ok 5 - suite\n1..5\n# tests 7\n";
         assert_read(log, (6, 2), &["bad", "suite > out"], "TAP");
         assert_read("1..2\nok 1\nnot ok 2\n", (2, 0), &[""], "TAP");
+        // A file that took too long, and a group of which a part is expected to fail.
+        let log = "TAP version 14\n# Subtest: a.js\n    # Subtest: in\n        ok 1 - one\n        not ok 2 - two # TODO\n        1..2\n    ok 1 - in\n    1..1\nok 1 - a.js\n\
+            # Subtest: b.js\n    ok 1 - three\nnot ok 2 - b.js # time=30245ms\n1..2\n";
+        assert_read(log, (4, 1), &["b.js"], "TAP");
         assert_eq!(read("ok 1 - I think\nok\n"), None);
     }
 
