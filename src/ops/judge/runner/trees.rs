@@ -458,9 +458,17 @@ fn warn_of_base(session: &Session, run: &Run, results: &Results) {
             ));
             comparison::broken_base_hints(run, *stage).into_iter().for_each(|hint| ui.hint(hint));
         }
-        _ if *stage != Stage::Test => ui.note(format!(
-            "run {run}: {stage} fails on the base ({outcome}), so that a candidate has to repair it"
-        )),
+        _ if *stage != Stage::Test => {
+            ui.note(format!(
+                "run {run}: {stage} fails on the base ({outcome}), so that a candidate has to repair it"
+            ));
+            if matches!(stage, Stage::Build | Stage::Lint) {
+                ui.hint(format!(
+                    "or leave it out: `git frites judge {run} --{stage} ''`, or for every run \
+                     `git config frites.oracle.{stage} ''`"
+                ));
+            }
+        }
         _ => {}
     }
 }
