@@ -180,10 +180,7 @@ fn stopped(verdict: &Verdict) -> Option<String> {
 
 /// The doubts that make the verdict weaker.
 fn doubts(verdict: &Verdict) -> Vec<String> {
-    let picks = &verdict.decision.other_picks;
-    let picks: Vec<String> = picks.iter().map(ToString::to_string).collect();
-    let mut lines: Vec<String> =
-        (!picks.is_empty()).then(|| picks.join("; ")).into_iter().collect();
+    let mut lines: Vec<String> = Vec::new();
     for entry in &verdict.candidates {
         if let Some(stale) = &entry.stale {
             lines.push(format!("{}: {stale}", entry.candidate));

@@ -170,6 +170,10 @@ fn other_rules(verdict: &Verdict) -> Vec<String> {
         if rules.rank != rank {
             continue;
         }
+        if let Some(pick) = decision.other_picks.iter().find(|pick| pick.rank == rank) {
+            lines.push(pick.to_string());
+            continue;
+        }
         let other = decide(candidates, baseline.as_ref(), rules).recommended;
         lines.extend(other.map(|name| match decision.recommended == Some(name.clone()) {
             true => format!("--rank {rank} would recommend {name}, too"),

@@ -451,9 +451,11 @@ fn agreement_is_always_recorded_and_is_shown_where_it_ranks() {
     let auto = world.frites(["judge", "--replay", "--rank", "auto"]).expect(0);
     assert!(auto.out().contains("c4 changes the fewest lines"), "{}", auto.out());
     let line = "; c4 has 0.000)";
+    assert!(!auto.stderr.contains("would recommend"), "{}", auto.stderr);
+    let explained = world.frites(["explain"]).expect(0).out();
     assert!(
-        auto.stderr.contains("--rank agreement would recommend c2 (0.")
-            && auto.stderr.contains(line)
+        explained.contains("--rank agreement would recommend c2 (0.") && explained.contains(line),
+        "{explained}"
     );
     let table = |rank| world.frites(["judge", "--replay", "--rank", rank]).expect(0).out();
     assert!(table("agreement").contains("  files  agree"));
