@@ -24,10 +24,7 @@ pub fn contradict(
     baseline: Option<&Baseline>,
     settings: &JudgeSettings,
 ) -> bool {
-    let is_off = settings.commands.trust_exit
-        || settings.in_place
-        || settings.base_tests == BaseTests::Never;
-    if is_off {
+    if is_off(settings) {
         return false;
     }
     let Some(base) = baseline.and_then(Expected::of) else { return false };
@@ -45,6 +42,22 @@ pub fn contradict(
         };
     }
     found
+}
+
+/// The outcome of a pass of the test whose report lacks tests of the base's.
+pub fn short_of(
+    base: &Baseline,
+    result: &StageResult,
+    settings: &JudgeSettings,
+) -> Option<Outcome> {
+    if is_off(settings) || result.stage != Stage::Test || !result.outcome.passed() {
+        return None;
+    }
+    Expected::of(base)?.missing(result.tests.as_ref())
+}
+
+fn is_off(settings: &JudgeSettings) -> bool {
+    settings.commands.trust_exit || settings.in_place || settings.base_tests == BaseTests::Never
 }
 
 /// The tests that must have run because they ran on the base.

@@ -23,6 +23,10 @@ fn pass_without_the_report_that_the_base_has_is_not_verified() {
     );
     assert!(answer.out().contains("test reports 0 of 3"), "{}", answer.out());
     assert!(answer.stderr.contains("oracle.trust-exit true"), "{}", answer.stderr);
+    let progress =
+        "1/c1: test exit 0, but no report says that tests ran; 3 tests ran on the base (";
+    assert!(answer.stderr.contains(progress), "{}", answer.stderr);
+    assert!(!answer.stderr.contains("1/c1: test passed"), "{}", answer.stderr);
     // The pass of the commands is cached, and does not stand again.
     let json = world.frites(["judge", "--json", "--test", TEST]).expect(3).json();
     assert_eq!((&json["decision"], &json["passed"]), (&json!("missing-tests"), &json!([])));

@@ -9,6 +9,7 @@ use crate::ecosystems::downloads;
 use crate::error::{Cause, Error, Result};
 use crate::fs::parallel;
 use crate::git::layers::base::BaseEnd;
+use crate::model::missing_tests;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::{OracleCommand, shell_word};
@@ -252,6 +253,13 @@ impl OracleRunner<'_> {
         !result.outcome.passed() || last.is_some_and(|last| last.stage == result.stage)
     }
 
+    /// The pass of a test whose report lacks tests of the base's, as far as that is known, with this outcome.
+    fn short_of_base(&self, result: &StageResult) -> Option<StageResult> {
+        let base = self.known_base().ok()??;
+        let outcome = missing_tests::short_of(&base, result, &self.terms.settings)?;
+        Some(StageResult { outcome, ..result.clone() })
+    }
+
     fn execute(
         &self,
         place: &JudgedPlace<'_>,
@@ -263,7 +271,8 @@ impl OracleRunner<'_> {
         let policy = &self.session.policy;
         let on_end = &|result: &StageResult| {
             (self.on_end)(result);
-            let line = comparison::stage_line(&report.name, result);
+            let short = self.short_of_base(result);
+            let line = comparison::stage_line(&report.name, short.as_ref().unwrap_or(result));
             match result.outcome.passed() || report.failure_is_a_finding {
                 true if report.failure_is_a_finding && !self.is_end(result) => {}
                 true => self.session.ui.note(line),
