@@ -185,15 +185,20 @@ fn choose(files: &RootFiles<'_>, proposals: Vec<Proposal>) -> Detected {
         reason: "it is not installed, and no CI file names it".to_owned(),
     }));
     for other in &others {
-        let reason = first.why_before(other);
+        let why = first.why_before(other);
         for command in other.commands.iter().filter(|c| !found.commands.contains(c)) {
             // One setup may belong to several tests. A build or a lint is told once.
             let belongs = matches!(command.stage, Stage::Setup | Stage::Test);
             let is_told = found.passed_over.iter().any(|p| p.command.as_ref() == Some(command));
             if belongs || !is_told {
-                found
-                    .passed_over
-                    .push(PassedOver { command: Some(command.clone()), reason: reason.clone() });
+                // The setup may be of another file than the test.
+                let reason = match (command.stage, other.main_command()) {
+                    (Stage::Setup, Some(main)) => {
+                        format!("it is for `{}`, which is passed over", main.command)
+                    }
+                    _ => why.clone(),
+                };
+                found.passed_over.push(PassedOver { command: Some(command.clone()), reason });
             }
         }
     }

@@ -167,7 +167,7 @@ pub fn resolve(
 }
 
 /// The commands that are configured, or that the base's files show, and that do not run when
-/// [`resolve`] gave `oracle`.
+/// [`resolve`] gave `oracle`; each once.
 pub fn passed_over(
     repo: &Repo,
     config: &Config,
@@ -175,7 +175,10 @@ pub fn passed_over(
     base: &Oid,
     oracle: &ResolvedOracle,
 ) -> Result<Vec<PassedOver>> {
-    let runs = |command: &OracleCommand| oracle.commands.contains(command);
+    // Several files may show one command.
+    let same =
+        |a: &OracleCommand, b: &OracleCommand| (a.stage, &a.command) == (b.stage, &b.command);
+    let runs = |command: &OracleCommand| oracle.commands.iter().any(|own| same(own, command));
     let named = NamedCommands::of(config, flags);
     let by_flags = oracle.commands.iter().any(|c| c.source.starts_with("--"));
     let named_by = match (oracle.is_detected, by_flags) {
@@ -207,6 +210,9 @@ pub fn passed_over(
             all.extend(passed_over.command.is_none().then_some(passed_over));
             continue;
         };
+        if all.iter().filter_map(|told| told.command.as_ref()).any(|told| same(told, command)) {
+            continue;
+        }
         let reason = match named_by {
             Some(named_by) => named_by.to_owned(),
             _ if !config.get(keys::ORACLE_DETECT) => "oracle.detect is false".to_owned(),

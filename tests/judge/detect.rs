@@ -1084,6 +1084,26 @@ fn command_that_is_passed_over_is_told_what_comes_before_it() {
 }
 
 #[test]
+fn command_of_several_proposals_is_passed_over_once_and_a_setup_with_its_test() {
+    let files = [
+        ("pyproject.toml", "[project]\nname = \"a\"\n[tool.pytest.ini_options]\n"),
+        ("tests/test_a.py", "import pytest\n"),
+        ("tox.ini", "[tox]\n"),
+        ("uv.lock", ""),
+        (".github/workflows/ci.yml", "jobs:\n  a:\n    steps:\n      - run: make test\n"),
+        ("Makefile", "test:\n\ttrue\n"),
+    ];
+    let plan = project(&files).frites(["judge", "-n"]).out();
+    let lines = plan.lines().filter_map(|line| line.strip_prefix("passed over: "));
+    let told: Vec<&str> = lines.filter_map(|line| Some(line.split_once(", from ")?.0)).collect();
+    let different: std::collections::BTreeSet<&&str> = told.iter().collect();
+    assert_eq!(different.len(), told.len(), "{plan}");
+    let setup =
+        "setup `uv sync --locked`, from uv.lock: it is for `tox run -e py`, which is passed over\n";
+    assert!(plan.contains(setup), "{plan}");
+}
+
+#[test]
 fn run_says_in_one_line_what_was_passed_over() {
     let ci = "jobs:\n  a:\n    steps:\n      - run: make test-slow\n";
     let files = [("Makefile", "test:\n\t@test -e attempt.txt\n"), (".github/workflows/ci.yml", ci)];
