@@ -6,9 +6,11 @@ use serde_json::{Map, Value};
 use crate::complete;
 use crate::error::{Cause, Error, Result, exit};
 use crate::model::address::Address;
+use crate::model::count::some_of;
 use crate::model::name::{Name, matching_names};
 use crate::model::oid::Oid;
 use crate::model::run::Run;
+use crate::model::test_report::shortened;
 use crate::ops::session::ReadSession;
 use crate::store::events;
 use crate::store::select::{several_runs, unknown_run};
@@ -101,6 +103,17 @@ impl TaskEvents<'_> {
     }
 }
 
+/// The first failing tests of each candidate, and how many more there are: `c1: a, b and 3 more; c2: a`.
+fn failing_tests(of_candidates: &Map<String, Value>) -> String {
+    let mut words = Vec::new();
+    for (candidate, tests) in of_candidates {
+        let names = tests.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let names: Vec<String> = names.map(|name| shortened(name, &[])).collect();
+        words.push(format!("{candidate}: {}", some_of(&names)));
+    }
+    words.join("; ")
+}
+
 /// `2026-11-20 14:30:00  judged     3  decision=tests …`
 fn line(event: &Map<String, Value>) -> String {
     let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -122,6 +135,7 @@ fn line(event: &Map<String, Value>) -> String {
                 None if s.contains(' ') => format!("{key}='{s}'"),
                 None => format!("{key}={s}"),
             },
+            ("failing_tests", Value::Object(tests)) => format!("{key}='{}'", failing_tests(tests)),
             ("seconds", value) => format!("{key}={:.1}", value.as_f64().unwrap_or_default()),
             (_, other) => format!("{key}={other}"),
         })
@@ -140,6 +154,18 @@ fn line(event: &Map<String, Value>) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn failing_tests_are_few_and_their_names_short() {
+        let names: Vec<String> = (0..200).map(|n| format!("{}{n}", "x".repeat(300))).collect();
+        let event = serde_json::json!({
+            "event": "judged", "run": "1", "failing_tests": { "c1": names, "c2": ["one"] },
+        });
+        let Value::Object(event) = event else { panic!("an object") };
+        let shown = line(&event);
+        assert!(shown.chars().count() < 500, "{shown}");
+        assert!(shown.contains(" more; c2: one'"), "{shown}");
+    }
 
     proptest! {
         #[test]

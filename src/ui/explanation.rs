@@ -89,7 +89,10 @@ fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
         for (what, tests) in comparison.kinds() {
             match tests {
                 [] => {}
-                [test] => lines.push(format!("{name}: {test} fails; it {what}")),
+                [_] => {
+                    let test = some_tests(tests, tests);
+                    lines.push(format!("{name}: {test} fails; it {what}"));
+                }
                 tests => lines.push(format!(
                     "{name}: {} tests fail, each of which {what}: {}",
                     tests.len(),
