@@ -11,7 +11,7 @@ use rustix::fs::FileType;
 
 use crate::error::{IoContext, Result};
 use crate::fs::{disk, parallel, regular};
-use crate::git::capture::attempt::CaptureInputs;
+use crate::git::capture::source::CaptureSource;
 use crate::git::cli::Call;
 use crate::git::stat::entry_stat;
 use crate::model::path::TreePath;
@@ -32,8 +32,11 @@ pub fn racy_entries(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix
 /// Makes a capture read files again whose stat data may not tell that they were written: a write through a
 /// shared map does not move the times again until the system has written the page out, and in memory it never
 /// does. Such are the files that an earlier capture found changed, and in memory all of them.
-pub(super) fn forget_times(index: &mut gix::index::File, inputs: &CaptureInputs<'_>) {
-    let CaptureInputs { source, base, .. } = inputs;
+pub(super) fn forget_times(
+    index: &mut gix::index::File,
+    source: &CaptureSource<'_>,
+    base: &gix::index::File,
+) {
     let doubtful = match source.ran_command && disk::is_in_memory(source.worktree) {
         true => (0..index.entries().len()).collect(),
         false => changed_entries(index, base),

@@ -85,7 +85,7 @@ fn read_in_process(inputs: &CaptureInputs<'_>) -> Result<Option<ReadFiles>> {
         return Ok(None);
     }
     let Some(mut index) = trustworthy_index(source.index) else { return Ok(None) };
-    dirty::forget_times(&mut index, inputs);
+    dirty::forget_times(&mut index, source, &inputs.base);
     let Some(scan) = Scan::in_process(inputs, &index)? else { return Ok(None) };
     scan.keep_directories(inputs.source);
     let tree = staging::stage(repo, source, &scan, &mut index)?;
@@ -100,7 +100,7 @@ fn read_by_git(inputs: &CaptureInputs<'_>) -> Result<ReadFiles> {
     let git = repo.git().work_tree(source.worktree).index(source.index);
     let private = match trustworthy_index(source.index) {
         Some(index) => {
-            forget_racy_entries(&git, inputs, &index)?;
+            forget_racy_entries(&git, source, &inputs.base, &index)?;
             Some(index)
         }
         None => read_tree(repo, source, source.base)?,

@@ -8,7 +8,6 @@ use gix::index::entry::{Flags, Mode};
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
 use crate::fs::walk::EntryState;
-use crate::git::capture::attempt::CaptureInputs;
 use crate::git::capture::dirty;
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Call, Git};
@@ -78,13 +77,14 @@ pub fn bytes_of_files(index: &gix::index::File) -> u64 {
 /// Makes git read the files of racy entries again, and those that an earlier capture found changed.
 pub(super) fn forget_racy_entries(
     git: &Git,
-    inputs: &CaptureInputs<'_>,
+    source: &CaptureSource<'_>,
+    base: &gix::index::File,
     index: &gix::index::File,
 ) -> Result<()> {
     let mut edits = IndexEdits::default();
-    let changed = dirty::changed_entries(index, &inputs.base);
+    let changed = dirty::changed_entries(index, base);
     let changed = changed.into_iter().map(|position| index.entries()[position].clone());
-    for entry in dirty::racy_entries(inputs.source.worktree, index)?.into_iter().chain(changed) {
+    for entry in dirty::racy_entries(source.worktree, index)?.into_iter().chain(changed) {
         // An entry that is set in this way has no times.
         set_mode(&mut edits, entry.mode, &entry, index);
     }

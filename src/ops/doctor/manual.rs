@@ -1,14 +1,20 @@
 //! Whether `man` finds the manual of git-frites, which `git frites --help` needs.
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::model::checkup::Finding;
 
 /// The directories in which `man` looks if nothing else is set.
 const USUAL: [&str; 2] = ["/usr/local/share/man", "/usr/share/man"];
 
-/// The names of the page of the whole program, as packages install it.
-const PAGES: [&str; 5] = ["", ".gz", ".bz2", ".xz", ".zst"];
+/// The page of the whole program below such a directory, as packages install it.
+const PAGES: [&str; 5] = [
+    "man1/git-frites.1",
+    "man1/git-frites.1.gz",
+    "man1/git-frites.1.bz2",
+    "man1/git-frites.1.xz",
+    "man1/git-frites.1.zst",
+];
 
 /// The finding about the manual.
 pub(super) fn finding() -> Finding {
@@ -28,7 +34,6 @@ fn installed() -> Option<PathBuf> {
     let beside = beside.flat_map(|prefix| [prefix.join("share/man"), prefix.join("man")]);
     let listed = env::split_paths(&listed).filter(|dir| !dir.as_os_str().is_empty());
     let all = listed.chain(beside).chain(USUAL.map(PathBuf::from));
-    let page = |dir: &Path, end| dir.join(format!("man1/git-frites.1{end}"));
-    let mut files = all.flat_map(|dir| PAGES.map(|end| page(&dir, end)));
+    let mut files = all.flat_map(|dir| PAGES.map(|page| dir.join(page)));
     files.find(|file| file.is_file())
 }

@@ -126,21 +126,13 @@ impl Preparation {
         base: &Oid,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let Session { repo, home, ui, .. } = session;
+        let Session { repo, home, .. } = session;
         if home.is_none() || home.as_deref() != repo.work_tree() || repo.head() != Some(*base) {
             return work();
         }
-        let look = || {
-            // Who cannot be told gets the attempts all the same.
-            if let Ok(Some(files)) = uncommitted_in_words(repo) {
-                ui.note(format!(
-                    "your checkout has changes that are not committed ({files}); attempts begin without them"
-                ));
-            }
-        };
         let span = tracing::Span::current();
         std::thread::scope(|scope| {
-            parallel::start(scope, move || span.in_scope(look));
+            parallel::start(scope, move || span.in_scope(|| note_changes(session)));
             work()
         })
     }
@@ -261,6 +253,16 @@ impl Prepared {
             None => (Standing::Good, "set up".to_owned()),
         };
         Ending { standing, words, elapsed: None }
+    }
+}
+
+/// Names the changes in the user's checkout that are not committed. If they cannot be found, the attempts
+/// begin all the same.
+fn note_changes(session: &Session) {
+    if let Ok(Some(files)) = uncommitted_in_words(&session.repo) {
+        session.ui.note(format!(
+            "your checkout has changes that are not committed ({files}); attempts begin without them"
+        ));
     }
 }
 

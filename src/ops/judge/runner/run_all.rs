@@ -49,7 +49,7 @@ impl OracleRunner<'_> {
         let waits = self.layered.is_some() && self.may_be_warm && !self.has_outputs();
         let is_first = waits || jobs <= 1;
         let base = wants_base.then_some(BaseTurn { tree, is_first });
-        let first = self.teacher(entries, base.is_some());
+        let first = self.teacher(entries);
         let round = self.round();
         let schedule = Schedule { stop, round, in_place: self.is_in_place(), base, first };
         let scheduler = Scheduler::new(entries, schedule);
@@ -216,9 +216,9 @@ impl OracleRunner<'_> {
     /// The candidate by which the time over the base's outputs is learnt, if it is not known: the one that
     /// would win last. As long as a better one passes, nothing depends on it, and it is not judged once more
     /// without outputs.
-    fn teacher(&self, entries: &[Entry], may_have_outputs: bool) -> Option<u32> {
+    fn teacher(&self, entries: &[Entry]) -> Option<u32> {
         let is_learnt = self.ledger.costs(self.share()).warm.is_some();
-        if is_learnt || !self.weighs_warm || !(may_have_outputs || self.has_outputs()) {
+        if is_learnt || !self.weighs_warm || self.layered.is_none() {
             return None;
         }
         undecided(entries, Rules::of(&self.terms)).last().map(|entry| entry.index)
