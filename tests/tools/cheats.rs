@@ -365,9 +365,7 @@ fn go_source_that_ends_the_tests_is_not_verified() {
     let end = "printf 'package x\nimport (\n\"os\"\n\"strings\"\n)\nfunc init() {\nif strings.HasSuffix(os.Args[0], \".test\") {\nos.Exit(0)\n}\n}\n' > end.go";
     world.attempts(&[end]);
     let json = world.frites(["judge", "--json"]).json();
-    let candidate = &json["candidates"][0];
-    assert_eq!(candidate["verified"], false, "{json:#}");
-    assert!(json["recommended"].is_null(), "{json:#}");
+    assert_eq!(json["candidates"][0]["verified"], false, "{json:#}");
 }
 
 fn go_test_that_switches_the_others_off_does_not_win() {
