@@ -59,8 +59,6 @@ pub struct Ecosystem {
     pub installed: &'static [InstalledDirectory],
     /// The command that downloads the dependencies of its projects and does nothing else.
     pub download: Option<Download>,
-    /// The programs that run a script named by their argument.
-    pub interpreters: &'static [&'static str],
     /// The files in a project's root whose recipes name further scripts.
     pub recipe_files: &'static [&'static str],
     /// The programs that run the recipes of these files by name.
@@ -130,7 +128,6 @@ impl Ecosystem {
         shadows_library: |_, _| false,
         installed: &[],
         download: None,
-        interpreters: &[],
         recipe_files: &[],
         recipe_runners: &[],
         recipes: |_| Vec::new(),

@@ -92,7 +92,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     manifest: |name| {
         if name == "package.json" { Some(package_json_part as PutBackPart) } else { None }
     },
-    interpreters: &["node"],
     recipe_files: &["package.json"],
     recipe_runners: &["npm", "yarn", "pnpm", "bun"],
     recipes: package_recipes,

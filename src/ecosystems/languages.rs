@@ -28,7 +28,7 @@ impl Language {
 
     /// True for shell scripts, which any project may have.
     pub fn is_shell(self) -> bool {
-        self.ecosystem.interpreters.contains(&"sh")
+        self.ecosystem.other_extensions.contains(&"sh")
     }
 }
 

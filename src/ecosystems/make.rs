@@ -116,21 +116,44 @@ fn rules(makefile: &str) -> Vec<Recipe> {
                     }
                 }
             }
-            *line = without_unknown_values(&line.replace("$$", "$"));
+            *line = as_shell(line);
         }
     }
     found
 }
 
-/// A line in which `$(NAME)` is `$NAME`, as a shell reads a variable.
-fn without_unknown_values(line: &str) -> String {
-    let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let mut parts = line.split("$(");
-    let mut found = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        match part.split_once(')').filter(|(name, _)| is_name(name)) {
-            Some((name, rest)) => found.extend(["${", name, "}", rest]),
-            None => found.extend(["$(", part]),
+/// A line as a shell reads it: `$(NAME)` is `${NAME}`, and of a function of make only the words are left.
+fn as_shell(line: &str) -> String {
+    let mut found = String::new();
+    // For each open parenthesis, the character that takes the place of the one that closes it.
+    let mut open = Vec::new();
+    let mut rest = line;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '$' if rest.starts_with('$') => {
+                rest = &rest[1..];
+                found.push('$');
+                if rest.starts_with('(') {
+                    rest = &rest[1..];
+                    found.push('(');
+                    open.push(')');
+                }
+            }
+            '$' if rest.starts_with('(') => {
+                let end = rest.find(|c: char| c.is_whitespace() || c == ')');
+                let is_function = end.is_some_and(|end| !rest[end..].starts_with(')'));
+                rest = &rest[if is_function { end.unwrap_or(1) } else { 1 }..];
+                found.push_str(if is_function { " " } else { "${" });
+                open.push(if is_function { ' ' } else { '}' });
+            }
+            '(' => {
+                open.push(')');
+                found.push('(');
+            }
+            ')' => found.push(open.pop().unwrap_or(')')),
+            ',' if open.last() == Some(&' ') => found.push(' '),
+            c => found.push(c),
         }
     }
     found

@@ -7,6 +7,5 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     is_test_file: |_, extension| extension == "t",
     test_directories: &["t", "xt"],
     project_files: &["Makefile.PL", "Build.PL", "cpanfile", "dist.ini"],
-    interpreters: &["perl"],
     ..Ecosystem::NOTHING
 };

@@ -79,7 +79,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     },
     shadows_tool,
     shadows_library,
-    interpreters: &["python", "python3"],
     recipe_files: &["tox.ini"],
     ..Ecosystem::NOTHING
 };

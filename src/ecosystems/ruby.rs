@@ -29,7 +29,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         let is_manifest = name == "Gemfile" || name.ends_with(".gemspec");
         if is_manifest { Some(gems_part as PutBackPart) } else { None }
     },
-    interpreters: &["ruby"],
     ..Ecosystem::NOTHING
 };
 

@@ -2,14 +2,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::{Ecosystem, file_name};
+use crate::ecosystems::ecosystem::file_name;
+use crate::ecosystems::languages::language_of;
+use crate::ecosystems::looking::{collects_tests, looks_only};
+use crate::ecosystems::new_file::directory_of;
 use crate::ecosystems::recipe::{Recipe, joined_lines};
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
-use crate::model::shell::{SimpleCommand, Word, is_assignment, simple_commands};
+use crate::model::shell::{Word, is_assignment, simple_commands, without_substitutions};
 
 /// Programs that compare the files that their arguments name.
 const COMPARERS: [&str; 3] = ["cmp", "diff", "git"];
+
+/// Programs that put files in other places, the last of their arguments.
+const COPIERS: [&str; 5] = ["cp", "install", "ln", "mv", "rsync"];
 
 /// Programs that run the program that their arguments name.
 const PREFIXES: [&str; 14] = [
@@ -21,13 +27,13 @@ const PREFIXES: [&str; 14] = [
 pub enum InTree {
     /// A file, with its text.
     File(String),
-    /// A directory.
-    Directory,
+    /// A directory, with the names in it.
+    Directory(Vec<String>),
     /// Nothing.
     Nothing,
 }
 
-/// A reader of the paths of one tree.
+/// A reader of the paths of one tree; the empty one is its root.
 pub type ReadPath<'a> = &'a dyn Fn(&str) -> Result<InTree>;
 
 /// The files that commands name, as paths and as patterns with `*`.
@@ -39,8 +45,9 @@ pub struct NamedFiles {
     pub compared: BTreeSet<String>,
 }
 
-/// The files that these shell commands run: those in the place of a program, after an interpreter,
-/// and after `.` or `source`, in the commands themselves, in the recipes that they name, and in the
+/// The files that these shell commands run: those in the place of a program, and those of a language or
+/// without an extension that they name in any other place, unless a program before them only looks at
+/// what it names. They are sought in the commands themselves, in the recipes that they name, and in the
 /// shell scripts among these files. A file that is not there is one of them, too: commands may run it
 /// as soon as somebody adds it. A name with `*` stands for all files of such names.
 ///
@@ -48,8 +55,13 @@ pub struct NamedFiles {
 /// that are not there, and that it can do without. For the same reason, a command whose output another
 /// one reads does not count. Also the files that they compare, there and in test files.
 pub fn named_files(read: ReadPath<'_>, commands: &[String]) -> Result<NamedFiles> {
-    let mut follow =
-        Follow { read, books: books(read)?, done: BTreeSet::new(), found: NamedFiles::default() };
+    let mut follow = Follow {
+        read,
+        books: books(read)?,
+        done: BTreeSet::new(),
+        copies: Vec::new(),
+        found: NamedFiles::default(),
+    };
     for command in commands {
         follow.text(command, &Place { is_command: true, ..Place::default() })?;
     }
@@ -81,8 +93,8 @@ fn books(read: ReadPath<'_>) -> Result<Vec<Book>> {
 struct Place {
     directory: String,
     script: String,
-    /// The words of loops, by the variable that takes their values.
-    loops: BTreeMap<String, Vec<Word>>,
+    /// The values of variables that loops and assignments give them.
+    values: BTreeMap<String, Vec<Word>>,
     /// In a test file, the files that it looks for before it runs them.
     optional: Option<BTreeSet<String>>,
     /// True in the commands themselves, not in what they run.
@@ -92,8 +104,6 @@ struct Place {
     /// The words of commands whose output is read there: what is made from a file and compared with it
     /// checks the file, as a formatter does.
     inputs: Vec<Word>,
-    /// The files that the line lists, which `xargs` or `find -exec` runs.
-    listed: Vec<Word>,
 }
 
 impl Place {
@@ -103,11 +113,26 @@ impl Place {
     }
 }
 
+/// The part that a word has in its command.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    /// True if nothing but a file can stand there: it counts whatever its name is.
+    is_program: bool,
+    /// True if the word is all of the name, so that it may stand for a directory's main file.
+    is_whole: bool,
+    /// True if it counts if it is missing.
+    takes_missing: bool,
+    /// True if a shell reads it.
+    by_shell: bool,
+}
+
 struct Follow<'a> {
     read: ReadPath<'a>,
     books: Vec<Book>,
     /// The files and the recipes that were followed.
     done: BTreeSet<String>,
+    /// The places to which files are copied or written, each with the place that they come from.
+    copies: Vec<(String, String)>,
     found: NamedFiles,
 }
 
@@ -116,181 +141,366 @@ impl Follow<'_> {
     fn text(&mut self, text: &str, place: &Place) -> Result<()> {
         let mut place = place.clone();
         let lines = joined_lines(text);
-        let commands = lines.iter().flat_map(|line| simple_commands(line));
+        let commands =
+            lines.iter().flat_map(|line| simple_commands(&without_substitutions(line).0));
         place.inputs = commands.filter(|c| c.is_read).flat_map(|c| c.words).collect();
         for line in &lines {
             place.may_fail = line.contains("||");
-            let commands = simple_commands(line);
-            place.listed = commands.iter().flat_map(|command| listed(&command.words)).collect();
-            for command in &commands {
-                self.command(command, &mut place)?;
+            self.line(line, false, &mut place)?;
+        }
+        Ok(())
+    }
+
+    /// Follows a line. Returns the words of files whose content it prints, as far as that is known.
+    fn line(&mut self, line: &str, is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
+        let (line, inner) = without_substitutions(line);
+        let mut printed_inside = Vec::new();
+        for text in &inner {
+            printed_inside.push(self.line(text, true, place)?);
+        }
+        let mut commands = simple_commands(&line);
+        if commands.is_empty() {
+            // A quote may end on another line.
+            commands = simple_commands(&line.replace(['"', '\'', '`'], " "));
+        }
+        let mut printed = Vec::new();
+        let mut piped = Vec::new();
+        for command in commands {
+            let mut words = command.words;
+            let start = words.iter().take_while(|word| is_assignment(&word.text)).count();
+            for (at, inside) in printed_inside.iter().enumerate() {
+                if words[start..].iter().any(|word| word.holds_substitution(at)) {
+                    words.extend(inside.iter().cloned());
+                }
+            }
+            for word in &words[..start] {
+                let inside = (0..inner.len()).find(|at| word.holds_substitution(*at));
+                let (variable, value) = word.text.split_once('=').unwrap_or_default();
+                let value = Word { text: value.to_owned(), is_expanded: word.is_expanded };
+                let values = inside.map_or(vec![value], |at| printed_inside[at].clone());
+                place.values.insert(variable.to_owned(), values);
+            }
+            words.extend(command.inputs);
+            words.append(&mut piped);
+            let looked_at = self.command(&words, is_read || command.is_read, place)?;
+            match command.output {
+                Some(output) => self.copied(&looked_at, &output, place),
+                None if command.is_piped => piped = looked_at,
+                None => printed.extend(looked_at),
+            }
+        }
+        Ok(printed)
+    }
+
+    /// Follows a command. Returns the words of files that it only looks at, and may print.
+    fn command(&mut self, words: &[Word], is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
+        let words = without_prefixes(words);
+        let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
+        match program.text.as_str() {
+            "cd" => {
+                if let Some(to) = rest.first() {
+                    place.directory = directory_to(to, place);
+                }
+                return Ok(Vec::new());
+            }
+            "[" | "[[" | "test" => {
+                let sought = Place { directory: place.directory.clone(), ..Place::default() };
+                if let Some(optional) = &mut place.optional {
+                    optional.extend(rest.iter().flat_map(|word| places_of(word, &sought)));
+                }
+                return Ok(Vec::new());
+            }
+            "for" | "read" => {
+                if let Some((variable, values)) = rest.split_first() {
+                    let values = values.iter().skip_while(|word| word.text == "in").cloned();
+                    place.values.insert(variable.text.clone(), values.collect());
+                }
+                return Ok(Vec::new());
+            }
+            "find" => return self.find(rest, is_read, place),
+            name if COPIERS.contains(&file_name(name)) => {
+                let operands = rest.iter().filter(|word| !word.text.starts_with('-')).cloned();
+                let operands: Vec<Word> = operands.collect();
+                if let Some((to, from)) = operands.split_last() {
+                    self.copied(from, to, place);
+                }
+                return Ok(Vec::new());
+            }
+            _ => {}
+        }
+        let mut part = Part::default();
+        let mut collects = false;
+        for (at, word) in words.iter().enumerate() {
+            let name = word.text.as_str();
+            let next = words.get(at + 1).map_or("", |word| word.text.as_str());
+            if COMPARERS.contains(&file_name(name)) {
+                self.compared(word, &words[at + 1..], place);
+                return Ok(Vec::new());
+            }
+            if let Some(book) = self.book_of(word) {
+                for name in self.recipes_of(book, &words[at + 1..]) {
+                    self.recipe(book, &name)?;
+                }
+                return Ok(Vec::new());
+            }
+            if looks_only(name, next) && !self.is_file(word, place)? {
+                self.settings(&words[at + 1..], place)?;
+                return Ok(words[at + 1..].to_vec());
+            }
+            if is_read {
+                continue;
+            }
+            collects |= collects_tests(name, next);
+            let before = at.checked_sub(1).map_or("", |at| words[at].text.as_str());
+            if before == "-m" && !part.by_shell {
+                self.module(word, place)?;
+                continue;
+            }
+            let follows_option = before.starts_with('-');
+            let is_variable = place.values.contains_key(variable_of(word));
+            part.is_program = at == 0 && (name.contains('/') || is_variable)
+                || matches!(before, "." | "source")
+                || part.by_shell && !follows_option && at == 1;
+            part.is_whole = at > 0 && !collects || part.is_program;
+            part.takes_missing = part.is_program
+                || at > 0 && name.contains(['/', '.'])
+                || at == 1 && !name.starts_with(|c: char| c.is_ascii_digit() || c == '{');
+            if at > 0 || part.is_program {
+                self.word(word, part, place)?;
+            }
+            part.by_shell |= name == "eval" || name.ends_with("sh") && !name.contains('.');
+        }
+        Ok(Vec::new())
+    }
+
+    /// Takes the files that a word of a command names.
+    fn word(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
+        if word.is_expanded
+            && let Some(values) = place.values.get(variable_of(word))
+        {
+            let place = Place { values: BTreeMap::new(), ..place.clone() };
+            for value in values {
+                self.word(value, part, &place)?;
+            }
+            return Ok(());
+        }
+        let text = word.text.as_str();
+        if part.by_shell && text.contains(char::is_whitespace) {
+            return self.text(text, place);
+        }
+        let is_name = |c: char| !c.is_whitespace() && !"=,:;'\"`()<>|&".contains(c);
+        if !text.starts_with('-') && text.chars().all(is_name) {
+            return self.name(word, part, place);
+        }
+        for piece in text.split(|c| !is_name(c)) {
+            // A value may stand right behind the letter of an option.
+            let piece = if piece.starts_with('-') { piece.get(2..).unwrap_or("") } else { piece };
+            if piece.contains(['/', '.']) && !piece.contains('*') {
+                let word = Word { text: piece.to_owned(), is_expanded: word.is_expanded };
+                self.name(&word, Part { by_shell: part.by_shell, ..Part::default() }, place)?;
             }
         }
         Ok(())
     }
 
-    fn command(&mut self, command: &SimpleCommand, place: &mut Place) -> Result<()> {
-        let words = without_prefixes(&command.words);
-        let Some((program, rest)) = words.split_first() else { return Ok(()) };
-        if let Some(book) = self.book_of(program) {
-            return self.recipes(book, rest);
-        }
-        if program.text == "cd" {
-            if let Some(to) = rest.first() {
-                place.directory = directory_of(to, place);
+    /// Takes the files for which a name may stand, and those that are missing there.
+    fn name(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
+        let mut missing = Vec::new();
+        for path in places_of(word, place) {
+            if path.contains('*') {
+                if part.is_whole && (is_run_by_name(&path) || part.is_program) {
+                    missing.push(path);
+                }
+            } else if self.path(&path, part, place)? {
+                missing.clear();
+                break;
+            } else if part.takes_missing {
+                missing.push(path);
             }
-            return Ok(());
         }
-        if let Some(optional) = &mut place.optional
-            && matches!(program.text.as_str(), "[" | "[[" | "test")
-        {
-            let sought = Place { directory: place.directory.clone(), ..Place::default() };
-            optional.extend(rest.iter().flat_map(|word| places_of(word, &sought)));
-        }
-        if program.text == "for" {
-            if let [variable, _, values @ ..] = rest {
-                place.loops.insert(variable.text.clone(), values.to_vec());
-            }
-            return Ok(());
-        }
-        if COMPARERS.contains(&file_name(&program.text)) {
-            self.compared(program, rest, place);
-            return Ok(());
-        }
-        if command.is_read {
-            return Ok(());
-        }
-        if let Some(inner) = run_on_each(program, rest) {
-            for file in std::mem::take(&mut place.listed) {
-                let words = inner.iter().filter(|word| word.text != "{}").cloned();
-                let words = words.chain([file]).collect();
-                self.command(&SimpleCommand { words, is_read: false }, place)?;
-            }
-            return Ok(());
-        }
-        if matches!(program.text.as_str(), "." | "source") {
-            return match rest.first() {
-                Some(word) => self.file(word, place, true).map(drop),
-                None => Ok(()),
-            };
-        }
-        match interpreter(&program.text) {
-            Some(ecosystem) => self.interpreted(ecosystem, rest, place),
-            None if program.text.contains('/')
-                || place.loops.contains_key(variable_of(program)) =>
-            {
-                self.file(program, place, false).map(drop)
-            }
-            None => Ok(()),
-        }
+        missing.retain(|path| {
+            !is_test_path(path) && (path.contains('*') || place.takes_missing(path))
+        });
+        self.found.run.extend(missing);
+        Ok(())
     }
 
-    /// Follows the script among the arguments of an interpreter, if it is run and not only checked.
-    fn interpreted(&mut self, of: &Ecosystem, words: &[Word], place: &Place) -> Result<()> {
-        let is_shell = of.extensions.is_empty() && of.interpreters.contains(&"sh");
-        let mut after_option = false;
-        for (at, word) in words.iter().enumerate() {
-            let option = word.text.strip_prefix('-');
-            let is_short = option.is_some_and(|option| !option.starts_with('-'));
-            match option {
-                Some("m") if !is_shell => return self.module(words.get(at + 1), place),
-                Some("-check" | "l" | "m") => return Ok(()),
-                Some(letters) if is_short && letters.ends_with('c') => {
-                    return match words.get(at + 1) {
-                        Some(text) if is_shell => self.text(&text.text, place),
-                        _ => Ok(()),
-                    };
+    /// Takes the file at a path. If nothing is there, it is one of which a copy is there, or one at the
+    /// end of the path: `out/verify/all.js` may be a copy of `verify/all.js`. True if anything is there.
+    fn path(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
+        if self.at(path, part, place)? {
+            return Ok(true);
+        }
+        let mut is_copy = false;
+        for (to, from) in self.copies.clone() {
+            let rest = if to.is_empty() { Some(path) } else { path.strip_prefix(to.as_str()) };
+            let Some(rest) = rest else { continue };
+            let inside = rest.trim_start_matches('/').strip_prefix(file_name(&from));
+            for rest in [Some(rest), inside].into_iter().flatten() {
+                is_copy |= self.at(&format!("{from}{rest}"), part, place)?;
+            }
+        }
+        for (at, _) in path.match_indices('/') {
+            if is_copy {
+                break;
+            }
+            is_copy = self.at(&path[at + 1..], part, place)?;
+        }
+        Ok(is_copy)
+    }
+
+    /// Takes what is at a path. True if anything is there.
+    fn at(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
+        match (self.read)(path)? {
+            InTree::File(text) => {
+                if part.is_program || is_run_by_name(path) {
+                    self.file(path, &text, part.by_shell, place)?;
                 }
-                Some(letters) if is_short && is_shell && letters.contains('n') => return Ok(()),
-                Some(_) => after_option = true,
-                None if after_option && self.is_value(word, place)? => after_option = false,
-                None => {
-                    let loads = at > 0
-                        && matches!(words[at - 1].text.as_str(), "-r" | "--require" | "--import");
-                    let is_file = self.file(word, place, is_shell)?;
-                    if !loads && (is_file || !after_option) {
-                        return Ok(());
-                    }
-                    after_option = false;
+            }
+            InTree::Directory(names) => {
+                if part.is_whole {
+                    self.main_files(path, &names, place)?;
                 }
+            }
+            InTree::Nothing if part.is_whole || path.contains('/') => {
+                return self.without_extension(path, place);
+            }
+            InTree::Nothing => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Takes the source files of which a path is all but the extension. True if there are any.
+    fn without_extension(&mut self, path: &str, place: &Place) -> Result<bool> {
+        let InTree::Directory(names) = (self.read)(directory_of(path))? else { return Ok(false) };
+        let mut is_there = false;
+        for name in &names {
+            let stem = name.rsplit_once('.').map_or("", |(stem, _)| stem);
+            if stem == file_name(path) && language_of(name).is_some() {
+                is_there |= self.file_at(&inside(directory_of(path), name), place)?;
+            }
+        }
+        Ok(is_there)
+    }
+
+    /// Takes the files that are run in the place of their directory.
+    fn main_files(&mut self, directory: &str, names: &[String], place: &Place) -> Result<()> {
+        for name in names {
+            let path = inside(directory, name);
+            let is_index = name.starts_with("index.")
+                && language_of(name).zip(language_of("a.js")).is_some_and(|(a, b)| a.is(b));
+            if name == "package.json"
+                && let InTree::File(text) = (self.read)(&path)?
+                && let json = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default()
+                && let Some(main) = json["main"].as_str()
+            {
+                let place = Place { directory: format!("{directory}/"), ..place.clone() };
+                let word = Word { text: main.to_owned(), is_expanded: false };
+                self.name(&word, Part { takes_missing: true, ..Part::default() }, &place)?;
+                self.found.run.insert(path);
+            } else if name == "__main__.py" || is_index {
+                self.file_at(&path, place)?;
+            } else if name.ends_with(".go")
+                && let InTree::File(text) = (self.read)(&path)?
+                && text.lines().any(|line| line.trim_end() == "package main")
+            {
+                self.file(&path, "", false, place)?;
+            } else if name == "src" {
+                self.file_at(&format!("{path}/main.rs"), place)?;
             }
         }
         Ok(())
     }
 
     /// Takes the files of a module that an interpreter runs, if they are in the tree.
-    fn module(&mut self, module: Option<&Word>, place: &Place) -> Result<()> {
-        let Some(module) = module else { return Ok(()) };
+    fn module(&mut self, module: &Word, place: &Place) -> Result<()> {
         let path = module.text.replace('.', "/");
         for name in [format!("{path}.py"), format!("{path}/__main__.py")] {
-            let word = Word { text: name, is_expanded: false };
-            for path in places_of(&word, place) {
-                if matches!((self.read)(&path)?, InTree::File(_)) {
-                    self.file(&word, place, false)?;
-                }
+            for path in places_of(&Word { text: name, is_expanded: false }, place) {
+                self.file_at(&path, place)?;
             }
         }
         Ok(())
     }
 
-    /// True if a word after an option is rather its value, as in `-o pipefail`, than a missing file.
-    fn is_value(&self, word: &Word, place: &Place) -> Result<bool> {
-        if word.text.contains(['/', '.', '$']) {
-            return Ok(false);
-        }
-        for path in places_of(word, place) {
-            if matches!((self.read)(&path)?, InTree::File(_)) {
-                return Ok(false);
+    /// Takes the files that options of a program name as its settings or as a part of it.
+    fn settings(&mut self, words: &[Word], place: &Place) -> Result<()> {
+        for (at, word) in words.iter().enumerate() {
+            let is_value = at > 0 && words[at - 1].text == "--config";
+            if is_value || word.text.starts_with("--") && word.text.contains('=') {
+                self.word(word, Part::default(), place)?;
             }
         }
+        Ok(())
+    }
+
+    /// True if a word is the name of a file in the tree.
+    fn is_file(&self, word: &Word, place: &Place) -> Result<bool> {
+        for path in places_of(word, place) {
+            if matches!((self.read)(&path)?, InTree::File(_)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes the file at a path, if there is one.
+    fn file_at(&mut self, path: &str, place: &Place) -> Result<bool> {
+        let InTree::File(text) = (self.read)(path)? else { return Ok(false) };
+        self.file(path, &text, false, place)?;
         Ok(true)
     }
 
-    /// Takes the file that a word names, and follows it if it is a shell script. True if it is there.
-    fn file(&mut self, word: &Word, place: &Place, by_shell: bool) -> Result<bool> {
-        if word.is_expanded
-            && let Some(values) = place.loops.get(variable_of(word))
-        {
-            let place = Place { loops: BTreeMap::new(), ..place.clone() };
-            for value in values {
-                self.file(value, &place, by_shell)?;
-            }
-            return Ok(true);
-        }
-        let mut named = None;
-        let mut missing = Vec::new();
-        for path in places_of(word, place) {
-            match (self.read)(&path)? {
-                InTree::File(text) => {
-                    named = Some((path, text));
-                    break;
-                }
-                InTree::Directory => return Ok(false),
-                InTree::Nothing => missing.push(path),
-            }
-        }
-        let Some((path, text)) = named else {
-            missing.retain(|path| !is_test_path(path) && place.takes_missing(path));
-            self.found.run.extend(missing);
-            return Ok(false);
-        };
-        let is_test = is_test_path(&path);
+    /// Takes a file, and follows it if it is a shell script.
+    fn file(&mut self, path: &str, text: &str, by_shell: bool, place: &Place) -> Result<()> {
+        let is_test = is_test_path(path);
         let is_under_test = place.optional.is_some() && !is_test;
-        if is_under_test || !self.done.insert(path.clone()) {
-            return Ok(true);
+        if is_under_test || !self.done.insert(path.to_owned()) {
+            return Ok(());
         }
         let first = text.lines().next().unwrap_or_default();
-        let names_shell = first.starts_with("#!") && first.trim_end().ends_with("sh");
-        let script = path.rsplit_once('/').map_or(String::new(), |(top, _)| format!("{top}/"));
+        let is_shell = match first.strip_prefix("#!") {
+            Some(interpreter) => interpreter.trim_end().ends_with("sh"),
+            None => language_of(path).map_or(!file_name(path).contains('.'), |l| l.is_shell()),
+        };
+        let directory = directory_of(path);
+        let script = if directory.is_empty() { String::new() } else { format!("{directory}/") };
         if !is_test || place.is_command {
-            self.found.run.insert(path);
+            self.found.run.insert(path.to_owned());
         }
-        if by_shell || names_shell {
+        if by_shell || is_shell {
             let directory = place.directory.clone();
             let optional = is_test.then(BTreeSet::new);
-            self.text(&text, &Place { directory, script, optional, ..Place::default() })?;
+            self.text(text, &Place { directory, script, optional, ..Place::default() })?;
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// Notes that files are copied to a place, or written there.
+    fn copied(&mut self, from: &[Word], to: &Word, place: &Place) {
+        for to in places_of(to, place) {
+            for from in from.iter().flat_map(|word| places_of(word, place)) {
+                let from = if from.contains('*') { directory_of(&from) } else { &from };
+                self.copies.push((to.clone(), from.to_owned()));
+            }
+        }
+    }
+
+    /// Follows the command that `find` runs on the files that it finds. Returns these.
+    fn find(&mut self, words: &[Word], is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
+        let at = words.iter().position(|word| matches!(word.text.as_str(), "-name" | "-path"));
+        let name = at.and_then(|at| words.get(at + 1)).map_or("*", |word| word.text.as_str());
+        let tops = words.iter().take_while(|word| !word.text.starts_with(['-', '(', '!']));
+        let found = tops
+            .map(|top| Word { text: format!("{}/*{name}", top.text), is_expanded: true })
+            .collect::<Vec<_>>();
+        if let Some(at) = words.iter().position(|word| word.text.starts_with("-exec")) {
+            let inner = words[at + 1..].iter();
+            let inner = inner.take_while(|word| !matches!(word.text.as_str(), ";" | "+"));
+            let inner = inner.filter(|word| word.text != "{}").chain(&found);
+            self.command(&inner.cloned().collect::<Vec<_>>(), is_read, place)?;
+        }
+        Ok(found)
     }
 
     /// Takes the files that a command compares, by the words after it.
@@ -303,7 +513,7 @@ impl Follow<'_> {
             if word.text.starts_with('-') || place.inputs.contains(word) {
                 continue;
             }
-            let words = match place.loops.get(variable_of(word)) {
+            let words = match place.values.get(variable_of(word)) {
                 Some(values) if word.is_expanded => values,
                 _ => std::slice::from_ref(word),
             };
@@ -316,57 +526,43 @@ impl Follow<'_> {
         self.books.iter().position(|b| is_make(b) || b.runners.contains(&program.text.as_str()))
     }
 
-    /// Follows the recipes that these words name, and those that they need; without any, the first.
-    fn recipes(&mut self, book: usize, words: &[Word]) -> Result<()> {
-        let recipes = self.books[book].recipes.clone();
-        let mut names: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
-        if !recipes.iter().any(|recipe| names.contains(&recipe.name.as_str())) {
-            names.extend(recipes.first().map(|recipe| recipe.name.as_str()));
+    /// The recipes that these words name; without any, the first.
+    fn recipes_of(&self, book: usize, words: &[Word]) -> Vec<String> {
+        let recipes = &self.books[book].recipes;
+        let mut names: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
+        if !recipes.iter().any(|recipe| names.contains(&recipe.name)) {
+            names.extend(recipes.first().map(|recipe| recipe.name.clone()));
         }
-        while let Some(name) = names.pop() {
-            if !self.done.insert(format!("{book}:{name}")) {
-                continue;
+        names
+    }
+
+    /// Follows the recipes that one needs, and its own lines.
+    fn recipe(&mut self, book: usize, name: &str) -> Result<()> {
+        if !self.done.insert(format!("{book}:{name}")) {
+            return Ok(());
+        }
+        let recipes = self.books[book].recipes.iter();
+        let recipes: Vec<Recipe> = recipes.filter(|recipe| recipe.name == name).cloned().collect();
+        for recipe in recipes {
+            for needed in &recipe.needs {
+                self.recipe(book, needed)?;
             }
-            for recipe in recipes.iter().filter(|recipe| recipe.name == name) {
-                names.extend(recipe.needs.iter().map(String::as_str));
-                for line in &recipe.lines {
-                    self.text(line, &Place::default())?;
-                }
+            for line in &recipe.lines {
+                self.text(line, &Place::default())?;
             }
         }
         Ok(())
     }
 }
 
-/// The files that a command lists for another one: its words, or where `find` looks for names.
-fn listed(words: &[Word]) -> Vec<Word> {
-    let Some((program, rest)) = words.split_first() else { return Vec::new() };
-    if program.text != "find" {
-        return rest.iter().filter(|word| !word.text.starts_with('-')).cloned().collect();
-    }
-    let at = rest.iter().position(|word| matches!(word.text.as_str(), "-name" | "-path"));
-    let name = at.and_then(|at| rest.get(at + 1)).map_or("*", |word| word.text.as_str());
-    let tops = rest.iter().take_while(|word| !word.text.starts_with(['-', '(', '!']));
-    tops.map(|top| Word { text: format!("{}/*{name}", top.text), is_expanded: true }).collect()
+/// True if a file of this name counts wherever a command names it.
+fn is_run_by_name(path: &str) -> bool {
+    language_of(path).is_some() || !file_name(path).contains('.')
 }
 
-/// The command that `xargs` or `find` runs on each file that is listed.
-fn run_on_each<'w>(program: &Word, words: &'w [Word]) -> Option<&'w [Word]> {
-    match program.text.as_str() {
-        "find" => {
-            let start = words.iter().position(|word| word.text.starts_with("-exec"))? + 1;
-            let inner = &words[start..];
-            let end = inner.iter().position(|word| matches!(word.text.as_str(), ";" | "+"));
-            Some(&inner[..end.unwrap_or(inner.len())])
-        }
-        "xargs" => {
-            // Values of options, such as the 4 of `-P 4`, are no programs.
-            let is_no_program = |c: char| c == '-' || c == '{' || c.is_ascii_digit();
-            let start = words.iter().position(|word| !word.text.starts_with(is_no_program))?;
-            Some(&words[start..])
-        }
-        _ => None,
-    }
+/// The path of a name in a directory, which may be the root.
+fn inside(directory: &str, name: &str) -> String {
+    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
 /// The words from the program on: without assignments, `env`, `timeout 60` and the like.
@@ -386,15 +582,8 @@ fn without_prefixes(words: &[Word]) -> &[Word] {
     rest
 }
 
-/// The ecosystem of an interpreter: `/bin/sh`, `python3.12`.
-fn interpreter(program: &str) -> Option<&'static Ecosystem> {
-    let name = file_name(program);
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    ALL.iter().copied().find(|e| e.interpreters.contains(&name) || e.interpreters.contains(&plain))
-}
-
 /// The directory to which `cd` leads: for an expanded word, one from that of the script.
-fn directory_of(word: &Word, place: &Place) -> String {
+fn directory_to(word: &Word, place: &Place) -> String {
     let (top, path) = match word.text.split_once('/') {
         _ if !word.is_expanded => (&place.directory, word.text.as_str()),
         Some((_, rest)) => (&place.script, rest),
@@ -408,14 +597,20 @@ fn variable_of(word: &Word) -> &str {
     word.text.trim_start_matches("./").trim_start_matches(['$', '{']).trim_end_matches('}')
 }
 
-/// The paths that a word may stand for, first the most likely one. The value of `$DIR/lib.sh` is
-/// often the directory of the script itself.
+/// The paths that a word may stand for, first the most likely one; the empty one is the root. The value
+/// of `$DIR/lib.sh` is often the directory of the script itself.
 fn places_of(word: &Word, place: &Place) -> Vec<String> {
-    if !word.is_expanded || !word.text.contains('$') {
-        return resolved(&place.directory, &word.text).into_iter().collect();
+    let text = word.text.trim_start_matches('/');
+    let path = |top: &str, text: &str| {
+        let below = resolved(top, &format!("{text}/_"))?;
+        Some(below.strip_suffix('_')?.trim_end_matches('/').to_owned())
+    };
+    if !word.is_expanded || !text.contains('$') {
+        let text = &text.replace('?', if word.is_expanded { "*" } else { "?" });
+        return path(&place.directory, text).into_iter().collect();
     }
-    let rest = word.text.split_once('/').map_or("", |(_, rest)| rest);
-    [&place.script, &place.directory, ""].iter().filter_map(|top| resolved(top, rest)).collect()
+    let Some((_, rest)) = text.split_once('/') else { return Vec::new() };
+    [&place.script, &place.directory, ""].iter().filter_map(|top| path(top, rest)).collect()
 }
 
 /// A path from a directory, without `.` and `..`; `None` if it is empty or leads out of the tree.
@@ -449,11 +644,110 @@ mod tests {
             let is_directory = files.iter().any(|(name, _)| name.starts_with(&format!("{path}/")));
             Ok(match files.iter().find(|(name, _)| *name == path) {
                 Some((_, text)) => InTree::File((*text).to_owned()),
-                None if is_directory => InTree::Directory,
+                None if is_directory || path.is_empty() => InTree::Directory(names_in(files, path)),
                 None => InTree::Nothing,
             })
         };
         named_files(&read, &[command.to_owned()]).expect("nothing fails to be read")
+    }
+
+    /// The names in a directory of a project.
+    fn names_in(files: &[(&str, &str)], directory: &str) -> Vec<String> {
+        let top = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        let below = files.iter().filter_map(|(name, _)| name.strip_prefix(&top));
+        below.map(|rest| rest.split('/').next().unwrap_or(rest).to_owned()).collect()
+    }
+
+    #[test]
+    fn source_that_a_program_names_in_any_way_is_run() {
+        let files = [
+            ("src/a.c", ""),
+            ("src/index.js", ""),
+            ("src/lib.rs", ""),
+            ("src/calc.py", ""),
+            ("v/all.js", ""),
+            ("v/all.py", ""),
+            ("v/sub/__main__.py", ""),
+            ("v/js/index.js", ""),
+            ("v/js/data.json", ""),
+            ("cmd/run.go", "package main\n"),
+            ("x/src/main.rs", ""),
+            ("package.json", "{\"main\": \"v/all\"}"),
+        ];
+        let js = &["v/all.js"][..];
+        let py = &["v/all.py"][..];
+        let none = &[][..];
+        let cases = [
+            ("new-program v/all.js", js),
+            ("new-program --check=v/all.js", js),
+            ("new-program -rv/all.js x.json", js),
+            ("python3 <v/all.py", py),
+            ("python3 - <./v/all.py >log; cat log", none),
+            ("cat v/all.py | sed s/a/b/ | python3", py),
+            ("eval \"$(cat v/all.js)\"", js),
+            ("X=$(date) node v/all.js", js),
+            ("sh -c '\nnode v/all.js\n'", js),
+            ("t=v/all.js; node $t", js),
+            ("t=$(cat v/all.js); eval \"$t\"", js),
+            ("t=$(cat src/a.c); test \"$t\" = good", none),
+            ("node \"$PWD/v/all.js\"", js),
+            ("node $(pwd)/v/all.js", js),
+            ("cd v && node all", &["v/all.js", "v/all.py"]),
+            ("node v/all", &["v/all.js", "v/all.py"]),
+            ("node -e \"require('./v/all.js')\"", js),
+            ("ruby -e 'load %q(v/all.js)'", js),
+            ("ls v/*.js | while read f; do node $f; done", &["v/*.js"]),
+            ("ls v/*.js | parallel node", &["v/*.js"]),
+            ("python3 v/sub", &["v/sub/__main__.py"]),
+            ("python3 -m v.sub", &["v/sub/__main__.py"]),
+            ("node v/js", &["v/js/index.js"]),
+            ("node .", &["package.json", "v/all.js", "v/all.py"]),
+            ("go run ./cmd", &["cmd/run.go"]),
+            ("cargo run -p x", &["x/src/main.rs"]),
+            ("pytest v/all.py", py),
+            ("cp -r src v out/ && node out/v/all.js", js),
+            ("cp v/all.js t.js && node t.js", js),
+            ("cat src/a.c v/all.js > t.js; node t.js", &["src/a.c", "v/all.js"]),
+            ("eslint --rules=v/all.js src", js),
+            // A program in front only looks at the file.
+            ("gcc -c src/a.c", none),
+            ("$CC -o a src/a.c", none),
+            ("mypy src", none),
+            ("eslint src/index.js", none),
+            ("npx eslint src/index.js", none),
+            ("python3 -m mypy src/calc.py", none),
+            ("python -m compileall src", none),
+            ("coverage run --source=src -m pytest", none),
+            ("ruff check .", none),
+            ("rustfmt src/lib.rs", none),
+            ("terser src/index.js -o out.js", none),
+            ("tsc src/index.js", none),
+            ("pytest src", none),
+            ("jest src", none),
+            ("python3 -c 'import v.all'", none),
+            ("python3 -c 'import src'", none),
+            ("grep -rn foo src/a.c | sort | head", none),
+            ("test \"$(cat src/a.c)\" = good", none),
+            ("if [ -e src/a.c ]; then echo src/a.c; fi", none),
+            ("cp src/index.js dist/", none),
+            ("cat src/index.js > dist/all.js", none),
+            ("new-program v/js/data.json", none),
+        ];
+        for (command, expected) in cases {
+            let found: Vec<String> = of(&files, command);
+            let found: Vec<&str> = found
+                .iter()
+                .map(String::as_str)
+                .filter(|path| path.contains('*') || files.iter().any(|(name, _)| name == path))
+                .collect();
+            assert_eq!(found, expected, "{command}");
+        }
+        let make = "test:\n\t$(foreach t,v/all.js,node $(t) &&) true\nmore:\n\tnode $(CURDIR)/v/all.js\n\
+                    last:\n\teval \"$$(cat v/all.js)\"\nc:\n\t$(CC) -c $(wildcard src/*.c)\n";
+        let files = [("Makefile", make), ("v/all.js", ""), ("src/a.c", "")];
+        for (target, expected) in [("test", js), ("more", js), ("last", js), ("c", none)] {
+            assert_eq!(of(&files, &format!("make {target}")), expected, "{target}");
+        }
     }
 
     #[test]
@@ -464,7 +758,7 @@ mod tests {
             ("./gate", &["gate"]),
             ("./gate || exit 1", &["gate"]),
             ("gate", &[]),
-            ("/usr/bin/env -i A=1 python3.12 -u ./gate.py main.c", &["gate.py"]),
+            ("/usr/bin/env -i A=1 python3.12 -u ./gate.py main.c", &["gate.py", "main.c"]),
             ("if ! timeout -k 5 60 sh gate; then exit 1; fi", &["gate"]),
             ("for x in 1 2; do sh gate $x; done", &["gate"]),
             ("(cd ci && sh ../gate >&2)", &["gate"]),
@@ -472,7 +766,7 @@ mod tests {
             ("sh -c 'sh ci/t.sh && python gate.py'", &["ci/t.sh", "gate.py"]),
             ("uv run --offline python gate.py", &["gate.py"]),
             ("python3 -m gate", &["gate.py"]),
-            ("python3 -m pytest gate.py", &[]),
+            ("python3 -m pytest gate.py", &["gate.py"]),
             ("for f in ci/*.sh; do $f || exit 1; done", &["ci/*.sh"]),
             ("ls ci/*.sh | xargs -n 1 -P 4 sh -e", &["ci/*.sh"]),
             ("find ci -name '*.sh' -exec sh {} \\;", &["ci/**.sh"]),
@@ -497,7 +791,7 @@ mod tests {
             ("cat gate", &[]),
             ("echo sh gate", &[]),
             // Who adds such a file has it run.
-            ("sh absent gate", &["absent"]),
+            ("sh absent gate", &["absent", "gate"]),
             ("[ -f more.sh ] && . ./more.sh", &["more.sh"]),
             ("if [ -e x.py ]; then python3 x.py; fi", &["x.py"]),
             ("test -x ci/more && ci/more", &["ci/more"]),
@@ -601,7 +895,7 @@ mod tests {
             let all: BTreeSet<&str> = gate.iter().chain(more).copied().collect();
             all.into_iter().collect()
         };
-        assert_eq!(of(&files, "make -j2 test"), with(&["gate.py", "more.sh", "prepare"]));
+        assert_eq!(of(&files, "make -j2 test"), with(&["gate.py", "main.c", "more.sh", "prepare"]));
         assert_eq!(of(&files, "make"), [""; 0]);
         assert_eq!(of(&files, "npm test"), with(&["a.js"]));
         assert_eq!(of(&files, "npm ci"), [""; 0]);

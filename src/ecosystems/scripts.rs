@@ -30,8 +30,10 @@ pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Res
     let read = |path: &str| {
         Ok(match repo.file_by_links(&tree, path)? {
             Some(bytes) => InTree::File(String::from_utf8_lossy(&bytes).into_owned()),
-            None if repo.has_directory(&tree, path)? => InTree::Directory,
-            None => InTree::Nothing,
+            None => match repo.names_by_links(&tree, path)? {
+                Some(names) => InTree::Directory(names),
+                None => InTree::Nothing,
+            },
         })
     };
     let lines: Vec<String> = oracle.iter().map(|command| shell_text(&command.command)).collect();

@@ -14,7 +14,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "sh" => stem.starts_with("test") || stem.ends_with("_test") || stem.ends_with("-test"),
         _ => false,
     },
-    interpreters: &["sh", "bash", "zsh", "dash"],
     ..Ecosystem::NOTHING
 };
 

@@ -336,6 +336,22 @@ impl Repo {
         })
     }
 
+    /// The names in the directory to which a path leads in a tree, also through symbolic links; `None` if
+    /// there is none. The empty path is the root.
+    pub fn names_by_links(&self, tree: &Oid, path: &str) -> Result<Option<Vec<String>>> {
+        let Some(place) = self.place_by_links(tree, path)? else { return Ok(None) };
+        let directory = if place.is_empty() {
+            *tree
+        } else if self.has_directory(tree, &place)?
+            && let Some(id) = self.id_at(tree, place.as_str().into())
+        {
+            to_oid(id)
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(self.entries_of(&directory)?.into_iter().map(|(name, _, _)| name).collect()))
+    }
+
     /// The id of the object at a path of a tree, or of a commit's tree; `None` if there is none or it
     /// cannot be read.
     pub(super) fn id_at(&self, tree: &Oid, path: &BStr) -> Option<gix::ObjectId> {

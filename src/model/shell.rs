@@ -14,8 +14,12 @@ enum Token {
     Plain(String),
     /// A word that the shell expands, so that its value is not known: its text without quotes.
     Expanded(String),
-    /// Output goes to a file.
-    Output,
+    /// Output goes to this file.
+    Output(Word),
+    /// Input comes from this file.
+    Input(Word),
+    /// Input comes from the lines that follow, or from a word.
+    Here,
     /// `&&`, `||`, `|`, `;`, `&` or the end of a line.
     Operator(&'static str),
 }
@@ -58,7 +62,8 @@ pub fn programs(line: &str) -> Vec<String> {
                 needed.clear();
             }
             Token::Expanded(_) => drop(first.get_or_insert(None)),
-            Token::Output => {}
+            Token::Output(_) | Token::Input(_) => {}
+            Token::Here => return Vec::new(),
             Token::Plain(word) if first.is_none() => match word.as_str() {
                 "!" | "{" | "}" => return Vec::new(),
                 word if UNREADABLE.contains(&word) => return Vec::new(),
@@ -84,6 +89,57 @@ pub struct Word {
     pub is_expanded: bool,
 }
 
+impl Word {
+    /// True if it holds the substitution that [`without_substitutions`] took out in this place.
+    pub fn holds_substitution(&self, at: usize) -> bool {
+        self.text.contains(&mark(at))
+    }
+}
+
+/// A text that stands for a substitution.
+fn mark(at: usize) -> String {
+    format!("\u{1}{at}\u{1}")
+}
+
+/// A line in which each `$(…)` is the expansion of something unknown, and the commands of these.
+pub fn without_substitutions(line: &str) -> (String, Vec<String>) {
+    let line = with_directory_of_script(line);
+    let mut outer = String::new();
+    let mut inner: Vec<String> = Vec::new();
+    let mut in_single = false;
+    let mut in_double = false;
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
+        let is_dollar = c == '$' && rest.peek() == Some(&'(');
+        if in_single || !(is_dollar || c == '`') {
+            in_double ^= c == '"' && !in_single;
+            in_single ^= c == '\'' && !in_double;
+            outer.push(c);
+            if c == '\\' && !in_single {
+                outer.extend(rest.next());
+            }
+            continue;
+        }
+        let mut depth = 0;
+        let is_inside = |c: &char| match c {
+            '(' => {
+                depth += 1;
+                true
+            }
+            ')' => {
+                depth -= 1;
+                depth > 0
+            }
+            c => is_dollar || *c != '`',
+        };
+        let text: String = rest.by_ref().take_while(is_inside).collect();
+        outer.push('$');
+        outer.push_str(&mark(inner.len()));
+        inner.push(text.strip_prefix('(').unwrap_or(&text).to_owned());
+    }
+    (outer, inner)
+}
+
 /// A program with its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimpleCommand {
@@ -91,6 +147,12 @@ pub struct SimpleCommand {
     pub words: Vec<Word>,
     /// True if its output goes to a file or to another program than `tee`.
     pub is_read: bool,
+    /// True if its output goes to the command that follows.
+    pub is_piped: bool,
+    /// The files from which its input comes.
+    pub inputs: Vec<Word>,
+    /// The file to which its output goes.
+    pub output: Option<Word>,
 }
 
 /// The simple commands of a line, also those of compound commands and subshells. Commands in
@@ -98,7 +160,7 @@ pub struct SimpleCommand {
 pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
     const LEADING: [&str; 11] =
         ["!", "{", "}", "if", "then", "else", "elif", "while", "until", "do", "done"];
-    let line = DIRECTORY_OF_SCRIPT.iter().fold(line.to_owned(), |l, from| l.replace(from, "$0"));
+    let line = with_directory_of_script(line);
     let tokens = tokens(&line)
         .or_else(|| {
             let is_readable = !line.contains("$(") && !line.contains('`');
@@ -113,13 +175,20 @@ pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
         let (text, is_expanded) = match token {
             Token::Operator(operator) => {
                 follows_pipe = operator == "|";
+                found[at].is_piped = follows_pipe;
                 found.push(SimpleCommand::default());
                 continue;
             }
-            Token::Output => {
+            Token::Output(file) => {
                 found[at].is_read = true;
+                found[at].output = Some(file);
                 continue;
             }
+            Token::Input(file) => {
+                found[at].inputs.push(file);
+                continue;
+            }
+            Token::Here => continue,
             Token::Plain(word) if is_first && LEADING.contains(&word.as_str()) => continue,
             Token::Plain(word) => (word, false),
             Token::Expanded(text) => (text, true),
@@ -143,6 +212,10 @@ const DIRECTORY_OF_SCRIPT: [&str; 6] = [
     "$(git rev-parse --show-toplevel)",
 ];
 
+fn with_directory_of_script(line: &str) -> String {
+    DIRECTORY_OF_SCRIPT.iter().fold(line.to_owned(), |line, from| line.replace(from, "$0"))
+}
+
 /// True if a word before a program sets a variable: `CC=gcc`.
 pub fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
@@ -152,8 +225,7 @@ pub fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// The tokens of a line; `None` if it has a quote that does not end, a subshell, a function or a
-/// here document.
+/// The tokens of a line; `None` if it has a quote that does not end, a subshell or a function.
 fn tokens(line: &str) -> Option<Vec<Token>> {
     let mut found = Vec::new();
     let mut is_of_errors = false;
@@ -182,14 +254,22 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
             '#' => drop(rest.by_ref().take_while(|c| *c != '\n').last()),
             '<' | '>' => {
                 rest.next();
-                if rest.next_if_eq(&'<').is_some() {
-                    return None;
+                if c == '<' && rest.next_if_eq(&'<').is_some() {
+                    while rest.next_if(|c| matches!(c, '<' | '-' | ' ')).is_some() {}
+                    word(&mut rest)?;
+                    found.push(Token::Here);
+                    continue;
                 }
                 let kind = rest.next_if(|c| matches!(c, '>' | '&' | '|'));
                 while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
-                let is_null = word(&mut rest)? == Token::Plain("/dev/null".to_owned());
-                if c == '>' && kind != Some('&') && !is_null && !is_of_errors {
-                    found.push(Token::Output);
+                let file = match word(&mut rest)? {
+                    Token::Expanded(text) => Word { text, is_expanded: true },
+                    Token::Plain(text) => Word { text, is_expanded: false },
+                    _ => return None,
+                };
+                if kind != Some('&') && file.text != "/dev/null" && !is_of_errors {
+                    let is_output = c == '>';
+                    found.push(if is_output { Token::Output(file) } else { Token::Input(file) });
                 }
                 is_of_errors = false;
             }
@@ -238,7 +318,10 @@ fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Token> {
             },
             '`' => return None,
             '$' if rest.peek() == Some(&'(') => return None,
-            '$' => is_expanded = true,
+            '$' => {
+                is_expanded = true;
+                text.push('$');
+            }
             other => {
                 is_pattern |= "*?[{~".contains(other);
                 text.push(other);

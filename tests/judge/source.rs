@@ -200,6 +200,45 @@ fn file_that_has_another_name_or_mode_counts_as_what_it_is_run_as() {
 }
 
 #[test]
+fn source_that_a_command_names_decides_unless_a_program_only_looks_at_it() {
+    // The files of the base, the source that an attempt edits, the commands, and whether it is judged twice.
+    let cases: [(&[&str], &str, &str, bool); 12] = [
+        (&[], "verify/all.js", "sed s/^/#/ verify/all.js | sh", true),
+        (&[], "verify/all.js", "sh <verify/all.js", true),
+        (&[], "verify/all.js", "eval \"$(cat verify/all.js)\"", true),
+        (&[], "verify/all.js", "env -- sh \"$PWD/verify/all.js\"", true),
+        (&[], "verify/all.js", "mkdir out && cp -r verify out && sh out/verify/all.js", true),
+        (&[], "verify/all.js", "nice -n 1 sh -c '\nsh verify/all.js\n'", true),
+        (&["package.json"], "verify/all.js", "true . verify/all", true),
+        (&["go.mod"], "verify/all.go", "true verify", true),
+        (&[], "src/all.js", "cat src/all.js | grep -qx : && test -e src/all.js", false),
+        (&[], "src/all.js", "wc -l src/*.js && true . && true src", false),
+        (
+            &["package.json"],
+            "src/all.js",
+            "mkdir dist && cp src/all.js dist/ && test -d dist",
+            false,
+        ),
+        (&["src/sum.c"], "src/all.c", "CC='true'; ${CC} -c src/all.c", false),
+    ];
+    for (files, source, test, is_twice) in cases {
+        let world = World::unborn();
+        for file in files {
+            world.write(file, "{}\n");
+        }
+        let text = if source.ends_with(".go") { "package main\n" } else { ":\n" };
+        world.write(source, text);
+        // Else the base would show no language.
+        world.write("src/other.py", "\n");
+        world.commit("base");
+        world.attempts(&[&format!("echo : : > {source}; echo : > src/other.py")]);
+        let json = world.frites(["judge", "--json", "--test", test]).json();
+        let is_flagged = json["candidates"][0]["flags"][0]["path"] == json!(source);
+        assert_eq!(is_flagged, is_twice, "{test}: {json:#}");
+    }
+}
+
+#[test]
 fn new_file_that_git_ignores_is_not_source() {
     let world = World::unborn();
     world.write(".gitignore", "local.py\n");

@@ -1,0 +1,110 @@
+//! Programs that only look at the files that they name.
+use crate::ecosystems::ecosystem::file_name;
+
+/// Programs that compile, check, format, document, print or pack the files that they name, and run none.
+/// The file that a program names which is missing here counts as one that is run: that costs an honest
+/// change its verification, and verifies no other one.
+const LOOKING: &str = "
+    cc cpp c++ cxx gcc g++ clang clang++ icc tcc ar ld nm ranlib strip objdump nasm rustc javac kotlinc
+    scalac swiftc ghc dmd ldc2 gfortran nvcc emcc mcs csc fpc ocamlc ocamlopt tsc swc esbuild rollup
+    webpack parcel babel terser uglifyjs sass lessc postcss tailwindcss protoc flex bison yacc lex
+    mypy pyright pytype flake8 pylint ruff black isort autopep8 yapf bandit pydocstyle pycodestyle pyflakes
+    vulture radon py_compile compileall eslint jshint xo prettier stylelint biome oxlint htmlhint
+    rubocop standardrb reek perlcritic perltidy phpcs phpcbf phpstan psalm php-cs-fixer shellcheck
+    shfmt checkbashisms clang-format clang-tidy cppcheck cpplint splint indent astyle uncrustify rustfmt
+    gofmt gofumpt goimports golint golangci-lint staticcheck gosec ktlint detekt checkstyle scalafmt
+    swiftlint swiftformat hlint ormolu stylua luacheck luac jsonlint yamllint xmllint codespell typos
+    cspell sqlfluff
+    doxygen sphinx-build pdoc typedoc jsdoc rustdoc javadoc yard rdoc ctags cloc
+    cat head tail grep egrep fgrep rg ag sed tr cut sort uniq wc nl tac fold paste column comm tee
+    stat ls du od xxd hexdump strings md5sum sha1sum sha256sum cksum base64 gzip tar zip iconv
+    touch mkdir rmdir rm chmod chown basename dirname realpath readlink echo printf pip pip3 apt-get";
+
+/// Programs that look only if this word follows them.
+const LOOKING_IF: [&str; 31] = [
+    "bash -n",
+    "cargo bench",
+    "cargo build",
+    "cargo check",
+    "cargo clippy",
+    "cargo doc",
+    "cargo fmt",
+    "cargo install",
+    "cargo nextest",
+    "cargo test",
+    "dart analyze",
+    "dart format",
+    "deno check",
+    "deno fmt",
+    "deno lint",
+    "docker build",
+    "dotnet build",
+    "dotnet format",
+    "go build",
+    "go fmt",
+    "go install",
+    "go test",
+    "go vet",
+    "node --check",
+    "perl -c",
+    "php -l",
+    "ruby -c",
+    "sh -n",
+    "swift build",
+    "zig build",
+    "zig fmt",
+];
+
+/// Programs that may have the name of a system before their own.
+const CROSS_COMPILERS: [&str; 8] = ["ar", "c++", "cc", "clang", "clang++", "g++", "gcc", "ld"];
+
+/// Programs that run the tests in a directory that they name, and not its main file.
+const COLLECTING: &str = "
+    pytest py.test unittest nose2 tox jest vitest mocha ava tap jasmine karma cypress playwright rspec
+    minitest phpunit pest prove bats ctest";
+
+/// Programs that do so if this word follows them.
+const COLLECTING_IF: [&str; 4] = ["bun test", "deno test", "mix test", "node --test"];
+
+/// True if a program only looks at the files that it names, with this word after it.
+pub fn looks_only(program: &str, next: &str) -> bool {
+    is_among(program, next, LOOKING, &LOOKING_IF)
+}
+
+/// True if a program takes a directory for a place of tests.
+pub fn collects_tests(program: &str, next: &str) -> bool {
+    is_among(program, next, COLLECTING, &COLLECTING_IF)
+}
+
+/// True for `/usr/bin/gcc-12`, `arm-none-eabi-gcc` and `$CC` among programs with `gcc` and `cc`.
+fn is_among(program: &str, next: &str, programs: &str, with_next: &[&str]) -> bool {
+    let name = file_name(program).trim_matches(['$', '{', '}']).to_ascii_lowercase();
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
+    let last = name.rsplit(['-', '}']).next().unwrap_or(name);
+    let name = if CROSS_COMPILERS.contains(&last) { last } else { name };
+    programs.split_whitespace().any(|known| known == name || known == program)
+        || with_next.contains(&format!("{name} {next}").as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_known_by_other_spellings_of_their_names() {
+        let cases = [
+            ("gcc", "-c", true),
+            ("/usr/bin/clang-format-15", "a.c", true),
+            ("x86_64-linux-gnu-g++", "a.cc", true),
+            ("{CC}", "a.c", true),
+            ("$GO", "build", true),
+            ("go", "run", false),
+            ("python3.12", "a.py", false),
+            ("sh", "-n", true),
+            ("sh", "a", false),
+        ];
+        for (program, next, expected) in cases {
+            assert_eq!(looks_only(program, next), expected, "{program} {next}");
+        }
+    }
+}
