@@ -60,6 +60,17 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
+/// True for a test in a documentation text: pytest gives it the full name of what the text is about, whose
+/// module is the class.
+pub fn is_doctest(class: &str, name: &str) -> bool {
+    let parents = name.match_indices('.').map(|(at, _)| &name[..at]);
+    let whole = name.contains('.').then_some(name);
+    let is_class = |path: &str| {
+        class == path || class.strip_suffix(path).is_some_and(|rest| rest.ends_with('.'))
+    };
+    parents.chain(whole).any(is_class)
+}
+
 impl TestReport {
     /// Counts one test.
     pub fn count(&mut self, name: &str, end: TestEnd) {

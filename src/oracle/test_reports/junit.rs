@@ -11,7 +11,7 @@ use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 
 use crate::fs::regular;
-use crate::model::test_report::{TestEnd, TestReport};
+use crate::model::test_report::{TestEnd, TestReport, is_doctest};
 
 /// The most bytes that are read of the files of one report.
 const LARGEST: u64 = 64 << 20;
@@ -135,17 +135,8 @@ impl TestCase {
         Ok(case)
     }
 
-    /// True for a test in a documentation text: pytest gives it the full name of what the text is
-    /// about, whose module is the class.
     fn is_doctest(&self) -> bool {
-        let name = self.name.as_str();
-        let parents = name.match_indices('.').map(|(at, _)| &name[..at]);
-        let whole = name.contains('.').then_some(name);
-        let class = self.class.as_deref().unwrap_or_default();
-        let is_class = |path: &str| {
-            class == path || class.strip_suffix(path).is_some_and(|rest| rest.ends_with('.'))
-        };
-        parents.chain(whole).any(is_class)
+        is_doctest(self.class.as_deref().unwrap_or_default(), &self.name)
     }
 
     /// The name that tells this test from all others.
