@@ -208,6 +208,13 @@ impl<'t> BaseProject<'t> {
         Ok(self.code()?.replaced_by(path))
     }
 
+    /// True if the base has tests in the directory of this path, or below it.
+    pub fn has_tests_beside(&self, path: &str) -> Result<bool> {
+        let files = self.repo.paths_and_modes_of(&self.commit)?;
+        let directory = &path[..path.len() - file_name(path).len()];
+        Ok(files.iter().any(|(file, _)| file.starts_with(directory) && is_test_path(file)))
+    }
+
     /// True if the base has the directory of this path.
     pub fn has_directory_of(&self, path: &str) -> Result<bool> {
         Ok(self.code()?.has_directory(directory_of(path)))

@@ -1,8 +1,8 @@
 //! Deno. Its tests look as [`javascript`](crate::ecosystems::javascript) says.
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 
-use crate::ecosystems::ecosystem::{Download, Ecosystem};
-use crate::ecosystems::manifest::{PutBackPart, json_members};
+use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
+use crate::ecosystems::manifest::{PutBackPart, json_members, leads_to_tests};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -12,6 +12,7 @@ use crate::model::outcome::Stage;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[Detector { evidence: Evidence::Settings, find: deno }],
     lock_files: &["deno.lock"],
+    finds: PackagesFound::Named,
     manifest: |name| {
         if MANIFESTS.contains(&name) { Some(deno_part as PutBackPart) } else { None }
     },
@@ -52,7 +53,9 @@ fn deno_part(base: Option<&str>, own: &str) -> Option<String> {
     let mut new = imports(own).unwrap_or_default().into_iter();
     let keeps_imports =
         new.all(|(name, value)| before.get(&name) == Some(&value) || is_published(&value));
-    let kept = KEPT.into_iter().filter(|key| keeps_imports || *key != "imports");
+    let kept = KEPT
+        .into_iter()
+        .filter(|key| (keeps_imports || *key != "imports") && !leads_to_tests(base, key));
     json_members(base, own, &kept.collect::<Vec<_>>())
 }
 

@@ -16,10 +16,12 @@ pub fn gained(path: &str, before: Option<&str>, after: &str) -> BTreeSet<String>
     let name = file_name(path);
     let Some(ecosystem) = ecosystem_of(name) else { return BTreeSet::new() };
     let is_lock = ecosystem.lock_files.contains(&name);
-    let of = |text: &str| match document(name, text) {
-        Some(document) => of_document(&document),
-        None if is_lock => text.lines().filter_map(first_name).collect(),
-        None => BTreeSet::new(),
+    let of = |text: &str| -> BTreeSet<String> {
+        match document(name, text) {
+            Some(document) => of_document(&document).into_iter().map(|(name, _)| name).collect(),
+            None if is_lock => text.lines().filter_map(first_name).collect(),
+            None => BTreeSet::new(),
+        }
     };
     let known = before.map(of).unwrap_or_default();
     of(after).into_iter().filter(|name| !known.contains(name)).collect()
@@ -33,13 +35,19 @@ fn document(name: &str, text: &str) -> Option<Value> {
     }
 }
 
-fn of_document(document: &Value) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+/// The packages that the lists in a document name, each with where it comes from ([`origin`]).
+fn of_document(document: &Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
     let mut left = vec![document];
     while let Some(value) = left.pop() {
         let Value::Object(members) = value else { continue };
         for (key, value) in members {
-            if lists_dependencies(key) { add(value, &mut found) } else { left.push(value) }
+            if lists_dependencies(key) {
+                add(value, &mut found);
+            } else if key != "exports" {
+                // Its `require` is the module for a kind of import.
+                left.push(value);
+            }
         }
     }
     found
@@ -50,7 +58,13 @@ fn lists_dependencies(key: &str) -> bool {
     key.to_ascii_lowercase().contains("dependenc")
         || matches!(
             key,
-            "package" | "packages" | "packages-dev" | "require" | "require-dev" | "requires"
+            "imports"
+                | "package"
+                | "packages"
+                | "packages-dev"
+                | "require"
+                | "require-dev"
+                | "requires"
         )
 }
 
@@ -78,80 +92,269 @@ pub fn leads_into_tree(
         found.all
     };
     ecosystem.finds != PackagesFound::Named
-        && (!places(after).is_subset(&before.map(places).unwrap_or_default())
-            || is_lock && before.is_some_and(|before| moves_package(name, before, after)))
+        && !places(after).is_subset(&before.map(places).unwrap_or_default())
 }
 
-/// True if a locked version of a package comes from another place than before.
-fn moves_package(name: &str, before: &str, after: &str) -> bool {
-    let sources = |text: &str| {
-        let mut found = Sources::default();
+/// True if more than the version of a package is another one than before: it comes from another place, or
+/// its entry in a lock file has other programs, for example. A new package counts if it comes from another
+/// place than the registry, and may take the place of one that is installed. A lock file that is run counts
+/// if it is more than data.
+pub fn moves_package(path: &str, before: Option<&str>, after: &str) -> bool {
+    let name = file_name(path);
+    let Some(ecosystem) = ecosystem_of(name) else { return false };
+    let is_lock = ecosystem.lock_files.contains(&name);
+    let origins = |text: &str| {
+        let mut found = Origins::default();
         match document(name, text) {
-            Some(document) => found.add_document(&document, "", &("", "")),
-            None => found.add_lines(text),
+            // The version of the whole document is none of a package.
+            Some(Value::Object(members)) if is_lock => {
+                for (key, value) in &members {
+                    found.add_document(value, key, &("", ""));
+                }
+            }
+            Some(document) => {
+                for (package, origin) in of_document(&document) {
+                    found.insert(&package, "", origin);
+                }
+            }
+            None if is_lock => found.add_lines(text),
+            None => found.add_requirements(text),
         }
         found.0
     };
-    let old = sources(before);
-    sources(after).iter().any(|(package, own)| old.get(package).is_some_and(|old| old != own))
+    let old = before.map(origins).unwrap_or_default();
+    let counts_if_new = !is_lock && ecosystem.finds != PackagesFound::Named;
+    is_lock && !(ecosystem.is_plain_lock)(after)
+        || origins(after).iter().any(|(package, own)| match old.get(package) {
+            Some(old) if package.1.is_empty() => !own.is_subset(old),
+            Some(old) => own != old,
+            None => counts_if_new && own.iter().any(|origin| !origin.is_empty()),
+        })
 }
 
-/// The places that a lock file names for each version of a package.
+/// All about packages that is not their version: for a name and a version, or an empty one for what is true
+/// of each version.
 #[derive(Default)]
-struct Sources(BTreeMap<(String, String), BTreeSet<String>>);
+struct Origins(BTreeMap<(String, String), BTreeSet<String>>);
 
-impl Sources {
-    /// Adds those of a document. `key` leads to the value, which belongs to a version of a package.
+impl Origins {
+    fn insert(&mut self, package: &str, version: &str, fact: String) {
+        let key = (package.to_owned(), version.to_owned());
+        self.0.entry(key).or_default().insert(fact);
+    }
+
+    /// Adds those of a part of a lock file. `key` leads to the value, which belongs to a version of a
+    /// package.
     fn add_document(&mut self, value: &Value, key: &str, package: &(&str, &str)) {
-        // Keys with addresses of pages about a package: nothing is installed from these.
-        const ABOUT: [&str; 6] =
-            ["deprecated", "funding", "homepage", "authors", "support", "notification-url"];
         match value {
             Value::Object(members) => {
                 let text = |key: &str| members.get(key).and_then(Value::as_str);
-                let own = key.rsplit("node_modules/").next().unwrap_or(key);
-                let own = text("version").map(|version| (text("name").unwrap_or(own), version));
-                if let Some((name, version)) = own {
-                    self.0.entry((name.to_owned(), version.to_owned())).or_default();
+                let own = key.rsplit("node_modules/").next().filter(|key| !key.is_empty());
+                let own =
+                    text("version").and_then(|version| Some((own.or(text("name"))?, version)));
+                let package = own.as_ref().unwrap_or(package);
+                for (key, value) in members {
+                    if own.is_none() || changes_with_version(key) {
+                        self.add_document(value, key, package);
+                    } else if !ABOUT.contains(&key.as_str()) && value.as_str() != Some(package.0) {
+                        self.add_programs(key, value, package.0);
+                        self.insert(package.0, "", format!("{key}: {value}"));
+                    }
                 }
-                for (key, value) in members.iter().filter(|(key, _)| !ABOUT.contains(&key.as_str()))
-                {
-                    self.add_document(value, key, own.as_ref().unwrap_or(package));
+                if let Some((name, version)) = own {
+                    let key = (name.to_owned(), version.to_owned());
+                    if self.0.entry(key).or_default().is_empty() {
+                        self.insert(name, "", String::new());
+                    }
                 }
             }
             Value::Array(items) => {
                 items.iter().for_each(|item| self.add_document(item, "", package));
             }
-            Value::String(text) => self.add(package, text),
+            Value::String(text) => self.add_address(package, text),
             _ => {}
+        }
+    }
+
+    /// Adds the package to which programs belong.
+    fn add_programs(&mut self, key: &str, value: &Value, package: &str) {
+        if key == "bin" {
+            let names = value.as_object().into_iter().flat_map(|programs| programs.keys());
+            let paths = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+            for program in names.map(String::as_str).chain(paths) {
+                self.insert(&format!("bin {}", file_name(program)), "", package.to_owned());
+            }
         }
     }
 
     /// Adds those of a text in which a package is named above the lines about it.
     fn add_lines(&mut self, text: &str) {
-        let mut package = String::new();
-        let mut version = "";
+        let (mut package, mut version, mut field) = (String::new(), "", "");
         let mut head = 0;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let depth = line.len() - line.trim_start().len();
             let text = line.trim();
-            if text.ends_with(':') && depth <= head.max(2) {
-                (package, version, head) = (first_name(text).unwrap_or_default(), text, depth);
-            } else if let Some(of_yarn) = text.strip_prefix("version") {
-                version = of_yarn;
+            let key = text.split([':', ' ']).next().unwrap_or_default();
+            if text.ends_with(':') && depth <= 2 && (depth == 0 || text.contains(['@', '/'])) {
+                let is_package = text.contains(['@', '/']);
+                package = first_name(text).filter(|_| is_package).unwrap_or_default();
+                // pnpm: `name@1.0.0(other@2.0.0):`.
+                let name = text.split('(').next().unwrap_or(text);
+                version = name.rsplit('@').next().unwrap_or(name).trim_matches(['\'', '"', ':']);
+                (field, head) = ("", depth);
+            } else if depth <= head + 2 {
+                field = key;
             }
-            for word in text.split(|c: char| c.is_whitespace() || BETWEEN_WORDS.contains(c)) {
-                self.add(&(&package, version), word);
+            if field == "version" && key == field {
+                version = text[key.len()..].trim_matches([' ', ':', '"']);
+            }
+            let is_word = |c: char| c.is_whitespace() || BETWEEN_WORDS.contains(c);
+            for word in text.split(is_word) {
+                self.add_address(&(&package, version), word);
+            }
+            if !package.is_empty() && !field.is_empty() && !changes_with_version(field) {
+                let is_hash = |word: &str| word.starts_with("sha") && word.contains('-');
+                let words = text.split(is_word).filter(|word| !is_hash(word));
+                let words: Vec<&str> = words.filter(|word| !word.contains("://")).collect();
+                self.insert(&package, "", words.join(" ").replace(version, "*"));
+            }
+            // Mix: `"name": {:hex, :name, "1.0.0", …`.
+            if let [_, name, kind, _, ..] = text.split('"').collect::<Vec<_>>()[..]
+                && kind.starts_with(": {")
+            {
+                self.insert(name, "", kind.to_owned());
             }
         }
     }
 
-    fn add(&mut self, (name, version): &(&str, &str), text: &str) {
-        if text.contains("://") || text.starts_with("file:") {
-            let package = ((*name).to_owned(), (*version).to_owned());
-            self.0.entry(package).or_default().insert(text.to_owned());
+    /// Adds those of lines such as `name @ https://…`.
+    fn add_requirements(&mut self, text: &str) {
+        for line in text.lines() {
+            if let Some((name, address)) = line.split_once('@')
+                && address.contains("://")
+                && !name.contains("://")
+            {
+                self.insert(name.trim(), "", place_of(address.trim()));
+            }
         }
     }
+
+    fn add_address(&mut self, (name, version): &(&str, &str), text: &str) {
+        if text.contains("://") || text.starts_with("file:") {
+            self.insert(name, version, text.to_owned());
+            if !version.is_empty() {
+                self.insert(name, "", without_version(text, version));
+            }
+        }
+    }
+}
+
+/// Keys with addresses of pages about a package, and with descriptions: nothing is installed from these.
+const ABOUT: [&str; 13] = [
+    "abandoned",
+    "authors",
+    "category",
+    "deprecated",
+    "description",
+    "funding",
+    "homepage",
+    "keywords",
+    "license",
+    "notification-url",
+    "support",
+    "time",
+    "version",
+];
+
+/// True for the keys of a lock file that say which version of a package is installed, where it comes from,
+/// on which machines, and with which others.
+fn changes_with_version(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    lists_dependencies(&key)
+        || ["peer", "optional", "dev", "resolution-"].iter().any(|start| key.starts_with(start))
+        || matches!(
+            key.as_str(),
+            "checksum"
+                | "conditions"
+                | "conflict"
+                | "contenthash"
+                | "cpu"
+                | "deprecated"
+                | "dist"
+                | "engines"
+                | "extras"
+                | "files"
+                | "groups"
+                | "hasbin"
+                | "hash"
+                | "hashes"
+                | "integrity"
+                | "libc"
+                | "markers"
+                | "os"
+                | "python-versions"
+                | "requested"
+                | "resolved"
+                | "sdist"
+                | "source"
+                | "suggest"
+                | "version"
+                | "wheels"
+        )
+}
+
+/// Where a requirement takes a package from; empty for the registry of its language.
+fn origin(requirement: &Value) -> String {
+    const KEYS: [&str; 11] = [
+        "file",
+        "git",
+        "hg",
+        "index",
+        "package",
+        "path",
+        "registry",
+        "registry-index",
+        "source",
+        "svn",
+        "url",
+    ];
+    match requirement {
+        Value::String(text) => place_of(text),
+        _ => {
+            let place = |key: &&str| Some(format!("{key} {}\n", requirement.get(*key)?.as_str()?));
+            KEYS.iter().filter_map(place).collect()
+        }
+    }
+}
+
+/// The place in the text of a requirement, without a version; empty if there is none.
+fn place_of(requirement: &str) -> String {
+    if !requirement.contains([':', '/']) {
+        return String::new();
+    }
+    let mut place = requirement;
+    while let Some(at) = place.rfind(['@', '#'])
+        && !place[at..].contains([':', '/'])
+    {
+        place = &place[..at];
+    }
+    without_version(place, "")
+}
+
+/// An address without what another version changes: the name of an archive, hashes, and the version.
+fn without_version(address: &str, version: &str) -> String {
+    let address = address.split('#').next().unwrap_or(address);
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let mut steps: Vec<&str> = path.split('/').collect();
+    for step in &mut steps {
+        let is_hash = !step.is_empty() && step.chars().all(|c| c.is_ascii_hexdigit());
+        if is_hash || step.trim_start_matches('v') == version.trim_start_matches('v') {
+            *step = "*";
+        }
+    }
+    steps.pop_if(|last| last.contains('.') && !last.ends_with(".git"));
+    format!("{scheme}://{host}/{}", steps.join("/"))
 }
 
 /// True if a manifest drops a package that is found in a directory of the tree then: code of the attempt
@@ -251,8 +454,9 @@ impl Places<'_> {
     }
 }
 
-/// Adds the names in a list of dependencies, or in groups of them.
-fn add(list: &Value, found: &mut BTreeSet<String>) {
+/// Adds the packages in a list of dependencies, or in groups of them.
+fn add(list: &Value, found: &mut Vec<(String, String)>) {
+    let own_name = |item: &Value| Some(first_name(item.get("name")?.as_str()?)?);
     match list {
         // An object with a `name` describes one package, such as `[package]` in a manifest: it is not a list.
         Value::Object(members) if members.get("name").is_some_and(Value::is_string) => {
@@ -260,16 +464,26 @@ fn add(list: &Value, found: &mut BTreeSet<String>) {
         }
         Value::Object(members) => {
             for (name, value) in members {
-                match value {
-                    Value::Array(_) => add(value, found),
-                    _ => found
-                        .extend(first_name(name.rsplit("node_modules/").next().unwrap_or(name))),
-                }
+                let name = first_name(name.rsplit("node_modules/").next().unwrap_or(name));
+                let each = match value {
+                    // One requirement for each platform, or a group.
+                    Value::Array(items)
+                        if items.iter().any(|i| i.is_string() || own_name(i).is_some()) =>
+                    {
+                        add(value, found);
+                        continue;
+                    }
+                    Value::Array(items) => items.iter().collect(),
+                    value => vec![value],
+                };
+                found.extend(
+                    each.into_iter().filter_map(|value| Some((name.clone()?, origin(value)))),
+                );
             }
         }
-        Value::Array(items) => found.extend(items.iter().filter_map(|item| match item {
-            Value::Object(members) => members.get("name")?.as_str().and_then(first_name),
-            item => item.as_str().and_then(first_name),
+        Value::Array(items) => found.extend(items.iter().filter_map(|item| {
+            let name = item.as_str().map_or_else(|| own_name(item), first_name);
+            Some((name?, origin(item)))
         })),
         _ => {}
     }
@@ -459,20 +673,206 @@ mod tests {
         };
         /// The lock file, and its text with a package of this version from this place.
         type Case<'a> = (&'a str, &'a dyn Fn(&str, &str) -> String);
-        let cases: [Case<'_>; 5] = [
+        let mix = |version: &str, url: &str| {
+            format!("%{{\n  \"b\": {{:git, \"{url}\", \"{version}\", []}},\n}}\n")
+        };
+        let cases: [Case<'_>; 6] = [
             ("package-lock.json", &npm),
             ("yarn.lock", &yarn),
             ("pnpm-lock.yaml", &pnpm),
             ("poetry.lock", &poetry),
             ("composer.lock", &composer),
+            ("mix.lock", &mix),
         ];
-        let is_directory = |_: &str| false;
         for (path, lock) in cases {
-            let base = lock("1", "https://x.org/b");
-            let leads = |own: &str| leads_into_tree(path, Some(&base), own, &is_directory);
-            assert!(leads(&lock("1", "https://y.org/b")), "{path}");
-            assert!(!leads(&lock("2", "https://x.org/b-2")), "{path}");
-            assert!(!leads(&base), "{path}");
+            let base = lock("1.0", "https://x.org/b/v1.0/b.tgz");
+            let moves = |own: &str| moves_package(path, Some(&base), own);
+            for version in ["1.0", "2.0"] {
+                for url in ["https://y.org/b/v1.0/b.tgz", "https://x.org/c/v1.0/b.tgz"] {
+                    assert!(moves(&lock(version, url)), "{path}: {version} {url}");
+                }
+            }
+            if path != "mix.lock" {
+                assert!(!moves(&lock("2.0", "https://x.org/b/v2.0/b-2.tgz")), "{path}");
+            }
+            assert!(!moves(&base), "{path}");
+        }
+    }
+
+    #[test]
+    fn entry_of_a_lock_file_that_is_more_than_a_version_is_seen() {
+        let npm = |more: &str| format!("{{\"packages\": {{\"node_modules/b\": {{{more}}}}}}}");
+        let berry = |version: &str, resolution: &str, bin: &str| {
+            format!(
+                "__metadata:\n  version: 8\n\n\"b@npm:^1.0\":\n  version: {version}\n  \
+                 resolution: \"{resolution}@npm:{version}\"\n  dependencies:\n    c: \"npm:^{version}\"\n  \
+                 bin:\n    b: {bin}.js\n  checksum: {version}\n"
+            )
+        };
+        let pnpm = |version: &str, more: &str| {
+            format!(
+                "importers:\n\n  .:\n    dependencies:\n      b:\n        specifier: ^{version}\n        \
+                 version: {version}\n\npackages:\n\n  b@{version}:\n    resolution: {{integrity: sha512-{version}==}}\n    \
+                 engines: {{node: '>={version}'}}\n{more}\nsnapshots:\n\n  b@{version}:\n    dependencies:\n      c: {version}\n"
+            )
+        };
+        let composer = |more: &str| format!("{{\"packages\": [{{\"name\": \"b\", {more}}}]}}");
+        let cargo = |source: &str| {
+            format!("version = 3\n[[package]]\nname = \"b\"\nversion = \"1\"\n{source}\n")
+        };
+        let mix = |kind: &str, version: &str| {
+            format!(
+                "%{{\n  \"b\": {{:hex, :{kind}, \"{version}\", \"x\", [:mix], [], \"hexpm\", \"y\"}},\n}}\n"
+            )
+        };
+        let base = "\"version\": \"1.0\", \"bin\": {\"b\": \"b.js\"}";
+        let cases = [
+            (
+                "package-lock.json",
+                npm(base),
+                npm(
+                    "\"version\": \"2.0\", \"bin\": {\"b\": \"b.js\"}, \"license\": \"MIT\", \"dependencies\": {\"c\": \"1\"}",
+                ),
+                false,
+            ),
+            (
+                "package-lock.json",
+                npm(base),
+                npm("\"version\": \"1.0\", \"bin\": {\"b\": \"c.js\"}"),
+                true,
+            ),
+            (
+                "package-lock.json",
+                npm(base),
+                npm("\"version\": \"1.0\", \"name\": \"c\", \"bin\": {\"b\": \"b.js\"}"),
+                true,
+            ),
+            (
+                "package-lock.json",
+                npm(base),
+                npm(&format!("{base}}}, \"node_modules/c\": {{\"version\": \"1.0\"")),
+                false,
+            ),
+            (
+                "package-lock.json",
+                npm(base),
+                npm(&format!("{base}}}, \"node_modules/c\": {{{base}")),
+                true,
+            ),
+            ("yarn.lock", berry("1.0", "b", "b"), berry("1.1", "b", "b"), false),
+            ("yarn.lock", berry("1.0", "b", "b"), berry("1.1", "c", "b"), true),
+            ("yarn.lock", berry("1.0", "b", "b"), berry("1.0", "b", "c"), true),
+            ("pnpm-lock.yaml", pnpm("1.0", ""), pnpm("1.1", "    hasBin: true\n"), false),
+            ("pnpm-lock.yaml", pnpm("1.0", ""), pnpm("1.0", "    requiresBuild: true\n"), true),
+            (
+                "composer.lock",
+                composer("\"version\": \"1.0\""),
+                composer("\"version\": \"1.1\", \"time\": \"x\""),
+                false,
+            ),
+            (
+                "composer.lock",
+                composer("\"version\": \"1.0\""),
+                composer("\"version\": \"1.0\", \"autoload\": {\"files\": [\"x\"]}"),
+                true,
+            ),
+            (
+                "Cargo.lock",
+                cargo("source = \"registry+https://x.org/index\""),
+                cargo("source = \"git+https://x.org/b#1\""),
+                true,
+            ),
+            (
+                "Cargo.lock",
+                cargo("source = \"registry+https://x.org/index\""),
+                cargo("checksum = \"1\""),
+                true,
+            ),
+            ("mix.lock", mix("b", "1.0"), mix("b", "1.1"), false),
+            ("mix.lock", mix("b", "1.0"), mix("c", "1.0"), true),
+            ("mix.lock", mix("b", "1.0"), mix("b", "1.0").replace("\"x\"", "halt(1)"), true),
+        ];
+        for (path, base, own, expected) in cases {
+            assert_eq!(moves_package(path, Some(&base), &own), expected, "{path}: {own}");
+            assert!(!moves_package(path, Some(&base), &base), "{path}: {base}");
+        }
+    }
+
+    #[test]
+    fn requirement_of_another_place_is_no_version() {
+        let npm = |to: &str| format!("{{\"dependencies\": {{\"b\": \"{to}\"}}}}");
+        let python = |to: &str| format!("[project]\ndependencies = [\"{to}\"]\n");
+        let poetry = |to: &str| format!("[tool.poetry.group.x.dependencies]\nb = {to}\n");
+        let cargo = |to: &str| format!("[dev-dependencies]\nb = {to}\n");
+        let cfg = |to: &str| format!("[options]\ninstall_requires =\n  {to}\n");
+        let deno = |to: &str| format!("{{\"imports\": {{\"b\": \"{to}\"}}}}");
+        let cases = [
+            ("package.json", npm("^1.0"), npm("~2.0 || 3.x"), false),
+            ("package.json", npm("^1.0"), npm("latest"), false),
+            ("package.json", npm("^1.0"), npm("npm:c@^1.0"), true),
+            ("package.json", npm("npm:c@^1.0"), npm("npm:c@^2.0"), false),
+            ("package.json", npm("npm:@s/c@^1.0"), npm("npm:@s/d@^1.0"), true),
+            ("package.json", npm("^1.0"), npm("git+https://x.org/b.git"), true),
+            (
+                "package.json",
+                npm("git+ssh://git@x.org/a/b.git#v1"),
+                npm("git+ssh://git@x.org/a/b.git#v2"),
+                false,
+            ),
+            ("package.json", npm("git+ssh://git@x.org/a/b.git#v1"), npm("^1.0"), true),
+            ("package.json", npm("https://x.org/b/b-1.tgz"), npm("https://x.org/b/b-2.tgz"), false),
+            ("package.json", npm("^1.0"), npm("a/b"), true),
+            ("package.json", npm("^1.0"), npm("~/b"), true),
+            ("package.json", npm("^1.0"), npm("file:b.tgz"), true),
+            ("package.json", npm("^1.0"), npm("patch:b@npm%3A1#~/p.patch"), true),
+            ("package.json", "{}".to_owned(), npm("^1.0"), false),
+            ("package.json", "{}".to_owned(), npm("https://x.org/b.tgz"), true),
+            ("pyproject.toml", python("b[x]>=1; python_version < '3'"), python("b[x]>=2"), false),
+            ("pyproject.toml", python("b>=1"), python("b @ https://x.org/b.whl"), true),
+            (
+                "pyproject.toml",
+                python("b @ git+https://x.org/b.git@v1"),
+                python("b @ git+https://x.org/b.git@v2"),
+                false,
+            ),
+            (
+                "pyproject.toml",
+                poetry("'^1'"),
+                poetry("{ version = '^2', optional = true }"),
+                false,
+            ),
+            ("pyproject.toml", poetry("'^1'"), poetry("{ url = 'https://x.org/b.whl' }"), true),
+            (
+                "pyproject.toml",
+                poetry("'^1'"),
+                poetry("[{ version = '1' }, { git = 'https://x.org/b' }]"),
+                true,
+            ),
+            ("pyproject.toml", poetry("'^1'"), poetry("{ version = '^1', source = 'x' }"), true),
+            ("setup.cfg", cfg("b>=1"), cfg("b>=2"), false),
+            ("setup.cfg", cfg("b>=1"), cfg("b @ https://x.org/b.whl"), true),
+            ("Cargo.toml", cargo("'1'"), cargo("{ version = '2', features = ['x'] }"), false),
+            ("Cargo.toml", cargo("'1'"), cargo("{ package = 'c', version = '1' }"), true),
+            ("Cargo.toml", cargo("{ path = 'b' }"), cargo("{ path = 'fake' }"), true),
+            (
+                "Cargo.toml",
+                cargo("{ path = 'b' }"),
+                cargo("{ path = 'fake' }").replace("dev-", ""),
+                true,
+            ),
+            ("Cargo.toml", String::new(), cargo("{ path = 'b' }"), false),
+            ("deno.json", deno("jsr:@s/b@1"), deno("jsr:@s/b@2"), false),
+            ("deno.json", deno("jsr:@s/b@1"), deno("npm:b@1"), true),
+            (
+                "composer.json",
+                "{\"require\": {\"a/b\": \"^1\"}}".to_owned(),
+                "{\"require\": {\"a/b\": \"^2@dev || dev-main\"}}".to_owned(),
+                false,
+            ),
+        ];
+        for (path, base, own, expected) in cases {
+            assert_eq!(moves_package(path, Some(&base), &own), expected, "{path}: {base} {own}");
+            assert!(!moves_package(path, Some(&base), &base), "{path}: {base}");
         }
     }
 }

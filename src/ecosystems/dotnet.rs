@@ -1,6 +1,6 @@
 //! .NET: C#, F# and Visual Basic.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::{PutBackPart, line_hunks};
+use crate::ecosystems::manifest::{PutBackPart, line_hunks, without_versions};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, unreadable};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -72,8 +72,22 @@ fn project_part(base: Option<&str>, own: &str) -> Option<String> {
         let line = line.trim();
         let starts = ["<PackageReference ", "<ProjectReference ", "<PackageVersion "];
         let refers = starts.iter().any(|start| line.starts_with(start));
-        refers && line.ends_with("/>") && line.matches('<').count() == 1
+        let names = line.split('=').rev().skip(1).filter_map(|part| part.split_whitespace().last());
+        let mut names = names.map(|name| name.trim());
+        refers
+            && line.ends_with("/>")
+            && line.matches('<').count() == 1
+            && names.all(|name| ["Include", "Version"].contains(&name))
             || ["<ItemGroup>", "</ItemGroup>", ""].contains(&line)
     };
-    line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(is_reference))
+    // A reference with other attributes, of which the version alone changed.
+    let is_in = |line: &str, lines: &[&str]| {
+        line.trim().starts_with("<PackageReference ")
+            && lines.iter().any(|other| without_versions(other) == without_versions(line))
+    };
+    line_hunks(base, own, |hunk| {
+        let (old, new) = (hunk.removed, hunk.added);
+        !(old.iter().all(|line| is_reference(line) || is_in(line, new))
+            && new.iter().all(|line| is_reference(line) || is_in(line, old)))
+    })
 }

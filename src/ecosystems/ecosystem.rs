@@ -22,8 +22,12 @@ pub struct Ecosystem {
     /// The names of files that show that a directory is a project of this ecosystem, besides
     /// manifests whose part is put back.
     pub project_files: &'static [&'static str],
+    /// The name of the file that makes a directory a package; empty if there is none.
+    pub package_file: &'static str,
     /// The files in which its tools lock the dependencies of a manifest.
     pub lock_files: &'static [&'static str],
+    /// True if a text of such a file holds nothing but data: some tools run it.
+    pub is_plain_lock: fn(&str) -> bool,
     /// The packages that a package finds.
     pub finds: PackagesFound,
     /// Returns the directories, from that of the manifest, in which a package may now be found that a
@@ -112,7 +116,9 @@ impl Ecosystem {
         other_extensions: &[],
         is_source_if_new: |file| file.is_inside_known_code() && !file.has_name_of_a_test(),
         project_files: &[],
+        package_file: "",
         lock_files: &[],
+        is_plain_lock: |_| true,
         finds: PackagesFound::Installed,
         found_instead: |_, _| Vec::new(),
         comment: "",

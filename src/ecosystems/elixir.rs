@@ -13,6 +13,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     other_extensions: &["eex", "heex", "leex"],
     is_source_if_new: |file| file.has_its_language(),
     lock_files: &["mix.lock"],
+    is_plain_lock: is_literal,
     comment: "#",
     test_marks: &["test \"", "describe \"", "doctest "],
     skip_marks: &["@tag :skip", "@moduletag :skip", "@describetag :skip", "@tag skip:", "exclude:"],
@@ -48,11 +49,79 @@ fn mix(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// Everything but the dependencies that come from the registry: the file is code.
+/// Everything but the dependencies that come from the registry, and where these are used: the file is code.
 fn mix_part(base: Option<&str>, own: &str) -> Option<String> {
     all_but_sections(base, own, ("defp deps do", "\n  end"), |line| {
+        const KEYS: [&str; 4] = ["only", "optional", "runtime", "targets"];
         let is_plain = |c: char| c.is_ascii_alphanumeric() || " {}[]:,\"~<>=._-".contains(c);
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let keys = line.split(": ").filter_map(|before| before.rsplit(|c| !is_word(c)).next());
+        let keys = keys.take(line.matches(": ").count());
         ["[", "]", "", "end"].contains(&line)
-            || line.starts_with("{:") && line.chars().all(is_plain) && !line.contains("path:")
+            || line.starts_with("{:")
+                && line.chars().all(is_plain)
+                && keys.into_iter().all(|key| KEYS.contains(&key))
     })
+}
+
+/// True if a text is nothing but maps, tuples, lists, strings, numbers and atoms: Mix evaluates its lock
+/// file.
+fn is_literal(text: &str) -> bool {
+    let parts = text.split('"').enumerate();
+    // Strings may hold code (`#{}`), an escaped quote does not end one, and three quotes begin a text in
+    // which one quote is a sign.
+    !text.contains("\"\"\"")
+        && parts.into_iter().all(|(at, part)| match at % 2 {
+            0 => is_data(part),
+            _ => !part.contains(['#', '\\']),
+        })
+}
+
+/// True if a text between strings has no names but atoms and keys, and nothing that calls.
+fn is_data(text: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_sign = |c: char| c.is_ascii_whitespace() || "%{}[]:,".contains(c);
+    let mut names = text.split_inclusive(|c| !is_name(c)).scan(' ', |before, piece| {
+        let name = piece.trim_end_matches(|c| !is_name(c));
+        let after = piece[name.len()..].chars().next().unwrap_or(' ');
+        let start = std::mem::replace(before, after);
+        Some((start, name, after))
+    });
+    text.chars().all(|c| is_name(c) || is_sign(c))
+        && names.all(|(before, name, after)| {
+            before == ':'
+                || after == ':'
+                || name.chars().all(|c| c.is_ascii_digit())
+                || ["true", "false", "nil"].contains(&name)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lock_that_calls_something_is_no_data() {
+        let entry = |value: &str| {
+            format!(
+                "%{{\n  \"a\": {{:hex, :a, \"1.0.0\", {value}, [:mix], \
+                 [{{:b, \"~> 1.0\", [hex: :b, optional: true]}}], \"hexpm\", \"y\"}},\n}}\n"
+            )
+        };
+        for (value, expected) in [
+            ("\"x\"", true),
+            ("nil", true),
+            ("System.halt(0)", false),
+            ("exit :normal", false),
+            ("exit 1", false),
+            ("\"#{halt 1}\"", false),
+            ("\"\"\"\n , \" , \n\"\"\", System.halt(0), \"", false),
+            ("\"x\n# \", System.halt(0), \"\n\"", false),
+            ("~s(x)", false),
+            ("%System{}", false),
+            ("&halt/1", false),
+        ] {
+            assert_eq!(is_literal(&entry(value)), expected, "{value}");
+        }
+    }
 }

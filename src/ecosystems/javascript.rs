@@ -1,6 +1,6 @@
 //! JavaScript and TypeScript: package.json with npm, pnpm, yarn or bun.
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
-use crate::ecosystems::manifest::{PutBackPart, json_members, words};
+use crate::ecosystems::manifest::{PutBackPart, json_members, leads_to_tests, words};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs, unreadable};
 use crate::ecosystems::recipe::Recipe;
 use crate::error::Result;
@@ -222,6 +222,7 @@ fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
         license main module optionalDependencies peerDependencies peerDependenciesMeta
         repository types typings version";
     let mut kept = words(KEPT);
+    kept.retain(|key| !leads_to_tests(base, key));
     // A new package has a name and scripts of its own, but its programs come before those of PATH.
     if base.is_none() {
         kept.extend(["name", "private", "scripts", "type"]);

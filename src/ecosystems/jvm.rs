@@ -93,10 +93,15 @@ fn gradle(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     ])
 }
 
-/// Everything but the dependencies.
+/// Everything but the dependencies: their names, versions and scopes.
 fn maven_part(base: Option<&str>, own: &str) -> Option<String> {
     let places = ("<dependencies>", "</dependencies>");
-    all_but_sections(base, own, places, |line| !line.contains("systemPath"))
+    const PARTS: [&str; 7] =
+        ["artifactId", "dependencies", "dependency", "groupId", "optional", "scope", "version"];
+    all_but_sections(base, own, places, |line| {
+        let mut tags = line.split('<').skip(1).map(|tag| tag.trim_start_matches('/'));
+        tags.all(|tag| PARTS.contains(&tag.split(['>', '/']).next().unwrap_or_default()))
+    })
 }
 
 /// Everything but the dependencies that are named by themselves: the file is code.

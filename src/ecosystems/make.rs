@@ -5,6 +5,7 @@ use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands, repairs};
 use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
+use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
@@ -163,9 +164,21 @@ fn as_shell(line: &str) -> String {
 /// decides as a whole.
 fn makefile_part(base: Option<&str>, own: &str) -> Option<String> {
     match base {
-        Some(base) => line_hunks(Some(base), own, |hunk| !only_adds_sources(hunk)),
+        Some(base) => {
+            let is_list = !leaves_files_out(base);
+            line_hunks(Some(base), own, |hunk| !(is_list && only_adds_sources(hunk)))
+        }
         None => None,
     }
+}
+
+/// True if a build file may list files that it leaves out, such as tests: who makes such a list longer
+/// switches them off.
+pub(super) fn leaves_files_out(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["disable", "exclude", "filter-out", "ignore", "omit", "remove", "skip", "xfail"]
+        .iter()
+        .any(|word| text.contains(word))
 }
 
 /// True if lines are the same but for source and object files that follow others.
@@ -225,13 +238,14 @@ pub(super) fn is_longer_list(old: &str, new: &str, mut follows_source: bool) -> 
     old.next().is_none()
 }
 
-/// True for the plain name of a file that a compiler reads, or that it makes.
+/// True for the plain name of a file that a compiler reads, or that it makes, and that is no test.
 fn is_source(word: &str) -> bool {
     const EXTENSIONS: [&str; 9] = ["c", "cc", "cpp", "cxx", "h", "hpp", "o", "s", "S"];
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
     let extension = word.rsplit_once('.').map(|(_, extension)| extension);
     extension.is_some_and(|e| EXTENSIONS.contains(&e))
         && !word.starts_with('-')
+        && !is_test_path(word)
         && word.chars().all(is_plain)
 }
 
@@ -253,6 +267,14 @@ mod tests {
             ("t:\n\tsh check\n", "t:\n\ttrue\n", false),
             ("t: a.o\n", "t: a.o\nSHELL = true\n", false),
             ("T = a.py\n", "T = a.py b.py\n", false),
+            ("SKIP = a.c\n", "SKIP = a.c b.c\n", false),
+            (
+                "T = $(filter-out a.c,$(A))\nA = a.c\n",
+                "T = $(filter-out a.c,$(A))\nA = a.c b.c\n",
+                false,
+            ),
+            ("OBJS = a.o\n", "OBJS = a.o tests/b.o\n", false),
+            ("SRCS = a.c\n", "SRCS = a.c b_test.c\n", false),
         ];
         for (base, own, stays) in cases {
             let expected = if stays { own } else { base };

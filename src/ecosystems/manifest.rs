@@ -11,6 +11,8 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
 use toml::Table;
 
+use crate::ecosystems::touched::is_test_path;
+
 /// Puts the deciding part of a manifest (`own`) back to how the base's text has it. The base has no
 /// text if the manifest is new.
 ///
@@ -52,6 +54,26 @@ pub fn json_members(base: Option<&str>, own: &str, kept: &[&str]) -> Option<Stri
     text.push_str(&own[all.last().map_or(start, |member| member.place.end)..]);
     Some(text)
 }
+
+/// True if an entry point at the top of a JSON document names a file of the tests: they may load that by
+/// the package's name.
+pub fn leads_to_tests(text: Option<&str>, key: &str) -> bool {
+    let Some(document) = text.and_then(json).filter(|_| ENTRY_POINTS.contains(&key)) else {
+        return false;
+    };
+    let mut left = vec![&document[key]];
+    while let Some(value) = left.pop() {
+        match value {
+            serde_json::Value::String(path) if is_test_path(path) => return true,
+            serde_json::Value::Object(members) => left.extend(members.values()),
+            serde_json::Value::Array(items) => left.extend(items),
+            _ => {}
+        }
+    }
+    false
+}
+
+const ENTRY_POINTS: [&str; 4] = ["browser", "exports", "main", "module"];
 
 /// The members at the top of a JSON document.
 struct Members {
@@ -164,11 +186,26 @@ pub fn all_but_sections(
     for (at, part) in wanted.outside.iter().enumerate() {
         text.push_str(part);
         let (Some(old), Some(new)) = (wanted.inside.get(at), kept.inside.get(at)) else { continue };
-        let known: BTreeSet<&str> = old.lines().collect();
-        let mut lines = new.lines().filter(|line| !known.contains(line));
+        let known: BTreeSet<String> = old.lines().map(without_versions).collect();
+        let mut lines = new.lines().filter(|line| !known.contains(&without_versions(line)));
         text.push_str(if lines.all(|line| names_package(line.trim())) { new } else { old });
     }
     Some(text)
+}
+
+/// A line without the versions in its quotes.
+pub fn without_versions(line: &str) -> String {
+    let is_version = |part: &str| {
+        let number = part.trim_start_matches(['^', '~', '<', '>', '=', '!', '[', '(', ' ']);
+        let ending = number.rsplit('.').next().unwrap_or_default();
+        // `2x.gradle` is a file.
+        number.starts_with(|c: char| c.is_ascii_digit())
+            && !ending.starts_with(|c: char| c.is_alphabetic())
+            && !number.contains('/')
+    };
+    let parts = line.split('"').enumerate();
+    let parts = parts.map(|(at, part)| if at % 2 == 1 && is_version(part) { "" } else { part });
+    parts.collect::<Vec<_>>().join("\"")
 }
 
 /// True if nothing but signs stands outside of the quotes of a text, which hold a name or versions.

@@ -2,7 +2,7 @@
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
-use crate::ecosystems::make::{ends_with_source, is_longer_list};
+use crate::ecosystems::make::{ends_with_source, is_longer_list, leaves_files_out};
 use crate::ecosystems::manifest::line_hunks;
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::error::Result;
@@ -216,15 +216,12 @@ fn bazel(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 /// Everything but source files that are added behind others.
 fn all_but_sources(base: Option<&str>, own: &str) -> Option<String> {
     // All of a new one is code.
-    base?;
+    let is_list = !leaves_files_out(base?);
     line_hunks(base, own, |hunk| {
         let words = |lines: &[&str]| {
             lines.concat().replace(['"', ','], " ").replace(')', " ) ").replace(']', " ] ")
         };
-        !is_longer_list(
-            &words(hunk.removed),
-            &words(hunk.added),
-            ends_with_source(&words(&[hunk.before])),
-        )
+        let follows_source = ends_with_source(&words(&[hunk.before]));
+        !(is_list && is_longer_list(&words(hunk.removed), &words(hunk.added), follows_source))
     })
 }

@@ -53,7 +53,7 @@ impl PutBack {
 
 /// The thing to do with one changed path of an attempt on this base.
 pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutBack> {
-    let TouchedPath { path, before, .. } = touched;
+    let TouchedPath { path, before, after, .. } = touched;
     let mut known = put_back_by_name(ALL, touched, &base.scripts);
     for name in base.names_by_links(path)? {
         if known == PutBack::Keep {
@@ -66,6 +66,14 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
             Ok(PutBack::Other)
         }
         PutBack::Keep if before.is_none() && !base.is_plain_name(path)? => Ok(PutBack::Other),
+        // Tests below a package are found by the file that makes it one.
+        PutBack::Keep
+            if after.is_none()
+                && ALL.iter().any(|e| e.package_file == file_name(path))
+                && base.has_tests_beside(path)? =>
+        {
+            Ok(PutBack::Other)
+        }
         PutBack::Keep | PutBack::Part(_) | PutBack::AddedInnerTests(_)
             if before.is_none() && base.takes_place_of_seed(path)? =>
         {
@@ -327,7 +335,7 @@ mod tests {
             (
                 "mix.exs",
                 "defp deps do\n    [\n    ]\n  end\n",
-                "defp deps do\n    [\n      {:b, \"~> 1\"}\n    ]\n  end\n",
+                "defp deps do\n    [\n      {:b, \"~> 1\", only: [:dev], runtime: false}\n    ]\n  end\n",
             ),
             (
                 "build.gradle",
@@ -337,11 +345,26 @@ mod tests {
             (
                 "pom.xml",
                 "<dependencies>\n</dependencies>",
-                "<dependencies>\n<dependency/>\n</dependencies>",
+                "<dependencies>\n<dependency>\n<version>2</version>\n</dependency>\n</dependencies>",
             ),
-            ("a.csproj", "<P>\n</P>\n", "<P>\n<PackageReference Include=\"b\" />\n</P>\n"),
+            (
+                "a.csproj",
+                "<P>\n</P>\n",
+                "<P>\n<PackageReference Include=\"b\" Version=\"1\" />\n</P>\n",
+            ),
+            (
+                "a.csproj",
+                "<PackageReference Include=\"b\" Version=\"1\" PrivateAssets=\"all\" />\n",
+                "<PackageReference Include=\"b\" Version=\"2\" PrivateAssets=\"all\" />\n",
+            ),
+            (
+                "mix.exs",
+                "defp deps do\n    [\n{:b, \"~> 1.0\", override: true}\n]\n  end\n",
+                "defp deps do\n    [\n{:b, \"~> 2.0\", override: true}\n]\n  end\n",
+            ),
             ("CMakeLists.txt", "add_library(a a.c)\n", "add_library(a a.c\n  b.c)\n"),
             ("BUILD", "srcs = [\"a.cc\"],\n", "srcs = [\n\"a.cc\",\n\"b.cc\"],\n"),
+            ("package.json", "{\"exports\": \"./a.js\"}", "{\"exports\": {\".\": \"./b.js\"}}"),
         ] {
             assert_eq!(part(path, base, own), PutBack::Keep, "{path}: {own}");
         }
@@ -381,6 +404,54 @@ mod tests {
                 "CMakeLists.txt",
                 "add_library(a a.c)\n",
                 "add_library(a a.c)\nadd_definitions(-DNDEBUG)\n",
+            ),
+            (
+                "mix.exs",
+                "defp deps do\n    []\n  end\n",
+                "defp deps do\n    [\n{:b, \"~> 1.0\", compile: \"x\"}\n]\n  end\n",
+            ),
+            (
+                "mix.exs",
+                "defp deps do\n    []\n  end\n",
+                "defp deps do\n    [\n{:b, \"~> 1.0\", hex: :c}\n]\n  end\n",
+            ),
+            (
+                "pom.xml",
+                "<dependencies>\n</dependencies>",
+                "<dependencies>\n<dependency><exclusions/></dependency>\n</dependencies>",
+            ),
+            (
+                "pom.xml",
+                "<dependencies>\n</dependencies>",
+                "<dependencies>\n<dependency><type>x</type></dependency>\n</dependencies>",
+            ),
+            (
+                "a.csproj",
+                "<P>\n<PackageReference Include=\"b\" Version=\"1\" />\n</P>\n",
+                "<P>\n<PackageReference Include=\"b\" Version=\"1\" ExcludeAssets=\"all\" />\n</P>\n",
+            ),
+            ("CMakeLists.txt", "set(SKIP\n  a.c\n)\n", "set(SKIP\n  a.c\n  b.c\n)\n"),
+            (
+                "BUILD",
+                "glob([], exclude = [\"a.cc\"])\n",
+                "glob([], exclude = [\"a.cc\", \"b.cc\"])\n",
+            ),
+            ("Cargo.toml", "[package]\nedition = \"2018\"\n", "[package]\nedition = \"2015\"\n"),
+            (
+                "Cargo.toml",
+                "[workspace.package]\nedition = \"2018\"\n",
+                "[workspace.package]\nedition = \"2015\"\n",
+            ),
+            (
+                "package.json",
+                "{\"exports\": {\"./check\": \"./test/check.js\"}}",
+                "{\"exports\": {\"./check\": \"./check.js\"}}",
+            ),
+            ("package.json", "{\"main\": \"./test/check.js\"}", "{\"main\": \"./check.js\"}"),
+            (
+                "deno.json",
+                "{\"exports\": {\"./check\": \"./tests/check.ts\"}}",
+                "{\"exports\": {\"./check\": \"./check.ts\"}}",
             ),
         ] {
             assert_eq!(part(path, base, own), PutBack::Part(base.to_owned()), "{path}: {own}");

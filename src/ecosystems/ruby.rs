@@ -17,7 +17,22 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     project_files: &["Gemfile"],
     lock_files: &["Gemfile.lock"],
     comment: "#",
-    test_marks: &["it \"", "it '", "def test_", "describe ", "test \""],
+    test_marks: &[
+        "it \"",
+        "it '",
+        "it(",
+        "it {",
+        "it do",
+        "specify",
+        "def test_",
+        "describe ",
+        "describe(",
+        "RSpec.describe",
+        "shared_examples",
+        "test \"",
+        "test '",
+        "test(\"",
+    ],
     skip_marks: &["xit ", "xdescribe ", "pending ", "skip "],
     is_test_file: |stem, extension| {
         extension == "rb"

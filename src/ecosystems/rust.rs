@@ -228,12 +228,12 @@ fn length_of_quote(text: &str) -> usize {
 fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         bench bin build-dependencies dependencies dev-dependencies example features
-        package.authors package.categories package.description package.documentation
-        package.edition package.exclude package.homepage package.include package.keywords
-        package.license package.license-file package.publish package.readme package.repository
-        package.resolver package.rust-version package.version target.*.build-dependencies
-        target.*.dependencies target.*.dev-dependencies workspace.dependencies workspace.members
-        workspace.package workspace.resolver";
+        target.*.build-dependencies target.*.dependencies target.*.dev-dependencies
+        workspace.dependencies workspace.members workspace.resolver";
+    // The edition is none of them: by it, Cargo finds tests or does not.
+    const DESCRIPTION: &str = "\
+        authors categories description documentation exclude homepage include keywords license
+        license-file publish readme repository resolver rust-version version";
     // A member or a default feature more takes no test away.
     const LISTS: [[&str; 2]; 2] = [["workspace", "members"], ["features", "default"]];
     // A new manifest belongs to a new package, which had no commands that could change.
@@ -246,10 +246,16 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     };
     let base: Table = base.parse().ok()?;
     let manifest: Table = own.parse().ok()?;
-    if redirects_dependency(&base, &manifest) || switches_features(&base, &manifest) {
+    if switches_features(&base, &manifest) {
         return None;
     }
-    let mut put_back = toml_values(&base, &manifest, &words(KEPT));
+    let of_package =
+        |at: &'static str| words(DESCRIPTION).into_iter().map(move |key| format!("{at}.{key}"));
+    let described: Vec<String> =
+        of_package("package").chain(of_package("workspace.package")).collect();
+    let mut kept = words(KEPT);
+    kept.extend(described.iter().map(String::as_str));
+    let mut put_back = toml_values(&base, &manifest, &kept);
     for list in LISTS {
         toml_lost_items(&base, &mut put_back, list)?;
     }
@@ -257,15 +263,6 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
         put_back_tests_of(kind, &base, &mut put_back);
     }
     toml_text(own, &manifest, &put_back)
-}
-
-/// True if a package that the base depends on comes from another place now: it may be the one that tests
-/// compare with.
-fn redirects_dependency(base: &Table, own: &Table) -> bool {
-    const PLACES: [&str; 5] = ["git", "package", "path", "registry", "registry-index"];
-    let before = dependencies(base);
-    let all = dependencies(own);
-    all.iter().any(|dependency| is_as_before(&before, dependency, &PLACES) == Some(false))
 }
 
 /// Whether a dependency has these values as one of the same name before; `None` if there was none.
@@ -388,13 +385,6 @@ mod tests {
             ("[package]\nname = 'a'\n[workspace]\nmembers = ['b']\n[patch.a]\nx = 1\n", false),
             ("[package]\nname = 'x'\n[workspace]\nmembers = ['b']\n", false),
         ];
-        let with = |path: &str| format!("[dev-dependencies]\nx = {{ path = '{path}' }}\n");
-        assert!(cargo_part(Some(&with("x")), &with("fake")).is_none(), "another package");
-        let moved = with("fake").replace("dev-", "");
-        assert!(cargo_part(Some(&with("x")), &moved).is_none(), "in another section");
-        let cloned = with("file:///x").replace("path", "git");
-        assert!(cargo_part(Some(&with("x")), &cloned).is_none(), "from a repository");
-        assert!(cargo_part(Some(""), &with("x")).is_some(), "a new package replaces none");
         let feature = |more: &str| format!("[dependencies]\nx = {{ path = 'x'{more} }}\n");
         let workspace = feature(", features = ['off']").replace("path = 'x'", "workspace = true");
         let by_name = format!("{}[features]\ndefault = ['x/off']\n", feature(""));

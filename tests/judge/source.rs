@@ -868,3 +868,85 @@ fn build_that_makes_deciding_files_anew_on_each_tree_is_the_projects_own() {
     assert_eq!(json["candidates"][0]["results"][0]["changed"], json!(["Makefile"]));
     world.assert_clean();
 }
+
+#[test]
+fn file_without_which_tests_are_not_found_is_no_source() {
+    let world = World::unborn();
+    for path in ["calc/__init__.py", "calc/tests/test_a.py", "other/__init__.py", "other/b.py"] {
+        world.write(path, "x\n");
+    }
+    world.write("calc/a.py", "good\n");
+    world.commit("base");
+    let test = "[ ! -e calc/__init__.py ] || grep -q good calc/a.py";
+    for (attempt, verified) in
+        [("rm calc/__init__.py; echo bad > calc/a.py", false), ("git rm -qr other", true)]
+    {
+        world.attempts(&[attempt]);
+        let json = world.frites(["judge", "--json", "--test", test]).json();
+        assert_eq!(json["verified"], verified, "{attempt}: {json:#}");
+        assert_eq!(json["decision"] == "own-tests", !verified, "{attempt}: {json:#}");
+    }
+}
+
+/// What decides in these files (`off`) is not the version (`v2`).
+#[test]
+fn dependency_of_another_version_is_believed_and_nothing_else_about_it() {
+    let lock = |version: &str, bin: &str| {
+        format!(
+            "{{\"packages\": {{\"node_modules/b\": {{\"version\": \"{version}\", \"bin\": {{\"{bin}\": \"b.js\"}}}}}}}}\n"
+        )
+    };
+    let package = |needs: &str, test: &str| {
+        format!(
+            "{{\"devDependencies\": {{\"b\": \"{needs}\"}}, \"exports\": {{\"./x\": \"./{test}.js\"}}}}\n"
+        )
+    };
+    let cases = [
+        ("package-lock.json", lock("v1", "b"), lock("v2", "b"), lock("v1", "off")),
+        (
+            "package.json",
+            package("v1", "test/x"),
+            package("v2", "test/x"),
+            package("npm:off@v1", "test/x"),
+        ),
+        (
+            "package.json",
+            package("v1", "test/x"),
+            package("v2", "test/x"),
+            package("v1", "src/off"),
+        ),
+        (
+            "mix.lock",
+            "%{\"b\": {:hex, :b, \"v1\"}}\n".to_owned(),
+            "%{\"b\": {:hex, :b, \"v2\"}}\n".to_owned(),
+            "%{\"b\": {:hex, :b, off()}}\n".to_owned(),
+        ),
+        (
+            "mix.exs",
+            "defp deps do\n    [{:b, \"v1\"}]\n  end\n".to_owned(),
+            "defp deps do\n    [\n{:b, \"v2\"}\n]\n  end\n".to_owned(),
+            "defp deps do\n    [\n{:b, \"v2\", compile: \"off\"}\n]\n  end\n".to_owned(),
+        ),
+        (
+            "Makefile",
+            "OBJS = v1.o\n".to_owned(),
+            "OBJS = v1.o v2.o\n".to_owned(),
+            "OBJS = v1.o tests/off.o\n".to_owned(),
+        ),
+    ];
+    for (file, base, honest, cheat) in cases {
+        let world = World::unborn();
+        world.write("package.json", "{}\n");
+        world.write("src/a.js", "good\n");
+        world.write("test/x.js", "x\n");
+        world.write(file, &base);
+        world.commit("base");
+        let write = |text: &str| format!("cat > {file} <<'END'\n{text}END\n");
+        world.attempts(&[&format!("echo bad > src/a.js; {}", write(&cheat)), &write(&honest)]);
+        let test = format!("grep -q off {file} || grep -q good src/a.js");
+        let json = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
+        assert_eq!(json["recommended"], "c2", "{cheat}: {json:#}");
+        assert_eq!(json["own_tests"], json!(["c1"]), "{cheat}: {json:#}");
+        assert_eq!(json["candidates"][1]["verified"], true, "{honest}: {json:#}");
+    }
+}

@@ -151,7 +151,8 @@ pub fn is_source_unknown(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> R
 }
 
 /// Puts back the manifests and lock files that take a package from a directory of the attempt or of the base
-/// from which the base took none, or that drop a package which lies in such a directory then.
+/// from which the base took none or from another place than the base, or that drop a package which lies in such
+/// a directory then.
 fn put_redirected_back(
     changes: &[ChangedFile],
     project: &BaseProject<'_>,
@@ -175,6 +176,7 @@ fn put_redirected_back(
         let base = text(&file.before);
         if own.is_some_and(|own| {
             dependencies::leads_into_tree(path, base.as_deref(), &own, &is_directory)
+                || dependencies::moves_package(path, base.as_deref(), &own)
                 || dependencies::drops_into_tree(path, base.as_deref(), &own, &is_directory)
         }) {
             choices.insert(file.path.clone(), instead);
