@@ -2,7 +2,8 @@
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 
 use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
-use crate::ecosystems::manifest::{PutBackPart, json_members, leads_to_tests};
+use crate::ecosystems::javascript::leads_to_tests;
+use crate::ecosystems::manifest::{PutBackPart, json_members};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;

@@ -189,7 +189,9 @@ impl Origins {
 
     /// Adds those of a text in which a package is named above the lines about it.
     fn add_lines(&mut self, text: &str) {
-        let (mut package, mut version, mut field) = (String::new(), "", "");
+        let mut package = String::new();
+        let mut version = "";
+        let mut field = "";
         let mut head = 0;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let depth = line.len() - line.trim_start().len();
@@ -197,7 +199,7 @@ impl Origins {
             let key = text.split([':', ' ']).next().unwrap_or_default();
             if text.ends_with(':') && depth <= 2 && (depth == 0 || text.contains(['@', '/'])) {
                 let is_package = text.contains(['@', '/']);
-                package = first_name(text).filter(|_| is_package).unwrap_or_default();
+                package = if is_package { first_name(text) } else { None }.unwrap_or_default();
                 // pnpm: `name@1.0.0(other@2.0.0):`.
                 let name = text.split('(').next().unwrap_or(text);
                 version = name.rsplit('@').next().unwrap_or(name).trim_matches(['\'', '"', ':']);
@@ -213,9 +215,10 @@ impl Origins {
                 self.add_address(&(&package, version), word);
             }
             if !package.is_empty() && !field.is_empty() && !changes_with_version(field) {
-                let is_hash = |word: &str| word.starts_with("sha") && word.contains('-');
-                let words = text.split(is_word).filter(|word| !is_hash(word));
-                let words: Vec<&str> = words.filter(|word| !word.contains("://")).collect();
+                let mut words: Vec<&str> = text.split(is_word).collect();
+                words.retain(|word| {
+                    !word.contains("://") && !(word.starts_with("sha") && word.contains('-'))
+                });
                 self.insert(&package, "", words.join(" ").replace(version, "*"));
             }
             // Mix: `"name": {:hex, :name, "1.0.0", …`.
@@ -320,10 +323,10 @@ fn origin(requirement: &Value) -> String {
     ];
     match requirement {
         Value::String(text) => place_of(text),
-        _ => {
-            let place = |key: &&str| Some(format!("{key} {}\n", requirement.get(*key)?.as_str()?));
-            KEYS.iter().filter_map(place).collect()
-        }
+        _ => KEYS
+            .iter()
+            .filter_map(|key| Some(format!("{key} {}\n", requirement.get(*key)?.as_str()?)))
+            .collect(),
     }
 }
 

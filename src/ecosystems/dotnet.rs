@@ -86,7 +86,8 @@ fn project_part(base: Option<&str>, own: &str) -> Option<String> {
             && lines.iter().any(|other| without_versions(other) == without_versions(line))
     };
     line_hunks(base, own, |hunk| {
-        let (old, new) = (hunk.removed, hunk.added);
+        let old = hunk.removed;
+        let new = hunk.added;
         !(old.iter().all(|line| is_reference(line) || is_in(line, new))
             && new.iter().all(|line| is_reference(line) || is_in(line, old)))
     })

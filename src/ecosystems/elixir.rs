@@ -54,13 +54,12 @@ fn mix_part(base: Option<&str>, own: &str) -> Option<String> {
     all_but_sections(base, own, ("defp deps do", "\n  end"), |line| {
         const KEYS: [&str; 4] = ["only", "optional", "runtime", "targets"];
         let is_plain = |c: char| c.is_ascii_alphanumeric() || " {}[]:,\"~<>=._-".contains(c);
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let keys = line.split(": ").filter_map(|before| before.rsplit(|c| !is_word(c)).next());
-        let keys = keys.take(line.matches(": ").count());
+        let before = line.split(": ").filter_map(|text| text.rsplit([' ', '[', '{', ',']).next());
+        let mut keys = before.take(line.matches(": ").count());
         ["[", "]", "", "end"].contains(&line)
             || line.starts_with("{:")
                 && line.chars().all(is_plain)
-                && keys.into_iter().all(|key| KEYS.contains(&key))
+                && keys.all(|key| KEYS.contains(&key))
     })
 }
 
@@ -80,14 +79,13 @@ fn is_literal(text: &str) -> bool {
 /// True if a text between strings has no names but atoms and keys, and nothing that calls.
 fn is_data(text: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let is_sign = |c: char| c.is_ascii_whitespace() || "%{}[]:,".contains(c);
     let mut names = text.split_inclusive(|c| !is_name(c)).scan(' ', |before, piece| {
         let name = piece.trim_end_matches(|c| !is_name(c));
         let after = piece[name.len()..].chars().next().unwrap_or(' ');
         let start = std::mem::replace(before, after);
         Some((start, name, after))
     });
-    text.chars().all(|c| is_name(c) || is_sign(c))
+    text.chars().all(|c| is_name(c) || c.is_ascii_whitespace() || "%{}[]:,".contains(c))
         && names.all(|(before, name, after)| {
             before == ':'
                 || after == ':'

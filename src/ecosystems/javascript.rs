@@ -1,6 +1,11 @@
 //! JavaScript and TypeScript: package.json with npm, pnpm, yarn or bun.
-use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
-use crate::ecosystems::manifest::{PutBackPart, json_members, leads_to_tests, words};
+use jsonc_parser::{ParseOptions, parse_to_serde_value};
+use serde_json::Value;
+
+use crate::ecosystems::ecosystem::{
+    Ecosystem, InstalledDirectory, PackagesFound, is_in_test_directory,
+};
+use crate::ecosystems::manifest::{PutBackPart, json_members, words};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs, unreadable};
 use crate::ecosystems::recipe::Recipe;
 use crate::error::Result;
@@ -100,7 +105,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 
 /// The scripts of a package.json; the first, for no name, is empty.
 fn package_recipes(text: &str) -> Vec<Recipe> {
-    let json: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let json: Value = serde_json::from_str(text).unwrap_or_default();
     let scripts = json["scripts"].as_object().into_iter().flatten();
     let recipes = scripts.map(|(name, line)| Recipe {
         name: name.clone(),
@@ -125,7 +130,7 @@ const LOCK_FILES: [(&str, &str); 6] = [
 /// the project, or of the members of its workspace, which may have dependencies where it has none.
 fn package_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(text) = files.text("package.json")? else { return Ok(Vec::new()) };
-    let package: serde_json::Value =
+    let package: Value =
         serde_json::from_str(&text).map_err(|e| unreadable("package.json", &e.to_string()))?;
     let declared = package["packageManager"].as_str().and_then(|p| p.split('@').next());
     let locked = LOCK_FILES
@@ -171,7 +176,7 @@ fn package_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-fn has_dependencies(package: &serde_json::Value) -> bool {
+fn has_dependencies(package: &Value) -> bool {
     ["dependencies", "devDependencies"]
         .iter()
         .any(|key| package[key].as_object().is_some_and(|packages| !packages.is_empty()))
@@ -228,4 +233,25 @@ fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
         kept.extend(["name", "private", "scripts", "type"]);
     }
     json_members(base, own, &kept)
+}
+
+/// True if an entry point at the top of a JSON document names a file of the tests: they may load that by
+/// the package's name.
+pub fn leads_to_tests(text: Option<&str>, key: &str) -> bool {
+    const ENTRY_POINTS: [&str; 4] = ["browser", "exports", "main", "module"];
+    let parsed = text.and_then(|text| parse_to_serde_value(text, &ParseOptions::default()).ok());
+    let Some(document): Option<Value> = parsed else { return false };
+    if !ENTRY_POINTS.contains(&key) {
+        return false;
+    }
+    let mut left = vec![&document[key]];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::String(path) if is_in_test_directory(path) => return true,
+            Value::Object(members) => left.extend(members.values()),
+            Value::Array(items) => left.extend(items),
+            _ => {}
+        }
+    }
+    false
 }

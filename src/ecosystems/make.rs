@@ -1,11 +1,10 @@
 //! Make: the targets of a Makefile.
 use std::collections::BTreeSet;
 
-use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::ecosystem::{Ecosystem, file_name, is_in_test_directory};
 use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands, repairs};
 use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
-use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
@@ -238,6 +237,14 @@ pub(super) fn is_longer_list(old: &str, new: &str, mut follows_source: bool) -> 
     old.next().is_none()
 }
 
+/// True if a source file of C or C++ is a test by its name, without the extension.
+pub(super) fn is_test_stem(stem: &str) -> bool {
+    let endings = ["_test", "_unittest", "-test"];
+    matches!(stem, "test" | "tests")
+        || stem.starts_with("test_")
+        || endings.iter().any(|ending| stem.ends_with(ending))
+}
+
 /// True for the plain name of a file that a compiler reads, or that it makes, and that is no test.
 fn is_source(word: &str) -> bool {
     const EXTENSIONS: [&str; 9] = ["c", "cc", "cpp", "cxx", "h", "hpp", "o", "s", "S"];
@@ -245,7 +252,8 @@ fn is_source(word: &str) -> bool {
     let extension = word.rsplit_once('.').map(|(_, extension)| extension);
     extension.is_some_and(|e| EXTENSIONS.contains(&e))
         && !word.starts_with('-')
-        && !is_test_path(word)
+        && !is_in_test_directory(word)
+        && !is_test_stem(file_name(word).split('.').next().unwrap_or_default())
         && word.chars().all(is_plain)
 }
 

@@ -11,8 +11,6 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
 use toml::Table;
 
-use crate::ecosystems::touched::is_test_path;
-
 /// Puts the deciding part of a manifest (`own`) back to how the base's text has it. The base has no
 /// text if the manifest is new.
 ///
@@ -54,26 +52,6 @@ pub fn json_members(base: Option<&str>, own: &str, kept: &[&str]) -> Option<Stri
     text.push_str(&own[all.last().map_or(start, |member| member.place.end)..]);
     Some(text)
 }
-
-/// True if an entry point at the top of a JSON document names a file of the tests: they may load that by
-/// the package's name.
-pub fn leads_to_tests(text: Option<&str>, key: &str) -> bool {
-    let Some(document) = text.and_then(json).filter(|_| ENTRY_POINTS.contains(&key)) else {
-        return false;
-    };
-    let mut left = vec![&document[key]];
-    while let Some(value) = left.pop() {
-        match value {
-            serde_json::Value::String(path) if is_test_path(path) => return true,
-            serde_json::Value::Object(members) => left.extend(members.values()),
-            serde_json::Value::Array(items) => left.extend(items),
-            _ => {}
-        }
-    }
-    false
-}
-
-const ENTRY_POINTS: [&str; 4] = ["browser", "exports", "main", "module"];
 
 /// The members at the top of a JSON document.
 struct Members {
@@ -195,17 +173,19 @@ pub fn all_but_sections(
 
 /// A line without the versions in its quotes.
 pub fn without_versions(line: &str) -> String {
-    let is_version = |part: &str| {
+    let mut parts: Vec<&str> = line.split('"').collect();
+    for part in parts.iter_mut().skip(1).step_by(2) {
         let number = part.trim_start_matches(['^', '~', '<', '>', '=', '!', '[', '(', ' ']);
         let ending = number.rsplit('.').next().unwrap_or_default();
         // `2x.gradle` is a file.
-        number.starts_with(|c: char| c.is_ascii_digit())
+        if number.starts_with(|c: char| c.is_ascii_digit())
             && !ending.starts_with(|c: char| c.is_alphabetic())
             && !number.contains('/')
-    };
-    let parts = line.split('"').enumerate();
-    let parts = parts.map(|(at, part)| if at % 2 == 1 && is_version(part) { "" } else { part });
-    parts.collect::<Vec<_>>().join("\"")
+        {
+            *part = "";
+        }
+    }
+    parts.join("\"")
 }
 
 /// True if nothing but signs stands outside of the quotes of a text, which hold a name or versions.

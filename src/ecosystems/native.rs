@@ -2,7 +2,7 @@
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
-use crate::ecosystems::make::{ends_with_source, is_longer_list, leaves_files_out};
+use crate::ecosystems::make::{ends_with_source, is_longer_list, is_test_stem, leaves_files_out};
 use crate::ecosystems::manifest::line_hunks;
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::error::Result;
@@ -27,11 +27,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     skip_marks: &["GTEST_SKIP", "DISABLED_", "SKIP("],
     assertions: (&["define"], &["assert", "NDEBUG"]),
     is_test_file: |stem, extension| {
-        let endings = ["_test", "_unittest", "-test"];
-        matches!(extension, "c" | "cc" | "cpp" | "cxx")
-            && (matches!(stem, "test" | "tests")
-                || stem.starts_with("test_")
-                || endings.iter().any(|ending| stem.ends_with(ending)))
+        matches!(extension, "c" | "cc" | "cpp" | "cxx") && is_test_stem(stem)
     },
     decisive_files: &[
         ".bazelrc",

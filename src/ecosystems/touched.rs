@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::{Ecosystem, file_name, matches};
+use crate::ecosystems::ecosystem::{Ecosystem, file_name, is_in_test_directory, matches};
 
 /// A path that an attempt changes, with its content on both sides.
 #[derive(Clone, Copy, Debug)]
@@ -49,17 +49,6 @@ pub fn is_test_path_among(ecosystems: &[&Ecosystem], path: &str) -> bool {
 fn is_in_expectations(path: &str) -> bool {
     let (directory, _) = path.rsplit_once('/').unwrap_or_default();
     is_expectation(directory) && !directory.split('/').any(|part| matches!(part, "src" | "lib"))
-}
-
-/// True if a directory has a name that every language uses for tests. Below the product's own
-/// sources, some of these names may be those of its parts.
-fn is_in_test_directory(path: &str) -> bool {
-    let mut is_below_sources = false;
-    path.split('/').any(|part| {
-        is_below_sources |= matches!(part, "src" | "lib");
-        matches!(part, "test" | "tests" | "e2e")
-            || (!is_below_sources && matches!(part, "testing" | "spec" | "specs"))
-    })
 }
 
 /// True if a data file's name, or its directory's, says that a test compares something with it.
