@@ -217,7 +217,7 @@ impl Origins {
             if !package.is_empty() && !field.is_empty() && !changes_with_version(field) {
                 let mut words: Vec<&str> = text.split(is_word).collect();
                 words.retain(|word| {
-                    !word.contains("://") && !(word.starts_with("sha") && word.contains('-'))
+                    !(word.contains("://") || word.starts_with("sha") && word.contains('-'))
                 });
                 self.insert(&package, "", words.join(" ").replace(version, "*"));
             }
@@ -459,7 +459,7 @@ impl Places<'_> {
 
 /// Adds the packages in a list of dependencies, or in groups of them.
 fn add(list: &Value, found: &mut Vec<(String, String)>) {
-    let own_name = |item: &Value| Some(first_name(item.get("name")?.as_str()?)?);
+    let own_name = |item: &Value| first_name(item.get("name")?.as_str()?);
     match list {
         // An object with a `name` describes one package, such as `[package]` in a manifest: it is not a list.
         Value::Object(members) if members.get("name").is_some_and(Value::is_string) => {

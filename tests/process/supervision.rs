@@ -542,6 +542,7 @@ fn command_that_is_terminated_together_with_its_supervisor_has_no_outcome() {
     let test = "! grep -q hello README || exit 1; test -e MORE && exit 0; echo > \"$HOME/ready\"; exec sleep 500";
     let child = start(&world, &["judge", "--test", test]);
     poll(|| world.home().join("ready").exists());
+    poll(|| living(&mark).iter().any(|(_, line)| line.starts_with("sleep 500")));
     // As a batch system ends a whole job, but for git-frites itself.
     for pid in supervisors(&mark) {
         signal("-TERM", pid);
