@@ -292,8 +292,10 @@ pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<
     // Filters of git-lfs write to its store.
     let writable = [dir.clone(), nearest_real(index), common.join(STORE_OF_LFS)];
     let writable = writable.into_iter().filter(|path| path.exists());
-    let repository = Mount::ReadOnly { at: common.to_owned(), from: common.to_owned() };
-    let mounts = [Mount::Devices, repository].into_iter();
+    // While commands run, git-frites' git uses a copy of the configuration in the state directory.
+    let read_only = [common, session.store.dir().path()];
+    let read_only = read_only.map(|at| Mount::ReadOnly { at: at.to_owned(), from: at.to_owned() });
+    let mounts = [Mount::Devices].into_iter().chain(read_only);
     let mounts = mounts.chain(writable.map(|at| Mount::Writable { at })).collect();
     Some(WorldSpec { dir, mounts, network: true, ..WorldSpec::default() })
 }
