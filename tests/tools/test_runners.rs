@@ -267,7 +267,7 @@ fn go_project() -> World {
 fn go_test_names_the_failing_tests_and_counts_only_if_it_says_more() {
     let world = go_project();
     world.attempts(&GO_ATTEMPTS);
-    let answer = world.frites(["judge"]).expect(1);
+    let answer = world.frites(["judge", "--test", "go test ./..."]).expect(1);
     let words = "2 tests fail: example.com/tiny.TestPositive (does not fail on the base), \
                  example.com/tiny.TestTwo (fails on the base, too)";
     assert!(below_row(&answer.out(), "1/c1").ends_with(words), "{}", answer.out());
@@ -277,8 +277,8 @@ fn go_test_names_the_failing_tests_and_counts_only_if_it_says_more() {
         printed_by: Some("go test"),
         names_passing: true,
     };
-    for test in ["go test -json ./...", "go test -v ./..."] {
-        assert_told(&world, Some(test), GO_ATTEMPTS, &told);
+    for test in [None, Some("go test -json ./..."), Some("go test -v ./...")] {
+        assert_told(&world, test, GO_ATTEMPTS, &told);
     }
 }
 
