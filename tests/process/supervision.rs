@@ -249,7 +249,8 @@ fn large_output_fills_neither_memory_nor_disk() {
             peak.max(resident(child.id()) + supervisors.map(|(pid, _)| resident(pid)).sum::<u64>());
     }
     assert_eq!(answer(&child.wait_with_output().unwrap()).expect(0).out(), "1\n");
-    assert!(peak > 0 && peak < 64 << 10, "{peak} KiB resident");
+    // Seventeen processes of a build with debugging information take about 64 MiB by themselves.
+    assert!(peak > 0 && peak < 96 << 10, "{peak} KiB resident");
     let log = fs::read(world.repo.join(".frites/runs/1/c1/agent.log")).unwrap();
     assert!(log.len() < (8 << 20) + 100, "{} bytes", log.len());
     assert!(log.starts_with(b"first\n\0") && log.ends_with(b"\0last\n"));
