@@ -263,7 +263,7 @@ fn without_expressions(text: &str) -> String {
     found
 }
 
-/// A line in which the extras of a Python project (`.[test]`) are not pattern of file names.
+/// A line in which the extras of a Python project (`.[test]`) are not a pattern of file names.
 fn with_quoted_extras(line: &str) -> String {
     let quoted = |word: &str| match word.starts_with(".[") && word.ends_with(']') {
         true => format!("'{word}'"),
