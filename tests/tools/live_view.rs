@@ -114,7 +114,8 @@ fn one_ctrl_c_is_told_at_once_and_leaves_no_row() {
     shown.wait_for_lines(size, |lines| {
         rows(lines, "● 1/c").iter().filter(|r| r.contains("ready")).count() == 2
     });
-    // What is typed takes the line below the rows.
+    // The cursor is back at the start of the line below the rows, which what is typed takes.
+    crate::common::poll(|| shown.screen().ends_with('\r'));
     shown.press("typed");
     shown.wait_for("typed");
     shown.press("\x03");
