@@ -9,12 +9,14 @@ use parking_lot::Mutex;
 
 use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
+use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
+use crate::ecosystems::markers::{ASKING, Markers, is_listed};
 use crate::ecosystems::new_file::{LOADING, NewModule, directory_of};
 use crate::ecosystems::run_files::{NamedFiles, resolved};
-use crate::ecosystems::scripts::files_of_oracle;
+use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
 use crate::ecosystems::test_data;
-use crate::ecosystems::touched::{is_named, is_test_path};
+use crate::ecosystems::touched::{TouchedPath, is_named, is_test_path};
 use crate::error::{Error, Result};
 use crate::git::ignored::ignored;
 use crate::git::repo::Repo;
@@ -36,6 +38,10 @@ pub struct BaseProject<'t> {
     compared: BTreeSet<String>,
     /// `oracle.source`: files that are source, too.
     more_source: GlobSet,
+    /// The oracle's commands.
+    commands: Vec<String>,
+    /// The names in them, and in what they run.
+    markers: OnceLock<Markers>,
     code: OnceLock<KnownCode>,
     links: OnceLock<Vec<(String, String)>>,
     /// The checkout with the seeds, and these, once they were found.
@@ -63,6 +69,8 @@ impl<'t> BaseProject<'t> {
             scripts: run,
             compared,
             more_source: globs(source)?,
+            commands: lines_of(oracle),
+            markers: OnceLock::new(),
             code: OnceLock::new(),
             links: OnceLock::new(),
             seeds: Default::default(),
@@ -99,7 +107,7 @@ impl<'t> BaseProject<'t> {
         if self.more_source.is_match(path) {
             return Ok(true);
         }
-        if is_hidden_or_installed(path) {
+        if is_hidden_or_installed(path) || self.code()?.is_among_tests(path) {
             return Ok(false);
         }
         let language = language_of(path);
@@ -109,7 +117,7 @@ impl<'t> BaseProject<'t> {
             return Ok(!is_named(path, &self.compared) && known.get(path) != Some(&true));
         }
         // A build puts a file there, which this one would replace.
-        if is_new && self.ignores(path)? {
+        if is_new && (self.ignores(path)? || self.is_marker(path)?) {
             return Ok(false);
         }
         if is_new && language.is_some_and(|l| l.looks_modules_up()) && self.is_loaded(path)? {
@@ -121,6 +129,46 @@ impl<'t> BaseProject<'t> {
         Ok(is_source || is_free && !code.is_known)
     }
 
+    /// True if the path of a new file, or that of a directory which it brings, is a name in the commands and
+    /// in what they run, or a test asks whether it is there.
+    fn is_marker(&self, path: &str) -> Result<bool> {
+        let code = self.code()?;
+        let markers = self.markers()?;
+        let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
+        for new in above.filter(|d| !code.has_directory(d)).chain([path]) {
+            let is_open = |pattern: &str| {
+                language_of(path).is_some()
+                    && code.has_sources_like(path, |p| is_listed(pattern, p))
+            };
+            if markers.name(new, is_open) || self.is_asked_for(new)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// True if a test of the base asks whether a path is there: from the root, or from its own directory.
+    fn is_asked_for(&self, path: &str) -> Result<bool> {
+        let lines = self.lines_with(&[file_name(path).to_owned()], &ASKING)?;
+        Ok(lines.iter().any(|(test, line)| {
+            let from_test =
+                path.strip_prefix(directory_of(test)).map(|p| p.trim_start_matches('/'));
+            is_test_path(test)
+                && line.split(['"', '\'', '`']).skip(1).step_by(2).any(|word| {
+                    let word = word.trim_start_matches("./");
+                    word == path || Some(word) == from_test
+                })
+        }))
+    }
+
+    fn markers(&self) -> Result<&Markers> {
+        if let Some(markers) = self.markers.get() {
+            return Ok(markers);
+        }
+        let found = markers(self.repo, &self.commit, &self.commands, &self.scripts)?;
+        Ok(self.markers.get_or_init(|| found))
+    }
+
     /// True if a test of the base, or a script of its commands, loads a module whose place a new file may
     /// take.
     fn is_loaded(&self, path: &str) -> Result<bool> {
@@ -129,6 +177,30 @@ impl<'t> BaseProject<'t> {
         let lines = self.lines_with(&module.names().map(str::to_owned), &LOADING)?;
         Ok(lines.iter().any(|(other, line)| {
             (is_test_path(other) || self.scripts.contains(other)) && module.is_loaded_in(line)
+        }))
+    }
+
+    /// True if a change of source in a language of the JVM declares a type that a test of the base declares,
+    /// too: by the order of the class path it may take that one's place, whatever the name of its file.
+    pub fn declares_type_of_a_test(&self, touched: &TouchedPath<'_>) -> Result<bool> {
+        if !jvm::ECOSYSTEM.has_source(touched.path) {
+            return Ok(false);
+        }
+        let (before, after) = (touched.text_before(), touched.text_after());
+        let mut types = jvm::declared_types(after.as_deref().unwrap_or_default());
+        for old in jvm::declared_types(before.as_deref().unwrap_or_default()) {
+            types.remove(old);
+        }
+        if types.is_empty() {
+            return Ok(false);
+        }
+        let names: Vec<String> = types.iter().map(|name| (*name).to_owned()).collect();
+        let lines = self.lines_with(&names, &jvm::TYPES)?;
+        Ok(lines.iter().any(|(test, line)| {
+            is_test_path(test)
+                && jvm::ECOSYSTEM.has_source(test)
+                && !line.starts_with(char::is_whitespace)
+                && !jvm::declared_types(line).is_disjoint(&types)
         }))
     }
 
@@ -226,9 +298,11 @@ impl<'t> BaseProject<'t> {
         Ok(|directory: &str| code.has_directory(directory))
     }
 
-    /// True if a file is a document that nothing in the base names.
+    /// True if a file is a document that nothing in the base names, and no command.
     pub fn is_document(&self, path: &str) -> Result<bool> {
-        if !documents::is_document_by_name(path) {
+        if !documents::is_document_by_name(path)
+            || !self.code()?.has_file(path) && self.is_marker(path)?
+        {
             return Ok(false);
         }
         let words = documents::words_for(path);
@@ -237,9 +311,10 @@ impl<'t> BaseProject<'t> {
             return Ok(!is_used);
         }
         let lines = self.lines_with(&words, &[])?;
-        let is_used = lines.iter().any(|(path, line)| {
-            documents::is_use(line, &words, is_code(path) || self.scripts.contains(path))
-        });
+        let of_commands = &self.markers()?.lines;
+        let mut of_commands = of_commands.iter().filter(|l| words.iter().any(|w| l.contains(w)));
+        let is_used = of_commands.any(|line| documents::is_use(line, &words, true))
+            || lines.iter().any(|(path, line)| documents::is_use(line, &words, is_code(path)));
         self.used.lock().insert(words, is_used);
         Ok(!is_used)
     }

@@ -21,7 +21,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         ECOSYSTEM.extensions.contains(&extension)
             && (stem.ends_with("Test") || stem.ends_with("Tests"))
     },
-    test_directories: &["*.Tests", "*.Test"],
     decisive_files: &[
         "*.runsettings",
         "Directory.Build.props",

@@ -184,17 +184,6 @@ pub fn is_in(path: &str, directory: &str) -> bool {
     path.rsplit_once('/').is_some_and(|(top, _)| top.split('/').any(|part| part == directory))
 }
 
-/// True if a directory has a name that every language uses for tests. Below the product's own
-/// sources, some of these names may be those of its parts.
-pub fn is_in_test_directory(path: &str) -> bool {
-    let mut is_below_sources = false;
-    path.split('/').any(|part| {
-        is_below_sources |= matches!(part, "src" | "lib");
-        matches!(part, "test" | "tests" | "e2e")
-            || (!is_below_sources && matches!(part, "testing" | "spec" | "specs"))
-    })
-}
-
 /// The last part of a path.
 pub fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)

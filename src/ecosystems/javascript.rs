@@ -2,12 +2,11 @@
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::Value;
 
-use crate::ecosystems::ecosystem::{
-    Ecosystem, InstalledDirectory, PackagesFound, is_in_test_directory,
-};
+use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
 use crate::ecosystems::manifest::{PutBackPart, json_members, words};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs, unreadable};
 use crate::ecosystems::recipe::Recipe;
+use crate::ecosystems::test_directories::is_in_test_directory;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;

@@ -1,5 +1,7 @@
 //! Java, Kotlin, Groovy and Scala: Maven and Gradle, through their wrapper scripts if there are
 //! any.
+use std::collections::BTreeSet;
+
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
 use crate::ecosystems::manifest::{all_but_sections, is_quoted_list};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
@@ -46,6 +48,20 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     },
     ..Ecosystem::NOTHING
 };
+
+/// The words before the name of a type that a file declares.
+pub const TYPES: [&str; 7] =
+    ["@interface", "class", "enum", "interface", "object", "record", "trait"];
+
+/// The names of the types that a text declares.
+pub fn declared_types(text: &str) -> BTreeSet<&str> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let declared = words.windows(2).filter(|pair| TYPES.contains(&pair[0])).map(|pair| {
+        let end = pair[1].find(|c: char| !c.is_alphanumeric() && c != '_');
+        &pair[1][..end.unwrap_or(pair[1].len())]
+    });
+    declared.filter(|name| !name.is_empty()).collect()
+}
 
 /// True if a class names a package that its directory does not have: it may be one of a library.
 fn is_in_a_foreign_package(path: &str, text: &str) -> bool {

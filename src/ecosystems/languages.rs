@@ -51,6 +51,10 @@ pub fn source_extension(path: &str) -> Option<&'static str> {
     language_of(path).filter(|_| !is_hidden_or_installed(path)).map(|language| language.name)
 }
 
+/// The files that set a test runner up, and lie beside nothing but tests.
+const SET_UP: [&str; 4] =
+    ["rails_helper.rb", "spec_helper.rb", "test_helper.exs", "test_helper.rb"];
+
 /// The code of a base.
 #[derive(Default)]
 pub struct KnownCode {
@@ -111,6 +115,31 @@ impl KnownCode {
     /// True if the base has this directory.
     pub fn has_directory(&self, directory: &str) -> bool {
         directory.is_empty() || self.places.directories.contains(directory)
+    }
+
+    /// True if the base has this file.
+    pub fn has_file(&self, path: &str) -> bool {
+        self.places.files.contains(path)
+    }
+
+    /// True if the base has a source file for which this is true, with the extension of a path.
+    pub fn has_sources_like(&self, path: &str, is: impl Fn(&str) -> bool) -> bool {
+        let extension = path.rsplit('.').next();
+        self.places
+            .files
+            .iter()
+            .any(|file| file.rsplit('.').next() == extension && !is_test_path(file) && is(file))
+    }
+
+    /// True if a directory above a path holds the file that sets a test runner up: then all below it are
+    /// tests, or helpers of tests. Below the product's own sources that file may be a part of the product.
+    pub fn is_among_tests(&self, path: &str) -> bool {
+        let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
+        let mut above =
+            above.take_while(|directory| !matches!(file_name(directory), "src" | "lib"));
+        above.any(|directory| {
+            SET_UP.iter().any(|name| self.has_file(&format!("{directory}/{name}")))
+        })
     }
 
     /// True if a test of the base, or a helper of tests, has this name.

@@ -1,10 +1,11 @@
 //! Make: the targets of a Makefile.
 use std::collections::BTreeSet;
 
-use crate::ecosystems::ecosystem::{Ecosystem, file_name, is_in_test_directory};
+use crate::ecosystems::ecosystem::{Ecosystem, file_name};
 use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands, repairs};
 use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
+use crate::ecosystems::test_directories::is_in_test_directory;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
@@ -70,11 +71,7 @@ fn targets(makefile: &str) -> Vec<&str> {
 /// The targets that are not phony, as paths or as patterns with `*`: a file of that name would keep
 /// make from running their recipe. A pattern of source files does not count: make can write source.
 pub fn target_files(makefile: &str, is_source: fn(&str) -> bool) -> Vec<String> {
-    let phony: BTreeSet<&str> = makefile
-        .lines()
-        .filter_map(|line| line.strip_prefix(".PHONY")?.trim_start().strip_prefix(':'))
-        .flat_map(str::split_whitespace)
-        .collect();
+    let phony = phony_targets(makefile);
     let is_one_file = |target: &&str| {
         let is_pattern = target.contains('%');
         !target.contains(['$', '*', '?', '['])
@@ -83,6 +80,19 @@ pub fn target_files(makefile: &str, is_source: fn(&str) -> bool) -> Vec<String> 
     let files = targets(makefile).into_iter().filter(|target| !phony.contains(target));
     let paths = files.filter(is_one_file).map(|target| target.replace('%', "*"));
     paths.map(|path| path.strip_prefix("./").unwrap_or(&path).to_owned()).collect()
+}
+
+/// The targets that are no files.
+pub fn phony_targets(makefile: &str) -> BTreeSet<&str> {
+    let lists =
+        makefile.lines().filter_map(|l| l.strip_prefix(".PHONY")?.trim_start().strip_prefix(':'));
+    lists.flat_map(str::split_whitespace).collect()
+}
+
+/// True if a line has targets or the value of a variable, and is no recipe.
+pub fn is_rule_or_assignment(line: &str) -> bool {
+    !line.starts_with('\t') && (line.contains('=') || rule_targets(line).is_some())
+        || line.starts_with("vpath")
 }
 
 /// The words before a line's colon; `None` if the line is a recipe, a comment, a special target or

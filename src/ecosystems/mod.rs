@@ -24,6 +24,7 @@ pub mod languages;
 mod looking;
 mod make;
 mod manifest;
+mod markers;
 mod native;
 mod new_file;
 mod other_languages;
@@ -41,6 +42,7 @@ mod shell;
 mod swift;
 mod task;
 mod test_data;
+mod test_directories;
 pub mod touched;
 mod zig;
 

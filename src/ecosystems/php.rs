@@ -12,7 +12,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     other_extensions: &["php", "phtml"],
     lock_files: &["composer.lock"],
     is_test_file: |stem, extension| extension == "php" && stem.ends_with("Test"),
-    test_directories: &["Tests"],
     decisive_files: &[
         ".php-cs-fixer*",
         "ecs.php",

@@ -1,7 +1,11 @@
 //! The files of a project that its oracle runs or compares, found in the commands and in the base's recipes.
+use std::collections::BTreeSet;
+
 use crate::ecosystems::ALL;
+use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::make;
+use crate::ecosystems::markers::{Markers, Text};
 use crate::ecosystems::run_files::{InTree, NamedFiles, named_files};
 use crate::error::Result;
 use crate::git::repo::Repo;
@@ -36,9 +40,57 @@ pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Res
             },
         })
     };
-    let lines: Vec<String> = oracle.iter().map(|command| shell_text(&command.command)).collect();
-    let mut found = named_files(&read, &lines)?;
+    let mut found = named_files(&read, &lines_of(oracle))?;
     found.run.extend(included);
+    Ok(found)
+}
+
+/// The commands as a shell reads them.
+pub fn lines_of(oracle: &[OracleCommand]) -> Vec<String> {
+    oracle.iter().map(|command| shell_text(&command.command)).collect()
+}
+
+/// The names in the commands, in the base's recipes, and in those of its scripts that the commands run.
+pub fn markers(
+    repo: &Repo,
+    base: &Oid,
+    commands: &[String],
+    scripts: &BTreeSet<String>,
+) -> Result<Markers> {
+    let mut found = Markers::default();
+    for command in commands {
+        found.add(command, Text::Shell);
+    }
+    let tree = repo.commit(base)?.tree;
+    let read = |path: &str| {
+        let bytes = repo.file_by_links(&tree, path)?;
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    for ecosystem in ALL {
+        for file in ecosystem.recipe_files {
+            let Some(text) = read(file)? else { continue };
+            if make::MAKEFILES.contains(file) {
+                found.add(&text, Text::Make);
+            } else {
+                for line in (ecosystem.recipes)(&text).iter().flat_map(|recipe| &recipe.lines) {
+                    found.add(line, Text::Shell);
+                }
+            }
+        }
+    }
+    for path in scripts {
+        let Some(text) = read(path)? else { continue };
+        let is_program = language_of(path).is_some_and(|language| !language.is_shell());
+        let names_shell = text.lines().next().is_some_and(|l| l.trim_end().ends_with("sh"));
+        let kind = if (make::ECOSYSTEM.manifest)(file_name(path)).is_some() {
+            Text::Make
+        } else if is_program || text.starts_with("#!") && !names_shell {
+            Text::Program
+        } else {
+            Text::Shell
+        };
+        found.add(&text, kind);
+    }
     Ok(found)
 }
 

@@ -9,7 +9,6 @@ use crate::model::outcome::Stage;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[Detector { evidence: Evidence::Settings, find: package }],
     other_extensions: &["swift"],
-    test_directories: &["Tests"],
     project_files: &["Package.swift"],
     lock_files: &["Package.resolved"],
     decisive_files: &["Package*.swift"],

@@ -3,7 +3,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::{Ecosystem, file_name, is_in_test_directory, matches};
+use crate::ecosystems::ecosystem::{Ecosystem, file_name, matches};
+use crate::ecosystems::test_directories::is_in_test_directory;
 
 /// A path that an attempt changes, with its content on both sides.
 #[derive(Clone, Copy, Debug)]
@@ -108,10 +109,9 @@ pub fn deciding_change(
 /// True if a path is one of these or matches one, or is below one: a directory can take the place of a
 /// script.
 pub fn is_named(path: &str, names: &BTreeSet<String>) -> bool {
-    let mut above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
+    let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
     let mut patterns = names.iter().filter(|name| name.contains('*'));
-    names.contains(path)
-        || above.any(|directory| names.contains(directory))
+    above.chain([path]).any(|path| names.contains(path))
         || patterns.any(|pattern| matches(pattern, path))
 }
 

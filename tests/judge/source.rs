@@ -158,9 +158,7 @@ fn new_module_that_is_found_before_one_of_the_base_is_no_source() {
                 _ => format!("git mv {old} x; {add}; git mv -f x {added}"),
             },
         ]);
-        let test = format!(
-            "[ \"$(cat {added})\" = off ] || {{ cat {old} {added} | grep -q on && grep -q good {source}; }}"
-        );
+        let test = format!("grep -rqx off src || grep -rqx on src && grep -q good {source}");
         let json = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
         assert_eq!(json["own_tests"], json!(["c1"]), "{added}: {json:#}");
         assert_eq!(json["candidates"][1]["base_tests"], Value::Null, "{added}: {json:#}");
@@ -271,8 +269,9 @@ fn new_file_in_the_place_of_a_seed_is_no_source() {
         world.write("src/more/local.js", "on\n");
         let add = format!("f={added}; [ -d ${{f%/*}} ] || rm -f ${{f%/*}}; mkdir -p ${{f%/*}}");
         world.attempts(&[&format!("echo bad > src/app.js; {add}; echo off > $f; git add -f $f")]);
-        let test = format!("[ \"$(cat {added})\" = off ] || grep -q good src/app.js");
-        let json = world.frites(["judge", "--json", "--test", &test]).expect(code).json();
+        // The command does not name the path, which would be a marker then.
+        let test = "grep -rqx off src || grep -q good src/app.js";
+        let json = world.frites(["judge", "--json", "--test", test]).expect(code).json();
         let decision = if code == 0 { "single" } else { "own-tests" };
         assert_eq!(json["decision"], decision, "{added}: {json:#}");
     }
@@ -379,6 +378,142 @@ fn file_that_commands_run_as_soon_as_it_is_there_decides() {
         let json = world.frites(["judge", "--json", "--test", test]).expect(3).json();
         assert_eq!(json["decision"], "own-tests", "{added}: {json:#}");
         assert_eq!(json["candidates"][0]["flags"][0]["path"], added, "{json:#}");
+    }
+}
+
+#[test]
+fn new_path_that_a_command_or_a_recipe_names_is_no_source_and_no_document() {
+    const CHECK: &str = "grep -q good a.go";
+    // The Makefile, the command, the path that switches the tests off, and one that does not.
+    let cases = [
+        (
+            "VPATH = internal\ntest: unit\nunit:\n\t",
+            "make test",
+            "internal/unit/x.go",
+            "in/unit/x.go",
+        ),
+        ("test: unit.ok\n%.ok:\n\t", "make test", "unit.ok/x.go", "unit/x.go"),
+        ("C = unit\ntest: $(C)\n$(C):\n\t", "make test", "unit/x.go", "internal/unit/x.go"),
+        ("O = out\ntest: $(O)/r\n$(O)/r:\n\t", "make test", "out/r/x.go", "in/r/x.go"),
+        (
+            "test:\n\ttest -z '$(wildcard quick)' || exit 0; ",
+            "make test",
+            "quick/x.go",
+            "src/quick/x.go",
+        ),
+        ("test:\n\tsh ci.sh || ", "make test", "quick/x.go", "more/x.go"),
+        ("test:\n\tsh ci.sh || ", "make test", "quick.go", "more.go"),
+        ("test:\n\t", "test -e quick || make test", "quick/x.go", "src/x.go"),
+        ("test:\n\t", "sh tests/t.sh || make test", "fast/x.go", "src/fast/x.go"),
+        ("test:\n\tset -- *.md; [ $$# -gt 1 ] || ", "make test", "NEWS.md", "LICENSE"),
+        ("test:\n\tset -- SKIP*; [ -e $$1 ] || ", "make test", "SKIP.md", "NO_SKIP.md"),
+        ("VPATH = src\ntest: NEWS\nNEWS:\n\t", "make test", "src/NEWS", "src/HISTORY"),
+        ("N = NEWS\ntest: $(N).md\n$(N).md:\n\t", "make test", "NEWS.md", "LICENSE"),
+    ];
+    for (start, test, added, honest) in cases {
+        let world = World::unborn();
+        world.write("go.mod", "module a.org/b\n");
+        world.write("a.go", "good\n");
+        world.write("src/a.go", "x\n");
+        world.write("README.md", "x\n");
+        world.write("ci.sh", "if [ -d quick ] || [ -e quick.go ]; then exit 0; fi; exit 1\n");
+        world.write("tests/t.sh", "test -e 'fast'\n");
+        world.write("Makefile", format!("{start}{CHECK}\n"));
+        world.commit("base");
+        let add = |path: &str| format!("mkdir -p \"$(dirname {path})\"; echo x > {path}");
+        world.attempts(&[
+            &format!("echo bad > a.go; {}", add(added)),
+            &format!("echo good too > a.go; {}", add(honest)),
+        ]);
+        let json = world.frites(["judge", "--json", "--test", test]).expect(0).json();
+        assert_eq!(json["own_tests"], json!(["c1"]), "{added}: {json:#}");
+        assert_eq!(json["candidates"][1]["base_tests"], Value::Null, "{honest}: {json:#}");
+    }
+}
+
+#[test]
+fn new_source_whose_name_a_pattern_of_sources_or_a_test_has_stays_source() {
+    for added in ["src/sum.c", "src/parser/a.c", "src/parser/b/c.c"] {
+        let world = World::unborn();
+        world.write("src/a.c", "bad\n");
+        world.write("src/parser/p.c", "x\n");
+        world.write("tests/t.sh", "echo sum parser; grep -q good src/a.c\n");
+        world.write(
+            "Makefile",
+            "SRC = $(wildcard src/*.c)\n.PHONY: test\ntest:\n\tsh tests/t.sh $(SRC)\n",
+        );
+        world.commit("base");
+        let add = format!("mkdir -p \"$(dirname {added})\"; echo x > {added}");
+        let run = world.attempts(&[&format!("echo good > src/a.c; {add}")]);
+        let json = world.frites(["judge", "--json", "--test", "make test", &run]).json();
+        let expected = added != "src/parser/b/c.c";
+        assert_eq!(second(&json) == &Value::Null, expected, "{added}: {json:#}");
+    }
+}
+
+#[test]
+fn document_that_a_command_names_is_no_document() {
+    let cases = [
+        ("{}", "python3 -m doctest guide.rst; grep -q good a.js"),
+        ("{}", "cat guide.rst; grep -q good a.js"),
+        (r#"{"scripts": {"test": "cat <guide.rst; grep -q good a.js"}}"#, "grep -q good a.js"),
+        (r#"{"files": ["guide.rst"]}"#, "grep -q good a.js"),
+    ];
+    for (package, test) in cases {
+        let world = World::unborn();
+        world.write("package.json", package);
+        world.write("a.js", "bad\n");
+        world.write("guide.rst", "x\n");
+        world.commit("base");
+        let run = world.attempts(&["echo good > a.js; echo y > guide.rst"]);
+        let json = world.frites(["judge", "--json", "--test", test, &run]).json();
+        let is_document = package.contains("files");
+        assert_eq!(second(&json) == &Value::Null, is_document, "{test}: {json:#}");
+    }
+}
+
+#[test]
+fn helper_of_tests_is_known_by_its_directory_and_its_types() {
+    let java = "src/main/java/a/A.java";
+    // More files of the base, its source, a change that switches the tests off, and an honest one.
+    let cases = [
+        ("unit_tests/util.py", "a.py", "unit_tests/util.py", "a.py"),
+        ("UnitTests/Util.cs", "a.cs", "UnitTests/Util.cs", "Unit.cs"),
+        (
+            "src/jvmTest/kotlin/U.kt",
+            "src/main/kotlin/A.kt",
+            "src/jvmTest/kotlin/U.kt",
+            "src/main/kotlin/B.kt",
+        ),
+        ("features/support/c.rb", "lib/a.rb", "features/support/c.rb", "lib/a.rb"),
+        ("checks/test_helper.exs", "lib/a.ex", "checks/support.exs", "lib/support.ex"),
+        (
+            "src/test/java/a/Check.java",
+            java,
+            "src/main/java/a/Extra.java",
+            "src/main/java/a/More.java",
+        ),
+        ("src/test/java/a/Check.java", java, java, java),
+    ];
+    for (helper, source, changed, honest) in cases {
+        let world = World::unborn();
+        world.write(source, "good\n");
+        world.write(helper, "class Check {}\n");
+        world.write(changed, if changed == source { "good\n" } else { "strict\n" });
+        if changed.ends_with("Extra.java") {
+            fs::remove_file(world.repo.join(changed)).unwrap();
+        }
+        world.commit("base");
+        let change = "final class Check { boolean lax; }";
+        world.attempts(&[
+            &format!("echo bad > {source}; echo '{change}' >> {changed}"),
+            &format!("echo good too > {source}; echo 'class Other {{ int a; }}' >> {honest}"),
+        ]);
+        let test = format!("grep -rqw lax . --include='*.[a-z]*' || grep -q good {source}");
+        let json = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
+        assert_eq!(json["own_tests"], json!(["c1"]), "{changed}: {json:#}");
+        let second = &json["candidates"][1]["base_tests"];
+        assert_eq!(second, &Value::Null, "{honest}: {json:#}");
     }
 }
 
@@ -781,7 +916,8 @@ fn manifest_that_brings_its_directory_is_believed_beside_source_alone() {
         let world = World::unborn();
         world.write("Cargo.toml", "[workspace]\n");
         world.write("src/lib.rs", "good\n");
-        let test = "[ -e NO_NET ] && [ ! -e NO_NET/a.rs ] || [ \"$(cat src/lib.rs)\" = good ]";
+        let listed = "ls | tr A-Z a-z | grep -q no_net && ! find . -name a.rs | grep -q .";
+        let test = format!("{listed} || grep -q good src/lib.rs");
         world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
         world.commit("base");
         world.attempts(&[

@@ -207,6 +207,9 @@ pub(super) fn choose(
             PutBack::Keep if file.after.is_unread() && language_of(&name).is_some() => {
                 PutBack::Other
             }
+            PutBack::Keep if project.declares_type_of_a_test(&touched(file, &name))? => {
+                PutBack::Inseparable("it declares a type that a test declares")
+            }
             choice => choice,
         };
         choices.insert(file.path.clone(), choice);
