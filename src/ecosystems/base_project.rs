@@ -136,11 +136,11 @@ impl<'t> BaseProject<'t> {
         let markers = self.markers()?;
         let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
         for new in above.filter(|d| !code.has_directory(d)).chain([path]) {
-            let is_open = |pattern: &str| {
+            let is_marker = markers.name(new, |pattern| {
                 language_of(path).is_some()
                     && code.has_sources_like(path, |p| is_listed(pattern, p))
-            };
-            if markers.name(new, is_open) || self.is_asked_for(new)? {
+            });
+            if is_marker || self.is_asked_for(new)? {
                 return Ok(true);
             }
         }

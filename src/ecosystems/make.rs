@@ -68,20 +68,6 @@ fn targets(makefile: &str) -> Vec<&str> {
     makefile.lines().filter_map(rule_targets).flat_map(str::split_whitespace).collect()
 }
 
-/// The targets that are not phony, as paths or as patterns with `*`: a file of that name would keep
-/// make from running their recipe. A pattern of source files does not count: make can write source.
-pub fn target_files(makefile: &str, is_source: fn(&str) -> bool) -> Vec<String> {
-    let phony = phony_targets(makefile);
-    let is_one_file = |target: &&str| {
-        let is_pattern = target.contains('%');
-        !target.contains(['$', '*', '?', '['])
-            && (!is_pattern || target.contains('.') && !is_source(target))
-    };
-    let files = targets(makefile).into_iter().filter(|target| !phony.contains(target));
-    let paths = files.filter(is_one_file).map(|target| target.replace('%', "*"));
-    paths.map(|path| path.strip_prefix("./").unwrap_or(&path).to_owned()).collect()
-}
-
 /// The targets that are no files.
 pub fn phony_targets(makefile: &str) -> BTreeSet<&str> {
     let lists =

@@ -6,6 +6,8 @@ use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::{file_name, matches};
 use crate::ecosystems::make;
 use crate::ecosystems::recipe::joined_lines;
+use crate::ecosystems::run_files::{reads_shell, without_prefixes};
+use crate::model::shell::{SimpleCommand, commands_of, is_assignment, without_substitutions};
 
 /// The text of a file, by how it names paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,10 +19,6 @@ pub enum Text {
     /// A program: only what it quotes can be a path.
     Program,
 }
-
-/// The words after which a shell goes on with a command.
-const BEFORE_COMMANDS: [&str; 11] =
-    ["!", "do", "elif", "else", "env", "exec", "if", "then", "time", "until", "while"];
 
 /// Programs whose plain words are commands of theirs, besides those that run recipes.
 const WITH_COMMANDS: [&str; 14] = [
@@ -59,44 +57,97 @@ impl Markers {
                 continue;
             }
             if kind == Text::Program {
-                let quoted = line.split(['"', '\'', '`']).skip(1).step_by(2);
-                quoted.for_each(|word| self.add_word(word, false));
+                self.add_quoted(&line);
+            } else if kind == Text::Make && make::is_rule_or_assignment(&line) {
+                self.add_list(&without_values(&line), &phony);
             } else {
-                let is_list = kind == Text::Make && make::is_rule_or_assignment(&line);
-                self.add_line(&line, is_list, &phony);
+                self.add_commands(&without_values(&line));
             }
             self.lines.push(line);
         }
     }
 
-    fn add_line(&mut self, line: &str, is_list: bool, phony: &BTreeSet<&str>) {
-        let line = without_values(line).replace(['"', '\''], "");
-        let looks_up = line.split([' ', '\t', '=']).any(|word| BEFORE_DIRECTORIES.contains(&word));
-        for segment in line.split([';', '|', '&', '`', '(', ')', '{', '}']) {
-            for word in if is_list { all_words(segment) } else { paths_of_command(segment) } {
-                for word in word.split([':', '=', ',', '<', '>']) {
-                    if is_list && phony.contains(word) {
-                        continue;
-                    }
-                    self.add_word(word, is_list);
-                    if looks_up {
-                        self.directories.insert(plain(word).to_owned());
-                    }
-                }
-            }
+    /// Adds the targets of a rule and what they need, or the words of a variable.
+    fn add_list(&mut self, line: &str, phony: &BTreeSet<&str>) {
+        let words = line.split([' ', '\t', ':', '=', ';', '|', '(', ')', '{', '}']);
+        let words: Vec<&str> = words.filter(|word| !phony.contains(word)).collect();
+        if words.iter().any(|word| BEFORE_DIRECTORIES.contains(word)) {
+            self.directories.extend(words.iter().map(|word| plain(word).to_owned()));
+        }
+        for word in words {
+            self.add_word(&word.replace('%', "*"));
         }
     }
 
-    /// Adds a word. Only in lists of make `%` stands for any characters.
-    fn add_word(&mut self, word: &str, is_list: bool) {
+    /// Adds the names in the commands of a line.
+    fn add_commands(&mut self, line: &str) {
+        let (line, inner) = without_substitutions(line);
+        for text in inner {
+            self.add_commands(&text);
+        }
+        for command in commands_of(&line) {
+            self.add_command(&command);
+        }
+    }
+
+    /// Adds the words of a command that may be paths: not the program's own name, its commands and messages.
+    fn add_command(&mut self, command: &SimpleCommand) {
+        let values = command.words.iter().take_while(|word| is_assignment(&word.text));
+        for word in values.chain(&command.inputs).chain(&command.output) {
+            self.add_words(&word.text);
+        }
+        let words = without_prefixes(&command.words);
+        let Some(first) = words.first() else { return };
+        let program = file_name(first.text.trim_start_matches(['@', '-', '+']));
+        if matches!(program, "echo" | "printf") {
+            return;
+        }
+        let has_commands = program.chars().all(|c| c == VALUE)
+            || WITH_COMMANDS.contains(&program)
+            || ALL.iter().any(|ecosystem| ecosystem.recipe_runners.contains(&program));
+        let mut by_shell = false;
+        for (at, word) in words.iter().enumerate() {
+            let text = word.text.as_str();
+            let is_spaced = text.contains(char::is_whitespace);
+            if is_spaced && by_shell {
+                self.add_commands(text);
+            } else if is_spaced {
+                self.add_quoted(text);
+            } else if text.contains('/')
+                || at > 0 && (!has_commands || text.contains(['.', '*', VALUE]))
+            {
+                self.add_words(text);
+            }
+            by_shell |= reads_shell(text);
+        }
+        if words.iter().any(|word| BEFORE_DIRECTORIES.contains(&word.text.as_str())) {
+            self.directories.extend(words.iter().map(|word| plain(&word.text).to_owned()));
+        }
+    }
+
+    /// Adds what a line quotes.
+    fn add_quoted(&mut self, line: &str) {
+        for word in line.split(['"', '\'', '`']).skip(1).step_by(2) {
+            self.add_word(word);
+        }
+    }
+
+    /// Adds the parts of a word.
+    fn add_words(&mut self, text: &str) {
+        for word in text.split([':', '=', ',']) {
+            self.add_word(word);
+        }
+    }
+
+    fn add_word(&mut self, word: &str) {
         let word = plain(word);
         let is_name = word.contains(char::is_alphanumeric) && !word.contains(char::is_whitespace);
         // `${x}s` stands for too much.
         let is_vague = word.contains(VALUE) && !word.contains(['.', '/']) && word.len() < 5;
-        if word.starts_with('-') || !is_name || is_vague || word.contains('%') && !is_list {
+        if word.starts_with('-') || !is_name || is_vague || word.contains('%') {
             return;
         }
-        let name = word.replace([VALUE, '%', '?', '['], "*");
+        let name = word.replace([VALUE, '?', '['], "*");
         let names = if name.contains('*') { &mut self.patterns } else { &mut self.words };
         names.insert(name);
     }
@@ -104,12 +155,11 @@ impl Markers {
     /// True if a word names a new path. A pattern does so, too, unless `is_open` says that it lists files
     /// of this kind in the base already.
     pub fn name(&self, new: &str, is_open: impl Fn(&str) -> bool) -> bool {
-        let in_directory = |directory: &String| {
-            let word = new.strip_prefix(directory.as_str()).and_then(|rest| rest.strip_prefix('/'));
-            word.is_some_and(|word| self.words.contains(word))
-        };
         self.words.contains(new)
-            || self.directories.iter().any(in_directory)
+            || self.directories.iter().any(|directory| {
+                let word = new.strip_prefix(directory.as_str());
+                word.and_then(|w| w.strip_prefix('/')).is_some_and(|w| self.words.contains(w))
+            })
             || self.patterns.iter().any(|pattern| is_listed(pattern, new) && !is_open(pattern))
     }
 }
@@ -125,32 +175,6 @@ pub fn is_listed(pattern: &str, path: &str) -> bool {
 /// A word as the path of a tree.
 fn plain(word: &str) -> &str {
     word.trim_start_matches("./").trim_end_matches('/')
-}
-
-fn all_words(text: &str) -> Vec<&str> {
-    text.split_whitespace().collect()
-}
-
-/// The words of a command that may be paths: not the program's own name, its commands and messages.
-fn paths_of_command(command: &str) -> Vec<&str> {
-    let is_before = |word: &&str| {
-        BEFORE_COMMANDS.contains(word) || word.contains('=') || ["@", "-", "+"].contains(word)
-    };
-    let words: Vec<&str> = command.split_whitespace().skip_while(is_before).collect();
-    let Some((first, rest)) = words.split_first() else { return Vec::new() };
-    let program = file_name(first.trim_start_matches(['@', '-', '+']));
-    if matches!(program, "echo" | "printf") {
-        return rest.iter().copied().skip_while(|word| !word.contains('>')).collect();
-    }
-    let has_commands = program.chars().all(|c| c == VALUE)
-        || WITH_COMMANDS.contains(&program)
-        || ALL.iter().any(|ecosystem| ecosystem.recipe_runners.contains(&program));
-    let may_be_path = |word: &str| !has_commands || word.contains(['/', '.', '*', VALUE]);
-    let is_path = |(at, word): &(usize, &str)| match at {
-        0 => word.contains('/'),
-        _ => may_be_path(word),
-    };
-    words.iter().copied().enumerate().filter(is_path).map(|(_, word)| word).collect()
 }
 
 /// A line with [`VALUE`] in the place of each variable of make or a shell, and without the names of make's

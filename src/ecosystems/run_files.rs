@@ -9,7 +9,9 @@ use crate::ecosystems::new_file::directory_of;
 use crate::ecosystems::recipe::{Recipe, joined_lines};
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
-use crate::model::shell::{Word, is_assignment, simple_commands, without_substitutions};
+use crate::model::shell::{
+    Word, commands_of, is_assignment, simple_commands, without_substitutions,
+};
 
 /// Programs that compare the files that their arguments name.
 const COMPARERS: [&str; 3] = ["cmp", "diff", "git"];
@@ -158,14 +160,9 @@ impl Follow<'_> {
         for text in &inner {
             printed_inside.push(self.line(text, true, place)?);
         }
-        let mut commands = simple_commands(&line);
-        if commands.is_empty() {
-            // A quote may end on another line.
-            commands = simple_commands(&line.replace(['"', '\'', '`'], " "));
-        }
         let mut printed = Vec::new();
         let mut piped = Vec::new();
-        for command in commands {
+        for command in commands_of(&line) {
             let mut words = command.words;
             let start = words.iter().take_while(|word| is_assignment(&word.text)).count();
             for (at, inside) in printed_inside.iter().enumerate() {
@@ -268,7 +265,7 @@ impl Follow<'_> {
             if at > 0 || part.is_program {
                 self.word(word, part, place)?;
             }
-            part.by_shell |= name == "eval" || name.ends_with("sh") && !name.contains('.');
+            part.by_shell |= reads_shell(name);
         }
         Ok(Vec::new())
     }
@@ -565,8 +562,13 @@ fn inside(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
+/// True if a program of this name reads its arguments as a shell does.
+pub fn reads_shell(name: &str) -> bool {
+    name == "eval" || name.ends_with("sh") && !name.contains('.')
+}
+
 /// The words from the program on: without assignments, `env`, `timeout 60` and the like.
-fn without_prefixes(words: &[Word]) -> &[Word] {
+pub fn without_prefixes(words: &[Word]) -> &[Word] {
     let mut rest = words;
     let mut follows_prefix = false;
     while let Some((word, more)) = rest.split_first() {

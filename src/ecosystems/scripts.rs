@@ -22,13 +22,6 @@ pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Res
         if let Some(bytes) = repo.file_by_links(&tree, file)? {
             let text = String::from_utf8_lossy(&bytes);
             included.extend(files_of_includes(file, &text));
-            if make::MAKEFILES.contains(file) {
-                for path in make::target_files(&text, |path| language_of(path).is_some()) {
-                    if repo.file(&tree, &path)?.is_none() && !repo.has_directory(&tree, &path)? {
-                        included.push(path);
-                    }
-                }
-            }
         }
     }
     let read = |path: &str| {
