@@ -5,6 +5,8 @@ use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::model::plain;
+
 /// A path in a git tree: bytes in any encoding, separated by `/`, relative to the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreePath(Vec<u8>);
@@ -97,7 +99,7 @@ pub fn directory_of(path: &[u8]) -> &[u8] {
 /// A path for a message: unchanged, or quoted if it contains anything unusual.
 pub fn quoted(path: &[u8]) -> String {
     let text = String::from_utf8_lossy(path);
-    if text.chars().any(|c| c.is_control() || c == '"' || c == '\\' || c == '\u{fffd}') {
+    if text.chars().any(|c| plain::is_invisible(c) || matches!(c, '"' | '\\' | '\u{fffd}')) {
         format!("\"{}\"", path.escape_ascii())
     } else {
         text.into_owned()
@@ -107,6 +109,13 @@ pub fn quoted(path: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn path_with_a_character_that_cannot_be_seen_is_quoted() {
+        assert_eq!(quoted("a/é".as_bytes()), "a/é");
+        assert_eq!(quoted("a\u{202e}gnp".as_bytes()), "\"a\\xe2\\x80\\xaegnp\"");
+        assert_eq!(quoted(b"a\n"), "\"a\\n\"");
+    }
 
     #[test]
     fn parents_are_the_directories_above_a_path_without_the_root() {

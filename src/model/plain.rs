@@ -21,6 +21,11 @@ pub fn is_hidden(c: char) -> bool {
         | '\u{e0000}'..='\u{e007f}')
 }
 
+/// True for a character that a reader cannot see: a control character, or a hidden one.
+pub fn is_invisible(c: char) -> bool {
+    c.is_control() || is_hidden(c)
+}
+
 /// A line as a terminal would finally show it. A carriage return begins the line again, a tab becomes
 /// blanks, and escape sequences, other control characters and hidden characters are left out.
 pub fn line(text: &str) -> String {
@@ -35,7 +40,7 @@ pub fn line(text: &str) -> String {
                 plain.extend(std::iter::repeat_n(' ', blanks));
                 after_tab = plain.len();
             }
-            c if c.is_control() || is_hidden(c) => {}
+            c if is_invisible(c) => {}
             c => plain.push(c),
         }
     }

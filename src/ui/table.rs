@@ -3,6 +3,7 @@ pub use crate::model::size::size;
 use console::{measure_text_width, truncate_str};
 use owo_colors::Style;
 
+use crate::model::plain;
 use crate::ui::style::{Styles, Tone};
 
 /// The blanks between two columns.
@@ -68,14 +69,16 @@ impl Grid {
     }
 }
 
-/// A text of unknown origin (a command's output, a file name) as one line, with control characters
-/// escaped, so that it can neither move the cursor nor change colors.
+/// A text of unknown origin (a command's output, a file name) as one line, with control and hidden characters
+/// escaped, so that it can neither move the cursor, change colors nor turn what stands beside it.
 pub fn printable(text: &str) -> String {
-    if !text.contains(char::is_control) {
+    if !text.contains(plain::is_invisible) {
         return text.to_owned();
     }
     text.chars()
-        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
+        .map(
+            |c| if plain::is_invisible(c) { c.escape_default().to_string() } else { c.to_string() },
+        )
         .collect()
 }
 
@@ -207,6 +210,12 @@ mod tests {
         assert_eq!(cut, "   name…\n*  日本…\n   👩\u{200d}👩…\n   a\\n\\…\n");
         let colored = table(Styles { width: Some(8), ..Styles::colored() });
         assert_eq!(console::strip_ansi_codes(&colored), cut);
+    }
+
+    #[test]
+    fn characters_that_turn_or_hide_text_are_escaped() {
+        assert_eq!(printable("a\u{202e}b\u{200b}\n"), "a\\u{202e}b\\u{200b}\\n");
+        assert_eq!(printable("👩\u{200d}👩 é"), "👩\u{200d}👩 é");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub fn visible(text: &str) -> String {
             '\t' | '\n' => shown.push(c),
             // The pictures of control characters have the same order.
             '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
-            c if c.is_control() || plain::is_hidden(c) => {
+            c if plain::is_invisible(c) => {
                 shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
             }
             c => shown.push(c),
