@@ -287,27 +287,12 @@ fn conclude(
 ) -> Result<u8> {
     let session = judging.session();
     let mut escaped = report.escaped.clone();
-    let interrupted = || match interrupt::signal() {
-        Some(_) => {
-            Err(Error::no("interrupted; the work of the candidates is kept").hint(resume_hint(run)))
-        }
-        None => Ok(()),
-    };
-    interrupted()?;
-    let judge = |run: &Run, affects_outcomes: bool| {
-        trust::require_trust(session.integrity(), Some(run))?;
-        if affects_outcomes {
-            judging.forget(run)?;
-        }
-        judging
-            .judge(run, |_| Ok(()))
-            .map_err(|e| if interrupted().is_err() { e.hint(resume_hint(run)) } else { e })
-    };
-    let first = judge(run, report.affects_outcomes)?;
+    stop_if_interrupted(run)?;
+    let first = judge(judging, run, report.affects_outcomes)?;
     let Repaired { mut verdict, rounds, escaped: more } =
-        repair::repair(rounds, first, options, judging, |affected| judge(run, affected))?;
+        repair::repair(rounds, first, options, judging, |affected| judge(judging, run, affected))?;
     escaped.extend(more);
-    interrupted()?;
+    stop_if_interrupted(run)?;
     let mut integrated = None;
     match synthesis::maker(session, run, &verdict, args.synthesis)? {
         SynthesisMaker::Nobody(reason) => skip_synthesis(session, run, &mut verdict, reason)?,
@@ -320,25 +305,19 @@ fn conclude(
             match synthesis::synthesize(session, run, assignment, &options) {
                 Ok((run, report)) => {
                     escaped.extend(report.escaped);
-                    interrupted()?;
-                    verdict = judge(&run, report.affects_outcomes)?;
+                    stop_if_interrupted(&run)?;
+                    verdict = judge(judging, &run, report.affects_outcomes)?;
                     integrated = Some(run);
                 }
-                // The verdict without a synthesis remains.
                 Err(error) => {
-                    interrupted()?;
-                    session
-                        .ui
-                        .warn(format!("run {}: the synthesis failed: {}", run.run, error.message));
-                    let reason = format!("it failed: {}", error.message);
-                    hints::add(error).hints.iter().for_each(|hint| session.ui.hint(hint));
-                    synthesis::explain_skip(session, &mut verdict, reason)?;
+                    stop_if_interrupted(run)?;
+                    tell_failed_synthesis(session, run, &mut verdict, error)?;
                 }
             }
         }
     }
     // Nothing lands after a Ctrl-C.
-    interrupted()?;
+    stop_if_interrupted(run)?;
     let run = integrated.as_ref().unwrap_or(run);
     // A failed merge leaves the winner pending. Its error is shown after the comparison.
     let merged = merge_into.zip(verdict.winner()).map(|(branch, winner)| {
@@ -368,13 +347,7 @@ fn conclude(
     junit::write(session, &verdict, args.junit.as_deref())?;
     if let Some(merged) = merged.transpose()? {
         if !args.json {
-            for choice in &merged.plan.choices {
-                session.ui.note(choice.in_words());
-            }
-            let address = merged.plan.address();
-            let branch = merged.branch.short();
-            session.ui.note(format!("merged {address} into {branch}"));
-            session.ui.hint(merge_hint(&merged));
+            note_merged(session, &merged);
         }
         tell_landed(session, &merged.plan, &merged.branch, Some(&merged.commit));
     }
@@ -385,6 +358,42 @@ fn conclude(
         tell_proof(session, &judge_options(args), &mut verdict);
     }
     Ok(comparison::exit_code(&verdict))
+}
+
+/// Fails if a signal asked git-frites to end.
+fn stop_if_interrupted(run: &Run) -> Result<()> {
+    match interrupt::signal() {
+        Some(_) => {
+            Err(Error::no("interrupted; the work of the candidates is kept").hint(resume_hint(run)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Judges a run as it is now. `affects_outcomes` says that commands of its attempts may have changed what
+/// others give, so that nothing that was judged before is believed.
+fn judge(judging: &RepeatedJudging<'_>, run: &Run, affects_outcomes: bool) -> Result<Verdict> {
+    trust::require_trust(judging.session().integrity(), Some(run))?;
+    if affects_outcomes {
+        judging.forget(run)?;
+    }
+    judging.judge(run, |_| Ok(())).map_err(|error| match interrupt::signal() {
+        Some(_) => error.hint(resume_hint(run)),
+        None => error,
+    })
+}
+
+/// Warns that no synthesis was made. The verdict without one remains, and says why.
+fn tell_failed_synthesis(
+    session: &Session,
+    run: &Run,
+    verdict: &mut Verdict,
+    error: Error,
+) -> Result<()> {
+    session.ui.warn(format!("run {}: the synthesis failed: {}", run.run, error.message));
+    let reason = format!("it failed: {}", error.message);
+    hints::add(error).hints.iter().for_each(|hint| session.ui.hint(hint));
+    synthesis::explain_skip(session, verdict, reason)
 }
 
 /// Records why no synthesis is made, and says so in a run that could have one: with an agent or a
@@ -424,6 +433,16 @@ fn refuse_changed_deciders(
     ))
     .hint(format!("read the change, `git frites diff {address}`"))
     .hint(format!("then land it yourself: `git frites apply --merge {address}`")))
+}
+
+fn note_merged(session: &Session, merged: &MergedCandidate) {
+    for choice in &merged.plan.choices {
+        session.ui.note(choice.in_words());
+    }
+    let address = merged.plan.address();
+    let branch = merged.branch.short();
+    session.ui.note(format!("merged {address} into {branch}"));
+    session.ui.hint(merge_hint(merged));
 }
 
 /// Merges the winner into `branch`, on which the checkout was when the run began. An attempt, or a

@@ -173,27 +173,9 @@ fn run_with_retries(
         let obstacle = confinement.as_ref().filter(|_| !end.outcome.passed());
         let obstacle =
             obstacle.and_then(|confinement| obstacles::in_log(&log, &end.outcome, confinement));
-        let outcome = match (end.outcome, &obstacle) {
-            (Outcome::Failed { code: CANNOT_TELL }, _) => Outcome::CannotTell,
-            // A program that cannot be started is another matter.
-            (failed @ Outcome::Failed { .. }, Some(Obstacle::Write { .. }))
-                if !failed.could_not_start() =>
-            {
-                Outcome::CannotTell
-            }
-            (Outcome::Passed, _) if ended.failed > 0 && !options.commands.trust_exit => {
-                Outcome::ReportedFailures { failed: ended.failed }
-            }
-            (other, _) => other,
-        };
-        let failed = matches!(
-            outcome,
-            Outcome::Failed { .. }
-                | Outcome::ReportedFailures { .. }
-                | Outcome::Signalled { .. }
-                | Outcome::TimedOut
-        );
-        if failed && earlier.len() < options.commands.retries as usize {
+        let reported = if options.commands.trust_exit { 0 } else { ended.failed };
+        let outcome = believed(end.outcome, obstacle.as_ref(), reported);
+        if may_pass_again(&outcome) && earlier.len() < options.commands.retries as usize {
             earlier.push(Attempt { seconds, outcome });
             // A log that cannot be renamed is no reason to stop.
             let aside = context.logs.join(log_of_try(stage.as_str(), earlier.len()));
@@ -216,6 +198,32 @@ fn run_with_retries(
             ..StageResult::new(stage, seconds, outcome)
         }));
     }
+}
+
+/// The outcome of a command that ended, met this obstacle, and reported that many failed tests.
+fn believed(end: Outcome, obstacle: Option<&Obstacle>, reported: u64) -> Outcome {
+    match (end, obstacle) {
+        (Outcome::Failed { code: CANNOT_TELL }, _) => Outcome::CannotTell,
+        // A program that cannot be started is another matter.
+        (failed @ Outcome::Failed { .. }, Some(Obstacle::Write { .. }))
+            if !failed.could_not_start() =>
+        {
+            Outcome::CannotTell
+        }
+        (Outcome::Passed, _) if reported > 0 => Outcome::ReportedFailures { failed: reported },
+        (other, _) => other,
+    }
+}
+
+/// True for a failure that a retry may turn into a pass.
+fn may_pass_again(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Failed { .. }
+            | Outcome::ReportedFailures { .. }
+            | Outcome::Signalled { .. }
+            | Outcome::TimedOut
+    )
 }
 
 /// The error of a judging that git-frites was asked to end.

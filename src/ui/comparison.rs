@@ -216,42 +216,7 @@ fn doubts(verdict: &Verdict) -> Vec<String> {
 pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
     let Verdict { run, decision, .. } = verdict;
     match (decision.decision, &decision.recommended) {
-        (kind, Some(_)) if kind.verified() && verdict.terms.settings.in_place => {
-            vec![format!("judge it in a checkout of its own: `git frites judge {run}`")]
-        }
-        (kind, Some(_))
-            if kind.verified() && !verdict.terms.settings.doubts.leads_back.is_empty() =>
-        {
-            vec![format!("change the seeds, then judge again: `git frites judge {run}`")]
-        }
-        (kind, Some(_))
-            if kind.verified() && !verdict.terms.settings.doubts.attempts_write.is_empty() =>
-        {
-            vec![
-                "take the path out of `spawn.write` and spawn again, or look at what attempts wrote \
-                 there"
-                    .to_owned(),
-            ]
-        }
-        (kind, Some(_)) if kind.verified() && verdict.terms.settings.doubts.tainted => {
-            vec![format!("undo or accept the change, then judge again: `git frites judge {run}`")]
-        }
-        (kind, Some(name)) if kind.verified() => {
-            let next = match landing {
-                Landing::Landed | Landing::Merged => {
-                    format!(
-                        "; it has landed: take it back with `git frites apply --undo {run}/{name}`"
-                    )
-                }
-                Landing::Undone => {
-                    format!("; its landing was undone: land it again with `git frites apply {run}`")
-                }
-                Landing::Pending | Landing::Discarded => {
-                    format!(", land it with `git frites apply {run}`")
-                }
-            };
-            vec![format!("look at it with `git frites diff {run}/{name}`{next}")]
-        }
+        (kind, Some(name)) if kind.verified() => vec![hint_for_verified(verdict, name, landing)],
         (DecisionKind::OwnTests, Some(name)) => {
             let mut hints = vec![
                 look_at_own_tests(&format!("{run}/{name}")),
@@ -321,6 +286,39 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
         }
         _ => vec![format!("`git frites status {run}` shows each candidate's state")],
     }
+}
+
+/// The next step with a candidate that passed all that was asked of it: it lands, unless something else makes
+/// the verdict doubtful.
+fn hint_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> String {
+    let run = &verdict.run;
+    let settings = &verdict.terms.settings;
+    let doubts = &settings.doubts;
+    if settings.in_place {
+        return format!("judge it in a checkout of its own: `git frites judge {run}`");
+    }
+    if !doubts.leads_back.is_empty() {
+        return format!("change the seeds, then judge again: `git frites judge {run}`");
+    }
+    if !doubts.attempts_write.is_empty() {
+        return "take the path out of `spawn.write` and spawn again, or look at what attempts wrote there"
+            .to_owned();
+    }
+    if doubts.tainted {
+        return format!("undo or accept the change, then judge again: `git frites judge {run}`");
+    }
+    let next = match landing {
+        Landing::Landed | Landing::Merged => {
+            format!("; it has landed: take it back with `git frites apply --undo {run}/{name}`")
+        }
+        Landing::Undone => {
+            format!("; its landing was undone: land it again with `git frites apply {run}`")
+        }
+        Landing::Pending | Landing::Discarded => {
+            format!(", land it with `git frites apply {run}`")
+        }
+    };
+    format!("look at it with `git frites diff {run}/{name}`{next}")
 }
 
 /// How to look at a candidate that passes only with its own tests or commands.

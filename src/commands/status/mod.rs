@@ -81,55 +81,30 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         }
     }
     if args.json {
-        let runs = read_all(session, runs)?;
-        let all: Vec<Value> =
-            runs.iter().map(|one| document::run(session, one)).collect::<Result<_>>()?;
-        let mut document = json!({ "runs": all });
-        if args.disk {
-            let (cache, limit) = cache(session)?;
-            document["cache"] = json!({
-                "layers": cache.layers(), "limit": limit, "outcomes": cache.outcomes(),
-            });
-        }
-        session.ui.answer_json(document)?;
-        return Ok(exit::OK);
+        return answer_json(session, args, runs);
     }
     if runs.is_empty() {
-        match &args.task {
-            Some(task) => {
-                session
-                    .ui
-                    .note(format!("nothing is bound to the task '{}'", table::printable(task)));
-                session.ui.hint("bind a run or a candidate with `git frites task RUN ID`");
-            }
-            None => {
-                session.ui.note("there is no run yet");
-                session.ui.hint("start one with `git frites spawn`");
-            }
-        }
+        say_why_nothing_is_shown(session, args);
     }
     let (runs, left_out) = worth_showing(session, args, runs);
     let runs = read_all(session, runs)?;
     let mut text = show_all(session, &runs)?;
-    if let ([ShownRun { run, only: None, members }], Some(_)) = (runs.as_slice(), &args.address)
-        && let Some(verdict) = session.store.verdict(&run.run)?
-    {
-        text.push_str(&format!("\n{}", comparison::text(session.ui.out, &verdict)));
+    let judged = match runs.as_slice() {
+        [one @ ShownRun { only: None, .. }] if args.address.is_some() => {
+            session.store.verdict(&one.run.run)?.map(|verdict| (one, verdict))
+        }
+        _ => None,
+    };
+    if let Some((_, verdict)) = &judged {
+        text.push_str(&format!("\n{}", comparison::text(session.ui.out, verdict)));
         // What the agents used stands above, with what they used since.
-        for line in comparison::remarks_beside_usage(&verdict) {
+        for line in comparison::remarks_beside_usage(verdict) {
             text.push_str(&format!("{}\n", table::printable(&line)));
         }
-        session.ui.answer(text)?;
-        let changed = changed_since(&verdict, members);
-        if !changed.is_empty() {
-            session.ui.hint(format!(
-                "{} changed since this verdict: `git frites judge {}` judges the run as it is now",
-                changed.join(", "),
-                run.run
-            ));
-        }
-    } else {
-        session.ui.answer(text)?;
+    }
+    session.ui.answer(text)?;
+    if let Some((one, verdict)) = &judged {
+        hint_at_changes(session, one, verdict);
     }
     if args.disk {
         let (cache, limit) = cache(session)?;
@@ -157,6 +132,51 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         ));
     }
     Ok(exit::OK)
+}
+
+/// Prints the runs as one JSON document.
+fn answer_json(
+    session: &ReadSession,
+    args: &StatusArgs,
+    runs: Vec<(Run, Option<Name>)>,
+) -> Result<u8> {
+    let runs = read_all(session, runs)?;
+    let all: Vec<Value> =
+        runs.iter().map(|one| document::run(session, one)).collect::<Result<_>>()?;
+    let mut document = json!({ "runs": all });
+    if args.disk {
+        let (cache, limit) = cache(session)?;
+        document["cache"] = json!({
+            "layers": cache.layers(), "limit": limit, "outcomes": cache.outcomes(),
+        });
+    }
+    session.ui.answer_json(document)?;
+    Ok(exit::OK)
+}
+
+fn say_why_nothing_is_shown(session: &ReadSession, args: &StatusArgs) {
+    match &args.task {
+        Some(task) => {
+            session.ui.note(format!("nothing is bound to the task '{}'", table::printable(task)));
+            session.ui.hint("bind a run or a candidate with `git frites task RUN ID`");
+        }
+        None => {
+            session.ui.note("there is no run yet");
+            session.ui.hint("start one with `git frites spawn`");
+        }
+    }
+}
+
+/// Hints at the candidates that changed since their run was judged.
+fn hint_at_changes(session: &ReadSession, shown: &ShownRun, verdict: &Verdict) {
+    let changed = changed_since(verdict, &shown.members);
+    if !changed.is_empty() {
+        session.ui.hint(format!(
+            "{} changed since this verdict: `git frites judge {}` judges the run as it is now",
+            changed.join(", "),
+            shown.run.run
+        ));
+    }
 }
 
 /// The size of the caches of all of the user's repositories, and the limit of their build outputs.
