@@ -7,6 +7,7 @@ use std::path::Path;
 
 use gix::bstr::ByteSlice;
 use gix::index::entry::{Mode, Stat};
+use gix::objs::Kind;
 use rustix::fs::FileType;
 
 use crate::error::{IoContext, Result};
@@ -29,25 +30,44 @@ pub fn racy_entries(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix
     Ok(found.concat())
 }
 
-/// Makes a capture read files again whose stat data may not tell that they were written: a write through a
-/// shared map does not move the times again until the system has written the page out, and in memory it never
-/// does. Such are the files that an earlier capture found changed, and in memory all of them.
-pub(super) fn forget_times(
-    index: &mut gix::index::File,
+/// The positions of the entries that a capture must read again although the stat data of their files are those of
+/// the entries: a write through a shared map does not move the times again until the system has written the
+/// page out, and in memory it never does. Such are the files that an earlier capture found changed; in memory
+/// any file may be one, so that their contents are compared.
+pub(super) fn doubtful_entries(
+    index: &gix::index::File,
     source: &CaptureSource<'_>,
     base: &gix::index::File,
-) {
-    let doubtful = match source.ran_command && disk::is_in_memory(source.worktree) {
-        true => (0..index.entries().len()).collect(),
-        false => changed_entries(index, base),
-    };
-    for position in doubtful {
-        index.entries_mut()[position].stat = Stat::default();
+) -> Result<Vec<usize>> {
+    if !(source.ran_command && disk::is_in_memory(source.worktree)) {
+        return Ok(changed_entries(index, base));
     }
+    let positions: Vec<usize> = (0..index.entries().len()).collect();
+    let found = parallel::map_chunks(&positions, |positions| {
+        let differs = |at: &usize| !has_content_of_entry(source.worktree, index, *at);
+        Ok(positions.iter().copied().filter(differs).collect::<Vec<_>>())
+    })?;
+    Ok(found.concat())
+}
+
+/// True if the bytes of a file are those of its entry. git reads the others, and large files. Nobody writes to a
+/// link or a submodule through a map.
+fn has_content_of_entry(worktree: &Path, index: &gix::index::File, position: usize) -> bool {
+    const LARGEST: u32 = 16 << 20;
+    let entry = &index.entries()[position];
+    if !matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE) {
+        return true;
+    }
+    let path = TreePath::new(entry.path(index)).on_disk(worktree);
+    entry.stat.size <= LARGEST
+        && regular::read(&path).is_ok_and(|bytes| {
+            let id = gix::objs::compute_hash(entry.id.kind(), Kind::Blob, &bytes);
+            id.is_ok_and(|id| id == entry.id)
+        })
 }
 
 /// The positions of the files in an index that are not those of the base.
-pub(super) fn changed_entries(index: &gix::index::File, base: &gix::index::File) -> Vec<usize> {
+fn changed_entries(index: &gix::index::File, base: &gix::index::File) -> Vec<usize> {
     let mut in_base = base.entries().iter().peekable();
     let mut changed = Vec::new();
     for (position, entry) in index.entries().iter().enumerate() {

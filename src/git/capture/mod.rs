@@ -25,6 +25,8 @@ pub use source::CaptureSource;
 use std::fs;
 use std::io;
 
+use gix::index::entry::Stat;
+
 use crate::error::{Error, Result};
 use crate::fs::regular;
 use crate::git::capture::attempt::{CaptureInputs, unsaved_commits};
@@ -85,7 +87,9 @@ fn read_in_process(inputs: &CaptureInputs<'_>) -> Result<Option<ReadFiles>> {
         return Ok(None);
     }
     let Some(mut index) = trustworthy_index(source.index) else { return Ok(None) };
-    dirty::forget_times(&mut index, source, &inputs.base);
+    for position in dirty::doubtful_entries(&index, source, &inputs.base)? {
+        index.entries_mut()[position].stat = Stat::default();
+    }
     let Some(scan) = Scan::in_process(inputs, &index)? else { return Ok(None) };
     scan.keep_directories(inputs.source);
     let tree = staging::stage(repo, source, &scan, &mut index)?;

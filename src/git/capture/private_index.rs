@@ -74,7 +74,7 @@ pub fn bytes_of_files(index: &gix::index::File) -> u64 {
     index.entries().iter().map(|e| u64::from(e.stat.size).next_multiple_of(BLOCK)).sum()
 }
 
-/// Makes git read the files of racy entries again, and those that an earlier capture found changed.
+/// Makes git read the files of racy and doubtful entries again.
 pub(super) fn forget_racy_entries(
     git: &Git,
     source: &CaptureSource<'_>,
@@ -82,9 +82,9 @@ pub(super) fn forget_racy_entries(
     index: &gix::index::File,
 ) -> Result<()> {
     let mut edits = IndexEdits::default();
-    let changed = dirty::changed_entries(index, base);
-    let changed = changed.into_iter().map(|position| index.entries()[position].clone());
-    for entry in dirty::racy_entries(source.worktree, index)?.into_iter().chain(changed) {
+    let doubtful = dirty::doubtful_entries(index, source, base)?;
+    let doubtful = doubtful.into_iter().map(|position| index.entries()[position].clone());
+    for entry in dirty::racy_entries(source.worktree, index)?.into_iter().chain(doubtful) {
         // An entry that is set in this way has no times.
         set_mode(&mut edits, entry.mode, &entry, index);
     }
