@@ -186,8 +186,9 @@ impl<'t> BaseProject<'t> {
         if !jvm::ECOSYSTEM.has_source(touched.path) {
             return Ok(false);
         }
-        let (before, after) = (touched.text_before(), touched.text_after());
+        let after = touched.text_after();
         let mut types = jvm::declared_types(after.as_deref().unwrap_or_default());
+        let before = touched.text_before();
         for old in jvm::declared_types(before.as_deref().unwrap_or_default()) {
             types.remove(old);
         }

@@ -60,6 +60,9 @@ impl Markers {
                 self.add_quoted(&line);
             } else if kind == Text::Make && make::is_rule_or_assignment(&line) {
                 self.add_list(&without_values(&line), &phony);
+            } else if kind == Text::Make {
+                // make expands its functions also between single quotes.
+                self.add_commands(&without_values(&line).replace('\'', "\""));
             } else {
                 self.add_commands(&without_values(&line));
             }
@@ -177,8 +180,7 @@ fn plain(word: &str) -> &str {
     word.trim_start_matches("./").trim_end_matches('/')
 }
 
-/// A line with [`VALUE`] in the place of each variable of make or a shell, and without the names of make's
-/// functions.
+/// A line with [`VALUE`] in the place of each variable of make or a shell.
 fn without_values(line: &str) -> String {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let line = line.replace("$$", "$");
@@ -191,7 +193,10 @@ fn without_values(line: &str) -> String {
                 found.push(VALUE);
                 found.push_str(rest);
             }
-            _ if inner.is_some() => found.push_str(part),
+            _ if inner.is_some() => {
+                found.push('$');
+                found.push_str(part);
+            }
             _ => {
                 let rest = part.trim_start_matches(is_name);
                 let is_special = rest.len() == part.len();
