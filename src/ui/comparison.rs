@@ -74,7 +74,7 @@ fn world<'a>(
     format!("{}\n", styles.dim.style(line))
 }
 
-/// Where commands ran, and what has to be said of the attempts.
+/// The world in which commands ran, and the doubt about the attempts.
 pub fn places(settings: &JudgeSettings, doubt: Option<&str>) -> String {
     let world = settings.commands.world.in_words();
     doubt.map_or_else(|| world.to_owned(), |doubt| format!("{world}; {doubt}"))
@@ -90,7 +90,7 @@ pub fn exit_code(verdict: &Verdict) -> u8 {
     }
 }
 
-/// A verdict as JSON: the record, and what the table shows beside it.
+/// A verdict as JSON: the record, and the other figures of the table.
 pub fn as_json(verdict: &Verdict) -> Value {
     let mut value = serde_json::to_value(verdict).unwrap_or_default();
     value["verified"] = json!(verdict.verified());
@@ -110,7 +110,7 @@ pub fn as_json(verdict: &Verdict) -> Value {
     value
 }
 
-/// A progress line: the end of one command on the tree that `name` stands for.
+/// A progress line: the outcome of one command on the tree that `name` stands for.
 pub fn stage_line(name: &str, result: &StageResult) -> String {
     let StageResult {
         stage,
@@ -167,7 +167,7 @@ fn remarks_beside(verdict: &Verdict, usage: Option<String>) -> Vec<String> {
     effort.chain(stopped(verdict)).chain(usage).chain(doubts(verdict)).collect()
 }
 
-/// Which candidates were stopped because enough had passed, and what they had cost.
+/// The candidates that were stopped because enough had passed, with their cost.
 fn stopped(verdict: &Verdict) -> Option<String> {
     let stopped = || verdict.candidates.iter().filter(|entry| entry.stopped);
     let names: Vec<&str> = stopped().map(|entry| entry.candidate.as_str()).collect();
@@ -321,7 +321,7 @@ fn hint_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> String
     format!("look at it with `git frites diff {run}/{name}`{next}")
 }
 
-/// How to look at a candidate that passes only with its own tests or commands.
+/// The hint for a candidate that passes only with its own tests or commands.
 pub fn look_at_own_tests(address: &str) -> String {
     format!(
         "look at what it changes in tests and commands: `git frites diff {address}`, and at what the \
@@ -329,7 +329,7 @@ pub fn look_at_own_tests(address: &str) -> String {
     )
 }
 
-/// How to go on with a candidate that changed nothing.
+/// The hint for a candidate that changed nothing.
 pub fn after_no_change(address: &str, state: State) -> String {
     match state {
         State::Open => {
@@ -339,18 +339,20 @@ pub fn after_no_change(address: &str, state: State) -> String {
     }
 }
 
-/// True if the test lacks something on the base as on all usable candidates.
+/// True if the test command fails with the same error on the base and on all usable candidates, because
+/// something is missing.
 fn lacks_as_the_base(verdict: &Verdict) -> bool {
     let usable: Vec<&Entry> = verdict.candidates.iter().filter(|entry| entry.usable()).collect();
     verdict.baseline.as_ref().is_some_and(|base| base.lacks_on_all(&usable).is_some())
 }
 
-/// How to find out why a command does not pass on a run's base, and how to judge all the same.
+/// Hints for a command that does not pass on a run's base: where to see why, and how to judge anyway.
 pub fn broken_base_hints(run: &Name, stage: Stage) -> Vec<String> {
     let other = match stage {
         Stage::Setup => "set `oracle.setup` to another command".to_owned(),
         Stage::Test => format!("judge with another command: `git frites judge {run} --test CMD`"),
-        // Another command in its place would be the only one that is run.
+        // If options name a command, only the commands of options run, so another build or lint would
+        // replace the test, too.
         Stage::Build | Stage::Lint => {
             format!("leave it out: `git frites judge {run} --{stage} ''`")
         }
@@ -361,7 +363,7 @@ pub fn broken_base_hints(run: &Name, stage: Stage) -> Vec<String> {
     ]
 }
 
-/// How to have a candidate's files count as source; `None` if all of them that could do.
+/// The hint that makes a candidate's files count as source; `None` if no such file is left.
 fn more_source(entry: Option<&Entry>) -> Option<String> {
     let file = entry?.base_tests.as_ref()?.no_source.first()?;
     let pattern = match file.rsplit_once('/') {
@@ -387,13 +389,13 @@ fn near_miss_that_did_not_start(verdict: &Verdict, name: &Name) -> Option<String
     ))
 }
 
-/// The width of the table without a terminal, in columns.
+/// The width of the table in columns if stdout is not a terminal.
 const WIDTH: usize = 80;
 
-/// The most columns that a candidate's name takes in a row.
+/// The maximum columns of a candidate's name in a row.
 const NAME: usize = 24;
 
-/// Candidates beside each other, and the base if it was judged.
+/// The candidates and the base, if it was judged, for comparison.
 pub struct ComparisonTable {
     /// The headings above the figures.
     pub headings: Vec<&'static str>,
@@ -405,7 +407,7 @@ pub struct ComparisonTable {
 pub struct ComparisonRow {
     /// The sign of the recommended candidate; empty for others.
     pub mark: &'static str,
-    /// True if that one is verified, too.
+    /// True if the verdict is verified: then the recommended candidate is green.
     pub verified: bool,
     /// The candidate's name, or `@base`.
     pub name: String,
@@ -413,13 +415,13 @@ pub struct ComparisonRow {
     pub outcome: (String, Tone),
     /// A text below each heading.
     pub figures: Vec<String>,
-    /// Further remarks about it.
+    /// Further remarks.
     pub remarks: Vec<String>,
-    /// Says if the remarks are to be checked.
+    /// The tone of the remarks: caution if a person should check them.
     pub remarks_tone: Tone,
 }
 
-/// The sign of a candidate in tables: for the recommended one, and another if that did not pass.
+/// The sign of the recommended candidate in tables, or of the closest one if none passed.
 pub fn mark(verdict: &Verdict, name: &Name) -> &'static str {
     match verdict.decision.decision {
         _ if verdict.decision.recommended.as_ref() != Some(name) => "",
@@ -431,8 +433,8 @@ pub fn mark(verdict: &Verdict, name: &Name) -> &'static str {
     }
 }
 
-/// The comparison of a verdict: the base if it was judged, then the candidates in the order of the
-/// ranking. What cannot be ranked comes last, in spawn order.
+/// The comparison of a verdict: the base if it was judged, then the candidates in the order of the ranking.
+/// Candidates without a rank come last, in spawn order.
 pub fn of_verdict(verdict: &Verdict) -> ComparisonTable {
     let base = verdict.baseline.as_ref();
     let rules = Rules::of(&verdict.terms).settled(&verdict.candidates);
@@ -457,7 +459,7 @@ pub fn of_verdict(verdict: &Verdict) -> ComparisonTable {
 fn base_row(base: &Baseline, figures: &[Figure]) -> ComparisonRow {
     let mut remarks = remarks_on(&base.results);
     remarks.extend(test_words::of_base(base));
-    // The time is the first figure, and the only one that the base has.
+    // The base has only the first figure, the time.
     let mut texts = vec!["-".to_owned(); figures.len()];
     texts[0] = time(&base.results);
     ComparisonRow {
@@ -490,8 +492,8 @@ fn row(entry: &Entry, base: Option<&Baseline>, figures: &[Figure]) -> Comparison
 /// A figure of a candidate: its heading, and its text.
 type Figure = (&'static str, fn(&Entry) -> String);
 
-/// The figures that are shown: the agreement if it decides, the score by the tests of others, and the
-/// use that agents have told, where there are any.
+/// The columns of figures: the agreement only if it decides; the score by the tests of others, tokens and
+/// cost only if a candidate has one.
 fn figures<'a>(rank: Rank, entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Figure> {
     let mut all: Vec<Figure> = vec![
         ("time", |e| time(&e.results)),
@@ -518,7 +520,7 @@ fn cross_of(entry: &Entry) -> Option<f64> {
     entry.cross.as_ref().and_then(|cross| cross.score)
 }
 
-/// Whether a table shows the tokens and the cost of agents: only what at least one of them told.
+/// True for the columns of tokens and of cost if at least one agent reported that figure.
 pub fn usage_columns<'a>(sums: impl Iterator<Item = &'a UsageSum>) -> (bool, bool) {
     sums.fold((false, false), |(tokens, cost), sum| {
         (tokens || sum.has_tokens(), cost || sum.known.cost.is_some())
@@ -590,7 +592,7 @@ fn time(results: &[StageResult]) -> String {
     if results.is_empty() { "-".into() } else { table::duration(seconds) }
 }
 
-/// How the commands of an entry ended, in two words.
+/// The outcome of an entry's commands, in two words.
 pub fn outcome(entry: &Entry) -> (String, Tone) {
     match entry.results.stopped_at() {
         Some(result) => stop(result),
@@ -603,8 +605,8 @@ pub fn outcome(entry: &Entry) -> (String, Tone) {
     }
 }
 
-/// How a candidate was judged; `None` if its attempt did not end well, or if the verdict does not
-/// know it as it is in this iteration.
+/// The outcome of a candidate; `None` if its attempt did not end well, or if the verdict has no outcome for
+/// this iteration.
 pub fn judged(
     candidate: &Candidate,
     iteration: Option<u32>,
@@ -624,7 +626,7 @@ pub fn judged(
     })
 }
 
-/// The end of a command that did not pass, and what it means.
+/// The outcome of a command that did not pass, with its tone.
 pub fn stop(result: &StageResult) -> (String, Tone) {
     let StageResult { stage, outcome, .. } = result;
     let end = match outcome {
@@ -677,14 +679,14 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     if !entry.dropped.is_empty() {
         words.push(format!("dropped {}", entry.dropped.len()));
     }
-    // The cause: a stale build output, or the overlay.
+    // The part before the colon is the cause: a stale build output, or the overlay.
     words.extend(entry.stale.iter().filter_map(|s| s.split(':').next()).map(str::to_owned));
     words.extend(remarks_on(&entry.results));
     words.extend(test_words::of_entry(entry, base));
     words
 }
 
-/// Remarks on how the commands ended.
+/// Remarks on the outcomes of the commands.
 fn remarks_on(results: &[StageResult]) -> Vec<String> {
     let any = |is: fn(&StageResult) -> bool| results.iter().any(is);
     // The code under test may have ended the test process before it reported anything.

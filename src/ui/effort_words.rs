@@ -1,4 +1,4 @@
-//! How many commands a judging ran and saved, in words.
+//! The number of commands that a judging ran and saved, in words.
 use crate::model::verdict::Effort;
 
 /// The commands that ran and those that were saved, with the reasons; `None` if none was saved.

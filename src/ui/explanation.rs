@@ -1,5 +1,5 @@
-//! The explanation of a verdict: what ran, why the first candidate is first, what each other one lacks,
-//! and what other rules would recommend.
+//! The explanation of a verdict: the commands, the reason for the first rank, the difference of each other
+//! candidate, and the recommendations of other rules.
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::count::count;
 use crate::model::cross_score;
@@ -30,7 +30,7 @@ pub fn of_verdict(verdict: &Verdict, commands: Vec<String>) -> Vec<Vec<String>> 
     all
 }
 
-/// The paragraphs for one candidate: the decision, and what puts this one behind the recommended one.
+/// The paragraphs for one candidate: the decision, and the reason why it ranks behind the recommended one.
 pub fn of_candidate(verdict: &Verdict, name: &Name) -> Vec<Vec<String>> {
     let rules = Rules::of(&verdict.terms);
     let mut decisive = vec![comparison::sentence(verdict)];
@@ -44,7 +44,7 @@ pub fn of_candidate(verdict: &Verdict, name: &Name) -> Vec<Vec<String>> {
     all
 }
 
-/// The commands that ran, where they ran, and how many.
+/// The commands that ran, their world, and their number.
 pub fn commands(verdict: &Verdict) -> Vec<String> {
     let terms = &verdict.terms;
     if terms.oracle.is_empty() {
@@ -105,7 +105,7 @@ fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
     lines
 }
 
-/// The failure of a command none of whose tests failed.
+/// The failure of a command in whose report no test failed.
 fn failed_beside_tests(verdict: &Verdict, name: &str, results: &Results) -> Option<String> {
     let stopped = results.stopped_at()?;
     let StageResult { stage, outcome, .. } = stopped;
@@ -117,7 +117,7 @@ fn failed_beside_tests(verdict: &Verdict, name: &str, results: &Results) -> Opti
     ))
 }
 
-/// Whether results with the base's build outputs were found again without them.
+/// Says if the candidate was judged with or without the base's build outputs, and if the results differ.
 fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
     let name = &entry.candidate;
     let is_warm = |entry: &Entry| entry.results.iter().any(|result| result.warm);
@@ -133,7 +133,7 @@ fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
     is_second.then(|| format!("{name} was judged without the base's build outputs"))
 }
 
-/// The files that were put back for the second judging of a candidate, and how that judging ended.
+/// The files that were put back for the second judging of a candidate, and its outcome.
 fn judged_twice(entry: &Entry, second: &BaseTestsResult) -> String {
     let name = &entry.candidate;
     if let Some(problem) = &second.problem {

@@ -1,5 +1,5 @@
-//! A verdict as JUnit, which every CI shows: a suite for the verdict and one for each candidate, whose
-//! cases are the oracle's commands and the tests that failed.
+//! A verdict as JUnit, which every CI can show. There is a suite for the verdict and one for each candidate;
+//! the cases of a suite are the oracle's commands and the tests that failed.
 use std::io;
 
 use quick_xml::events::BytesText;
@@ -11,7 +11,7 @@ use crate::model::rationale::why_unusable;
 use crate::model::test_comparison::Comparison;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 
-/// Gives the last lines of a command's log: of a candidate's own tree, or with `true` of that with the
+/// Gives the last lines of a command's log: for a candidate's own tree, or with `true` for its tree with the
 /// base's tests.
 pub type LogTail<'a> = &'a dyn Fn(&Entry, Stage, bool) -> Vec<String>;
 
@@ -24,11 +24,11 @@ struct Case {
 
 enum CaseEnd {
     Passed,
-    /// With the reason.
+    /// The reason.
     Skipped(String),
-    /// With the reason in a line, and all that there is to say.
+    /// The reason in one line, and the details.
     Failed(String, String),
-    /// As above, of a command that was never run.
+    /// The same for a command that was never run.
     NotStarted(String, String),
 }
 
@@ -51,7 +51,7 @@ pub fn document(verdict: &Verdict, log_end: LogTail<'_>) -> io::Result<Vec<u8>> 
     Ok(bytes)
 }
 
-/// The verdict itself: it passes if it is verified.
+/// The case of the verdict. It passes if the verdict is verified.
 fn of_verdict(verdict: &Verdict) -> Case {
     let kind = verdict.decision.decision.into_str();
     let reason = format!("{kind}: {}", verdict.decision.rationale);
@@ -125,7 +125,7 @@ fn write_suite(writer: &mut Writer<Vec<u8>>, name: &str, cases: &[Case]) -> io::
     Ok(())
 }
 
-/// An element that tells how many cases it holds.
+/// An element with the numbers of its cases as attributes.
 fn with_counts<'w>(
     writer: &'w mut Writer<Vec<u8>>,
     element: &'static str,
@@ -167,7 +167,7 @@ fn write_case(writer: &mut Writer<Vec<u8>>, suite: &str, case: &Case) -> io::Res
     Ok(())
 }
 
-/// A text without characters that XML, or a terminal, could mistake.
+/// A text as one line, without characters that XML forbids or that control a terminal.
 fn one_line(text: &str) -> String {
     lines(text).replace('\n', " ")
 }

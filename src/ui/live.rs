@@ -9,10 +9,10 @@ use crate::ui::screen::{Screen, moves_cursor};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table;
 
-/// The rows of a terminal that are left to what is printed above the changing rows.
+/// The rows of the terminal that stay free for output above the changing rows.
 const ABOVE: usize = 2;
 
-/// The rows that are shown, and the line below them.
+/// The changing rows, and the line below them.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// The candidates.
@@ -58,7 +58,7 @@ fn cells(row: &Row) -> [String; 4] {
     ]
 }
 
-/// A time that changes once a second: tenths would redraw every row all the time.
+/// A time in whole seconds, because tenths would redraw every row all the time.
 pub fn whole_seconds(time: Duration) -> String {
     match time.as_secs() {
         few @ 0..10 => format!("{few}s"),
@@ -85,14 +85,14 @@ pub struct Live {
 }
 
 impl Live {
-    /// Changing rows on standard error; `None` unless that is a terminal that can move its cursor.
+    /// Changing rows on standard error; `None` unless it is a terminal that can move its cursor.
     pub fn on_terminal(styles: Styles) -> Option<Live> {
         let able = io::stderr().is_terminal() && moves_cursor();
         let screen = Screen::on(Term::buffered_stderr());
         able.then_some(Live { styles, screen, lines: Vec::new() })
     }
 
-    /// Replaces the rows, as many as fit on the terminal. `stopping` takes the place of the summary.
+    /// Replaces the rows, as many as fit on the terminal. `stopping` replaces the summary.
     pub fn show(&mut self, view: &View, stopping: Option<&str>) {
         let rows = usize::from(Term::stderr().size().0);
         let room = rows.saturating_sub(ABOVE + 2).max(2);

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// The zone of this machine; `None` if `TZ` names another, or it cannot be read.
+/// The zone of this machine; `None` if `TZ` is set, or the file cannot be read.
 static ZONE: LazyLock<Option<TimeZone>> = LazyLock::new(|| {
     if std::env::var_os("TZ").is_some() {
         return None;
@@ -13,8 +13,8 @@ static ZONE: LazyLock<Option<TimeZone>> = LazyLock::new(|| {
     TimeZone::tzif("Local", &fs::read("/etc/localtime").ok()?).ok()
 });
 
-/// The zone of this machine, from its one file; `None` if only a look at the system's zones by
-/// their names finds it, which walks through all of them.
+/// The zone of this machine, from `/etc/localtime` alone, because a search by name walks through all zones
+/// of the system. `None` if only such a search finds the zone.
 pub fn zone() -> Option<&'static TimeZone> {
     ZONE.as_ref()
 }

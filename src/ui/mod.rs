@@ -1,4 +1,4 @@
-//! The only module that prints: the answer to stdout, everything else to stderr.
+//! The only module that prints: it writes the answer to stdout and everything else to stderr.
 pub mod comparison;
 mod effort_words;
 pub mod explanation;
@@ -28,7 +28,7 @@ use crate::ui::screen::{Screen, moves_cursor, window};
 use crate::ui::style::Styles;
 use crate::ui::table::printable;
 
-/// The most columns of a line of a command's output where nothing tells the terminal's width.
+/// The maximum columns of a line of a command's output if the terminal's width is not known.
 const LONG_LINE: usize = 200;
 
 /// The two output streams with their styles.
@@ -41,10 +41,10 @@ pub struct Ui {
     err: Styles,
     /// The number of the last lines of a failed command's output that are shown.
     pub output_lines: usize,
-    /// The columns that such a line takes.
+    /// The maximum width of such a line, in columns.
     output_width: usize,
     live: Arc<Mutex<Option<Live>>>,
-    /// True as soon as anything of the answer was written.
+    /// True once a part of the answer was written.
     answered: Arc<AtomicBool>,
 }
 
@@ -76,8 +76,9 @@ impl Ui {
         self.quiet
     }
 
-    /// Starts changing rows at the end of standard error; everything else is printed above them.
-    /// False if there are none: with `-q`, or if that is no terminal that can move its cursor.
+    /// Starts changing rows at the end of standard error; everything else is printed above them. Returns
+    /// false if there are no rows: with `-q`, or if standard error is not a terminal that can move its
+    /// cursor.
     pub fn begin_live(&self) -> bool {
         let live = if self.quiet { None } else { Live::on_terminal(self.err) };
         let begun = live.is_some();
@@ -85,21 +86,21 @@ impl Ui {
         begun
     }
 
-    /// Shows these rows, if rows are shown. After requests to end, their last line tells of them.
+    /// Replaces the changing rows, if there are any. After requests to end, the last row confirms them.
     pub fn show_live(&self, view: &View, requests: usize) {
         if let Some(live) = &mut *self.live.lock() {
             live.show(view, stopping(requests));
         }
     }
 
-    /// Tells whoever sits at the terminal that a request to end was heard, the first or a later one. The
-    /// last one leaves no row behind.
+    /// Confirms a request to end on the terminal, the first or a later one. The last request removes the
+    /// rows.
     pub fn tell_stopping(&self, requests: usize) {
         let words = stopping(requests).filter(|_| !self.quiet);
         match (&mut *self.live.lock(), words) {
             (Some(live), Some(words)) => return live.say_last(words),
             (None, Some(words)) if io::stderr().is_terminal() => {
-                // The terminal has shown ^C where its cursor is.
+                // The terminal has printed ^C at the cursor: write over it.
                 let _ = writeln!(io::stderr().lock(), "\r{}", self.err.caution.style(words));
             }
             _ => {}
@@ -195,15 +196,15 @@ impl Ui {
         self.say("", line.as_ref());
     }
 
-    /// Prints a line about a failure as [`Ui::note`] does, and under it the last lines of a command's
-    /// output and where all of it is. Nothing comes in between.
+    /// Prints a line about a failure as [`Ui::note`] does, and under it the last lines of a command's output
+    /// and the place of the whole output. No other line can come in between.
     pub fn note_output(&self, line: &str, output: &[String], whole: &str) {
         if !self.quiet {
             self.say_with_output("", line, output, whole);
         }
     }
 
-    /// Asks a question that is answered with yes or no; `None` if nobody can be asked.
+    /// Asks a yes/no question; `None` if there is no terminal to ask on.
     pub fn ask(&self, question: &str) -> Result<Option<bool>> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return Ok(None);
@@ -261,10 +262,10 @@ impl Ui {
         }
     }
 
-    /// Prints an error as a JSON document in place of an answer, if nothing of one was written.
+    /// Prints an error as a JSON document in place of the answer, unless a part of the answer was written.
     pub fn error_as_json(&self, error: &Error) {
         if error.kind != ErrorKind::Pipe && !self.answered.load(Ordering::Relaxed) {
-            // Standard error says the same, should nobody be able to read this.
+            // If this write fails, standard error still has the message.
             let _ = self.answer_json(json::error(error));
         }
     }
@@ -289,8 +290,8 @@ impl Ui {
     }
 }
 
-/// The message after so many requests to end; `None` before the first one, and after the one that
-/// ends git-frites at once.
+/// The message after this number of requests to end; `None` before the first request, and after the last
+/// one, which ends git-frites at once.
 fn stopping(requests: usize) -> Option<&'static str> {
     match requests {
         1 => Some("stopping … (again: kill)"),

@@ -1,7 +1,7 @@
-//! Bells and notifications for a user who looks elsewhere.
+//! The bell and notifications, for a user who does not watch the terminal.
 use crate::ui::table::printable;
 
-/// The bell, which every terminal knows.
+/// The bell, which every terminal supports.
 pub const BELL: &str = "\x07";
 
 /// The terminals, by TERM_PROGRAM, that show OSC 9 as a notification.
@@ -10,12 +10,12 @@ const WITH_OSC_9: [&str; 3] = ["iTerm.app", "WezTerm", "ghostty"];
 /// The terminals, by the beginning of TERM, that show OSC 777 as a notification.
 const WITH_OSC_777: [&str; 2] = ["foot", "rxvt-unicode"];
 
-/// A notification where the terminal is known to have them, by its environment; elsewhere the bell.
+/// A notification if the environment names a terminal that supports one; else the bell.
 pub fn notification(words: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     let words = printable(words);
     let term = variable("TERM").unwrap_or_default();
     let program = variable("TERM_PROGRAM").unwrap_or_default();
-    // A multiplexer keeps such sequences to itself.
+    // A multiplexer does not pass such sequences on.
     let is_inside = ["screen", "tmux"].iter().any(|name| term.starts_with(name));
     if is_inside || variable("TMUX").is_some() {
         return BELL.to_owned();

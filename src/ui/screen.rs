@@ -1,11 +1,11 @@
-//! The abilities and the size of the terminal, and a text at its end that is redrawn in place.
+//! The terminal's abilities and size, and a text at the end of the output that is redrawn in place.
 use std::borrow::Borrow;
 use std::io;
 
 use console::{Term, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The most redraws in a second.
+/// The maximum number of redraws in a second.
 const MOST_REDRAWS: u8 = 20;
 
 /// The text, as one progress bar that consists of its message.
@@ -55,8 +55,8 @@ impl Screen {
         self.return_cursor();
     }
 
-    /// Moves the cursor to the start of the empty line below the text, from its end, where the bar leaves
-    /// it: there, what the terminal shows of keys would begin a line more, and leave a row behind.
+    /// Moves the cursor to the start of the empty line below the text. The bar leaves it at the end of that
+    /// line, where the echo of a key would wrap to another line and leave an old row on the screen.
     fn return_cursor(&self) {
         let _ = self.terminal.write_str("\r").and_then(|()| self.terminal.flush());
     }

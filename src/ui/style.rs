@@ -32,7 +32,7 @@ pub struct Styles {
     pub strong: Style,
     /// True if these are colors.
     pub colored: bool,
-    /// The number of columns of the terminal; `None` elsewhere, and nothing is cut.
+    /// The columns of the terminal; `None` if the output is no terminal, and lines are not cut.
     pub width: Option<usize>,
 }
 

@@ -9,7 +9,7 @@ use crate::ui::style::{Styles, Tone};
 /// The blanks between two columns.
 const GAP: usize = 2;
 
-/// A table. Important columns are on the left, because a narrow terminal cuts the right ones off.
+/// A table. Important columns must be on the left, because a narrow terminal cuts off the right ones.
 pub struct Grid {
     /// The headings come first.
     rows: Vec<Vec<(String, Style)>>,
@@ -87,8 +87,9 @@ pub fn brief(text: &str) -> String {
     truncate_str(text, 40, "…").into_owned()
 }
 
-/// Texts in lines of at most this many columns, with commas between them. A text that is wider is broken
-/// between its words, and a wider word anywhere: the ends of two names may be all that differs.
+/// The texts with commas between them, in lines of at most `width` columns. A wider text is broken between
+/// its words, and a wider word anywhere. Nothing is cut off, because two names may differ only at their
+/// ends.
 pub fn filled(texts: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (at, text) in texts.iter().enumerate() {
@@ -100,7 +101,7 @@ pub fn filled(texts: &[String], width: usize) -> Vec<String> {
             let most = width.saturating_sub(comma.len());
             while measure_text_width(piece) > most {
                 let head = truncate_str(piece, most, "").len();
-                // No line holds a letter that is wider than all of it.
+                // A letter that is wider than the line stays whole.
                 let (head, rest) = piece.split_at(head);
                 if head.is_empty() {
                     break;
@@ -120,7 +121,7 @@ pub fn filled(texts: &[String], width: usize) -> Vec<String> {
     lines
 }
 
-/// A time span for people: `0.4s`, `12s`, `3m05s`, `2h10m`.
+/// A time span in words: `0.4s`, `12s`, `3m05s`, `2h10m`.
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
@@ -131,7 +132,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// The time since `then`, for people: `5 min`, `3 h`, `2 days`.
+/// The time since `then` in words: `5 min`, `3 h`, `2 days`.
 pub fn age(then: jiff::Timestamp) -> String {
     // A time in the future, after the clock was set back, counts as now.
     let elapsed =

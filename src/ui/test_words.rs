@@ -1,4 +1,4 @@
-//! Single tests in words: which fail, which of them fail on the base, too, and how many are skipped.
+//! Single tests in words: the failing ones, their results on the base, and the number of skipped ones.
 use crate::model::count::count;
 use crate::model::outcome::StageResult;
 use crate::model::rationale::no_failure;
@@ -7,7 +7,7 @@ use crate::model::test_report::{TestReport, shortened, some_tests};
 use crate::model::verdict::{Baseline, Entry};
 use crate::ui::table;
 
-/// The most tests that a table names of one candidate.
+/// The maximum number of tests of one candidate that a table names.
 const NAMED: usize = 4;
 
 /// The report at the end of a line about its command; `None` if there is none.
@@ -23,8 +23,8 @@ pub fn summary(result: &StageResult) -> Option<String> {
     })
 }
 
-/// Remarks on a candidate's tests in a table. The list of failing tests comes last: what follows it
-/// would read as one of them.
+/// Remarks on a candidate's tests in a table. The list of failing tests comes last, because a remark after
+/// it would read as one of them.
 pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     let more_skipped = base.and_then(|base| MoreSkipped::of(base, entry));
     let mut words: Vec<String> = more_skipped.map(|more| more.in_words()).into_iter().collect();
@@ -51,8 +51,8 @@ fn without_failure(result: &StageResult) -> Option<String> {
     result.tests_without_failure().map(no_failure)
 }
 
-/// The number of failing tests and the first names, with their results on the base, in parts between
-/// which a line can end.
+/// The number of failing tests and the first names, with their results on the base. A line can be broken
+/// between the parts.
 fn told(report: &TestReport, comparison: Option<&Comparison>) -> Vec<String> {
     let failing = report.failing.as_slice();
     let kinds = comparison.map_or_else(|| vec![("", failing)], |c| c.kinds().to_vec());

@@ -1,4 +1,4 @@
-//! Each candidate: what became of it, its change, and the ends of its logs.
+//! The section of each candidate: its outcome, its change, and the ends of its logs.
 use maud::{Markup, html};
 
 use crate::model::changed_file::{ChangedFile, FileContent};
@@ -8,18 +8,18 @@ use crate::ui::report::content::{LogEnd, Report, ReportedCandidate};
 use crate::ui::report::difference::{DiffLine, difference};
 use crate::ui::report::wording::{cut, visible};
 
-/// The most lines that are shown of one file, of one candidate and of all.
+/// The maximum number of lines shown of one file, of one candidate and of all candidates.
 const LINES_OF_FILE: usize = 1_000;
 const LINES_OF_CANDIDATE: usize = 3_000;
 const LINES_OF_ALL: usize = 15_000;
 
-/// The most files of a candidate that are named.
+/// The maximum number of files of a candidate that are named.
 const FILES: usize = 300;
 
-/// The most characters of a line that are shown.
+/// The maximum number of characters shown of a line.
 pub const LINE: usize = 600;
 
-/// The most characters of the command that made a candidate.
+/// The maximum number of characters shown of the command that made a candidate.
 const MADE_BY: usize = 120;
 
 /// The section of each candidate.
@@ -100,7 +100,7 @@ fn files(candidate: &ReportedCandidate, address: &str, room: &mut usize) -> Mark
     shown
 }
 
-/// A file's change, one line below the other.
+/// A file's change, with old and new lines in one column.
 fn file(changed: &ChangedFile, room: &mut usize, whole: &str) -> Markup {
     let (before, after) = match (&changed.before, &changed.after) {
         (FileContent::Binary(..), _) | (_, FileContent::Binary(..)) => {
@@ -158,7 +158,7 @@ fn line_class(line: &DiffLine) -> &'static str {
     }
 }
 
-/// The text of a line, with what differs marked, and cut if it is very long.
+/// The text of a line, cut if it is very long, with the differing words marked.
 pub fn parts(line: &DiffLine) -> Markup {
     let mut room = LINE;
     let mut shown = Vec::new();
@@ -180,7 +180,7 @@ pub fn parts(line: &DiffLine) -> Markup {
     }
 }
 
-/// The ends of logs: those of commands that failed are open.
+/// The ends of logs. Those of failed commands are unfolded.
 pub fn logs(ends: &[LogEnd]) -> Markup {
     html! {
         @for end in ends {

@@ -15,14 +15,14 @@ pub struct Report {
     pub prompt: Option<String>,
     /// The last verdict.
     pub verdict: Option<Verdict>,
-    /// The number of candidates that were judged by themselves since then.
+    /// The number of candidates that were judged alone since then.
     pub stored_outcomes: usize,
     /// The candidates, in spawn order.
     pub candidates: Vec<ReportedCandidate>,
     /// The ends of the logs of commands that failed on the base.
     pub base_logs: Vec<LogEnd>,
-    /// For each usable candidate, by its place in `candidates`, how much of each other usable one's
-    /// change its own covers, from 0 to 1.
+    /// For each usable candidate, by its place in `candidates`: the share of each other usable candidate's
+    /// change that its own change covers, from 0 to 1.
     pub covers: Vec<(usize, Vec<f64>)>,
     /// The warnings that were printed while commands ran.
     pub warnings: Vec<String>,
@@ -38,7 +38,7 @@ pub struct ReportedCandidate {
     pub iteration: Option<u32>,
     /// The newest iteration, if another one was judged.
     pub newer: Option<u32>,
-    /// The files by which that tree differs from the base.
+    /// The files in which that tree differs from the base.
     pub files: Vec<ChangedFile>,
     /// The ends of its logs.
     pub logs: Vec<LogEnd>,
@@ -46,13 +46,13 @@ pub struct ReportedCandidate {
 
 /// The end of a command's output.
 pub struct LogEnd {
-    /// The command, and what it ran on if that is not the candidate.
+    /// The command, and its tree if that is not the candidate's.
     pub command: String,
     /// True if the command failed on the candidate.
     pub failed: bool,
     /// The last lines.
     pub lines: Vec<String>,
-    /// The file that has all of them.
+    /// The file with the whole log.
     pub path: String,
 }
 

@@ -1,18 +1,18 @@
-//! The difference of two texts, line by line, with the words that differ inside of replaced lines.
+//! The difference of two texts, line by line, with the differing words of replaced lines.
 use std::mem;
 use std::ops::Range;
 
 use gix_imara_diff::sources::lines;
 use gix_imara_diff::{Algorithm, Diff, Hunk, InternedInput};
 
-/// The unchanged lines around a change.
+/// The number of unchanged lines around a change.
 const CONTEXT: u32 = 3;
 
-/// The most lines of a replaced block that are compared word by word, and the most bytes.
+/// The maximum number of lines, and of bytes, of a replaced block that is compared word by word.
 const MOST_MARKED: usize = 200;
 const LONGEST_MARKED: usize = 64 * 1024;
 
-/// A difference, as far as it is shown.
+/// The part of a difference that is shown.
 pub struct LineDifference {
     /// Groups of changed lines with those around them.
     pub hunks: Vec<Vec<DiffLine>>,
@@ -29,15 +29,16 @@ impl LineDifference {
 
 /// A line of a difference.
 pub struct DiffLine {
-    /// The line's number before, from 1; `None` if it is new.
+    /// The line's number in the old text, from 1; `None` if the line is new.
     pub old: Option<usize>,
-    /// The line's number now; `None` if it is gone.
+    /// The line's number in the new text; `None` if the line was removed.
     pub new: Option<usize>,
-    /// The line's parts, without its end; those that differ from the line in its place are marked.
+    /// The line's parts, without its line end. A part is `true` if it differs from the line that replaces it
+    /// or that it replaces.
     pub parts: Vec<(bool, String)>,
 }
 
-/// Compares two texts; at most so many lines are shown.
+/// Compares two texts; shows at most `most` lines.
 pub fn difference(before: &str, after: &str, most: usize) -> LineDifference {
     let input = InternedInput::new(lines(before), lines(after));
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
@@ -70,7 +71,7 @@ pub fn difference(before: &str, after: &str, most: usize) -> LineDifference {
     found
 }
 
-/// Lines that both texts have; those of the other text end before its line `end`.
+/// Unchanged lines. In the other text they end before its line `end`.
 fn unchanged_lines<'a>(
     input: &'a InternedInput<&str>,
     old: Range<u32>,
@@ -84,7 +85,7 @@ fn unchanged_lines<'a>(
     })
 }
 
-/// The lines of a change: first those that are gone, then those that are new.
+/// The lines of a change: first the removed ones, then the new ones.
 fn changed_lines(input: &InternedInput<&str>, change: &Hunk) -> Vec<DiffLine> {
     let gone = input.before[change.before.start as usize..change.before.end as usize].iter();
     let new = input.after[change.after.start as usize..change.after.end as usize].iter();
@@ -105,7 +106,7 @@ fn changed_lines(input: &InternedInput<&str>, change: &Hunk) -> Vec<DiffLine> {
         .collect()
 }
 
-/// The parts of a change's lines, with the words marked that differ; `None` if most of them do.
+/// The parts of a change's lines, with differing words marked; `None` if most words differ.
 fn marked_words(input: &InternedInput<&str>, change: &Hunk) -> Option<Vec<Vec<(bool, String)>>> {
     let mut words = InternedInput::default();
     let mut diff = Diff::default();

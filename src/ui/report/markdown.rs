@@ -6,8 +6,8 @@ use crate::ui::comparison::{self, places};
 use crate::ui::report::content::Report;
 use crate::ui::report::wording::visible;
 
-/// The verdict, its reason, the comparison and what to look at, as Markdown. What attempts wrote is
-/// text: it makes no markup, mentions nobody and refers to nothing.
+/// The verdict, its reason, the comparison and the remarks for a reviewer, as Markdown. Text by attempts is
+/// escaped: it makes no markup, mentions no user and refers to no issue or commit.
 pub fn markdown(report: &Report) -> String {
     let run = &report.run;
     let Some(verdict) = &report.verdict else {
@@ -73,7 +73,7 @@ fn commands(text: &mut String, verdict: &Verdict) {
     }
 }
 
-/// Remarks for a reviewer, before this lands.
+/// Remarks for a reviewer before the landing.
 fn remarks(text: &mut String, report: &Report, verdict: &Verdict) {
     let mut lines: Vec<String> = Vec::new();
     let recommended = verdict.decision.recommended.as_ref();
@@ -91,10 +91,10 @@ fn remarks(text: &mut String, report: &Report, verdict: &Verdict) {
     }
 }
 
-/// An invisible mark: the words around it are not one name for GitHub.
+/// An invisible mark, so that GitHub does not read the characters on both sides as one name.
 const BREAK: &str = "<!-- -->";
 
-/// The least hexadecimal digits that GitHub takes for a commit.
+/// The minimum number of hexadecimal digits that GitHub links to a commit.
 const SHORTEST_ID: usize = 7;
 
 /// True before the `-` of `GH-1`, which names an issue.
@@ -102,11 +102,11 @@ fn ends_with_gh(text: &str) -> bool {
     text.len() >= 2 && text.as_bytes()[text.len() - 2..].eq_ignore_ascii_case(b"gh")
 }
 
-/// A text on one line that Markdown shows as it is.
+/// A text as one line, escaped so that Markdown shows it unchanged.
 fn escaped(text: &str) -> String {
     let mut shown = String::new();
     let text = visible(text);
-    // The hexadecimal digits before, since the last break.
+    // The number of hexadecimal digits directly before, since the last break.
     let mut digits = 0;
     for (at, c) in text.char_indices() {
         digits = if c.is_ascii_hexdigit() { digits + 1 } else { 0 };
@@ -119,12 +119,12 @@ fn escaped(text: &str) -> String {
             '<' => shown.push_str("&lt;"),
             '>' => shown.push_str("&gt;"),
             '&' => shown.push_str("&amp;"),
-            // GitHub finds names and issues after these, also where a backslash is before them.
+            // GitHub finds names and issues after these characters, also after a backslash.
             '@' | '#' => shown.extend([&c.to_string(), BREAK]),
             '-' if ends_with_gh(&text[..at]) => {
                 shown.extend(["-", BREAK]);
             }
-            // These mean nothing inside of a line.
+            // These have no meaning within a line.
             ',' | ';' | '-' | '\'' | '"' | '(' | ')' | '%' | '=' | '?' => shown.push(c),
             c if c.is_ascii_punctuation() => shown.extend(['\\', c]),
             c => shown.push(c),
@@ -133,7 +133,7 @@ fn escaped(text: &str) -> String {
     shown
 }
 
-/// A text as code. A table would end its cell at a `|` all the same.
+/// A text as code. The caller escapes `|` in a table, where it would end the cell also in code.
 fn code(text: &str) -> String {
     let text = visible(text).replace('\n', " ");
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();

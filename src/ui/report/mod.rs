@@ -1,8 +1,8 @@
 //! The report: one run as a page that needs no network and no script, or as text for a pull request.
 //!
-//! Everything in it is hostile text: names, patches, logs and reasons are what attempts made. maud
-//! escapes what it is given, [`wording::visible`] shows what cannot be seen, and the page's policy forbids
-//! all but its own style and script, whatever gets through.
+//! All text in it can be hostile, because attempts made the names, patches, logs and reasons. maud escapes
+//! it, and [`wording::visible`] shows hidden characters. If something still gets through, the page's policy
+//! forbids every style and script but its own.
 mod candidate;
 pub mod content;
 mod difference;
@@ -65,7 +65,7 @@ fn page(report: &Report) -> Markup {
     }
 }
 
-/// The policy of the page: nothing is loaded, and nothing runs but these two texts.
+/// The policy of the page: it loads nothing, and only these two texts take effect.
 fn policy() -> String {
     let digest = |text: &str| BASE64.encode(&Sha256::digest(text.as_bytes()));
     format!(

@@ -13,13 +13,13 @@ use crate::ui::report::content::{Report, ReportedCandidate};
 use crate::ui::report::wording::{class, visible};
 use crate::ui::style::Tone;
 
-/// The most tests that are shown.
+/// The maximum number of tests that are shown.
 const TESTS: usize = 500;
 
-/// The most rows of the comparison that are not folded: the base and 20 candidates.
+/// The maximum number of unfolded rows of the comparison: the base and 20 candidates.
 const ROWS: usize = 21;
 
-/// The run, what it starts from and what it was asked for.
+/// The run, its base and its prompt.
 pub fn heading(report: &Report) -> Markup {
     let run = &report.run;
     html! {
@@ -37,7 +37,7 @@ pub fn heading(report: &Report) -> Markup {
     }
 }
 
-/// The decision, the reason, and what weakens it.
+/// The decision, its reason, and the doubts.
 pub fn verdict(report: &Report) -> Markup {
     let Some(verdict) = &report.verdict else {
         return html! {
@@ -89,7 +89,8 @@ fn oracle(verdict: &Verdict) -> Markup {
     }
 }
 
-/// The table of `judge`; of a run that was not judged, the states. Of many candidates the rest is folded.
+/// The table of `judge`, or the states of candidates if the run was not judged. Rows beyond the maximum are
+/// folded.
 pub fn comparison(report: &Report) -> Markup {
     let place = |name: &str| {
         report.candidates.iter().position(|c| c.record.candidate.as_str() == name).map(|at| at + 1)
@@ -211,12 +212,12 @@ pub fn tests(report: &Report) -> Markup {
     }
 }
 
-/// How a test ended; `None` if nobody knows.
+/// The outcome of a test; `None` if it is unknown.
 fn end_of(report: &TestReport, test: &str) -> Option<TestEnd> {
     let is_in = |list: &[String]| list.binary_search_by(|name| name.as_str().cmp(test)).is_ok();
     match report {
         _ if is_in(&report.failing) => Some(TestEnd::Failed),
-        // Only the base keeps the names of those that passed.
+        // Only the base's report keeps the names of passed tests.
         _ if is_in(&report.passing) => Some(TestEnd::Passed),
         _ => None,
     }
@@ -230,7 +231,7 @@ fn test_cell(end: Option<TestEnd>) -> Markup {
     }
 }
 
-/// How much of each other change each change covers: the darker, the more.
+/// The share of each other change that each change covers: a darker cell means more.
 pub fn agreement(report: &Report) -> Markup {
     let name = |at: usize| &report.candidates[at].record.candidate;
     html! {

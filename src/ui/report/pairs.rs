@@ -1,7 +1,7 @@
 //! Any two candidates side by side, file by file.
 //!
-//! Of many candidates there are more pairs than a page can hold: the best are compared with all
-//! others first, and the command is named that compares the rest.
+//! Many candidates have more pairs than fit on a page. The best candidates are compared with all others
+//! first, and the page shows the command that compares the rest.
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
@@ -14,15 +14,15 @@ use crate::ui::report::content::{Report, ReportedCandidate};
 use crate::ui::report::difference::{DiffLine, difference};
 use crate::ui::report::wording::visible;
 
-/// The most lines that are shown of one file, of one pair and of all pairs.
+/// The maximum number of lines shown of one file, of one pair and of all pairs.
 const LINES_OF_FILE: usize = 400;
 const LINES_OF_PAIR: usize = 1_200;
 const LINES_OF_ALL: usize = 8_000;
 
-/// The most bytes of all files that are compared.
+/// The maximum number of bytes of all compared files.
 const BYTES: usize = 16 << 20;
 
-/// The most files of a pair that are named.
+/// The maximum number of files of a pair that are named.
 const FILES: usize = 100;
 
 /// The room that is left for pairs.
@@ -69,7 +69,7 @@ pub fn all(report: &Report) -> Markup {
     }
 }
 
-/// Two lists of candidates, for those who have scripts.
+/// Two lists to choose candidates from; they work only with scripts.
 fn choice(report: &Report, places: &[usize]) -> Markup {
     let list = |id: &str, chosen: usize| {
         html! {
@@ -83,7 +83,7 @@ fn choice(report: &Report, places: &[usize]) -> Markup {
     html! { p.choice { label { "left " (list("left", 0)) } " " label { "right " (list("right", 1)) } } }
 }
 
-/// Both sides of each file that differs; `None` if there is no room for them.
+/// Both sides of each differing file; `None` if there is no room for them.
 fn pair(report: &Report, left: usize, right: usize, room: &mut Room) -> Option<Markup> {
     let [one, other] = [left, right].map(|at| &report.candidates[at]);
     let differing = differing(one, other);
@@ -111,7 +111,7 @@ fn pair(report: &Report, left: usize, right: usize, room: &mut Room) -> Option<M
     })
 }
 
-/// The files by which two candidates differ, by path: as the first has them, and as the second.
+/// The files in which two candidates differ, by path: the content in the first candidate, and in the second.
 fn differing<'a>(
     one: &'a ReportedCandidate,
     other: &'a ReportedCandidate,
@@ -123,7 +123,7 @@ fn differing<'a>(
     let others = by_path(other);
     let paths: BTreeSet<&TreePath> = ones.keys().chain(others.keys()).copied().collect();
     let sides = paths.into_iter().filter_map(|path| {
-        // What only one of them changes, the other has as the base.
+        // A file that only one of them changes is as in the base in the other.
         let sides = match (ones.get(path), others.get(path)) {
             (Some(one), Some(other)) => [&one.after, &other.after],
             (Some(one), None) => [&one.after, &one.before],
@@ -166,7 +166,7 @@ fn file(
     }
 }
 
-/// The lines of a hunk in two columns: lines that are gone stand beside those in their place.
+/// The lines of a hunk in two columns, with removed lines beside those that replace them.
 fn beside(hunk: &[DiffLine]) -> Vec<(Option<&DiffLine>, Option<&DiffLine>)> {
     let mut rows = Vec::new();
     let (mut gone, mut new): (Vec<&DiffLine>, Vec<&DiffLine>) = Default::default();
@@ -191,7 +191,7 @@ fn beside(hunk: &[DiffLine]) -> Vec<(Option<&DiffLine>, Option<&DiffLine>)> {
     rows
 }
 
-/// A line in its column; `changed` is the class of one that the other side does not have.
+/// A line in its column; `changed` is the class of a line that the other side lacks.
 fn cell(line: Option<&DiffLine>, changed: &str) -> Markup {
     let Some(line) = line else { return html! { td.n {} td.none {} } };
     let number = if changed == "del" { line.old } else { line.new };

@@ -1,4 +1,4 @@
-//! How a report words what it shows.
+//! The wording of a report.
 use crate::model::plain;
 use crate::ui::style::Tone;
 
@@ -13,14 +13,14 @@ pub fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// A text in which everything can be seen: control characters and hidden ones stand by their
-/// numbers. Tabs and line feeds stay.
+/// A text with control characters as their pictures and hidden characters as their numbers. Tabs and line
+/// feeds stay.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\t' | '\n' => shown.push(c),
-            // The pictures of control characters have the same order.
+            // Unicode's pictures of control characters have the same order.
             '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
             c if plain::is_invisible(c) => {
                 shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
@@ -31,7 +31,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// A line that is cut if it has more characters.
+/// A line, cut if it has more than `most` characters.
 pub fn cut(line: &str, most: usize) -> String {
     match line.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", &line[..at]),
