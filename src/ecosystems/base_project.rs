@@ -1,4 +1,4 @@
-//! The base of attempts, as far as it tells what the files are for that they change.
+//! The base of attempts. Its files show the purpose of the files that an attempt changes.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::iter;
@@ -25,7 +25,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::path::TreePath;
 
-/// The most names that are looked for at once: the time that this takes grows with them.
+/// The maximum number of names in one search, because the time of a search grows with them.
 const MOST_NAMES: usize = 100;
 
 /// The base of attempts, with the scripts that the oracle's commands run.
@@ -34,9 +34,9 @@ pub struct BaseProject<'t> {
     commit: Oid,
     /// The files that the oracle's commands run, as paths or as patterns.
     pub scripts: BTreeSet<String>,
-    /// The files and directories that they compare with others, likewise.
+    /// The files and directories that these commands compare with others, as paths or as patterns.
     compared: BTreeSet<String>,
-    /// `oracle.source`: files that are source, too.
+    /// The patterns of `oracle.source`, for further files that are source.
     more_source: GlobSet,
     /// The oracle's commands.
     commands: Vec<String>,
@@ -44,18 +44,18 @@ pub struct BaseProject<'t> {
     markers: OnceLock<Markers>,
     code: OnceLock<KnownCode>,
     links: OnceLock<Vec<(String, String)>>,
-    /// The checkout with the seeds, and these, once they were found.
+    /// The patterns of the seeds with their checkout, and the seeds once they were found.
     seeds: (Option<SeedPatterns>, OnceLock<Seeds>),
-    /// Whether source files are data of tests, by their paths.
+    /// The source files that were examined, by path; true if a file is data of tests.
     test_data: Mutex<BTreeMap<String, bool>>,
-    /// Whether documents are used, by their words.
+    /// The documents that were examined, by their words; true if a document is used.
     used: Mutex<BTreeMap<Vec<String>, bool>>,
 }
 
 impl<'t> BaseProject<'t> {
     /// The project of a base that these commands judge. `source` are the patterns of `oracle.source`.
     ///
-    /// Fails if one of them is not a pattern.
+    /// Fails if one of these is not a valid pattern.
     pub fn of(
         repo: &'t Repo,
         base: &Oid,
@@ -90,7 +90,8 @@ impl<'t> BaseProject<'t> {
     pub fn takes_place_of_seed(&self, path: &str) -> Result<bool> {
         let (Some(patterns), found) = &self.seeds else { return Ok(false) };
         let new = TreePath::new(self.code()?.first_new_part(path));
-        // Finding all seeds takes long, and most paths are free.
+        // A cheap check first: finding all seeds takes long, and most new paths do not exist in the
+        // checkout.
         if fs::symlink_metadata(new.on_disk(&patterns.root)).is_err() {
             return Ok(false);
         }
@@ -101,8 +102,8 @@ impl<'t> BaseProject<'t> {
         Ok(found.get().is_some_and(|seeds| seeds.hold(&new)))
     }
 
-    /// True if a changed path is source, and does nothing by its name. That it does not decide must
-    /// be known already.
+    /// True if a changed path is source and has no effect by its name. The caller knows that it does not
+    /// decide.
     pub fn is_source(&self, path: &str, is_new: bool) -> Result<bool> {
         if self.more_source.is_match(path) {
             return Ok(true);
@@ -116,7 +117,7 @@ impl<'t> BaseProject<'t> {
             let known = self.test_data.lock();
             return Ok(!is_named(path, &self.compared) && known.get(path) != Some(&true));
         }
-        // A build puts a file there, which this one would replace.
+        // A build writes an ignored file, and the new file would replace it.
         if is_new && (self.ignores(path)? || self.is_marker(path)?) {
             return Ok(false);
         }
@@ -169,11 +170,10 @@ impl<'t> BaseProject<'t> {
         Ok(self.markers.get_or_init(|| found))
     }
 
-    /// True if a test of the base, or a script of its commands, loads a module whose place a new file may
-    /// take.
+    /// True if a test of the base, or a script of its commands, loads a module that a new file may replace.
     fn is_loaded(&self, path: &str) -> Result<bool> {
         let module = NewModule::of(path, self.code()?.nearest_directory(path));
-        // Without the keywords, a short name stands in nearly every line.
+        // The search needs the keywords, because a short name is in nearly every line.
         let lines = self.lines_with(&module.names().map(str::to_owned), &LOADING)?;
         Ok(lines.iter().any(|(other, line)| {
             (is_test_path(other) || self.scripts.contains(other)) && module.is_loaded_in(line)
@@ -205,8 +205,8 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// Finds out which of these files of the base are data of tests: in one look at the base, where each
-    /// would take one by itself.
+    /// Finds out which of these files of the base are data of tests. One search for all files saves a search
+    /// for each.
     pub fn look_for_test_data<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<()> {
         let mut known = self.test_data.lock();
         let paths: Vec<&str> = paths
@@ -224,8 +224,8 @@ impl<'t> BaseProject<'t> {
         Ok(())
     }
 
-    /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are those
-    /// that hold its name.
+    /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are the lines
+    /// with its name.
     fn is_test_data(&self, path: &str, lines: &[(String, String)]) -> Result<bool> {
         let is_used = |lines: &[(String, String)]| {
             lines.iter().any(|(other, line)| test_data::is_used_in(other, line, path))
@@ -254,7 +254,7 @@ impl<'t> BaseProject<'t> {
         Ok(names)
     }
 
-    /// The symbolic links of the base, each with the place in it to which it leads.
+    /// The symbolic links of the base, each with its target in the base.
     fn links(&self) -> Result<&[(String, String)]> {
         if let Some(links) = self.links.get() {
             return Ok(links);
@@ -266,17 +266,17 @@ impl<'t> BaseProject<'t> {
         Ok(self.links.get_or_init(|| found))
     }
 
-    /// True if a path is a submodule of the base, or below one: that is not source, whatever its name.
+    /// True if a path is a submodule of the base, or below one. Such a path is never source.
     pub fn is_in_submodule(&self, path: &str) -> Result<bool> {
         Ok(is_named(path, &self.code()?.submodules))
     }
 
-    /// True if a path that the base does not have is nothing but the name of a file.
+    /// True if tools read a new path only as the name of a file.
     pub fn is_plain_name(&self, path: &str) -> Result<bool> {
         Ok(self.code()?.is_plain_name(path))
     }
 
-    /// The files of the base in the place of which a language may find a new one.
+    /// The files of the base that a language may replace by the new one, because it finds that one first.
     pub fn replaced_by(&self, path: &str) -> Result<Vec<&str>> {
         Ok(self.code()?.replaced_by(path))
     }
@@ -299,7 +299,7 @@ impl<'t> BaseProject<'t> {
         Ok(|directory: &str| code.has_directory(directory))
     }
 
-    /// True if a file is a document that nothing in the base names, and no command.
+    /// True if a file is a document that nothing in the base uses, and no command.
     pub fn is_document(&self, path: &str) -> Result<bool> {
         if !documents::is_document_by_name(path)
             || !self.code()?.has_file(path) && self.is_marker(path)?
@@ -320,8 +320,7 @@ impl<'t> BaseProject<'t> {
         Ok(!is_used)
     }
 
-    /// True if no file of the base shows what its languages are: then source cannot be told from
-    /// other files.
+    /// True if no file of the base shows its languages. Then source cannot be told from other files.
     pub fn is_unknown(&self) -> Result<bool> {
         Ok(!self.code()?.is_known)
     }
@@ -342,14 +341,14 @@ impl<'t> BaseProject<'t> {
         Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())
     }
 
-    /// The place in the base to which a symbolic link leads; `None` if that is not a path in it.
+    /// The target of a symbolic link in the base; `None` if it is not a path in the base.
     fn target_of(&self, link: &str) -> Option<String> {
         let target = self.repo.bytes_at(&self.commit, link)?;
         resolved(directory_of(link), &String::from_utf8_lossy(&target))
     }
 
-    /// The lines that hold one of `words`, and one of `beside` unless that is empty, in files that are no
-    /// documents, with the files' paths.
+    /// The lines with one of `words`, and one of `beside` unless that is empty, with the paths of their
+    /// files. Documents are not searched.
     fn lines_with(&self, words: &[String], beside: &[&str]) -> Result<Vec<(String, String)>> {
         let mut call = self.repo.git().call("grep").args(["-I", "-F", "-z", "--no-color", "("]);
         for word in words {
@@ -399,8 +398,8 @@ fn globs(patterns: &[String]) -> Result<GlobSet> {
     set.build().map_err(|why| invalid(&patterns.join(" "), &why))
 }
 
-/// True if a file is source or a test, and runs whenever the project does. A shell script runs only
-/// where something calls it.
+/// True if a file is source or a test, and runs whenever the project runs. A shell script runs only if
+/// another file calls it.
 fn is_code(path: &str) -> bool {
     is_test_path(path) || language_of(path).is_some_and(|language| !language.is_shell())
 }

@@ -2,7 +2,7 @@
 use crate::config;
 use crate::ecosystems::ecosystem::Ecosystem;
 
-/// No language: files that decide what is run in any project.
+/// Files that decide what is run in any project, whatever its language.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     decisive_files: &[
         ".github/workflows/",

@@ -1,8 +1,8 @@
-//! The commands that a project's CI runs: the `run:` lines of its workflows, as far as they are plain.
+//! The commands that a project's CI runs, from the plain `run:` lines of its workflows.
 //!
-//! The files are a stranger's. A large one is not read, and the parser's budget bounds what aliases and
-//! nesting can make of a small one; one that cannot be parsed shows nothing. The value of an expression
-//! (`${{ … }}`) is never guessed.
+//! The files can be hostile. A large file is not read, and the parser's budget bounds the expansion of
+//! aliases and nesting in a small one. A file that cannot be parsed shows nothing. The value of an
+//! expression (`${{ … }}`) is never guessed.
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -18,13 +18,14 @@ const LARGEST: usize = 256 << 10;
 /// The most files that are read.
 const MOST_FILES: usize = 100;
 
-/// The words before a command that run it as it is.
+/// Programs that run the command after them unchanged.
 const WRAPPERS: [&str; 8] = ["command", "env", "exec", "npx", "sudo", "time", "uvx", "xvfb-run"];
 
-/// Programs that run the script that their first word names. Those of Python begin with its name.
+/// Programs that run the script named by their first word. Python's programs are not listed: their names
+/// begin with `python`.
 const SCRIPT_RUNNERS: [&str; 6] = ["bash", "node", "perl", "php", "ruby", "sh"];
 
-/// The programs that run another one, each with the word that says so.
+/// Programs that run another program after this word.
 const RUNNERS: [(&str, &str); 7] = [
     ("bundle", "exec"),
     ("coverage", "run"),
@@ -35,23 +36,23 @@ const RUNNERS: [(&str, &str); 7] = [
     ("uv", "run"),
 ];
 
-/// The options of these that take the next word.
+/// The options of these programs that take the next word as their value.
 const WITH_VALUE: [&str; 8] =
     ["--extra", "--group", "--only-group", "--package", "--python", "--spec", "--with", "-p"];
 
-/// The programs of which any call runs the tests, whatever its words.
+/// Programs that always run tests, whatever their arguments.
 const TESTERS: [&str; 7] = ["gradle", "gradlew", "mvn", "mvnw", "nox", "rake", "tox"];
 
 /// One command of a CI job.
 #[derive(Clone, Debug)]
 pub struct CiCommand {
-    /// The file that holds it.
+    /// The file with the command.
     file: String,
     /// The number of its job among all.
     job: usize,
-    /// Its words without the variables before it; none of an expression is known.
+    /// Its words, without the variables before it. The value of an expression is unknown.
     words: Vec<String>,
-    /// True if no word is expanded, no variable is set for it, and it stands alone or in a plain list.
+    /// True if no word is expanded, no variable is set for it, and it is alone or in a plain list.
     is_plain: bool,
 }
 
@@ -64,7 +65,7 @@ pub struct CiCommands {
     jobs: usize,
 }
 
-/// True if a file at this path holds jobs.
+/// True if a file at this path defines CI jobs.
 pub fn is_ci_file(path: &str) -> bool {
     let is_workflow = path.starts_with(".github/workflows/")
         && (path.ends_with(".yml") || path.ends_with(".yaml"));
@@ -105,7 +106,7 @@ impl CiCommands {
         }
     }
 
-    /// The scripts of a file of GitLab's or Travis's: of each job, or of the file itself.
+    /// The scripts of each job in a file of GitLab or Travis, or of the file itself.
     fn add_scripts(&mut self, path: &str, document: &Value) {
         let jobs = document.as_object().into_iter().flat_map(|jobs| jobs.values());
         for job in std::iter::once(document).chain(jobs.filter(|job| job.is_object())) {
@@ -115,7 +116,7 @@ impl CiCommands {
                 Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
                 line => line.as_str().into_iter().collect::<Vec<_>>(),
             });
-            // One shell runs them all.
+            // One shell runs all of these lines.
             self.add_lines(path, &lines.collect::<Vec<_>>().join("\n"));
         }
     }
@@ -153,7 +154,7 @@ impl CiCommands {
         }
     }
 
-    /// True if CI runs this command of ours, with whatever options.
+    /// True if CI runs this command of ours, with any options.
     pub fn runs(&self, command: &OracleCommand) -> bool {
         self.like(command).next().is_some()
     }
@@ -176,8 +177,8 @@ impl CiCommands {
         self.commands.iter().any(is_run) || self.actions.iter().any(|name| name.contains(program))
     }
 
-    /// The first plain command of this program with one of these verbs and nothing else but options:
-    /// what CI installs is the project.
+    /// The first plain command of this program that has one of these verbs and otherwise only options: such
+    /// a command installs the project.
     pub fn install(&self, program: &str, verbs: &[&str]) -> Option<Vec<String>> {
         let found = self.commands.iter().find(|command| {
             let [first, verb, rest @ ..] = command.words.as_slice() else { return false };
@@ -191,7 +192,7 @@ impl CiCommands {
         found.map(|command| command.words.clone())
     }
 
-    /// The words after `pip install` in the jobs that run a module or program.
+    /// The words after `pip install` in the jobs that run this module or program.
     pub fn pip_installs(&self, program: &str) -> Vec<Vec<String>> {
         let runs =
             |command: &&CiCommand| essence(&command.words).first().is_some_and(|p| p == program);
@@ -233,7 +234,7 @@ impl CiCommands {
         words.iter().map(String::as_str).filter(|word| word.starts_with("-D")).collect()
     }
 
-    /// The plain commands by which CI tests, each once, without those that do what `ours` does.
+    /// The plain commands by which CI tests, each once, without those that `ours` does already.
     pub fn other_tests(&self, ours: Option<&OracleCommand>) -> Vec<OracleCommand> {
         let same: Vec<&CiCommand> = ours.into_iter().flat_map(|ours| self.like(ours)).collect();
         let mut found: Vec<OracleCommand> = Vec::new();
@@ -252,7 +253,7 @@ impl CiCommands {
     }
 }
 
-/// A text in which the value of each expression is one that nobody knows.
+/// A text with a variable of unknown value in place of each expression.
 fn without_expressions(text: &str) -> String {
     let mut parts = text.split("${{");
     let mut found = parts.next().unwrap_or_default().to_owned();
@@ -263,7 +264,8 @@ fn without_expressions(text: &str) -> String {
     found
 }
 
-/// A line in which the extras of a Python project (`.[test]`) are not a pattern of file names.
+/// A line with the extras of a Python project (`.[test]`) in quotes, so that they are not read as a pattern
+/// of file names.
 fn with_quoted_extras(line: &str) -> String {
     let quoted = |word: &str| match word.starts_with(".[") && word.ends_with(']') {
         true => format!("'{word}'"),
@@ -283,7 +285,7 @@ fn own_words(command: &OracleCommand) -> Vec<String> {
     }
 }
 
-/// The words from the program on that is meant in the end: `tox run` of `uv run --group dev tox run`.
+/// The words from the wrapped program on: `tox run` for `uv run --group dev tox run`.
 fn without_wrappers(words: &[String]) -> &[String] {
     let Some(first) = words.first() else { return words };
     let program = program_name(first);
@@ -322,7 +324,8 @@ fn after_options(mut words: &[String]) -> &[String] {
     words
 }
 
-/// The program without its directory, and its words that are not options; `run` says nothing.
+/// The program without its directory, and its words that are not options and not `run`, which has no meaning
+/// here.
 fn essence(words: &[String]) -> Vec<String> {
     let words = without_wrappers(words);
     let program = words.first().map(|word| program_name(word).to_owned());
@@ -331,12 +334,12 @@ fn essence(words: &[String]) -> Vec<String> {
     program.into_iter().chain(words.iter().skip(1).filter(is_said).cloned()).collect()
 }
 
-/// True if a command of CI tests, as its program or its first word says.
+/// True if a command of CI tests, by its program or its first word.
 fn is_test(words: &[String]) -> bool {
     let path = without_wrappers(words).first().map_or("", String::as_str);
     let words = essence(words);
     let Some(program) = words.first() else { return false };
-    // The shell's own test of a file or a number.
+    // This is the shell's own `test` of a file or a number.
     if ["test", "["].contains(&path) {
         return false;
     }

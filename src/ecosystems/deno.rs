@@ -1,4 +1,4 @@
-//! Deno. Its tests look as [`javascript`](crate::ecosystems::javascript) says.
+//! Deno. [`javascript`](crate::ecosystems::javascript) recognises its tests.
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 
 use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
@@ -46,8 +46,8 @@ fn deno(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// Everything but what describes the package and the packages that it needs. A file of the tree may
-/// stand for a package of the tests.
+/// Puts everything back but the description of the package and its dependencies. A dependency may not be a
+/// file of the tree, which could replace a package of the tests.
 fn deno_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: [&str; 6] = ["description", "exports", "imports", "license", "name", "version"];
     let before = base.and_then(imports).unwrap_or_default();
@@ -60,7 +60,7 @@ fn deno_part(base: Option<&str>, own: &str) -> Option<String> {
     json_members(base, own, &kept.collect::<Vec<_>>())
 }
 
-/// The names that modules import by, with the places that they stand for.
+/// The names by which modules import, with their targets.
 fn imports(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     let json: serde_json::Value = parse_to_serde_value(text, &ParseOptions::default()).ok()?;
     json["imports"].as_object().cloned()

@@ -1,8 +1,8 @@
-//! The dependencies that a manifest or a lock file names. A change that adds one adds code that the change
-//! itself does not show.
+//! The dependencies in a manifest or a lock file. A change that adds one adds code that its patch does not
+//! show.
 //!
-//! Formats differ, but two common properties are enough to read them: TOML and JSON list dependencies under a
-//! key that says so, and in any other lock file a line begins with the name of a package.
+//! Two common properties are enough to read all formats: TOML and JSON list dependencies under a key with a
+//! known name, and in other lock files a line begins with the name of a package.
 use std::collections::{BTreeMap, BTreeSet};
 
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound, file_name};
 
-/// The dependencies that a changed file has gained; empty if it is neither a manifest nor a lock file.
+/// The dependencies that a change adds to a file; empty if the file is neither a manifest nor a lock file.
 pub fn gained(path: &str, before: Option<&str>, after: &str) -> BTreeSet<String> {
     let name = file_name(path);
     let Some(ecosystem) = ecosystem_of(name) else { return BTreeSet::new() };
@@ -35,7 +35,7 @@ fn document(name: &str, text: &str) -> Option<Value> {
     }
 }
 
-/// The packages that the lists in a document name, each with where it comes from ([`origin`]).
+/// The packages in the lists of a document, each with its [`origin`].
 fn of_document(document: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut left = vec![document];
@@ -45,7 +45,8 @@ fn of_document(document: &Value) -> Vec<(String, String)> {
             if lists_dependencies(key) {
                 add(value, &mut found);
             } else if key != "exports" {
-                // Its `require` is the module for a kind of import.
+                // `exports` has a member `require` that is not a list of dependencies: it names the module
+                // for a kind of import.
                 left.push(value);
             }
         }
@@ -53,7 +54,7 @@ fn of_document(document: &Value) -> Vec<(String, String)> {
     found
 }
 
-/// True for the keys under which documents list dependencies.
+/// True for keys under which documents list dependencies.
 fn lists_dependencies(key: &str) -> bool {
     key.to_ascii_lowercase().contains("dependenc")
         || matches!(
@@ -68,11 +69,11 @@ fn lists_dependencies(key: &str) -> bool {
         )
 }
 
-/// True if a changed manifest or lock file takes a package from a directory of the tree from which it took
-/// none before. Such a package is code of the attempt, and may replace one that the tests use. Always false
-/// in an ecosystem in which a package finds only the packages that its own manifest names.
+/// True if a changed manifest or lock file takes a package from a directory of the tree, and did not before.
+/// Such a package is code of the attempt, and may replace one that the tests use. Always false in an
+/// ecosystem in which a package finds only the packages that its own manifest names.
 ///
-/// `is_directory` is true of the directories of the tree.
+/// `is_directory` is true for the directories of the tree.
 pub fn leads_into_tree(
     path: &str,
     before: Option<&str>,
@@ -95,10 +96,9 @@ pub fn leads_into_tree(
         && !places(after).is_subset(&before.map(places).unwrap_or_default())
 }
 
-/// True if more than the version of a package is another one than before: it comes from another place, or
-/// its entry in a lock file has other programs, for example. A new package counts if it comes from another
-/// place than the registry, and may take the place of one that is installed. A lock file that is run counts
-/// if it is more than data.
+/// True if a change affects more than the version of a package: for example its origin, or the programs in
+/// its entry of a lock file. A new package counts if its origin is not the registry and it may replace an
+/// installed one. A lock file that tools run counts if it is more than data.
 pub fn moves_package(path: &str, before: Option<&str>, after: &str) -> bool {
     let name = file_name(path);
     let Some(ecosystem) = ecosystem_of(name) else { return false };
@@ -106,7 +106,7 @@ pub fn moves_package(path: &str, before: Option<&str>, after: &str) -> bool {
     let origins = |text: &str| {
         let mut found = Origins::default();
         match document(name, text) {
-            // The version of the whole document is none of a package.
+            // A version at the top of the document does not belong to a package.
             Some(Value::Object(members)) if is_lock => {
                 for (key, value) in &members {
                     found.add_document(value, key, &("", ""));
@@ -132,8 +132,8 @@ pub fn moves_package(path: &str, before: Option<&str>, after: &str) -> bool {
         })
 }
 
-/// All about packages that is not their version: for a name and a version, or an empty one for what is true
-/// of each version.
+/// The facts about packages besides their versions. The key is a name and a version; the version is empty
+/// for facts about each version.
 #[derive(Default)]
 struct Origins(BTreeMap<(String, String), BTreeSet<String>>);
 
@@ -143,8 +143,7 @@ impl Origins {
         self.0.entry(key).or_default().insert(fact);
     }
 
-    /// Adds those of a part of a lock file. `key` leads to the value, which belongs to a version of a
-    /// package.
+    /// Adds the facts in a part of a lock file. `value` is at `key`, and belongs to a version of `package`.
     fn add_document(&mut self, value: &Value, key: &str, package: &(&str, &str)) {
         match value {
             Value::Object(members) => {
@@ -176,7 +175,7 @@ impl Origins {
         }
     }
 
-    /// Adds the package to which programs belong.
+    /// Adds the programs of a package, so that a change of a program's package is seen.
     fn add_programs(&mut self, key: &str, value: &Value, package: &str) {
         if key == "bin" {
             let names = value.as_object().into_iter().flat_map(|programs| programs.keys());
@@ -187,7 +186,7 @@ impl Origins {
         }
     }
 
-    /// Adds those of a text in which a package is named above the lines about it.
+    /// Adds the facts in a text that names a package above the lines about it.
     fn add_lines(&mut self, text: &str) {
         let mut package = String::new();
         let mut version = "";
@@ -230,7 +229,7 @@ impl Origins {
         }
     }
 
-    /// Adds those of lines such as `name @ https://…`.
+    /// Adds the facts in lines such as `name @ https://…`.
     fn add_requirements(&mut self, text: &str) {
         for line in text.lines() {
             if let Some((name, address)) = line.split_once('@')
@@ -252,7 +251,7 @@ impl Origins {
     }
 }
 
-/// Keys with addresses of pages about a package, and with descriptions: nothing is installed from these.
+/// Keys of descriptions and of addresses from which nothing is installed.
 const ABOUT: [&str; 13] = [
     "abandoned",
     "authors",
@@ -269,8 +268,8 @@ const ABOUT: [&str; 13] = [
     "version",
 ];
 
-/// True for the keys of a lock file that say which version of a package is installed, where it comes from,
-/// on which machines, and with which others.
+/// True for keys of a lock file whose values belong to a version: the version, its origin, its machines and
+/// its dependencies.
 fn changes_with_version(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     lists_dependencies(&key)
@@ -306,7 +305,7 @@ fn changes_with_version(key: &str) -> bool {
         )
 }
 
-/// Where a requirement takes a package from; empty for the registry of its language.
+/// The origin of a package by a requirement; empty for the registry of its language.
 fn origin(requirement: &Value) -> String {
     const KEYS: [&str; 11] = [
         "file",
@@ -330,7 +329,7 @@ fn origin(requirement: &Value) -> String {
     }
 }
 
-/// The place in the text of a requirement, without a version; empty if there is none.
+/// The origin in the text of a requirement, without a version; empty if it has none.
 fn place_of(requirement: &str) -> String {
     if !requirement.contains([':', '/']) {
         return String::new();
@@ -344,7 +343,7 @@ fn place_of(requirement: &str) -> String {
     without_version(place, "")
 }
 
-/// An address without what another version changes: the name of an archive, hashes, and the version.
+/// An address without the parts that differ between versions: the archive's name, hashes, and the version.
 fn without_version(address: &str, version: &str) -> String {
     let address = address.split('#').next().unwrap_or(address);
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
@@ -360,8 +359,8 @@ fn without_version(address: &str, version: &str) -> String {
     format!("{scheme}://{host}/{}", steps.join("/"))
 }
 
-/// True if a manifest drops a package that is found in a directory of the tree then: code of the attempt
-/// takes its place.
+/// True if a manifest drops a package that is then found in a directory of the tree: the attempt's code
+/// replaces it.
 pub fn drops_into_tree(
     path: &str,
     before: Option<&str>,
@@ -375,7 +374,7 @@ pub fn drops_into_tree(
     (ecosystem.found_instead)(before, after).iter().any(|at| is_directory(&format!("{above}{at}")))
 }
 
-/// The ecosystem of a manifest, or of a file in which its dependencies are locked, by its name.
+/// The ecosystem of a manifest or a lock file with this name.
 pub fn ecosystem_of(name: &str) -> Option<&'static Ecosystem> {
     ALL.iter().copied().find(|e| (e.manifest)(name).is_some() || e.lock_files.contains(&name))
 }
@@ -386,17 +385,18 @@ const BETWEEN_WORDS: &str = "\"'`,;=()[]{}<>#?&|^*!";
 /// The mentions of directories of the tree in a manifest or a lock file.
 struct Places<'d> {
     is_directory: &'d dyn Fn(&str) -> bool,
-    /// Each with the keys or the lines above it.
+    /// The mentions, each with the keys or the lines above it.
     all: BTreeSet<String>,
 }
 
 impl Places<'_> {
-    /// Adds the mentions in a document. If `counts` is false, only those in its lists of dependencies.
+    /// Adds the mentions in a document; if `counts` is false, only the mentions in its lists of
+    /// dependencies.
     fn add_document(&mut self, value: &Value, above: &str, counts: bool) {
         match value {
             Value::Object(members) => {
                 for (key, value) in members {
-                    // These say where something is in the package itself.
+                    // The values of these keys are paths in the package itself.
                     if !matches!(key.as_str(), "autoload" | "autoload-dev" | "bin" | "extra") {
                         let counts = counts || lists_dependencies(key);
                         self.add_document(value, &format!("{above}\n{key}"), counts);
@@ -418,7 +418,7 @@ impl Places<'_> {
         }
     }
 
-    /// Adds those of a text in which deeper lines belong to the line above them.
+    /// Adds the mentions in a text whose indented lines belong to the line above them.
     fn add_lines(&mut self, text: &str) {
         let mut above: Vec<(usize, &str)> = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -438,8 +438,8 @@ impl Places<'_> {
         }
     }
 
-    /// True if a word names a directory of the tree, or may name one in a way that is not read here: by a
-    /// path from the root of the file system, or by an escape.
+    /// True if a word names a directory of the tree, or may name one in a form that is not resolved here: an
+    /// absolute path or an escape.
     fn is_place(&self, word: &str) -> bool {
         let is_local = word.contains("file:");
         if word.contains("://") && !is_local {
@@ -461,7 +461,8 @@ impl Places<'_> {
 fn add(list: &Value, found: &mut Vec<(String, String)>) {
     let own_name = |item: &Value| first_name(item.get("name")?.as_str()?);
     match list {
-        // An object with a `name` describes one package, such as `[package]` in a manifest: it is not a list.
+        // An object with a `name` describes one package, such as `[package]` in a manifest, and is not a
+        // list.
         Value::Object(members) if members.get("name").is_some_and(Value::is_string) => {
             found.extend(of_document(list));
         }
@@ -469,7 +470,7 @@ fn add(list: &Value, found: &mut Vec<(String, String)>) {
             for (name, value) in members {
                 let name = first_name(name.rsplit("node_modules/").next().unwrap_or(name));
                 let each = match value {
-                    // One requirement for each platform, or a group.
+                    // The value is a list of requirements for platforms, or a group.
                     Value::Array(items)
                         if items.iter().any(|i| i.is_string() || own_name(i).is_some()) =>
                     {

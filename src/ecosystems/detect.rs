@@ -1,9 +1,10 @@
-//! Detection of the project's own commands in the base's files, when nobody named any.
+//! Detection of the project's own commands in the base's files, if neither options nor the configuration
+//! name any.
 //!
-//! Each detector proposes commands that belong together. One order ranks the proposals: those with a
-//! test, those whose test the project's CI runs, those that files show best, and those of the language
-//! with most source. The first proposal is taken whole. A file that cannot be parsed is an error,
-//! because nobody can say which commands it would have shown, unless a proposal before it is taken.
+//! Each detector proposes commands that belong together. Proposals with a test come first, then those whose
+//! test the project's CI runs, then those with the best evidence in files, then those of the language with
+//! most source. The first proposal is taken whole. A file that cannot be parsed is an error, because its
+//! commands are unknown, unless an earlier proposal is taken.
 use std::cmp::Reverse;
 use std::fmt;
 
@@ -23,7 +24,7 @@ use crate::process;
 pub struct Detected {
     /// The commands to run, in the order of their stages.
     pub commands: Vec<OracleCommand>,
-    /// The others, with the reasons.
+    /// The commands that do not run, with the reasons.
     pub passed_over: Vec<PassedOver>,
 }
 
@@ -48,7 +49,7 @@ impl fmt::Display for PassedOver {
     }
 }
 
-/// Commands that belong together, and what speaks for them.
+/// Commands that belong together, and the evidence for them.
 struct Proposal {
     commands: Vec<OracleCommand>,
     evidence: Evidence,
@@ -69,7 +70,7 @@ impl Proposal {
         self.command(Stage::Test).is_some()
     }
 
-    /// The command for which it is proposed: its test, or else its first one that is not a setup.
+    /// The main command of the proposal: its test, or else its first command that is not a setup.
     fn main_command(&self) -> Option<&OracleCommand> {
         let first = || self.commands.iter().find(|command| command.stage != Stage::Setup);
         self.command(Stage::Test).or_else(first)
@@ -94,7 +95,7 @@ impl Proposal {
     }
 }
 
-/// The commands that a commit's files show: those to run, and the others. None if no file shows any.
+/// The commands that a commit's files show: those to run, and the others. Empty if no file shows any.
 pub fn detect(repo: &Repo, commit: &Oid) -> Result<Detected> {
     let files = RootFiles::of_commit(repo, commit)?;
     let mut proposals = Vec::new();
@@ -130,7 +131,7 @@ pub fn detect(repo: &Repo, commit: &Oid) -> Result<Detected> {
     Ok(found)
 }
 
-/// The number of source files of an ecosystem that lie where people write them.
+/// The number of source files of an ecosystem that people wrote, not tools.
 fn sources_of(ecosystem: &Ecosystem, files: &RootFiles<'_>) -> usize {
     let all = [ecosystem.extensions, ecosystem.other_extensions].concat();
     let is_source = |path: &str| path.rsplit_once('.').is_some_and(|(_, end)| all.contains(&end));
@@ -138,7 +139,7 @@ fn sources_of(ecosystem: &Ecosystem, files: &RootFiles<'_>) -> usize {
     files.paths().iter().filter(is_own).count()
 }
 
-/// A script of the project that CI tests by, if no proposal has a test.
+/// A script of the project by which CI tests, if no proposal has a test.
 fn script_of_ci(files: &RootFiles<'_>, proposals: &[Proposal]) -> Option<Proposal> {
     if proposals.iter().any(Proposal::tests) {
         return None;
@@ -187,7 +188,7 @@ fn choose(files: &RootFiles<'_>, proposals: Vec<Proposal>) -> Detected {
     for other in &others {
         let why = first.why_before(other);
         for command in other.commands.iter().filter(|c| !found.commands.contains(c)) {
-            // One setup may belong to several tests. A build or a lint is told once.
+            // One setup may belong to several tests. A build or a lint is listed once.
             let belongs = matches!(command.stage, Stage::Setup | Stage::Test);
             let is_told = found.passed_over.iter().any(|p| p.command.as_ref() == Some(command));
             if belongs || !is_told {
@@ -211,5 +212,5 @@ fn choose(files: &RootFiles<'_>, proposals: Vec<Proposal>) -> Detected {
     found
 }
 
-/// The reason why a command is shown that CI runs and git-frites does not.
+/// The remark on a command that CI runs and git-frites does not.
 pub const CI_RUNS: &str = "CI runs it";

@@ -1,10 +1,10 @@
-//! Documents: files that people read, and nothing runs or loads.
+//! Documents: files for people, which nothing runs or loads.
 use crate::ecosystems::ecosystem::{file_name, matches};
 
 /// The endings of texts that are written for people.
 const TEXTS: [&str; 6] = [".adoc", ".asciidoc", ".markdown", ".md", ".rdoc", ".rst"];
 
-/// The endings of what stands beside such texts in a directory of documentation.
+/// The endings of further files in a directory of documentation.
 const BESIDE: [&str; 8] = [".gif", ".ico", ".jpeg", ".jpg", ".png", ".svg", ".txt", ".webp"];
 
 /// The names of documents, as patterns, whatever their ending.
@@ -23,7 +23,7 @@ const NAMES: [&str; 12] = [
     "UNLICENSE*",
 ];
 
-/// Files that name documents to pack or to leave out: that is no use of their text.
+/// Files that name documents only to pack them or to leave them out, which does not use their text.
 const PACKING: [&str; 12] = [
     "*.gemspec",
     ".dockerignore",
@@ -61,15 +61,15 @@ pub fn without_documents() -> Vec<String> {
     texts.chain(others).map(|spec| format!(":(exclude){spec}")).collect()
 }
 
-/// The texts that stand for a document where something uses it: its name, and all of its kind.
+/// The texts by which another file uses a document: its name, and patterns for its kind.
 pub fn words_for(path: &str) -> Vec<String> {
     let name = file_name(path);
     let kind = name.rsplit_once('.').map(|(_, extension)| format!("*.{extension}"));
     [Some(name.to_owned()), kind].into_iter().flatten().collect()
 }
 
-/// True if a line that holds one of these words uses the document: it names it, in a file that runs, or
-/// has the examples in such documents run as tests.
+/// True if a line with one of these words uses the document: the line names it in a file that runs, or runs
+/// the examples in such documents as tests.
 pub fn is_use(line: &str, words: &[String], runs: bool) -> bool {
     let names_it = words.first().is_some_and(|name| line.contains(name.as_str()));
     (runs && names_it) || line.contains("doctest")

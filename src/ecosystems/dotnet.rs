@@ -34,7 +34,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The one solution or project in the root, or the one solution one directory below; the formatter if there is an `.editorconfig`.
+/// The only solution or project in the root, or the only solution one directory below; the formatter if
+/// there is an `.editorconfig`.
 fn solution(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let kinds = [".slnx", ".sln", ".csproj", ".fsproj", ".vbproj"];
     let at_depth = |depth: usize| {
@@ -63,9 +64,9 @@ fn solution(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// Everything but references to packages and projects.
+/// Puts everything back but references to packages and projects.
 fn project_part(base: Option<&str>, own: &str) -> Option<String> {
-    // All of a new one is code.
+    // A new project file is code as a whole.
     base?;
     let is_reference = |line: &&str| {
         let line = line.trim();
@@ -79,7 +80,7 @@ fn project_part(base: Option<&str>, own: &str) -> Option<String> {
             && names.all(|name| ["Include", "Version"].contains(&name))
             || ["<ItemGroup>", "</ItemGroup>", ""].contains(&line)
     };
-    // A reference with other attributes, of which the version alone changed.
+    // A reference with further attributes counts as unchanged if only its version differs.
     let is_in = |line: &str, lines: &[&str]| {
         line.trim().starts_with("<PackageReference ")
             && lines.iter().any(|other| without_versions(other) == without_versions(line))

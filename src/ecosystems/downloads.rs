@@ -1,5 +1,5 @@
-//! Commands that download the dependencies of a tree: a tree that is judged cold finds what they left
-//! for the base, and nothing else that the base's commands did.
+//! Commands that download the dependencies of a tree. A tree that is judged cold gets the base's downloads
+//! and no other output of the base's commands.
 use crate::ecosystems::ALL;
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
@@ -9,16 +9,16 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::process;
 
-/// The directory in which a project tracks its dependencies: then there is nothing to download.
+/// The directory in which a project tracks its dependencies, so that nothing needs to be downloaded.
 const VENDORED: &str = "vendor";
 
-/// The words by which a command says that it does without the network.
+/// The options by which a command does without the network.
 const OFFLINE: [&str; 2] = ["--offline", "--frozen"];
 
-/// The commands that download the dependencies of a base, which these commands judge. None where a
-/// setup does that, where the commands go without the network, or where the program is missing.
+/// The commands that download the dependencies of a base that these commands judge. Empty if a setup does
+/// that, if the commands do without the network, or if the program is missing.
 ///
-/// The source of each is the file that names the dependencies.
+/// The source of each command is the file that names the dependencies.
 pub fn of_base(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<Vec<OracleCommand>> {
     let is_offline =
         |c: &OracleCommand| c.command.words().iter().any(|word| OFFLINE.contains(&word.as_str()));

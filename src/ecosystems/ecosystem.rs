@@ -13,50 +13,47 @@ pub struct Ecosystem {
     pub detectors: &'static [Detector],
     /// The extensions of its source files, without the dot; no two ecosystems share one.
     pub extensions: &'static [&'static str],
-    /// The extensions of further source files, each of a language by itself, in which nothing is
-    /// known to look like a test.
+    /// The extensions of further source files. Each is a language of its own, for which no marks of tests
+    /// are known.
     pub other_extensions: &'static [&'static str],
-    /// True if a source file that is added there can be nothing but source: its name takes the place
-    /// of no tool's, and no tool loads it for its name.
+    /// True if a source file that is added at this place can only be source: it replaces no tool, and no
+    /// tool loads it because of its name.
     pub is_source_if_new: fn(&NewFile<'_>) -> bool,
-    /// The names of files that show that a directory is a project of this ecosystem, besides
-    /// manifests whose part is put back.
+    /// The names of files that mark a directory as a project of this ecosystem, besides manifests.
     pub project_files: &'static [&'static str],
     /// The name of the file that makes a directory a package; empty if there is none.
     pub package_file: &'static str,
     /// The files in which its tools lock the dependencies of a manifest.
     pub lock_files: &'static [&'static str],
-    /// True if a text of such a file holds nothing but data: some tools run it.
+    /// True if the text of a lock file is only data. Some tools run their lock file.
     pub is_plain_lock: fn(&str) -> bool,
-    /// The packages that a package finds.
+    /// The packages that a package can load.
     pub finds: PackagesFound,
-    /// Returns the directories, from that of the manifest, in which a package may now be found that a
-    /// manifest (its text before, and now) named and names no more.
+    /// Returns the directories in which tools may now find a package that the manifest no longer names,
+    /// relative to the manifest. The arguments are its old and its new text.
     pub found_instead: fn(&str, &str) -> Vec<String>,
     /// The characters that begin a comment line in a source file.
     pub comment: &'static str,
-    /// The text by which a source line starts a test.
+    /// The texts that begin a test in a source line.
     pub test_marks: &'static [&'static str],
-    /// The text by which a source line makes tests be skipped.
+    /// The texts in a source line that skip tests.
     pub skip_marks: &'static [&'static str],
-    /// The words before the name of a macro that a line of source defines, and the names of those by which
-    /// tests assert.
+    /// The words before the name of a macro in a definition, and the names of macros by which tests assert.
     pub assertions: (&'static [&'static str], &'static [&'static str]),
-    /// The tests that a source file may hold beside the code under test.
+    /// The tests that a source file may contain beside the code under test.
     pub inner_tests: Option<InnerTests>,
     /// True if a file with this stem and this extension is a test by its name.
     pub is_test_file: fn(&str, &str) -> bool,
     /// Patterns (see [`matches`]) for directories that hold tests or their data.
     pub test_directories: &'static [&'static str],
-    /// Patterns for files that decide what is run, whatever changes in them. One that ends in `/`
-    /// stands for all files below such a directory.
+    /// Patterns for files that decide as a whole what is run. A pattern that ends in `/` matches all files
+    /// below such a directory.
     pub decisive_files: &'static [&'static str],
-    /// Returns the function that puts a manifest's deciding part back, if a file of this name is a
-    /// manifest.
+    /// Returns the function that restores a manifest's deciding part, if a file of this name is a manifest.
     pub manifest: fn(&str) -> Option<PutBackPart>,
-    /// True if a file at this path is run instead of the tool that a command names.
+    /// True if a file at this path runs in place of the tool that a command names.
     pub shadows_tool: fn(&str) -> bool,
-    /// True if a file that is added at this path with this text is loaded instead of a module that test
+    /// True if a file that is added at this path with this text is loaded in place of a module that test
     /// runners use.
     pub shadows_library: fn(&str, &str) -> bool,
     /// The directories into which its tools install dependencies.
@@ -71,14 +68,14 @@ pub struct Ecosystem {
     pub recipes: fn(&str) -> Vec<Recipe>,
 }
 
-/// The packages that a package finds when it runs.
+/// The packages that a package can load when it runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PackagesFound {
-    /// The packages that its own manifest names.
+    /// Only the packages that its own manifest names.
     Named,
-    /// All installed packages: one that an attempt brings may take the place of another.
+    /// All installed packages, so a package of an attempt may replace another.
     Installed,
-    /// All installed packages, and each member of the workspace under the name that it gives itself.
+    /// All installed packages, and each member of the workspace by the name in its own manifest.
     InstalledAndMembers,
 }
 
@@ -88,11 +85,11 @@ pub struct InstalledDirectory {
     pub directory: &'static str,
     /// The files that show that a project needs it.
     pub manifests: &'static [&'static str],
-    /// True if files in it name their own place, so that a copy still leads to the original.
+    /// True if files in it contain their own absolute path, so that a copy still leads to the original.
     pub is_tied_to_its_place: bool,
 }
 
-/// A command that downloads dependencies, and runs nothing of the project's.
+/// A command that downloads dependencies, and runs no code of the project.
 pub struct Download {
     /// The file in a project's root that names them.
     pub lock: &'static str,
@@ -100,11 +97,11 @@ pub struct Download {
     pub words: &'static [&'static str],
 }
 
-/// How tests stand beside the code in one file.
+/// The tests beside the code in one file.
 pub struct InnerTests {
     /// Returns their place.
     pub place: fn(&str) -> Option<Range<usize>>,
-    /// True if the text before them may keep them from being compiled or run.
+    /// True if the text before the tests may prevent their compilation or run.
     pub hidden_by: fn(&str) -> bool,
 }
 
@@ -149,18 +146,18 @@ impl Ecosystem {
         self.inner_tests.as_ref().and_then(|inner| (inner.place)(text))
     }
 
-    /// True if a path belongs to a test or to a test's data, as far as its name shows.
+    /// True if a path belongs to a test or to a test's data, by its name.
     pub fn is_test_path(&self, path: &str) -> bool {
         let is_directory =
             |part: &str| self.test_directories.iter().any(|pattern| matches(pattern, part));
-        // The last part counts, too: a submodule or a symlink may have a test directory's name.
+        // The last part counts, too, because a submodule or a symlink may have a test directory's name.
         path.split('/').any(is_directory)
             || file_name(path)
                 .rsplit_once('.')
                 .is_some_and(|(stem, extension)| (self.is_test_file)(stem, extension))
     }
 
-    /// True if a file at this path decides what is run, whatever changes in it.
+    /// True if a file at this path decides as a whole what is run.
     pub fn is_decisive(&self, path: &str) -> bool {
         let name = file_name(path);
         (self.shadows_tool)(path)

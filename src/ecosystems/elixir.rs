@@ -21,7 +21,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         ECOSYSTEM.extensions.contains(&extension) && stem.ends_with("_test")
     },
     decisive_files: &[".credo.exs", ".formatter.exs"],
-    // Mix reads the settings of each environment, also of one that had none.
+    // Mix reads the settings of each environment, so a file for an environment without settings decides,
+    // too.
     shadows_tool: |path| path.ends_with(".exs") && is_in(path, "config"),
     manifest: |name| if name == "mix.exs" { Some(mix_part as PutBackPart) } else { None },
     ..Ecosystem::NOTHING
@@ -49,7 +50,8 @@ fn mix(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// Everything but the dependencies that come from the registry, and where these are used: the file is code.
+/// Puts everything back but dependencies from the registry and the lines that use them, because the file is
+/// code.
 fn mix_part(base: Option<&str>, own: &str) -> Option<String> {
     all_but_sections(base, own, ("defp deps do", "\n  end"), |line| {
         const KEYS: [&str; 4] = ["only", "optional", "runtime", "targets"];
@@ -63,12 +65,12 @@ fn mix_part(base: Option<&str>, own: &str) -> Option<String> {
     })
 }
 
-/// True if a text is nothing but maps, tuples, lists, strings, numbers and atoms: Mix evaluates its lock
-/// file.
+/// True if a text is only maps, tuples, lists, strings, numbers and atoms. Mix evaluates its lock file, so
+/// other text is code.
 fn is_literal(text: &str) -> bool {
     let parts = text.split('"').enumerate();
-    // Strings may hold code (`#{}`), an escaped quote does not end one, and three quotes begin a text in
-    // which one quote is a sign.
+    // Strings may contain code (`#{}`), an escaped quote does not end a string, and three quotes begin a
+    // text in which a single quote is plain text.
     !text.contains("\"\"\"")
         && parts.into_iter().all(|(at, part)| match at % 2 {
             0 => is_data(part),
@@ -76,7 +78,7 @@ fn is_literal(text: &str) -> bool {
         })
 }
 
-/// True if a text between strings has no names but atoms and keys, and nothing that calls.
+/// True if a text between strings has no names but atoms and keys, and no call.
 fn is_data(text: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut names = text.split_inclusive(|c| !is_name(c)).scan(' ', |before, piece| {

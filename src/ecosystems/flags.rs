@@ -1,7 +1,7 @@
 //! Flags for changes by which an attempt affects what judges it, from the paths that it changes and
 //! their text.
 //!
-//! A flag is not proof: an honest attempt may have to change a test. But a reviewer should know.
+//! A flag proves nothing, because an honest attempt may have to change a test. But a reviewer should see it.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
@@ -18,8 +18,7 @@ pub fn flags(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Vec<Flag> 
     flags_among(ALL, touched, scripts)
 }
 
-/// True if a symlink's target lies outside the checkout, so that its content is not part of the
-/// tree.
+/// True if a symlink's target is outside the checkout, so that its content is not part of the tree.
 pub fn leads_outside(path: &str, target: &str) -> bool {
     if target.starts_with('/') {
         return true;
@@ -69,7 +68,7 @@ fn flags_among(
     found
 }
 
-/// True if a source file loses lines of the tests that it holds beside the code.
+/// True if a source file loses lines of the tests beside its code.
 fn edits_inner_tests(source: &Ecosystem, before: Option<&str>, after: Option<&str>) -> bool {
     let (Some(before), Some(after)) = (before, after) else { return false };
     let lines = |text: &'_ str| -> Vec<String> {

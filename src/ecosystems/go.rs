@@ -17,7 +17,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     found_instead: packages_in_place_of_modules,
     comment: "//",
     test_marks: &["func Test", "func Benchmark", "func Fuzz", "func Example"],
-    // A package's own TestMain decides whether its tests run at all.
+    // A package's own TestMain decides if its tests run at all.
     skip_marks: &[".Skip(", ".SkipNow(", ".Skipf(", "//go:build ignore", "func TestMain("],
     is_test_file: |stem, extension| {
         extension == "go" && (stem.ends_with("_test") || stem.ends_with("_tests"))
@@ -42,13 +42,13 @@ fn go_module(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(vec![
         command(Stage::Build, &["go", "build", "./..."], "go.mod"),
         lint,
-        // Without `-v` nobody tells how many tests ran.
+        // Without `-v` the output does not show how many tests ran.
         command(Stage::Test, &["go", "test", "-v", "./..."], "go.mod"),
     ])
 }
 
-/// Everything but the versions of the modules and of the language. Other lines put other code in the place
-/// of a module, choose the compiler, or change what the run time does (`godebug`).
+/// Puts everything back but the versions of the modules and of the language. Other lines replace a module's
+/// code, choose the compiler, or change the run time's behaviour (`godebug`).
 fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
     let names_module = |line: &&str| {
         let code = line.split("//").next().unwrap_or(line);
@@ -65,8 +65,8 @@ fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
     line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(names_module))
 }
 
-/// The directories of packages that have the path of a module which is required no more: its path begins
-/// with that of the main module.
+/// The directories of packages whose path is that of a module that is no longer required. The path of such a
+/// module begins with the path of the main module.
 fn packages_in_place_of_modules(before: &str, after: &str) -> Vec<String> {
     let (main, kept) = modules(after);
     let (_, required) = modules(before);

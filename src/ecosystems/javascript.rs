@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
-/// JavaScript and TypeScript, whatever runs them.
+/// JavaScript and TypeScript, for every runtime.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[Detector { evidence: Evidence::Settings, find: package_json }],
     installed: &[InstalledDirectory {
@@ -21,7 +21,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     }],
     extensions: &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"],
     other_extensions: &["astro", "svelte", "vue"],
-    // Node looks other modules up by their paths.
+    // Node finds other modules by their paths.
     is_source_if_new: |file| {
         file.is_in_directory_of_language()
             && !file.is_in_package_root()
@@ -114,7 +114,7 @@ fn package_recipes(text: &str) -> Vec<Recipe> {
     std::iter::once(Recipe::default()).chain(recipes).collect()
 }
 
-/// The lock files, each with the package manager that writes it.
+/// The lock files, each with its package manager.
 const LOCK_FILES: [(&str, &str); 6] = [
     ("pnpm", "pnpm-lock.yaml"),
     ("yarn", "yarn.lock"),
@@ -124,9 +124,9 @@ const LOCK_FILES: [(&str, &str); 6] = [
     ("npm", "npm-shrinkwrap.json"),
 ];
 
-/// The scripts `build`, `lint` (or one that only checks) and `test`, by the package manager that `packageManager` or a lock
-/// file names. A checkout has no `node_modules`, so the setup installs the locked packages: those of
-/// the project, or of the members of its workspace, which may have dependencies where it has none.
+/// The scripts `build`, `lint` (or one that only checks) and `test`, run by the package manager that
+/// `packageManager` or a lock file names. A checkout has no `node_modules`, so the setup installs the locked
+/// packages. Members of a workspace may have dependencies even if the project has none.
 fn package_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(text) = files.text("package.json")? else { return Ok(Vec::new()) };
     let package: Value =
@@ -153,7 +153,7 @@ fn package_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     for stage in [Stage::Build, Stage::Lint, Stage::Test] {
         let checking = format!("{stage}:check");
         let text = |name: &str| package["scripts"][name].as_str().unwrap_or_default();
-        // `npm init` writes such a test into a project without tests.
+        // `npm init` writes this script into a project without tests.
         let is_meant = |name: &&str| {
             let script = text(name);
             let is_none = script.is_empty() || script.contains("no test specified");
@@ -181,7 +181,7 @@ fn has_dependencies(package: &Value) -> bool {
         .any(|key| package[key].as_object().is_some_and(|packages| !packages.is_empty()))
 }
 
-/// The command that installs packages that no lock file names: as CI does, or the plain one.
+/// The command that installs packages without a lock file: CI's command, or the plain one.
 fn unlocked_install(manager: &str, files: &RootFiles<'_>) -> OracleCommand {
     let words = files.ci().install(manager, &["install", "i"]);
     let words = words.unwrap_or_else(|| vec![manager.to_owned(), "install".to_owned()]);
@@ -200,8 +200,8 @@ fn install_command(manager: &str, files: &RootFiles<'_>) -> Result<&'static [&'s
     })
 }
 
-/// True for Yarn 2 and later, which takes other options: its settings file is there, or its lock
-/// file says so.
+/// True for Yarn 2 and later, which has different options: its settings file exists, or its lock file shows
+/// it.
 fn is_modern_yarn(files: &RootFiles<'_>) -> Result<bool> {
     let lock = files.text("yarn.lock")?.unwrap_or_default();
     Ok(files.has(".yarnrc.yml") || lock.lines().any(|line| line == "__metadata:"))
@@ -216,9 +216,9 @@ fn is_test_file(stem: &str, extension: &str) -> bool {
         && (stem == "test" || endings.iter().any(|ending| stem.ends_with(ending)))
 }
 
-/// Everything but what describes the package, its modules and the packages that it needs. So its name is
-/// put back (a package finds itself before one that is installed, such as an assertion library), and
-/// the programs that it installs, of which one may be named `node`.
+/// Puts everything back but the description of the package, its modules and its dependencies. So the
+/// package's name is put back, because a package finds itself before an installed one (such as an assertion
+/// library), and so are its programs, because one may be named `node`.
 fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         author browser browserslist bugs bundleDependencies bundledDependencies contributors
@@ -227,15 +227,15 @@ fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
         repository types typings version";
     let mut kept = words(KEPT);
     kept.retain(|key| !leads_to_tests(base, key));
-    // A new package has a name and scripts of its own, but its programs come before those of PATH.
+    // A new package keeps its name and scripts, but its programs would come before those of PATH.
     if base.is_none() {
         kept.extend(["name", "private", "scripts", "type"]);
     }
     json_members(base, own, &kept)
 }
 
-/// True if an entry point at the top of a JSON document names a file of the tests: they may load that by
-/// the package's name.
+/// True if an entry point at the top of a JSON document names a file of the tests, because tests may load it
+/// by the package's name.
 pub fn leads_to_tests(text: Option<&str>, key: &str) -> bool {
     const ENTRY_POINTS: [&str; 4] = ["browser", "exports", "main", "module"];
     let parsed = text.and_then(|text| parse_to_serde_value(text, &ParseOptions::default()).ok());

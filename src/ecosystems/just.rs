@@ -24,12 +24,12 @@ fn justfile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(recipe_commands("just", &recipes(&text), name))
 }
 
-/// The recipes of a justfile that their name alone calls.
+/// The recipes of a justfile that can be called without arguments.
 fn recipes(justfile: &str) -> Vec<&str> {
     justfile.lines().filter_map(recipe).collect()
 }
 
-/// The name of the alias or the recipe that a line starts; `None` if the recipe needs an argument.
+/// The name of the alias or the recipe that begins in a line; `None` if the recipe needs an argument.
 fn recipe(line: &str) -> Option<&str> {
     if line.starts_with(char::is_whitespace) || line.starts_with(['#', '[']) {
         return None;
@@ -46,7 +46,7 @@ fn recipe(line: &str) -> Option<&str> {
     if is_assignment || needs_argument { None } else { Some(name) }
 }
 
-/// The name before a line's colon, and what follows it; `None` if the line starts no recipe.
+/// The name before a line's colon, and the text after the name; `None` if no recipe begins in the line.
 fn head(line: &str) -> Option<(&str, &str)> {
     let (head, rest) = line.split_once(':')?;
     let name = head.trim_start_matches('@').split_whitespace().next()?;

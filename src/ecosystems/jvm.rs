@@ -1,5 +1,4 @@
-//! Java, Kotlin, Groovy and Scala: Maven and Gradle, through their wrapper scripts if there are
-//! any.
+//! Java, Kotlin, Groovy and Scala, with Maven and Gradle, through their wrapper scripts if these exist.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
@@ -63,7 +62,7 @@ pub fn declared_types(text: &str) -> BTreeSet<&str> {
     declared.filter(|name| !name.is_empty()).collect()
 }
 
-/// True if a class names a package that its directory does not have: it may be one of a library.
+/// True if a class names a package that does not fit its directory: it may replace a class of a library.
 fn is_in_a_foreign_package(path: &str, text: &str) -> bool {
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     let mut lines = text.lines().flat_map(|line| line.split(';')).map(str::trim);
@@ -79,7 +78,7 @@ fn maven(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     if !files.has("pom.xml") {
         return Ok(Vec::new());
     }
-    // `sh` runs a wrapper that has lost its executable bit, too.
+    // `sh` also runs a wrapper without an executable bit.
     let (tool, source): (&[&str], &str) = if files.has("mvnw") {
         (&["sh", "./mvnw"], "pom.xml (mvnw)")
     } else {
@@ -109,7 +108,7 @@ fn gradle(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     ])
 }
 
-/// Everything but the dependencies: their names, versions and scopes.
+/// Puts everything back but the names, versions and scopes of dependencies.
 fn maven_part(base: Option<&str>, own: &str) -> Option<String> {
     let places = ("<dependencies>", "</dependencies>");
     const PARTS: [&str; 7] =
@@ -120,7 +119,7 @@ fn maven_part(base: Option<&str>, own: &str) -> Option<String> {
     })
 }
 
-/// Everything but the dependencies that are named by themselves: the file is code.
+/// Puts everything back but lines that only name a dependency, because the file is code.
 fn gradle_part(base: Option<&str>, own: &str) -> Option<String> {
     const CONFIGURATIONS: [&str; 8] = [
         "api",

@@ -1,4 +1,4 @@
-//! The languages of a base: where it has sources, and whether a new file can be nothing but source.
+//! The languages of a base: the places of its sources, and the check that a new file can only be source.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
@@ -11,28 +11,28 @@ use crate::git::mode::EntryMode;
 #[derive(Clone, Copy)]
 pub struct Language {
     ecosystem: &'static Ecosystem,
-    /// The extension that stands for all of the language.
+    /// The extension that identifies the language.
     name: &'static str,
 }
 
 impl Language {
-    /// True if both are one language.
+    /// True if both are the same language.
     pub fn is(self, other: Language) -> bool {
         self.name == other.name
     }
 
-    /// True if modules are looked up by their names in several directories.
+    /// True if the language searches modules by name in several directories.
     pub fn looks_modules_up(self) -> bool {
         matches!(self.name, "py" | "rb" | "pm")
     }
 
-    /// True for shell scripts, which any project may have.
+    /// True for shell, because any project may have shell scripts.
     pub fn is_shell(self) -> bool {
         self.ecosystem.other_extensions.contains(&"sh")
     }
 }
 
-/// The language of a file by its name; `None` if it is not source file of a language that is known.
+/// The language of a file by its name; `None` if it is not a source file of a known language.
 pub fn language_of(path: &str) -> Option<Language> {
     let (_, own) = file_name(path).rsplit_once('.')?;
     ALL.iter().find_map(|ecosystem| {
@@ -45,8 +45,8 @@ pub fn language_of(path: &str) -> Option<Language> {
     })
 }
 
-/// The extension that stands for the language of a source file; `None` for other files, and for those that
-/// are hidden, or lie where tools install dependencies.
+/// The extension that identifies the language of a source file; `None` for other files, and for files that
+/// are hidden or in a directory of installed dependencies.
 pub fn source_extension(path: &str) -> Option<&'static str> {
     language_of(path).filter(|_| !is_hidden_or_installed(path)).map(|language| language.name)
 }
@@ -63,12 +63,12 @@ pub struct KnownCode {
     pub submodules: BTreeSet<String>,
     /// The symbolic links.
     pub links: BTreeSet<String>,
-    /// True if any file shows a language or a kind of project that is known.
+    /// True if a file shows a known language or kind of project.
     pub is_known: bool,
 }
 
 impl KnownCode {
-    /// The code among these paths. `is_run` is true of files that the oracle's commands run: they show no
+    /// The code among these paths. `is_run` is true for files that the oracle's commands run; these show no
     /// language.
     pub fn of(paths: Vec<(String, EntryMode)>, is_run: impl Fn(&str) -> bool) -> KnownCode {
         let mut code = KnownCode::default();
@@ -107,7 +107,7 @@ impl KnownCode {
         code
     }
 
-    /// The files of the base in the place of which a language may find a new one.
+    /// The files of the base that a language may replace by the new one, because it finds that one first.
     pub fn replaced_by(&self, path: &str) -> Vec<&str> {
         self.places.replaced_by(path)
     }
@@ -156,19 +156,19 @@ impl KnownCode {
         nearest
     }
 
-    /// A path that the base does not have, up to its first part that is new.
+    /// A new path, up to its first part that the base does not have.
     pub fn first_new_part<'p>(&self, path: &'p str) -> &'p str {
         let nearest = self.nearest_directory(path);
         let new = path[nearest.len()..].trim_start_matches('/');
         &path[..path.len() - new.len() + new.find('/').unwrap_or(new.len())]
     }
 
-    /// True if a path that the base does not have is nothing but the name of a file.
+    /// True if tools read a new path only as the name of a file.
     pub fn is_plain_name(&self, path: &str) -> bool {
         is_plain_name(path, self.nearest_directory(path))
     }
 
-    /// True if a file that the base does not have can be nothing but source.
+    /// True if a new file can only be source.
     pub fn is_source_if_new(&self, path: &str, language: Language) -> bool {
         let nearest = self.nearest_directory(path);
         let file = NewFile { places: &self.places, path, nearest, language: language.name };
@@ -176,15 +176,14 @@ impl KnownCode {
     }
 }
 
-/// True if a file of this name shows a kind of project that is known, whatever its languages. Recipes
-/// show none.
+/// True if a file of this name shows a known kind of project. Files of recipes show none.
 fn shows_project(name: &str) -> bool {
     ALL.iter().filter(|ecosystem| !ecosystem.recipe_runners.contains(&"make")).any(|ecosystem| {
         ecosystem.project_files.contains(&name) || (ecosystem.manifest)(name).is_some()
     })
 }
 
-/// True if a path is hidden, or lies where tools install dependencies: nothing there is source.
+/// True if a path is hidden, or in a directory of installed dependencies. Such a path is never source.
 pub fn is_hidden_or_installed(path: &str) -> bool {
     let is_installed = |part: &str| installed().any(|place| place.directory == part);
     path.split('/').any(|part| part.starts_with('.') || is_installed(part))

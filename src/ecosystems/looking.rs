@@ -1,9 +1,9 @@
 //! Programs that only look at the files that they name.
 use crate::ecosystems::ecosystem::file_name;
 
-/// Programs that compile, check, format, document, print or pack the files that they name, and run none.
-/// The file that a program names which is missing here counts as one that is run: that costs an honest
-/// change its verification, and verifies no other one.
+/// Programs that compile, check, format, document, print or pack the files that they name, and run none. If
+/// a program is missing in this list, a file that it names counts as one that is run. This can leave an
+/// honest change unverified, but never verifies a wrong one.
 const LOOKING: &str = "
     cc cpp c++ cxx gcc g++ clang clang++ icc tcc ar ld nm ranlib strip objdump nasm rustc javac kotlinc
     scalac swiftc ghc dmd ldc2 gfortran nvcc emcc mcs csc fpc ocamlc ocamlopt tsc swc esbuild rollup
@@ -20,7 +20,7 @@ const LOOKING: &str = "
     stat ls du od xxd hexdump strings md5sum sha1sum sha256sum cksum base64 gzip tar zip iconv
     touch mkdir rmdir rm chmod chown basename dirname realpath readlink echo printf pip pip3 apt-get";
 
-/// Programs that look only if this word follows them.
+/// Programs that only look at files if this word follows them.
 const LOOKING_IF: [&str; 31] = [
     "bash -n",
     "cargo bench",
@@ -55,15 +55,15 @@ const LOOKING_IF: [&str; 31] = [
     "zig fmt",
 ];
 
-/// Programs that may have the name of a system before their own.
+/// Programs whose name may begin with that of a target system.
 const CROSS_COMPILERS: [&str; 8] = ["ar", "c++", "cc", "clang", "clang++", "g++", "gcc", "ld"];
 
-/// Programs that run the tests in a directory that they name, and not its main file.
+/// Programs that run the tests in a directory that they name, not its main file.
 const COLLECTING: &str = "
     pytest py.test unittest nose2 tox jest vitest mocha ava tap jasmine karma cypress playwright rspec
     minitest phpunit pest prove bats ctest";
 
-/// Programs that do so if this word follows them.
+/// Programs that run the tests in a directory if this word follows them.
 const COLLECTING_IF: [&str; 4] = ["bun test", "deno test", "mix test", "node --test"];
 
 /// True if a program only looks at the files that it names, with this word after it.
@@ -71,7 +71,7 @@ pub fn looks_only(program: &str, next: &str) -> bool {
     is_among(program, next, LOOKING, &LOOKING_IF)
 }
 
-/// True if a program takes a directory for a place of tests.
+/// True if a program runs the tests in a directory that it names.
 pub fn collects_tests(program: &str, next: &str) -> bool {
     is_among(program, next, COLLECTING, &COLLECTING_IF)
 }

@@ -26,8 +26,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 /// The names of a Makefile, in the order in which GNU make looks for them.
 pub const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-/// The targets that [`recipe_commands`] names, also those of a Makefile to which this one hands every
-/// target on.
+/// The targets that [`recipe_commands`] names, also those of a Makefile to which this one forwards every
+/// target.
 fn makefile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(name) = files.first(&MAKEFILES) else { return Ok(Vec::new()) };
     let text = files.text(name)?.unwrap_or_default();
@@ -49,7 +49,7 @@ fn makefile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// The directory in which a rule for every target runs make.
+/// The directory in which a rule that matches every target runs make.
 fn forwards_to(makefile: &str) -> Option<String> {
     let lines = joined_lines(makefile);
     let at =
@@ -89,7 +89,7 @@ fn rule_targets(line: &str) -> Option<&str> {
     if line.starts_with(['\t', '#', ' ', '.']) || is_assignment { None } else { Some(targets) }
 }
 
-/// The rules of a Makefile, with the values of its variables as far as one line gives them.
+/// The rules of a Makefile, with the values of its variables that one line defines.
 fn rules(makefile: &str) -> Vec<Recipe> {
     let lines = joined_lines(makefile);
     let mut values = vec![("SHELL", "sh"), ("MAKE", "make")];
@@ -118,10 +118,10 @@ fn rules(makefile: &str) -> Vec<Recipe> {
     found
 }
 
-/// A line as a shell reads it: `$(NAME)` is `${NAME}`, and of a function of make only the words are left.
+/// A line as a shell reads it: `$(NAME)` becomes `${NAME}`, and a function of make becomes its arguments.
 fn as_shell(line: &str) -> String {
     let mut found = String::new();
-    // For each open parenthesis, the character that takes the place of the one that closes it.
+    // For each open parenthesis, the character that replaces its closing one.
     let mut open = Vec::new();
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
@@ -155,7 +155,7 @@ fn as_shell(line: &str) -> String {
     found
 }
 
-/// Everything but source and object files that are added to a list of such files. A new Makefile
+/// Puts everything back but source and object files that are added to a list of such files. A new Makefile
 /// decides as a whole.
 fn makefile_part(base: Option<&str>, own: &str) -> Option<String> {
     match base {
@@ -167,8 +167,7 @@ fn makefile_part(base: Option<&str>, own: &str) -> Option<String> {
     }
 }
 
-/// True if a build file may list files that it leaves out, such as tests: who makes such a list longer
-/// switches them off.
+/// True if a build file may list files to leave out, such as tests: a longer list would switch them off.
 pub(super) fn leaves_files_out(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["disable", "exclude", "filter-out", "ignore", "omit", "remove", "skip", "xfail"]
@@ -176,7 +175,7 @@ pub(super) fn leaves_files_out(text: &str) -> bool {
         .any(|word| text.contains(word))
 }
 
-/// True if lines are the same but for source and object files that follow others.
+/// True if lines differ only by source and object files that are added after others.
 fn only_adds_sources(hunk: &LineHunk<'_>) -> bool {
     let continues = |line: Option<&&str>| line.is_some_and(|l| l.trim_end().ends_with('\\'));
     let goes_on_before = continues(hunk.removed.last().or(Some(&hunk.before)));
@@ -188,7 +187,7 @@ fn only_adds_sources(hunk: &LineHunk<'_>) -> bool {
     if removed.is_empty() && goes_on_before {
         removed.push(String::new());
     }
-    // The lines go on the list of the line before.
+    // The lines continue the list of the line before.
     let starts_in_list = continues(Some(&hunk.before)) && ends_with_source(hunk.before);
     removed.len() == added.len()
         && removed.iter().zip(&added).enumerate().all(|(at, (old, new))| {
@@ -202,7 +201,7 @@ pub(super) fn ends_with_source(line: &str) -> bool {
     line.trim_end().trim_end_matches('\\').split_whitespace().last().is_some_and(is_source)
 }
 
-/// Lines with those that continue them.
+/// Lines, each joined with its continuation lines.
 fn logical_lines(lines: &[&str]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut goes_on = false;
@@ -221,7 +220,7 @@ fn logical_lines(lines: &[&str]) -> Vec<String> {
     found
 }
 
-/// True if a line has the words of another one, and sources besides that follow sources.
+/// True if a line has the words of another one, and besides only sources that follow sources.
 pub(super) fn is_longer_list(old: &str, new: &str, mut follows_source: bool) -> bool {
     let mut old = old.split_whitespace().peekable();
     for word in new.split_whitespace() {
@@ -241,7 +240,7 @@ pub(super) fn is_test_stem(stem: &str) -> bool {
         || endings.iter().any(|ending| stem.ends_with(ending))
 }
 
-/// True for the plain name of a file that a compiler reads, or that it makes, and that is no test.
+/// True for the plain name of a source or object file that is not a test.
 fn is_source(word: &str) -> bool {
     const EXTENSIONS: [&str; 9] = ["c", "cc", "cpp", "cxx", "h", "hpp", "o", "s", "S"];
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);

@@ -1,6 +1,5 @@
-//! The deciding part of a manifest: everything but the names and versions of packages, and the
-//! description of its own one. Who adds a dependency does not change the tests; a setting, a script or
-//! code may, whatever its name is.
+//! The deciding part of a manifest: everything but the names and versions of packages, and the description
+//! of its own package. A new dependency does not change the tests, but any setting, script or code may.
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -11,14 +10,13 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
 use toml::Table;
 
-/// Puts the deciding part of a manifest (`own`) back to how the base's text has it. The base has no
-/// text if the manifest is new.
+/// Puts the deciding part of the base's text back into a manifest (`own`). The base has no text if the
+/// manifest is new.
 ///
-/// Gives `own` itself if the part is the base's already; `None` if the part cannot be put back by
-/// itself.
+/// Returns `own` unchanged if it has the base's part already; `None` if the part cannot be put back alone.
 pub type PutBackPart = fn(base: Option<&str>, own: &str) -> Option<String>;
 
-/// Puts back all members at the top of a JSON document but those with these keys.
+/// Puts back all members at the top of a JSON document except those with these keys.
 pub fn json_members(base: Option<&str>, own: &str, kept: &[&str]) -> Option<String> {
     let base = base.unwrap_or("{}");
     let wanted = members(base)?.all;
@@ -55,19 +53,19 @@ pub fn json_members(base: Option<&str>, own: &str, kept: &[&str]) -> Option<Stri
 
 /// The members at the top of a JSON document.
 struct Members {
-    /// The place behind the brace that opens the document.
+    /// The position after the opening brace of the document.
     start: usize,
     all: Vec<Member>,
 }
 
-/// A member of a JSON document: its key, its own place and that of its value.
+/// A member of a JSON document: its key, and the positions of the member and of its value.
 struct Member {
     key: String,
     place: Range<usize>,
     value: Range<usize>,
 }
 
-/// `None` if the document is not an object, or if two members have one name and cannot be told apart.
+/// `None` if the document is not an object, or if two members have the same name.
 fn members(text: &str) -> Option<Members> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
     let Some(Value::Object(object)) = &parsed.value else { return None };
@@ -86,7 +84,7 @@ fn json(text: &str) -> Option<serde_json::Value> {
     parse_to_serde_value(text, &ParseOptions::default()).ok()
 }
 
-/// A text with another text at this place.
+/// A text with this range replaced.
 pub fn replaced(text: &str, at: Range<usize>, by: &str) -> String {
     format!("{}{by}{}", &text[..at.start], &text[at.end..])
 }
@@ -96,8 +94,8 @@ pub fn words(list: &str) -> Vec<&str> {
     list.split_whitespace().collect()
 }
 
-/// Puts back all of a TOML document but the values at these paths, such as `tool.*.version`: `*` stands
-/// for any key.
+/// Puts back all of a TOML document except the values at these paths, such as `tool.*.version`, where `*`
+/// matches any key.
 pub fn toml_values(base: &Table, own: &Table, kept: &[&str]) -> Table {
     let mut table = base.clone();
     for key in base.keys().chain(own.keys()).collect::<BTreeSet<_>>() {
@@ -122,18 +120,18 @@ pub fn toml_values(base: &Table, own: &Table, kept: &[&str]) -> Table {
     table
 }
 
-/// The table at a key, which is empty if nothing is there; `None` for something else.
+/// The table at a key, empty if the key is missing; `None` if the value is not a table.
 fn inner_table(table: &Table, key: &str) -> Option<Table> {
     table.get(key).map_or(Some(Table::new()), |value| value.as_table().cloned())
 }
 
-/// The text of a TOML document in which something was put back; `own` itself if it is as before.
+/// The text of a TOML document after the restore; `own` itself if nothing changed.
 pub fn toml_text(own: &str, was: &Table, put_back: &Table) -> Option<String> {
     if was == put_back { Some(own.to_owned()) } else { toml::to_string(put_back).ok() }
 }
 
-/// Puts back the items that the list at this path of a TOML document has lost. `None` if something that
-/// is not a table is in the way.
+/// Puts back the items that the list at this path of a TOML document has lost. `None` if a value on the path
+/// is not a table.
 pub fn toml_lost_items(base: &Table, own: &mut Table, path: [&str; 2]) -> Option<()> {
     let list = |table: &Table| table.get(path[0])?.get(path[1])?.as_array().cloned();
     let mut items = list(own).unwrap_or_default();
@@ -147,8 +145,8 @@ pub fn toml_lost_items(base: &Table, own: &mut Table, path: [&str; 2]) -> Option
     Some(())
 }
 
-/// Puts back everything outside the sections from `start` to the next `end`, and sections with a new
-/// line for which `names_package` is false: it may be code. All of a new manifest is.
+/// Puts back everything outside the sections from `start` to the next `end`, and sections with a new line
+/// for which `names_package` is false, because that line may be code. A new manifest is code as a whole.
 pub fn all_but_sections(
     base: Option<&str>,
     own: &str,
@@ -188,7 +186,7 @@ pub fn without_versions(line: &str) -> String {
     parts.join("\"")
 }
 
-/// True if nothing but signs stands outside of the quotes of a text, which hold a name or versions.
+/// True if a text has only punctuation outside its quotes, which contain a name or versions.
 pub fn is_quoted_list(text: &str) -> bool {
     let is_sign = |c: char| " ,()[]".contains(c);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " .,:<>=~!@*+_-/".contains(c);
@@ -199,7 +197,7 @@ pub fn is_quoted_list(text: &str) -> bool {
         })
 }
 
-/// A text in pieces: what is before, between and after its sections, and the sections.
+/// A text in pieces: its sections, and the texts before, between and after them.
 struct Sections<'t> {
     outside: Vec<&'t str>,
     inside: Vec<&'t str>,
@@ -219,8 +217,8 @@ fn sections<'t>(text: &'t str, start: &str, end: &str) -> Sections<'t> {
     found
 }
 
-/// Puts back all entries of an INI file but those for which `keep` is true of the section and the key.
-/// The key of a section's heading is empty.
+/// Puts back all entries of an INI file except those for whose section and key `keep` is true. The key of a
+/// section's heading is empty.
 pub fn ini_entries(base: Option<&str>, own: &str, keep: fn(&str, &str) -> bool) -> Option<String> {
     let wanted = ini(base.unwrap_or_default());
     let own_entries = ini(own);
@@ -247,7 +245,7 @@ pub fn ini_entries(base: Option<&str>, own: &str, keep: fn(&str, &str) -> bool) 
 /// An entry of an INI file: its section, its key, and its lines.
 type IniEntry = (String, String, String);
 
-/// The entries of an INI file. Indented lines go on, and so do blank lines and comments.
+/// The entries of an INI file. Indented lines, blank lines and comments continue an entry.
 fn ini(text: &str) -> Vec<IniEntry> {
     let mut entries: Vec<IniEntry> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -266,20 +264,20 @@ fn ini(text: &str) -> Vec<IniEntry> {
     entries
 }
 
-/// A place at which two texts differ, in lines with their ends.
+/// A difference between two texts, in lines with their line ends.
 pub struct LineHunk<'t> {
     /// The line before; empty at the start.
     pub before: &'t str,
     /// The base's lines.
     pub removed: &'t [&'t str],
-    /// The lines instead of them.
+    /// The lines that replace them.
     pub added: &'t [&'t str],
 }
 
-/// The largest product of two texts' lines that are compared: hostile ones would take for ever.
+/// The maximum product of the line counts of two compared texts, because hostile texts would take too long.
 const MOST_LINES: usize = 4_000_000;
 
-/// Puts back the places for which `decides` is true; `None` if the texts are too long to compare.
+/// Puts back the differences for which `decides` is true; `None` if the texts are too long to compare.
 pub fn line_hunks(
     base: Option<&str>,
     own: &str,
@@ -399,7 +397,7 @@ mod tests {
             ini(Some(base), own).as_deref(),
             Some("[tool:pytest]\nx = 1\n[options]\nrequires =\n  a\n  b\n")
         );
-        // A heading stays before what is put back below it.
+        // A heading stays before the restored lines below it.
         let put_back = ini_entries(
             Some("[options]\nx = 1\nrequires = a\n[c]\n"),
             "[options]\nrequires = b\nx = 2\n[c]\n",

@@ -1,8 +1,8 @@
 //! Everything that git-frites knows about languages and build tools, one file for each.
 //!
-//! An [`Ecosystem`] says how its projects are built, linted and tested, how its tests look, and
-//! which of its files decide what is run. A new one is a new file with a `pub const ECOSYSTEM`, its
-//! `mod` line, and one line in [`ALL`].
+//! An [`Ecosystem`] describes how its projects are built, linted and tested, how its tests are named, and
+//! which of its files decide what is run. To add one, write a file with a `pub const ECOSYSTEM`, its `mod`
+//! line, and one line in [`ALL`].
 pub mod base_project;
 mod ci;
 mod ci_steps;

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::model::oracle::{OracleCommand, shell_quoted};
 use crate::model::outcome::Stage;
 
-/// C and C++, and the build tools that are theirs first of all.
+/// C and C++, and the build tools that are mainly for them.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[
         Detector { evidence: Evidence::Settings, find: cmake_presets },
@@ -50,8 +50,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The headers of C's libraries and compilers, in the place of which a compiler may find one of a
-/// project. They include each other: who takes the place of `features.h` is a part of `assert.h`.
+/// The headers of C's libraries and compilers. A compiler may find a project's header of that name first.
+/// These headers include each other, so a project's `features.h` would change `assert.h`, too.
 const SYSTEM_HEADERS: &str = "\
     AssertMacros Availability AvailabilityMacros TargetConditionals _types aio alloca argp argz
     assert byteswap cdefs complex cpio ctype dirent dlfcn elf endian envz err errno error
@@ -64,17 +64,16 @@ const SYSTEM_HEADERS: &str = "\
     threads time uchar ucontext ulimit unistd unwind utime utmp utmpx values varargs wait wchar
     wctype wordexp xlocale";
 
-/// The directories in which others of these lie.
+/// The directories with further such headers.
 const SYSTEM_DIRECTORIES: [&str; 8] =
     ["asm", "asm-generic", "bits", "gnu", "linux", "mach", "machine", "sys"];
 
-/// The most files with rules of Bazel's that are looked at.
+/// The maximum number of Bazel's rule files that are searched.
 const MOST_BUILD_FILES: usize = 1_000;
 
 const PRESETS: &str = "CMakePresets.json";
 
-/// The first visible configure preset, with the build preset and the test preset that belong to
-/// it.
+/// The first visible configure preset, with its build preset and its test preset.
 fn cmake_presets(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(presets) = files.json(PRESETS)? else { return Ok(Vec::new()) };
     if !files.has("CMakeLists.txt") {
@@ -87,7 +86,7 @@ fn cmake_presets(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(build) = preset_name(&presets, "buildPresets", belongs) else {
         return Ok(Vec::new());
     };
-    // One command, so that `spawn.setup` cannot take the place of configuring.
+    // Configuring is part of this command, so that `spawn.setup` cannot replace it.
     let line = format!(
         "cmake --preset {} && cmake --build --preset {}",
         shell_quoted(configure),
@@ -100,12 +99,12 @@ fn cmake_presets(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// CMake where no recipe of the project calls it.
+/// CMake if no recipe of the project calls it.
 fn plain_cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     if recipes_call_cmake(files)? { Ok(Vec::new()) } else { cmake(files) }
 }
 
-/// CMake where the project's own recipes call it: they know better how.
+/// CMake if the project's own recipes call it. It ranks last, because the recipes have the right options.
 fn wrapped_cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     if recipes_call_cmake(files)? { cmake(files) } else { Ok(Vec::new()) }
 }
@@ -120,9 +119,9 @@ fn recipes_call_cmake(files: &RootFiles<'_>) -> Result<bool> {
     Ok(false)
 }
 
-/// Configures and builds in a directory that the base does not have, and runs the tests there if the
-/// project defines any. Options that are off by themselves are switched on if they build tests, or if CI's first
-/// call of CMake does so.
+/// Configures and builds in a directory that the base does not have, and runs the tests there if the project
+/// defines any. Options that are off by default are switched on if they build tests, or if CI's first call
+/// of CMake switches them on.
 fn cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     const LISTS: &str = "CMakeLists.txt";
     let Some(text) = files.text(LISTS)? else { return Ok(Vec::new()) };
@@ -191,7 +190,7 @@ fn preset_name<'p>(
     preset["name"].as_str()
 }
 
-/// All targets, if a rule of the project's tests. No server, because it would outlive the command.
+/// All targets, if the project has a test rule. No server, because it would outlive the command.
 fn bazel(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(name) = files.first(&["MODULE.bazel", "WORKSPACE.bazel", "WORKSPACE"]) else {
         return Ok(Vec::new());
@@ -209,9 +208,9 @@ fn bazel(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     ])
 }
 
-/// Everything but source files that are added behind others.
+/// Puts everything back but source files that are added after others.
 fn all_but_sources(base: Option<&str>, own: &str) -> Option<String> {
-    // All of a new one is code.
+    // A new build file is code as a whole.
     let is_list = !leaves_files_out(base?);
     line_hunks(base, own, |hunk| {
         let words = |lines: &[&str]| {

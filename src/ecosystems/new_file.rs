@@ -1,7 +1,7 @@
-//! A source file that attempts add: whether it can be nothing but source, by the code beside it.
+//! A source file that an attempt adds. The code beside it shows if it can only be source.
 use std::collections::BTreeSet;
 
-/// The files of a base, as far as they tell where it has code.
+/// The files of a base that show the places of its code.
 #[derive(Default)]
 pub struct CodePlaces {
     /// The directories, without the root.
@@ -10,19 +10,19 @@ pub struct CodePlaces {
     pub files: BTreeSet<String>,
     /// The names of the tests, without their directories.
     pub test_names: BTreeSet<String>,
-    /// The directories that hold sources of a language themselves.
+    /// The directories that directly contain sources of a language.
     pub sources: BTreeSet<(String, &'static str)>,
     /// The languages of the sources.
     pub languages: BTreeSet<&'static str>,
 }
 
-/// The extensions of the modules that Node and bundlers look for under one name, one after the other.
+/// The extensions that Node and bundlers try for a module's name, in this order.
 const MODULES: [&str; 10] = ["cjs", "cts", "js", "json", "jsx", "mjs", "mts", "node", "ts", "tsx"];
 
 impl CodePlaces {
-    /// The files of the base in the place of which a language may find a new file, by the order in which
-    /// it looks for a name: Python a package before a module, and that before a directory without
-    /// `__init__.py`; Node and bundlers one extension before another; Lua a file before a directory.
+    /// The files of the base that a language may replace by a new file, because it finds the new file first.
+    /// Python finds a package before a module, and a module before a directory without `__init__.py`; Node
+    /// and bundlers try one extension before another; Lua finds a file before a directory.
     pub fn replaced_by(&self, path: &str) -> Vec<&str> {
         let (stem, extension) = path.rsplit_once('.').unwrap_or((path, ""));
         let below = |start: String| {
@@ -62,8 +62,8 @@ pub struct NewFile<'f> {
 }
 
 impl NewFile<'_> {
-    /// True if the base has sources of its language anywhere: for languages whose tools never take
-    /// a file for its name.
+    /// True if the base has sources of its language anywhere. This is enough for languages whose tools load
+    /// no file because of its name.
     pub fn has_its_language(&self) -> bool {
         self.places.languages.contains(self.language)
     }
@@ -73,14 +73,14 @@ impl NewFile<'_> {
         self.nearest == directory_of(self.path) && self.nearest_has_language()
     }
 
-    /// True if a test of the base has its name: where files are searched in several directories, it may
-    /// take that test's place.
+    /// True if a test of the base has its name. In a language that searches several directories, it may
+    /// replace that test.
     pub fn has_name_of_a_test(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or(self.path);
         self.places.test_names.contains(name)
     }
 
-    /// True if Node would load it in the place of a test's helper, or of a directory of the base.
+    /// True if Node would load it in place of a test's helper, or of a directory of the base.
     pub fn is_loaded_for_another(&self) -> bool {
         let (stem, extension) = self.path.rsplit_once('.').unwrap_or((self.path, ""));
         let module = stem.strip_suffix("/index").unwrap_or(stem);
@@ -91,20 +91,20 @@ impl NewFile<'_> {
             || module == stem && next.is_some_and(|file| file.starts_with(&index))
     }
 
-    /// True if the directory of the base that it is in, or whose new directory it is in, has sources of its
-    /// language, and is not a place in which libraries are looked up by name.
+    /// True if the innermost directory of the base above it has sources of its language, and tools do not
+    /// search libraries by name in that directory.
     pub fn is_inside_known_code(&self) -> bool {
         let is_looked_up = self.nearest.rsplit('/').next() == Some("lib");
         self.is_in_directory_of_language() && (!is_looked_up || self.is_part_of_module())
     }
 
-    /// True if the directory of the base that it is in, or whose new directory it is in, has sources of its
-    /// language, and is not the root.
+    /// True if the innermost directory of the base above it has sources of its language, and is not the
+    /// root.
     pub fn is_in_directory_of_language(&self) -> bool {
         !self.nearest.is_empty() && self.nearest_has_language()
     }
 
-    /// True if its new directory has the name of a module of the base that stands beside it.
+    /// True if its new directory has the name of a module of the base beside that directory.
     fn is_part_of_module(&self) -> bool {
         let new = self.path[self.nearest.len()..].trim_start_matches('/');
         let extension = self.path.rsplit('.').next().unwrap_or_default();
@@ -113,13 +113,13 @@ impl NewFile<'_> {
         })
     }
 
-    /// True if it is part of a package of the base: of a directory with this file.
+    /// True if it is part of a package of the base, a directory with the file `marker`.
     pub fn is_in_package(&self, marker: &str) -> bool {
         !self.nearest.is_empty()
             && self.places.files.contains(&format!("{}/{marker}", self.nearest))
     }
 
-    /// True if it stands beside a `package.json`.
+    /// True if it is beside a `package.json`.
     pub fn is_in_package_root(&self) -> bool {
         let directory = directory_of(self.path);
         directory.is_empty() || self.places.files.contains(&format!("{directory}/package.json"))
@@ -135,9 +135,9 @@ pub fn directory_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// True if nothing takes the new parts of a path for something else than the name of a file: no shell for
-/// code or several names, no program for an option or a setting. `known` is the innermost directory that
-/// the base has above it.
+/// True if tools read the new parts of a path only as the name of a file: a shell does not read them as code
+/// or several names, and a program not as an option or a setting. `known` is the innermost directory of the
+/// base above it.
 pub fn is_plain_name(path: &str, known: &str) -> bool {
     let new = path[known.len()..].trim_start_matches('/');
     let (directories, file) = new.rsplit_once('/').unwrap_or(("", new));
@@ -149,36 +149,37 @@ pub fn is_plain_name(path: &str, known: &str) -> bool {
                     || !c.is_ascii() && c.is_alphanumeric()
             })
     };
-    // Directories of npm's scopes begin with `@`; programs read more arguments from such a file.
+    // Directories of npm's scopes begin with `@`. A file may not, because programs read arguments from a
+    // file after `@`.
     is_plain(file) && !file.starts_with('@') && directories.split('/').all(is_plain)
 }
 
 /// The words with which a statement that loads a module begins.
 pub const LOADING: [&str; 4] = ["use", "require", "import", "from"];
 
-/// A module that a new file makes.
+/// The module that a new file defines.
 pub struct NewModule<'p> {
     /// The path, without its extension.
     path: &'p str,
-    /// Its first part that the base does not have.
+    /// The first part of the path that the base does not have.
     first: &'p str,
 }
 
 impl<'p> NewModule<'p> {
-    /// The module of a file. `known` is the innermost directory that the base has above it.
+    /// The module of a file. `known` is the innermost directory of the base above it.
     pub fn of(path: &'p str, known: &str) -> NewModule<'p> {
         let (path, _) = path.rsplit_once('.').unwrap_or((path, ""));
         let new = path[known.len()..].trim_start_matches('/');
         NewModule { path, first: new.split('/').next().unwrap_or(new) }
     }
 
-    /// The names of which a line that loads it holds one.
+    /// The names of the module: a line that loads it contains one of them.
     pub fn names(&self) -> [&'p str; 2] {
         [self.first, self.path.rsplit('/').next().unwrap_or(self.path)]
     }
 
-    /// True if a line of a test loads a module whose place this one may take: it is named like that
-    /// module's first part where it is new, or like all of several parts.
+    /// True if a line of a test loads a module that this one may replace: the loaded name begins with the
+    /// first new part of this one, or has several parts, with which this one's path ends.
     pub fn is_loaded_in(&self, line: &str) -> bool {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         line.split(';').any(|statement| {

@@ -1,4 +1,4 @@
-//! Perl: its interpreter, and its tests.
+//! Perl: its scripts, and its tests.
 use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Perl.

@@ -63,7 +63,8 @@ fn composer_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// PHPUnit as the project requires it: a part of a larger one may leave it to the machine.
+/// PHPUnit from the project's own packages. A part of a larger project may have development packages without
+/// it: then PHPUnit from PATH.
 fn phpunit(package: &serde_json::Value) -> &'static [&'static str] {
     let requires = |name: &str| !package["require-dev"][name].is_null();
     if requires("symfony/phpunit-bridge") {
@@ -75,14 +76,14 @@ fn phpunit(package: &serde_json::Value) -> &'static [&'static str] {
     }
 }
 
-/// Everything but what describes the package and the packages that it needs.
+/// Puts everything back but the description of the package and its dependencies.
 fn composer_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         authors description funding homepage keywords license name readme require require-dev
         suggest support version";
     let mut kept = words(KEPT);
     if base.is_none() {
-        // A new package tells where its source lies.
+        // A new package may name the directories of its source.
         kept.push("autoload");
     }
     json_members(base, own, &kept)

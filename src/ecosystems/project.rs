@@ -1,4 +1,4 @@
-//! The tools of the detectors: a project's files, and commands made from them.
+//! Helpers for the detectors: a project's files, and commands made from them.
 use std::cell::OnceCell;
 
 use crate::ecosystems::ci_steps::{CiCommands, is_ci_file};
@@ -10,20 +10,20 @@ use crate::model::outcome::Stage;
 
 /// Finds commands that belong together in a project's files.
 pub struct Detector {
-    /// How the files show that they are meant.
+    /// The evidence for these commands in the files.
     pub evidence: Evidence,
-    /// Returns them; empty if the files show no such project.
+    /// Returns the commands; empty if the files show no such project.
     pub find: fn(&RootFiles<'_>) -> Result<Vec<OracleCommand>>,
 }
 
-/// How files show that commands are the project's own; a later one counts more.
+/// The evidence that commands are the project's own. A later kind counts more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Evidence {
     /// Files and directories have names that such projects use.
     Names,
-    /// The author's own recipe of that name.
+    /// The author has a recipe of that name.
     Recipe,
-    /// The file by which a tool builds or tests.
+    /// A tool's own file shows how the tool builds or tests.
     Settings,
 }
 
@@ -32,7 +32,7 @@ pub struct RootFiles<'a> {
     repo: &'a Repo,
     commit: Oid,
     tree: Oid,
-    /// Each name, and true for a directory.
+    /// The names; true for directories.
     names: Vec<(String, bool)>,
     paths: OnceCell<Vec<String>>,
     ci: OnceCell<CiCommands>,
@@ -76,7 +76,7 @@ impl<'a> RootFiles<'a> {
         self.names.iter().any(|(n, is_dir)| n == name && *is_dir)
     }
 
-    /// The first of these names that the root has a file of.
+    /// The first of these names that a file of the root has.
     pub fn first<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
         names.iter().copied().find(|name| self.has(name))
     }
@@ -115,24 +115,24 @@ impl<'a> RootFiles<'a> {
     }
 }
 
-/// A command of these words; `source` names the file that shows it.
+/// A command of these words; `source` is the file that shows it.
 pub fn command(stage: Stage, words: &[&str], source: impl Into<String>) -> OracleCommand {
     let words = words.iter().map(|w| (*w).to_owned()).collect();
     OracleCommand { stage, command: CommandLine::Argv(words), source: source.into() }
 }
 
-/// A command that a shell reads; `source` names the file that shows it.
+/// A command for a shell; `source` is the file that shows it.
 pub fn shell_command(stage: Stage, line: String, source: impl Into<String>) -> OracleCommand {
     OracleCommand { stage, command: CommandLine::Shell(line), source: source.into() }
 }
 
-/// True if a lint script changes the files that it looks at: then it finds no fault.
+/// True if a lint script changes the files that it checks, so that it finds no fault.
 pub fn repairs(script: &str) -> bool {
     script.split_whitespace().any(|word| word == "--fix" || word == "--write")
 }
 
-/// The commands that run a project's own recipes by `tool`: `build` or `all`, `lint`, `test` or
-/// `check`, as far as `recipes` has them.
+/// The commands that run a project's own recipes by `tool`: those of `build` or `all`, `lint`, `test` or
+/// `check` that are in `recipes`.
 pub fn recipe_commands(tool: &str, recipes: &[&str], source: &str) -> Vec<OracleCommand> {
     let stages: [(Stage, &[&str]); 3] = [
         (Stage::Build, &["build", "all"]),

@@ -23,19 +23,19 @@ pub enum PutBack {
     Test,
     /// Put the base's file back: it decides which commands run. One that was added is taken out.
     Deciding,
-    /// Put this text in its place: the attempt's, with the deciding part of the base.
+    /// Replace the text by the attempt's, with the deciding part of the base.
     Part(String),
-    /// Put this text in its place: the attempt's, with the tests of the base that stand in the file.
+    /// Replace the text by the attempt's, with the base's tests in this file.
     InnerTests(String),
-    /// Put this text in its place: the attempt's, without the tests that it adds among the source.
+    /// Replace the text by the attempt's, without the tests that it adds among the source.
     AddedInnerTests(String),
-    /// Take out an added test: it may need something that is put back, or change the results of the base's
+    /// Take out an added test. It may need a file that is put back, or change the results of the base's
     /// tests, which share its process, its directory or its outputs.
     AddedTest,
     /// Put the base's file back, and also judge the source together with the changed file: it is not
     /// source, so it may be data, or a setting that is not known here.
     Other,
-    /// It decides, and cannot be put back by itself, for this reason.
+    /// It decides, and cannot be put back alone, for this reason.
     Inseparable(&'static str),
 }
 
@@ -45,7 +45,7 @@ impl PutBack {
         matches!(self, PutBack::Deciding | PutBack::Part(_))
     }
 
-    /// True if it only takes out added tests.
+    /// True if this only takes out added tests.
     pub fn is_added_test(&self) -> bool {
         matches!(self, PutBack::AddedTest | PutBack::AddedInnerTests(_))
     }
@@ -66,7 +66,7 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
             Ok(PutBack::Other)
         }
         PutBack::Keep if before.is_none() && !base.is_plain_name(path)? => Ok(PutBack::Other),
-        // Tests below a package are found by the file that makes it one.
+        // Without the file that makes a directory a package, tests below it may not be found.
         PutBack::Keep
             if after.is_none()
                 && ALL.iter().any(|e| e.package_file == file_name(path))
@@ -81,11 +81,11 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
         }
         PutBack::Keep => {
             let is_new = before.is_none();
-            // The name of a new directory alone may have an effect: a test may look for it, or make may take
-            // it for a target.
+            // The name of a new directory alone may have an effect: a test may look for it, or it may be a
+            // target of make.
             let brings_directory = is_new && !base.has_directory_of(path)?;
             let counts = if let Some(ecosystem) = about_dependencies(path) {
-                // Among files of the base it may begin another project, whose tests nobody runs.
+                // Among files of the base it may begin another project, whose tests no command runs.
                 let takes_name = ecosystem.finds == PackagesFound::InstalledAndMembers;
                 !is_new || brings_directory && !takes_name || base.is_unknown()?
             } else {
@@ -193,14 +193,14 @@ fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> Pu
     }
 }
 
-/// The thing to do with a source file whose base has no place for tests. Tests that the new text adds are
-/// taken out: they may have the names of tests in a file that is not part of the program any more.
+/// The thing to do with a source file that has no tests in the base. Added tests are taken out, because they
+/// may have the names of tests in a file that is no longer part of the program.
 fn added_inner_tests(source: &Ecosystem, before: &str, after: &str) -> PutBack {
     if source.inner_tests.is_none() || !has_fewer_tests(source, Some(after), Some(before)) {
         return PutBack::Keep;
     }
     match source.place_of_inner_tests(after) {
-        // A test module that is indented ends with the item around it, not with the file.
+        // An indented test module ends with the item around it, not with the file.
         Some(range) if after[range.start..].starts_with('#') => {
             let text = replaced(after, range, "");
             if has_fewer_tests(source, Some(&text), Some(before)) {
@@ -227,11 +227,10 @@ fn redefinitions(source: &Ecosystem, text: Option<&str>) -> usize {
     count
 }
 
-/// The reason why the tests in a source file cannot be put back by themselves.
+/// The reason why the tests in a source file cannot be put back alone.
 const MIXED: &str = "its tests cannot be told from its code";
 
-/// The tests that stand among the code: each marked line, with the lines that belong to it by their
-/// indentation.
+/// The tests among the code: each marked line, with the lines that belong to it by their indentation.
 fn loose_tests(source: &Ecosystem, text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let indentation = |line: &str| line.len() - line.trim_start().len();
@@ -241,7 +240,7 @@ fn loose_tests(source: &Ecosystem, text: &str) -> Vec<String> {
             continue;
         }
         let mut test = vec![*line];
-        // An attribute stands before what it marks.
+        // An attribute is before the item that it marks.
         let mut in_head = line.trim_start().starts_with(['#', '@', '[']);
         for next in &lines[at + 1..] {
             let is_inner = next.is_empty() || indentation(next) > indentation(line);

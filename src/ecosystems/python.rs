@@ -1,5 +1,5 @@
-//! Python: tox, nox, pytest, unittest and ruff; through uv or poetry if their lock file is there, else
-//! in a virtual environment of the checkout.
+//! Python: tox, nox, pytest, unittest and ruff. They run through uv or poetry if one has a lock file here,
+//! else in a virtual environment of the checkout.
 use toml::Table;
 
 use crate::ecosystems::ci_steps::shell_line;
@@ -92,7 +92,7 @@ const fn virtual_environment(directory: &'static str) -> InstalledDirectory {
 /// The words of a command, or of its start.
 type Words = &'static [&'static str];
 
-/// The environment of a checkout's own in which its tools run.
+/// The environment in which a checkout's tools run.
 struct Environment {
     /// The words before a tool.
     run: Words,
@@ -105,7 +105,7 @@ struct Environment {
 }
 
 impl Environment {
-    /// The one of uv or poetry if their lock file is there, else the machine's.
+    /// The environment of uv or poetry if one has a lock file here, else the machine's.
     fn of(files: &RootFiles<'_>) -> Result<Environment> {
         let text = |name: &str| Ok(files.text(name)?.unwrap_or_default());
         Ok(if files.has("uv.lock") {
@@ -128,13 +128,13 @@ impl Environment {
         })
     }
 
-    /// The machine's.
+    /// The machine's environment.
     fn of_machine() -> Environment {
         Environment { run: &[], python: &["python3"], setup: None, lock: String::new() }
     }
 
-    /// The words before a tool that makes environments by itself: those of the lock file, if it names
-    /// the tool.
+    /// The words before a tool that creates environments itself: those of the lock file's environment, if
+    /// the lock file names the tool.
     fn before(&self, tool: &str) -> Words {
         let is_locked = self.lock.lines().any(|line| line == format!("name = \"{tool}\""));
         if is_locked { self.run } else { &[] }
@@ -173,7 +173,7 @@ impl<'a> Project<'a> {
         Ok(Project { settings, environment: Environment::of(files)? })
     }
 
-    /// A test by these words, in the environment `setup` installs, with ruff if it is configured.
+    /// A test by these words, in the environment that `setup` installs, with ruff if it is configured.
     fn with_lint(
         &self,
         test: Option<OracleCommand>,
@@ -188,8 +188,9 @@ impl<'a> Project<'a> {
         [setup, ruff, test].into_iter().flatten().collect()
     }
 
-    /// A module that tests, in the environment of the lock file, or else in a virtual environment of the
-    /// checkout if the project can be installed: the machine's Python may import another release of it.
+    /// A test module, in the environment of the lock file, or else in a virtual environment of the checkout
+    /// if the project can be installed, because the machine's Python may import another release of the
+    /// project.
     fn by_module(&self, words: &[&str], source: &str) -> Vec<OracleCommand> {
         let environment = &self.environment;
         let own = match environment.setup {
@@ -205,8 +206,7 @@ impl<'a> Project<'a> {
     }
 }
 
-/// One environment of tox. By itself it runs a matrix of all interpreters, most of which are not
-/// installed.
+/// One environment of tox. Without a choice, tox runs all interpreters, most of which are not installed.
 fn tox(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let project = Project::of(files)?;
     let Some(source) = tox_settings(&project.settings)? else { return Ok(Vec::new()) };
@@ -215,7 +215,7 @@ fn tox(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(project.with_lint(Some(test), project.environment.setup.clone()))
 }
 
-/// The session of nox that tests.
+/// The test session of nox.
 fn nox(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let project = Project::of(files)?;
     let noxfile = files.text("noxfile.py")?.unwrap_or_default();
@@ -225,7 +225,7 @@ fn nox(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(project.with_lint(Some(test), project.environment.setup.clone()))
 }
 
-/// pytest where it is configured.
+/// pytest, if it is configured.
 fn pytest(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     configured_pytest(&Project::of(files)?)
 }
@@ -237,8 +237,8 @@ fn configured_pytest(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
     })
 }
 
-/// The tests that directories and names show: those of a package, those beside a list of requirements,
-/// those in unittest's style in the root, or all sessions of nox.
+/// Tests found by directories and names: those of a package, those beside a list of requirements, those in
+/// unittest's style in the root, or all sessions of nox.
 fn tests_by_name(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     named_tests(&Project::of(files)?)
 }
@@ -265,8 +265,8 @@ fn named_tests(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
     Ok(Vec::new())
 }
 
-/// The tests in a virtual environment of the checkout, where the tool of the lock file is not installed:
-/// the error says so, and names this way.
+/// The tests in a virtual environment of the checkout, as the alternative that the error names if the tool
+/// of the lock file is not installed.
 fn without_the_lock_file(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let mut project = Project::of(files)?;
     let tool = project.environment.run.first();
@@ -279,9 +279,9 @@ fn without_the_lock_file(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     if has_test { Ok(configured) } else { named_tests(&project) }
 }
 
-/// The command that makes a virtual environment in the checkout, with the project and the packages
-/// of its tests: those that CI installs where it runs them, or else those that the project names.
-/// `None` if there is nothing to install.
+/// The command that creates a virtual environment in the checkout, with the project and the packages of its
+/// tests: those that CI installs for the tests, or else those that the project names. `None` if there is
+/// nothing to install.
 fn virtual_environment_of(settings: &Settings<'_>, words: &[&str]) -> Option<OracleCommand> {
     let files = settings.files;
     let table = |name: &str| settings.pyproject.as_ref().and_then(|p| p.get(name));
@@ -317,14 +317,14 @@ fn virtual_environment_of(settings: &Settings<'_>, words: &[&str]) -> Option<Ora
     Some(shell_command(Stage::Setup, format!("python3 -m venv .venv{line}"), source))
 }
 
-/// The one of a table's groups of packages that is for tests.
+/// The group of test packages in a table of groups.
 fn named_group(groups: Option<&toml::Value>) -> Option<&'static str> {
     ["test", "tests", "testing", "dev"]
         .into_iter()
         .find(|name| groups.is_some_and(|g| g.get(name).is_some()))
 }
 
-/// The session of a noxfile whose name says that it tests; of several the one that is called so.
+/// The session of a noxfile with a name for tests; of several, the one with the plain name.
 fn nox_session(noxfile: &str) -> Option<String> {
     let lines: Vec<&str> = noxfile.lines().map(str::trim).collect();
     let functions = lines.iter().enumerate().filter_map(|(at, line)| {
@@ -347,14 +347,14 @@ const REQUIREMENTS: [&str; 5] = [
     "test-requirements.txt",
 ];
 
-/// The directory of tests in a project that has nothing but a list of its requirements.
+/// The directory of tests in a project that has only a list of requirements.
 fn tests_beside_requirements(files: &RootFiles<'_>) -> Option<&'static str> {
     let name = ["tests", "test"].into_iter().find(|name| files.has_directory(name))?;
     files.has("requirements.txt").then_some(name)
 }
 
-/// True if requirements, CI or the test files of a directory show pytest: unittest would find no test, or
-/// not all of them. The root is the directory `""`.
+/// True if requirements, CI or the test files of a directory show pytest. unittest would then find no tests,
+/// or not all. The root is the directory `""`.
 fn needs_pytest(files: &RootFiles<'_>, directory: &str) -> Result<bool> {
     for list in REQUIREMENTS {
         let text = files.text(list)?.unwrap_or_default();
@@ -399,7 +399,7 @@ fn pytest_settings(settings: &Settings<'_>) -> Result<Option<&'static str>> {
     Ok(files.first(&["pytest.ini", ".pytest.ini", "pytest.toml", "conftest.py"]))
 }
 
-/// The directory of tests that a package has, if it has one.
+/// The directory of tests in a package, if there is one.
 fn package_with_tests(settings: &Settings<'_>) -> Option<&'static str> {
     let files = settings.files;
     let is_package =
@@ -408,15 +408,15 @@ fn package_with_tests(settings: &Settings<'_>) -> Option<&'static str> {
     (is_package && has_tests).then_some("the tests directory")
 }
 
-/// True if `python -m` finds this file in the root instead of an installed tool.
+/// True if `python -m` finds this file in the root in place of an installed tool.
 fn shadows_tool(path: &str) -> bool {
     let top = path.split('/').next().unwrap_or(path);
     let module = top.strip_suffix(".py").unwrap_or(top);
     path.ends_with(".py") && ["pytest", "_pytest", "unittest", "ruff"].contains(&module)
 }
 
-/// The modules of the standard library (`sys.stdlib_module_names`, Python 3.11), without private ones
-/// and games: a file of an attempt can take the place of one that the test runner imports.
+/// The modules of the standard library (`sys.stdlib_module_names`, Python 3.11), without private ones and
+/// games. A file of an attempt can replace a module that the test runner imports.
 const STANDARD_LIBRARY: &str = "\
     abc aifc argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii
     bisect builtins bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop
@@ -437,15 +437,15 @@ const STANDARD_LIBRARY: &str = "\
     typing unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser winreg
     winsound wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib zoneinfo";
 
-/// True if Python finds this module in the root instead of the one of its library.
+/// True if Python finds this module in the root in place of the standard library's.
 fn shadows_library(path: &str, _: &str) -> bool {
     let top = path.split('/').next().unwrap_or(path);
     let module = top.strip_suffix(".py").unwrap_or(top);
     path.ends_with(".py") && STANDARD_LIBRARY.split_whitespace().any(|name| name == module)
 }
 
-/// Everything but what describes the package and the packages that it needs. A new file may configure
-/// tools, too.
+/// Puts everything back but the description of the package and its dependencies. Also a new file may
+/// configure tools.
 fn pyproject_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         build-system.requires build-system.build-backend dependency-groups project.authors
@@ -461,7 +461,7 @@ fn pyproject_part(base: Option<&str>, own: &str) -> Option<String> {
     toml_text(own, &project, &toml_values(&base, &project, &words(KEPT)))
 }
 
-/// Every line of a list of requirements that does not name a package and its versions.
+/// Puts back every line of a list of requirements that does not name a package and its versions.
 fn list_part(base: Option<&str>, own: &str) -> Option<String> {
     let names_package = |line: &&str| {
         let line = line.trim();

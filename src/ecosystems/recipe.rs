@@ -4,15 +4,15 @@
 /// Named commands, and the names that run before them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recipe {
-    /// The name by which the tool runs it.
+    /// The name by which the tool runs the recipe.
     pub name: String,
-    /// The names that run before it, among other words.
+    /// The names that run before it; other words may be among them.
     pub needs: Vec<String>,
-    /// Its commands, as a shell reads them.
+    /// Its commands, as shell lines.
     pub lines: Vec<String>,
 }
 
-/// The lines of a text, each with those that continue it after a backslash.
+/// The lines of a text, each joined with its continuation lines after a backslash.
 pub fn joined_lines(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut goes_on = false;
@@ -33,14 +33,14 @@ pub fn joined_lines(text: &str) -> Vec<String> {
     found
 }
 
-/// Recipes that stand below a line `name: needs`, as in a Makefile or a justfile. `head` returns the
-/// names and the rest of such a line.
+/// Recipes below a line `name: needs`, as in a Makefile or a justfile. `head` returns the names and the rest
+/// of such a line.
 pub fn indented_recipes<'t>(
     lines: &'t [String],
     head: impl Fn(&'t str) -> Option<(&'t str, &'t str)>,
 ) -> Vec<Recipe> {
     let mut found: Vec<Recipe> = Vec::new();
-    // The recipes of the last head: a line below it belongs to each.
+    // The recipes of the last head. A line below it belongs to each of them.
     let mut open = 0;
     for line in lines {
         if line.starts_with(['\t', ' ']) {

@@ -47,14 +47,14 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// True if minitest or RubyGems loads a file for its name, wherever Ruby looks for libraries.
+/// True if minitest or RubyGems loads a file of this name from any directory of libraries.
 fn is_plugin_by_name(path: &str) -> bool {
     path.ends_with("rubygems_plugin.rb")
         || path.ends_with("_plugin.rb") && path.rsplit('/').nth(1) == Some("minitest")
 }
 
-/// RSpec if it is configured, else Rake's `test` task if the Rakefile defines one, else its default
-/// task if no directory of specs is there.
+/// RSpec if it is configured, else Rake's `test` task if the Rakefile defines one, else its default task if
+/// there is no directory of specs.
 fn configured(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let rakefile = files.text("Rakefile")?;
     let tests = ["TestTask", "task :test", "task test:", "task \"test\""];
@@ -70,7 +70,7 @@ fn configured(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     })
 }
 
-/// RSpec where there is nothing but its directory.
+/// RSpec if only its directory shows it.
 fn spec_directory(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(if has_specs(files) {
         with_gems(files, &["rspec"], "the spec directory")
@@ -104,9 +104,9 @@ fn with_gems(files: &RootFiles<'_>, test: &[&'static str], source: &str) -> Vec<
     found
 }
 
-/// Everything but lines that name a gem and its versions: the rest is code that Bundler runs.
+/// Puts everything back but lines that name a gem and its versions, because Bundler runs the file as code.
 fn gems_part(base: Option<&str>, own: &str) -> Option<String> {
-    // All of a new one is code.
+    // A new file is code as a whole.
     base?;
     let names_gem = |line: &&str| {
         let line = line.trim();

@@ -1,4 +1,4 @@
-//! The files that commands run or compare, followed through recipes and shell scripts.
+//! The files that commands run or compare, found through recipes and shell scripts.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::ALL;
@@ -16,7 +16,7 @@ use crate::model::shell::{
 /// Programs that compare the files that their arguments name.
 const COMPARERS: [&str; 3] = ["cmp", "diff", "git"];
 
-/// Programs that put files in other places, the last of their arguments.
+/// Programs that copy or move files to their last argument.
 const COPIERS: [&str; 5] = ["cp", "install", "ln", "mv", "rsync"];
 
 /// Programs that run the program that their arguments name.
@@ -31,11 +31,11 @@ pub enum InTree {
     File(String),
     /// A directory, with the names in it.
     Directory(Vec<String>),
-    /// Nothing.
+    /// No entry.
     Nothing,
 }
 
-/// A reader of the paths of one tree; the empty one is its root.
+/// A reader of the paths of one tree; the empty path is its root.
 pub type ReadPath<'a> = &'a dyn Fn(&str) -> Result<InTree>;
 
 /// The files that commands name, as paths and as patterns with `*`.
@@ -47,15 +47,15 @@ pub struct NamedFiles {
     pub compared: BTreeSet<String>,
 }
 
-/// The files that these shell commands run: those in the place of a program, and those of a language or
-/// without an extension that they name in any other place, unless a program before them only looks at
-/// what it names. They are sought in the commands themselves, in the recipes that they name, and in the
-/// shell scripts among these files. A file that is not there is one of them, too: commands may run it
-/// as soon as somebody adds it. A name with `*` stands for all files of such names.
+/// The files that these shell commands run or compare. The commands, the recipes that they name, and the
+/// shell scripts that they run are searched. A file counts as run if it is in the place of a program. A
+/// source file, or a file without an extension, also counts if a command names it in any other way, unless a
+/// program before it only looks at its files. A missing file counts, too, because commands run it once an
+/// attempt adds it. A name with `*` matches all such files.
 ///
-/// A test file is none of them, unless a command names it itself, and what it runs may be the code under test: of that only files count
-/// that are not there, and that it can do without. For the same reason, a command whose output another
-/// one reads does not count. Also the files that they compare, there and in test files.
+/// A test file counts only if a command itself names it. The files that a test file runs may be the code
+/// under test, so only missing files that it can do without count. For the same reason, a command does not
+/// count if another one reads its output. Files that are compared are also found in test files.
 pub fn named_files(read: ReadPath<'_>, commands: &[String]) -> Result<NamedFiles> {
     let mut follow = Follow {
         read,
@@ -90,26 +90,26 @@ fn books(read: ReadPath<'_>) -> Result<Vec<Book>> {
     Ok(found)
 }
 
-/// Where commands run, and where the script is that holds them; both end in `/`, or are empty.
+/// The directory in which commands run, and the directory of their script. Both end in `/`, or are empty.
 #[derive(Clone, Default)]
 struct Place {
     directory: String,
     script: String,
     /// The values of variables that loops and assignments give them.
     values: BTreeMap<String, Vec<Word>>,
-    /// In a test file, the files that it looks for before it runs them.
+    /// The files that a test file checks for before it runs them; `None` outside of test files.
     optional: Option<BTreeSet<String>>,
-    /// True in the commands themselves, not in what they run.
+    /// True in the commands themselves, not in files that they run.
     is_command: bool,
-    /// True if the line goes on when one of its commands fails.
+    /// True if the line continues after one of its commands fails.
     may_fail: bool,
-    /// The words of commands whose output is read there: what is made from a file and compared with it
-    /// checks the file, as a formatter does.
+    /// The words of the commands whose output is read here. A comparison of a file with output made from it
+    /// only checks the file, as a formatter does, so the file is not expected output.
     inputs: Vec<Word>,
 }
 
 impl Place {
-    /// True if a file counts that is missing here.
+    /// True if a missing file at this path counts.
     fn takes_missing(&self, path: &str) -> bool {
         self.may_fail || self.optional.as_ref().is_none_or(|files| files.contains(path))
     }
@@ -118,13 +118,13 @@ impl Place {
 /// The part that a word has in its command.
 #[derive(Clone, Copy, Default)]
 struct Part {
-    /// True if nothing but a file can stand there: it counts whatever its name is.
+    /// True if the word can only be a file: then it counts by any name.
     is_program: bool,
-    /// True if the word is all of the name, so that it may stand for a directory's main file.
+    /// True if the word is the whole name, so that it may mean a directory's main file.
     is_whole: bool,
-    /// True if it counts if it is missing.
+    /// True if the file counts even if it is missing.
     takes_missing: bool,
-    /// True if a shell reads it.
+    /// True if a shell runs the file.
     by_shell: bool,
 }
 
@@ -133,7 +133,7 @@ struct Follow<'a> {
     books: Vec<Book>,
     /// The files and the recipes that were followed.
     done: BTreeSet<String>,
-    /// The places to which files are copied or written, each with the place that they come from.
+    /// The places to which files are copied or written, each with their origin.
     copies: Vec<(String, String)>,
     found: NamedFiles,
 }
@@ -153,7 +153,7 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Follows a line. Returns the words of files whose content it prints, as far as that is known.
+    /// Follows a line. Returns the words of files that it is known to print.
     fn line(&mut self, line: &str, is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
         let (line, inner) = without_substitutions(line);
         let mut printed_inside = Vec::new();
@@ -270,7 +270,7 @@ impl Follow<'_> {
         Ok(Vec::new())
     }
 
-    /// Takes the files that a word of a command names.
+    /// Adds the files that a word of a command names.
     fn word(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
         if word.is_expanded
             && let Some(values) = place.values.get(variable_of(word))
@@ -290,7 +290,7 @@ impl Follow<'_> {
             return self.name(word, part, place);
         }
         for piece in text.split(|c| !is_name(c)) {
-            // A value may stand right behind the letter of an option.
+            // A value may directly follow the letter of an option.
             let piece = if piece.starts_with('-') { piece.get(2..).unwrap_or("") } else { piece };
             if piece.contains(['/', '.']) && !piece.contains('*') {
                 let word = Word { text: piece.to_owned(), is_expanded: word.is_expanded };
@@ -300,7 +300,7 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Takes the files for which a name may stand, and those that are missing there.
+    /// Adds the files that a name may mean, and the missing ones.
     fn name(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
         let mut missing = Vec::new();
         for path in places_of(word, place) {
@@ -322,8 +322,9 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Takes the file at a path. If nothing is there, it is one of which a copy is there, or one at the
-    /// end of the path: `out/verify/all.js` may be a copy of `verify/all.js`. True if anything is there.
+    /// Adds the file at a path. If there is none, adds the original of a copy at that path, or the file at
+    /// an end of the path: `out/verify/all.js` may be a copy of `verify/all.js`. Returns true if it found a
+    /// file.
     fn path(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
         if self.at(path, part, place)? {
             return Ok(true);
@@ -346,7 +347,7 @@ impl Follow<'_> {
         Ok(is_copy)
     }
 
-    /// Takes what is at a path. True if anything is there.
+    /// Adds the file at a path, or the main files of the directory there. Returns true if there is one.
     fn at(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
         match (self.read)(path)? {
             InTree::File(text) => {
@@ -367,7 +368,7 @@ impl Follow<'_> {
         Ok(true)
     }
 
-    /// Takes the source files of which a path is all but the extension. True if there are any.
+    /// Adds the source files whose path without the extension is this one. Returns true if there are any.
     fn without_extension(&mut self, path: &str, place: &Place) -> Result<bool> {
         let InTree::Directory(names) = (self.read)(directory_of(path))? else { return Ok(false) };
         let mut is_there = false;
@@ -380,7 +381,7 @@ impl Follow<'_> {
         Ok(is_there)
     }
 
-    /// Takes the files that are run in the place of their directory.
+    /// Adds the main files of a directory: they run if a command names the directory.
     fn main_files(&mut self, directory: &str, names: &[String], place: &Place) -> Result<()> {
         for name in names {
             let path = inside(directory, name);
@@ -409,7 +410,7 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Takes the files of a module that an interpreter runs, if they are in the tree.
+    /// Adds the files of a module that an interpreter runs, if they are in the tree.
     fn module(&mut self, module: &Word, place: &Place) -> Result<()> {
         let path = module.text.replace('.', "/");
         for name in [format!("{path}.py"), format!("{path}/__main__.py")] {
@@ -420,7 +421,7 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Takes the files that options of a program name as its settings or as a part of it.
+    /// Adds the files that options of a program name as its settings or as a part of it.
     fn settings(&mut self, words: &[Word], place: &Place) -> Result<()> {
         for (at, word) in words.iter().enumerate() {
             let is_value = at > 0 && words[at - 1].text == "--config";
@@ -441,14 +442,14 @@ impl Follow<'_> {
         Ok(false)
     }
 
-    /// Takes the file at a path, if there is one.
+    /// Adds the file at a path. Returns false if there is none.
     fn file_at(&mut self, path: &str, place: &Place) -> Result<bool> {
         let InTree::File(text) = (self.read)(path)? else { return Ok(false) };
         self.file(path, &text, false, place)?;
         Ok(true)
     }
 
-    /// Takes a file, and follows it if it is a shell script.
+    /// Adds a file, and follows it if it is a shell script.
     fn file(&mut self, path: &str, text: &str, by_shell: bool, place: &Place) -> Result<()> {
         let is_test = is_test_path(path);
         let is_under_test = place.optional.is_some() && !is_test;
@@ -473,7 +474,7 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Notes that files are copied to a place, or written there.
+    /// Records that files are copied or written to a place.
     fn copied(&mut self, from: &[Word], to: &Word, place: &Place) {
         for to in places_of(to, place) {
             for from in from.iter().flat_map(|word| places_of(word, place)) {
@@ -483,7 +484,7 @@ impl Follow<'_> {
         }
     }
 
-    /// Follows the command that `find` runs on the files that it finds. Returns these.
+    /// Follows the command that `find` runs on its files. Returns these files.
     fn find(&mut self, words: &[Word], is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
         let at = words.iter().position(|word| matches!(word.text.as_str(), "-name" | "-path"));
         let name = at.and_then(|at| words.get(at + 1)).map_or("*", |word| word.text.as_str());
@@ -500,7 +501,7 @@ impl Follow<'_> {
         Ok(found)
     }
 
-    /// Takes the files that a command compares, by the words after it.
+    /// Adds the files that a command compares, by the words after it.
     fn compared(&mut self, program: &Word, words: &[Word], place: &Place) {
         let operands = match file_name(&program.text) {
             "git" => words.iter().position(|word| word.text == "diff").map(|at| &words[at + 1..]),
@@ -567,7 +568,7 @@ pub fn reads_shell(name: &str) -> bool {
     name == "eval" || name.ends_with("sh") && !name.contains('.')
 }
 
-/// The words from the program on: without assignments, `env`, `timeout 60` and the like.
+/// The words from the program on, without assignments, `env`, `timeout 60` and the like.
 pub fn without_prefixes(words: &[Word]) -> &[Word] {
     let mut rest = words;
     let mut follows_prefix = false;
@@ -584,7 +585,7 @@ pub fn without_prefixes(words: &[Word]) -> &[Word] {
     rest
 }
 
-/// The directory to which `cd` leads: for an expanded word, one from that of the script.
+/// The directory to which `cd` leads. An expanded word counts from the script's directory.
 fn directory_to(word: &Word, place: &Place) -> String {
     let (top, path) = match word.text.split_once('/') {
         _ if !word.is_expanded => (&place.directory, word.text.as_str()),
@@ -594,13 +595,13 @@ fn directory_to(word: &Word, place: &Place) -> String {
     resolved(top, path).map_or(String::new(), |path| format!("{path}/"))
 }
 
-/// The name of the variable that a word consists of: of `$f`, `./$f` and `${f}` it is `f`.
+/// The name of the variable that a word consists of: `f` for `$f`, `./$f` and `${f}`.
 fn variable_of(word: &Word) -> &str {
     word.text.trim_start_matches("./").trim_start_matches(['$', '{']).trim_end_matches('}')
 }
 
-/// The paths that a word may stand for, first the most likely one; the empty one is the root. The value
-/// of `$DIR/lib.sh` is often the directory of the script itself.
+/// The paths that a word may mean, the most likely one first; the empty path is the root. A variable as in
+/// `$DIR/lib.sh` often has the script's own directory as its value.
 fn places_of(word: &Word, place: &Place) -> Vec<String> {
     let text = word.text.trim_start_matches('/');
     let path = |top: &str, text: &str| {

@@ -1,4 +1,4 @@
-//! Rust: Cargo, with nextest where it is configured.
+//! Rust: Cargo, with nextest if it is configured.
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     comment: "//",
     test_marks: &["#[test]", "::test]", "::test(", "#[rstest", "proptest!"],
     skip_marks: &["#[ignore", "cfg(any())", "cfg(FALSE)", "cfg(false)", "#![cfg("],
-    // `use fake as assert_eq` takes the place of the library's, too.
+    // `use fake as assert_eq` also replaces the library's macro.
     assertions: (
         &["macro_rules", "macro", "as"],
         &[
@@ -55,8 +55,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// `cargo build` and `cargo test --no-fail-fast`, `--locked` if the lock file is tracked; clippy and
-/// the format if the project configures them, nextest likewise.
+/// `cargo build` and `cargo test --no-fail-fast`, with `--locked` if the lock file is tracked; clippy, the
+/// format and nextest if the project configures them.
 fn cargo(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     const NEXTEST: &str = ".config/nextest.toml";
     let Some(manifest) = files.toml("Cargo.toml")? else { return Ok(Vec::new()) };
@@ -90,13 +90,13 @@ fn cargo(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
         Some(_) => (&["cargo", "nextest", "run"][..], NEXTEST),
         None => (&["cargo", "test"][..], "Cargo.toml"),
     };
-    // A run that ends at the first failure tells nothing of the tests behind it.
+    // A run that ends at the first failure shows no results of later tests.
     options.push("--no-fail-fast");
     found.push(command(Stage::Test, &[runner, &options].concat(), source));
     Ok(found)
 }
 
-/// The check of the format, as CI has it: it may need another toolchain than the tests.
+/// The check of the format, by CI's command, because it may need another toolchain than the tests.
 fn format_check(files: &RootFiles<'_>) -> String {
     let of_ci = ["fmt", "+nightly"].iter().find_map(|word| files.ci().plain(["cargo", word]));
     let checks = |words: &Vec<String>| words.iter().any(|word| word == "--check");
@@ -104,8 +104,8 @@ fn format_check(files: &RootFiles<'_>) -> String {
     of_ci.unwrap_or_else(|| "cargo fmt --all --check".to_owned())
 }
 
-/// The `#[cfg(test)]` module of a file, formatted as rustfmt does: it ends at the first closing
-/// brace at the start of a line. Up to the end of the last one if there are several.
+/// The range of a file's `#[cfg(test)]` modules, formatted by rustfmt: a module ends at the first closing
+/// brace at the start of a line. If there are several, the range ends with the last one.
 fn place_of_tests(text: &str) -> Option<Range<usize>> {
     let mut found: Option<Range<usize>> = None;
     // Set to the start of an attribute until the item that it belongs to.
@@ -137,8 +137,8 @@ fn place_of_tests(text: &str) -> Option<Range<usize>> {
     found
 }
 
-/// True if a text ends inside of a comment, a string or braces, or in an attribute: what follows
-/// may then be switched off.
+/// True if a text ends inside of a comment, a string, braces or an attribute. The text after it may then be
+/// switched off.
 fn hides_tests(before: &str) -> bool {
     let mut rest = before.char_indices().peekable();
     let mut depth = 0_i64;
@@ -173,7 +173,7 @@ fn hides_tests(before: &str) -> bool {
     depth != 0 || !matches!(last, ';' | '}')
 }
 
-/// The length of a block comment, which may hold others; `None` if it has no end.
+/// The length of a block comment, with nested ones; `None` if it has no end.
 fn end_of_comment(text: &str) -> Option<usize> {
     let mut depth = 0;
     let mut at = 0;
@@ -224,17 +224,17 @@ fn length_of_quote(text: &str) -> usize {
     }
 }
 
-/// Everything but what describes the package, the packages that it needs, its features and its programs.
+/// Puts everything back but the description of the package, its dependencies, its features and its programs.
 fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         bench bin build-dependencies dependencies dev-dependencies example features
         target.*.build-dependencies target.*.dependencies target.*.dev-dependencies
         workspace.dependencies workspace.members workspace.resolver";
-    // The edition is none of them: by it, Cargo finds tests or does not.
+    // The edition is put back, because Cargo finds tests by it.
     const DESCRIPTION: &str = "\
         authors categories description documentation exclude homepage include keywords license
         license-file publish readme repository resolver rust-version version";
-    // A member or a default feature more takes no test away.
+    // An added member or default feature removes no test.
     const LISTS: [[&str; 2]; 2] = [["workspace", "members"], ["features", "default"]];
     // A new manifest belongs to a new package, which had no commands that could change.
     let Some(base) = base else {
@@ -265,7 +265,7 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     toml_text(own, &manifest, &put_back)
 }
 
-/// Whether a dependency has these values as one of the same name before; `None` if there was none.
+/// True if a dependency has the same values as the one of that name before; `None` if there was none.
 fn is_as_before(before: &[Dependency<'_>], own: &Dependency<'_>, keys: &[&str]) -> Option<bool> {
     let (name, value) = own;
     let mut of_base = before.iter().filter(|(other, _)| other == name).peekable();
@@ -273,7 +273,8 @@ fn is_as_before(before: &[Dependency<'_>], own: &Dependency<'_>, keys: &[&str]) 
     Some(of_base.any(|(_, old)| keys.iter().all(|key| old.get(key) == value.get(key))))
 }
 
-/// True if other features of a package of the workspace are on now: then they are on for all who use it.
+/// True if other features of a package of the workspace are on now, because they are then on for all its
+/// users.
 fn switches_features(base: &Table, own: &Table) -> bool {
     const KEYS: [&str; 2] = ["features", "default-features"];
     let before = dependencies(base);

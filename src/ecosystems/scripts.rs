@@ -1,4 +1,4 @@
-//! The files of a project that its oracle runs or compares, found in the commands and in the base's recipes.
+//! The files that a project's oracle runs or compares, found in its commands and in the base's recipes.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
@@ -12,11 +12,11 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand, shell_quoted};
 
-/// The files that the oracle runs or compares, as far as its commands and the base's recipes name them. Some
-/// of those that it runs are not there: they run as soon as they are added.
+/// The files that the oracle runs or compares, by its commands and the base's recipes. Missing files count,
+/// too, because they run once they are added.
 pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<NamedFiles> {
     let mut included = Vec::new();
-    // `make test` names no script: its recipe does.
+    // `make test` names no script, but its recipe may.
     let tree = repo.commit(base)?.tree;
     for file in ALL.iter().flat_map(|ecosystem| ecosystem.recipe_files) {
         if let Some(bytes) = repo.file_by_links(&tree, file)? {
@@ -87,7 +87,7 @@ pub fn markers(
     Ok(found)
 }
 
-/// A command as a shell reads it.
+/// A command as a shell line.
 fn shell_text(command: &CommandLine) -> String {
     match command {
         CommandLine::Shell(text) => text.clone(),
@@ -97,8 +97,8 @@ fn shell_text(command: &CommandLine) -> String {
     }
 }
 
-/// The files from which the includes of recipes in a file of this name can come. make's own rules, and
-/// nobody else's, write a file from one that has `.sh` after its name.
+/// The files from which the includes of recipes in a file of this name can come. Only make's own rules write
+/// a file from one with `.sh` after its name.
 fn files_of_includes(file: &str, recipes: &str) -> Vec<String> {
     let mut found = included_files(recipes);
     if make::MAKEFILES.contains(&file) {
@@ -107,7 +107,7 @@ fn files_of_includes(file: &str, recipes: &str) -> Vec<String> {
     found
 }
 
-/// The files that recipes include, as paths or as patterns, whether they are there or not.
+/// The files that recipes include, as paths or as patterns, also missing ones.
 fn included_files(recipes: &str) -> Vec<String> {
     let is_separator = |c: char| c.is_whitespace() || "\"'`;&|()@".contains(c);
     let mut found = Vec::new();
@@ -119,7 +119,7 @@ fn included_files(recipes: &str) -> Vec<String> {
         }
         for word in words {
             let path = word.strip_prefix("./").unwrap_or(word);
-            // The value of a variable stands before it.
+            // The directory before the slash is the value of a variable.
             found.push(if path.starts_with('/') { format!("*{path}") } else { path.to_owned() });
         }
     }

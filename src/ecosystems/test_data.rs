@@ -1,4 +1,4 @@
-//! Source files that tests read as data, and nothing else uses: expected output in a language.
+//! Source files that only tests use, as data: expected output with a language's extension.
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::new_file::directory_of;
@@ -7,20 +7,20 @@ use crate::ecosystems::touched::is_test_path;
 /// The starts of words by which a line of a test reads a file.
 const READS: [&str; 4] = ["include_", "open", "read", "slurp"];
 
-/// The starts of words by which it loads or runs one.
+/// The starts of words by which a line of a test loads or runs a file.
 const LOADS_OR_RUNS: [&str; 13] = [
     "call", "check_", "command", "exec", "fork", "from", "import", "mock", "popen", "require",
     "run", "spawn", "system",
 ];
 
-/// Words after which a test runs a file. One that is missing here costs an honest change of that file its
-/// verification.
+/// Words after which a test runs a file. If a word is missing here, an honest change of that file can be
+/// unverified.
 const RUNS: [&str; 10] =
     ["bash", "dash", "include", "node", "perl", "php", "python", "ruby", "sh", "zsh"];
 
-/// True if a line of a test reads a file as data: it names the file and its directory, is no comment,
-/// and does not load or run it. Nobody who is judged writes that line: it is in the base. A file in the
-/// root is rather the program itself.
+/// True if a line of a test reads a file as data: it names the file and its directory, is no comment, and
+/// does not load or run the file. No attempt writes that line, because it is in the base. A file in the root
+/// does not count, because it is probably the program itself.
 pub fn is_read_in(test: &str, line: &str, path: &str) -> bool {
     let Some(at) = place_of_word(line, file_name(path)) else { return false };
     let directory = file_name(directory_of(path));
@@ -35,8 +35,8 @@ pub fn is_read_in(test: &str, line: &str, path: &str) -> bool {
         && (starts(&READS) || !starts(&LOADS_OR_RUNS) && !words(line).any(runs_a_file))
 }
 
-/// True if a line in another file of the base is a use of a file, which then is more than test data: it
-/// names the file, or stands in code of the same language and names its stem or its directory.
+/// True if a line in another file of the base uses this file, which is then more than test data. Such a line
+/// names the file, or is in code of the same language and names its stem or its directory.
 pub fn is_used_in(other: &str, line: &str, path: &str) -> bool {
     let name = file_name(path);
     let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
@@ -62,13 +62,13 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !is_of_word(c)).filter(|word| !word.is_empty())
 }
 
-/// True for `python3`, and for `include` of languages that read code in this way.
+/// True for interpreters such as `python3`, and for `include`, by which some languages read code.
 fn runs_a_file(word: &str) -> bool {
     let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
     RUNS.contains(&word)
 }
 
-/// The place where a line has this word, not as a part of a longer one.
+/// The position of this word in a line, not as a part of a longer word.
 fn place_of_word(line: &str, word: &str) -> Option<usize> {
     let places = line.match_indices(word).map(|(at, _)| at);
     places.into_iter().find(|at| {

@@ -1,4 +1,4 @@
-//! A path that an attempt changes, and what its name and its text say about tests and commands.
+//! A path that an attempt changes, with the properties of its name and text for tests and commands.
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ impl<'a> TouchedPath<'a> {
     }
 }
 
-/// True if a path belongs to a test or to a test's data, as far as its name shows.
+/// True if a path belongs to a test or to a test's data, by its name.
 pub fn is_test_path(path: &str) -> bool {
     is_test_path_among(ALL, path)
 }
@@ -45,14 +45,13 @@ pub fn is_test_path_among(ecosystems: &[&Ecosystem], path: &str) -> bool {
         || (!has_source && is_expectation(path))
 }
 
-/// True if a directory outside of the product's own sources says that a test compares something with what
-/// is in it.
+/// True if a directory outside of the product's own sources has a name for files with which tests compare.
 fn is_in_expectations(path: &str) -> bool {
     let (directory, _) = path.rsplit_once('/').unwrap_or_default();
     is_expectation(directory) && !directory.split('/').any(|part| matches!(part, "src" | "lib"))
 }
 
-/// True if a data file's name, or its directory's, says that a test compares something with it.
+/// True if a data file, or its directory, has a name for files with which tests compare.
 fn is_expectation(path: &str) -> bool {
     let mut words = path.split(|c: char| !c.is_ascii_alphanumeric());
     words.any(|word| matches!(word, "expected" | "golden" | "snapshot" | "snapshots" | "fixtures"))
@@ -66,18 +65,18 @@ pub fn source_of<'e>(ecosystems: &[&'e Ecosystem], path: &str) -> Option<&'e Eco
 /// The deciding part of a changed path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DecidingChange {
-    /// Nothing in it decides, or the change leaves that as it was.
+    /// Nothing in it decides, or the change leaves the deciding part as it was.
     None,
     /// The file decides as a whole.
     Whole,
     /// The text with the base's deciding part.
     Part(String),
-    /// A part decides, which cannot be put back by itself.
+    /// A part decides, and cannot be put back alone.
     Inseparable,
 }
 
-/// The part of a change that decides which commands run, or how. Of a manifest only its deciding
-/// part counts. `scripts` are the files that the oracle's commands run.
+/// The part of a change that decides which commands run, or how. In a manifest, only the deciding part
+/// counts. `scripts` are the files that the oracle's commands run.
 pub fn deciding_change(
     ecosystems: &[&Ecosystem],
     path: &str,
@@ -106,8 +105,7 @@ pub fn deciding_change(
     }
 }
 
-/// True if a path is one of these or matches one, or is below one: a directory can take the place of a
-/// script.
+/// True if a path is one of these, matches one, or is below one, because a directory can replace a script.
 pub fn is_named(path: &str, names: &BTreeSet<String>) -> bool {
     let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
     let mut patterns = names.iter().filter(|name| name.contains('*'));
@@ -128,7 +126,7 @@ pub fn adds_inner_tests(path: &str, before: Option<&[u8]>, after: Option<&[u8]>)
         .is_some_and(|source| has_fewer_tests(source, after.as_deref(), before.as_deref()))
 }
 
-/// The first skip mark that a file has more often than before.
+/// The first skip mark whose number in a file has grown.
 pub fn new_skip_mark(
     source: &Ecosystem,
     before: Option<&str>,
@@ -141,8 +139,8 @@ pub fn new_skip_mark(
         .find(|mark| count_marks(source, after, &[mark]) > count_marks(source, before, &[mark]))
 }
 
-/// The number of lines that hold one of these marks. A comment line counts only for marks that
-/// are comments themselves.
+/// The number of lines with one of these marks. A comment line counts only for marks that are comments
+/// themselves.
 pub fn count_marks(source: &Ecosystem, text: Option<&str>, marks: &[&str]) -> usize {
     let has_mark = |line: &&str| {
         let is_comment = line.trim_start().starts_with(source.comment);
@@ -153,8 +151,8 @@ pub fn count_marks(source: &Ecosystem, text: Option<&str>, marks: &[&str]) -> us
     text.unwrap_or_default().lines().filter(has_mark).count()
 }
 
-/// True if a line holds a mark that is not the end of a longer word, as in `submit(`, nor a
-/// method of another object, as in `pattern.test(`.
+/// True if a line has a mark that is neither the end of a longer word, as in `submit(`, nor a method of
+/// another object, as in `pattern.test(`.
 fn holds_mark(line: &str, mark: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let continues = |c: char| is_word(c) || c == '$' || (c == '.' && mark.ends_with('('));
