@@ -6,13 +6,13 @@ use crate::fs::tree::nearest_real;
 use crate::ops::session::Session;
 use crate::oracle::pool;
 
-/// The spans of time in which commands of any run's attempts may have been at work. Those that were
-/// guarded do not count: they could not write there.
+/// The spans of time in which commands of attempts may have run, for all runs. Attempts that were
+/// kept out of the cache directory do not count.
 ///
-/// Each goes from the making of a run to the end of its last command, with no gap: the record of
-/// when each command began is a file that the command could write. It goes up to now where a start
-/// or an end is missing: the command was not started, git-frites was killed, or the record was
-/// lost. A candidate without a command counts only if `retry` ran one for it.
+/// A span goes from the creation of a run to the end of its last command. The recorded starts of
+/// single commands are not used, because a command could write to that record. If a start or an end
+/// is missing, the span goes up to now: the command was not started, git-frites was killed, or the
+/// record was lost. A candidate without a command counts only if `retry` ran one for it.
 pub fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>> {
     let store = &session.store;
     let cache = nearest_real(&pool::home_of_all(&session.repo)?);

@@ -12,7 +12,8 @@ use crate::process::background;
 use crate::process::environment::caller;
 
 /// Starts `clean --expired` in the background, unless the last one started less than `clean.auto`
-/// ago. A command of an attempt starts none: its processes are ended with it.
+/// ago. Does nothing inside a command of an attempt: the background process would be ended together
+/// with that command.
 pub fn start_if_due(session: &Session) {
     if let Err(error) = try_start(session) {
         session.ui.warn(format!("clean.auto: {}", error.message));
@@ -36,7 +37,7 @@ fn try_start(session: &Session) -> Result<()> {
     background::start(&["clean", "--expired"], file)
 }
 
-/// True if the log was not written for so long, or has a time in the future.
+/// True if the log was not written during `interval`, does not exist, or has a time in the future.
 fn is_due(log: &Path, interval: Duration) -> bool {
     let written = fs::symlink_metadata(log).and_then(|meta| meta.modified()).ok();
     written.and_then(|time| time.elapsed().ok()).is_none_or(|age| age >= interval)

@@ -1,4 +1,5 @@
-//! Work that is done beside the commands of attempts, such as judging those that have ended.
+//! Work that is done while the commands of attempts run, such as judging the attempts that have
+//! ended.
 use crate::model::name::Name;
 use crate::ops::board::Board;
 use crate::ops::spawn::command::CandidateCommand;
@@ -13,22 +14,22 @@ pub struct NextAttempt {
     pub candidate: Name,
     /// Its command.
     pub command: CandidateCommand,
-    /// True if the worktree has work of earlier commands, which goes on.
+    /// True if the command continues the work that earlier commands left in the worktree.
     pub is_further_round: bool,
 }
 
-/// The attempts, as work beside them sees them. The gate before them is open at the latest when that work
-/// ends.
+/// The attempts, as the work beside them sees them. Dropping this opens the gate, so that no
+/// attempt waits for work that has ended.
 pub struct AttemptsAtWork<'a> {
-    /// Shows how they stand.
+    /// Shows the state of each attempt.
     pub board: &'a Board,
     /// The attempts that wait for their turn; further rounds can be added.
     pub queue: &'a WorkQueue<NextAttempt>,
-    /// The gate before them.
+    /// The gate that their commands wait for.
     pub gate: &'a StartGate,
-    /// Ordered if git-frites itself fails: then the work ends.
+    /// Ends the work beside the attempts; ordered if git-frites itself fails.
     pub cancel: &'a Cancel,
-    /// Ends those that are at work.
+    /// Ends the attempts that are running.
     pub stop: &'a Cancel,
 }
 
@@ -40,13 +41,14 @@ impl Drop for AttemptsAtWork<'_> {
 
 /// Work that is done while attempts are at work.
 pub trait Beside: Sync {
-    /// Does it, until all attempts have ended or it is cancelled.
+    /// Does the work, until all attempts have ended or the work is cancelled.
     fn work(&self, attempts: &AttemptsAtWork<'_>);
 
     /// Called when an attempt has ended and is captured.
     fn attempt_ended(&self, name: &Name);
 
-    /// Called when all have. `cancel` ends the work: it may be that nothing depends on it any more.
+    /// Called when all attempts have ended. The work ends early if `cancel` is ordered, because
+    /// then nothing may depend on it any more.
     fn all_ended(&self, cancel: &Cancel);
 }
 
@@ -57,8 +59,8 @@ impl Beside for () {
     fn all_ended(&self, _: &Cancel) {}
 }
 
-/// Tells the work beside attempts that they have ended when this is dropped, also after a panic: otherwise
-/// that work would wait for ever.
+/// Calls `all_ended` when it is dropped, also after a panic: otherwise the work beside the attempts
+/// would wait for ever.
 pub(super) struct UntilAllEnded<'a>(pub &'a dyn Beside, pub &'a Cancel);
 
 impl Drop for UntilAllEnded<'_> {

@@ -27,10 +27,11 @@ use crate::ui::live::{View, whole_seconds};
 /// The interval between two redraws.
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// The shortest time between two looks at the size of the changes in a worktree.
+/// The shortest time between two measurements of the changes in a worktree.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
-/// The time between two looks, as a multiple of the time that one takes: at most 5 % of one processor.
+/// The pause after a measurement, as a multiple of its duration: measuring takes at most 5 % of one
+/// processor.
 const REST: u32 = 20;
 
 /// The command that currently runs for a candidate, in any process; `None` if nothing runs.
@@ -42,7 +43,7 @@ fn running_in(address: &str, place: LogDir) -> Option<Running> {
     LogDirectory::both(address, place).iter().find_map(LogDirectory::running)
 }
 
-/// The kind of work of a run's candidates in one part of a command.
+/// The kind of work that one part of a command does for a run's candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkKind {
     /// Their worktrees are set up.
@@ -56,7 +57,7 @@ pub enum WorkKind {
 /// How the work on one candidate ended.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// How the candidate stands now.
+    /// The state of the candidate now.
     pub standing: Standing,
     /// The end in words.
     pub words: String,
@@ -90,7 +91,7 @@ struct BoardState {
 /// The work on one candidate.
 #[derive(Default)]
 struct OnBoard {
-    /// The time since when it is at work.
+    /// The time at which its current work began; `None` if it is not at work.
     since: Option<Instant>,
     /// How its last work ended, or what its next work waits for.
     ended: Option<Ending>,
@@ -98,12 +99,12 @@ struct OnBoard {
     is_over: bool,
     /// Lines added and deleted.
     size: Option<(u64, u64)>,
-    /// The stage that was last seen while it is at work.
+    /// The stage of the current work that was seen last.
     seen: Option<String>,
 }
 
 impl BoardState {
-    /// The row of a candidate, as far as its logs do not tell more.
+    /// The row of a candidate, without the details that only its logs have.
     fn row(&self, run: &Name, name: &Name) -> Row {
         let nothing = OnBoard::default();
         let known = self.candidates.get(name).unwrap_or(&nothing);
@@ -137,7 +138,7 @@ impl BoardState {
 }
 
 impl Board {
-    /// An empty board for a part in which so many candidates are worked on at once.
+    /// An empty board for work on `jobs` candidates at once.
     pub fn new(kind: WorkKind, jobs: usize) -> Board {
         Board {
             kind,
@@ -162,7 +163,7 @@ impl Board {
         });
     }
 
-    /// Says that work on a candidate begins, and what it is while no log tells.
+    /// Says that work on a candidate begins. `what` describes the work until a log does.
     pub fn began_with(&self, name: &Name, what: &str) {
         self.began(name);
         self.update(name, |candidate| candidate.seen = Some(what.to_owned()));
@@ -176,7 +177,7 @@ impl Board {
         });
     }
 
-    /// Says that a command of the candidate's own begins.
+    /// Says that one of the candidate's own commands begins.
     pub fn attempt_began(&self, name: &Name) {
         self.update(name, |candidate| candidate.is_over = false);
         self.began(name);
@@ -204,20 +205,20 @@ impl Board {
         self.share(&state);
     }
 
-    /// Says how long one tree is expected to take, as the base did.
+    /// Says how long the judging of one tree will probably take: as long as that of the base.
     pub fn expect(&self, each: Duration) {
         self.state.lock().each = Some(each).filter(|each| !each.is_zero());
     }
 
-    /// Says who would win now, and what is missing for the verdict.
+    /// Says which candidate would win now, and which work the verdict still waits for.
     pub fn stands(&self, leader: Option<Name>, missing: String) {
         let mut state = self.state.lock();
         (state.leader, state.missing) = (leader, missing);
         self.share(&state);
     }
 
-    /// Writes for other processes how the candidates stand. It is not an error that this fails: they see what
-    /// runs by its marks.
+    /// Writes the state of the candidates for other processes. A failure is ignored: other
+    /// processes also see the marks of running commands.
     fn share(&self, state: &BoardState) {
         let Some((path, run, names)) = self.shared.get() else { return };
         let board = SharedBoard {
@@ -250,7 +251,7 @@ impl Board {
         View { rows, summary: self.summary(&state, names) }
     }
 
-    /// How many have ended, in words.
+    /// The number of candidates that are done, in words.
     fn done(&self, state: &BoardState, names: &[Name]) -> String {
         let what = match self.kind {
             WorkKind::Setup => "setup",
@@ -297,8 +298,8 @@ impl Drop for Board {
     }
 }
 
-/// Does `work` for some candidates of a run. On a terminal, a row for each of them shows its progress; so
-/// does `status` in another process.
+/// Does `work` for some candidates of a run. Meanwhile their progress is shown on a terminal, one
+/// row for each candidate, and by `status` in another process.
 pub fn live<T>(
     session: &Session,
     run: &Run,
@@ -348,12 +349,12 @@ pub fn live<T>(
 
 /// The work of other processes for a run.
 pub struct Elsewhere {
-    /// A row for each command that runs, hooks and the base first, and for each other candidate that they
-    /// work on.
+    /// A row for each running command, hooks and the base first, and for each other candidate that
+    /// these processes work on.
     pub rows: Vec<Row>,
-    /// How many have ended; empty if no process works on them.
+    /// The number of candidates that are done, in words; empty if no process works on them.
     pub summary: String,
-    /// The work that the verdict waits for, apart from the attempts.
+    /// The judging that the verdict waits for, besides the candidates at work.
     pub missing: String,
 }
 
@@ -369,7 +370,7 @@ pub fn elsewhere(store: &Store, run: &Run) -> Elsewhere {
     for shared in board.rows {
         match rows.iter_mut().find(|row| row.address == shared.address) {
             Some(row) => (row.leads, row.size) = (shared.leads, shared.size),
-            // Its next command is about to run, or its last one has just ended.
+            // No command of this candidate runs at the moment: it is between two.
             None if shared.standing == Standing::Running => {}
             None => rows.push(shared),
         }

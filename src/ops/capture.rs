@@ -26,8 +26,8 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::records::read_toml;
 
-/// The most candidates that are captured at the same time: while one waits for the disk, others
-/// work, and the journal of the file system commits the files of several at once.
+/// The most candidates that are captured at the same time. While one waits for the disk, others
+/// work, and the file system's journal commits the files of several captures at once.
 pub const CAPTURED_AT_ONCE: usize = 8;
 
 /// A candidate's record, its newest capture and the changes in it.
@@ -42,12 +42,12 @@ pub struct Captured {
     pub changes: Vec<Change>,
     /// The size of these changes.
     pub blast: Blast,
-    /// True if somebody has removed the worktree by hand.
+    /// True if the worktree was removed by hand.
     pub gone: bool,
     /// The parts of the worktree that the capture left out; empty without a worktree.
     pub omissions: Omissions,
-    /// The reason why the worktree could not be captured; the other fields describe the last
-    /// capture then.
+    /// The reason why the worktree could not be captured. If there is one, the other fields
+    /// describe the last capture.
     pub problem: Option<String>,
 }
 
@@ -72,7 +72,8 @@ impl Captured {
 }
 
 impl Session {
-    /// The record of the seeds in a candidate's worktree; rebuilt from today's seeds if it is lost.
+    /// The record of the seeds in a candidate's worktree. If it is lost, it is rebuilt from the
+    /// seeds that the configuration selects now.
     fn seeded(&self, candidate: CandidateRef<'_>) -> Result<PlacedSeeds> {
         match read_toml(&candidate.directory().seeds()) {
             Some(seeded) => Ok(seeded),
@@ -80,9 +81,9 @@ impl Session {
         }
     }
 
-    /// Captures a candidate's worktree if it differs from the last capture. Only a damaged private
-    /// index leads to a second attempt, without that index; the first error stays the source of the
-    /// second.
+    /// Captures a candidate's worktree if it differs from the last capture. If the private index is
+    /// damaged, deletes it and tries once more; if that fails too, the first error is the source of
+    /// the second.
     pub fn capture(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
         self.capture_with(candidate, None)
     }
@@ -93,7 +94,7 @@ impl Session {
         let captured = self.repo.retry_during_gc(|| {
             let special = self.bring_back(candidate)?;
             let captured = match self.capture_once(candidate, message) {
-                // An index that lists lost objects would fail again.
+                // With an index that lists lost objects, the second try would fail as well.
                 Err(first) if first.cause == Cause::Damaged => {
                     let _ = std::fs::remove_file(candidate.directory().index());
                     self.capture_once(candidate, message)
@@ -123,7 +124,7 @@ impl Session {
         Ok(special)
     }
 
-    /// Does the same for commands that have certainly ended.
+    /// As [`Session::bring_back`], for commands that have certainly ended; prints the warning.
     pub fn end_guard(&self, candidate: CandidateRef<'_>) -> Result<()> {
         let Some(own) = own_git(candidate) else { return Ok(()) };
         if let Some(line) = self.take_over(candidate, &own)? {
@@ -132,8 +133,8 @@ impl Session {
         self.leave_own_git(candidate, &own)
     }
 
-    /// Deletes the git directory of guarded commands that have ended, unless something in it could not
-    /// be read. The worktree's git finds the repository again.
+    /// Connects the worktree with the repository again after guarded commands have ended, and
+    /// deletes their git directory, unless something in it could not be read.
     fn leave_own_git(&self, candidate: CandidateRef<'_>, own: &OwnGitDir) -> Result<()> {
         let worktree = candidate.worktree();
         if let Some(admin) = worktree::admin_of(&self.repo, &worktree)? {
@@ -160,8 +161,8 @@ impl Session {
     }
 
     /// Captures these candidates of a run, several in parallel; gives them in this order. With a
-    /// message each becomes an iteration, even if the last capture holds the same state, unless the
-    /// candidate is still as the base. An error is told as by [`Session::capture_or_tell`].
+    /// message, each candidate that differs from the base gets a new iteration, even if its last
+    /// capture holds the same files. Errors are handled as by [`Session::capture_or_tell`].
     pub fn capture_each(
         &self,
         run: &Run,
@@ -185,8 +186,8 @@ impl Session {
         Ok(Captured { problem: Some(error.message), ..self.stored(candidate)? })
     }
 
-    /// A candidate's newest capture, if its worktree certainly still equals it. `None` means that
-    /// it may differ.
+    /// A candidate's newest capture, if the worktree certainly has the same files. `None` if it may
+    /// differ.
     pub fn unchanged(&self, candidate: CandidateRef<'_>) -> Result<Option<Capture>> {
         let _lock = candidate.lock()?;
         if own_git(candidate).is_some() {
@@ -200,7 +201,7 @@ impl Session {
     }
 
     /// Lines added and deleted in a worktree so far. Writes nothing; `None` if only a capture could
-    /// tell.
+    /// find out.
     pub fn peek(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
         let previous = candidate.latest().ok()?;
         let peeked = self.with_source(candidate, previous.as_ref(), |source, there| {
@@ -225,7 +226,7 @@ impl Session {
         Ok(Omissions { unread: own_dir::unread(&candidate.directory().own_git()), ..omissions })
     }
 
-    /// Calls `work` with the places to capture from, and with true if there is a worktree.
+    /// Calls `work` with the source of a capture, and with true if the worktree exists.
     fn with_source<T>(
         &self,
         candidate: CandidateRef<'_>,
@@ -320,10 +321,10 @@ impl Session {
         })
     }
 
-    /// Stores the state of an attempt that has ended if its newest capture has another state,
-    /// because it was made while the attempt ran, or before the attempt was resumed. Another clone
-    /// sees only the captures. The new commit has the number of that capture, because the files are
-    /// the same.
+    /// Stores the final state of an attempt in a new commit if its newest capture has another
+    /// state, because that capture was made while the attempt ran, or before it was resumed. Other
+    /// clones see only the captures. The new commit keeps the iteration number, because the files
+    /// are the same.
     fn store_end(
         &self,
         candidate: CandidateRef<'_>,
@@ -362,8 +363,8 @@ impl Session {
         self.repo.set_ref_whole(&name, &commit, None, &[&run.base], "capture")
     }
 
-    /// Updates a record: the state depends on the number of changed files, and the worktree takes
-    /// at least the `bytes` of the files that the capture holds.
+    /// Updates a record: its state depends on the number of changed files, and its disk space is at
+    /// least `bytes`, the size of the captured files.
     fn update_record(&self, candidate: &mut Candidate, files: usize, bytes: u64) -> Result<()> {
         let state = candidate.state.with_files(files as u64);
         if state == candidate.state && bytes <= candidate.bytes {
@@ -382,7 +383,8 @@ impl Session {
         }
     }
 
-    /// Fills the cache with the changes of all captures of a run by one git process.
+    /// Fills the cache with the changes of all captures of a run; one git process computes them
+    /// all.
     fn cache_changes(&self, run: &Run) -> Result<()> {
         let mut trees = Vec::new();
         for candidate in self.store.candidates(run) {
@@ -462,11 +464,12 @@ impl Session {
     }
 }
 
-/// The git directory of a candidate's own.
+/// The candidate's own git directory, if it has one.
 fn own_git(candidate: CandidateRef<'_>) -> Option<OwnGitDir> {
     OwnGitDir::at(&candidate.directory().own_git())
 }
-/// The message of a capture, with the user's words. Lost records are rebuilt from its trailers.
+/// The commit message of a capture, with the user's words. Its trailers hold enough to rebuild a
+/// lost record.
 fn message(
     run: &Run,
     candidate: &Candidate,

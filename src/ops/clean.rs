@@ -44,8 +44,9 @@ fn captured_to_remove(session: &Session, candidate: CandidateRef<'_>) -> Result<
     Ok(captured)
 }
 
-/// Captures a worktree unless `discard` is true, and asks the hook. The hook is not asked about a
-/// worktree that cannot be removed; what it writes there is captured, too.
+/// Captures a worktree unless `discard` is true, then asks the hook, so that the hook is not asked
+/// about a worktree that cannot be captured. Captures again after the hook, which may write files
+/// there.
 fn captured_and_allowed(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -81,14 +82,14 @@ pub fn remove(
     Ok(freed)
 }
 
-/// Removes a candidate's worktree as [`remove`] does, so that another can be made in its place: the
-/// candidate's HOME stays.
+/// As [`remove`], but keeps the candidate's HOME, because another worktree takes the place of the
+/// removed one.
 pub fn remove_for_another(
     session: &Session,
     candidate: CandidateRef<'_>,
     discard: bool,
 ) -> Result<Option<u64>> {
-    // Files that the hook, or others meanwhile, write to the worktree are saved, too.
+    // The hook, or another process meanwhile, may have written files to the worktree.
     if hooks::allow_removal(session, candidate)? && !discard {
         capture_or_refuse(session, candidate)?;
     }
@@ -103,7 +104,8 @@ pub fn remove_for_another(
 /// transaction for all branches. The worktrees are left in the trash. Unless `discard` is true, each
 /// candidate is captured just before it is removed. One failure does not stop the others.
 ///
-/// With `forget`, these are all candidates of the run, and the caller forgets it if nothing fails.
+/// With `forget`, `names` are all candidates of the run, and the caller forgets the run if nothing
+/// fails.
 pub fn remove_all(
     session: &Session,
     run: &Run,
@@ -113,8 +115,8 @@ pub fn remove_all(
 ) -> Vec<Result<Option<u64>>> {
     let candidates: Vec<CandidateRef<'_>> =
         names.iter().map(|name| session.store.candidate(run, name)).collect();
-    // If nothing is captured and no hook runs, each removal would only wait for the repository's
-    // lock.
+    // If nothing is captured and no hook runs, parallel removals would only wait for each other at
+    // the repository's lock.
     let is_short = discard && !hooks::is_asked_to_remove(session);
     let at_once = if is_short { 1 } else { CAPTURED_AT_ONCE };
     let begun = process::each_in_parallel(at_once, &candidates, |candidate| {
@@ -144,8 +146,8 @@ pub fn remove_all(
     begun.into_iter().map(finish).collect()
 }
 
-/// Moves a candidate's worktree and its administrative entry into the trash, so that a kill leaves
-/// no half-deleted worktree in its place. See [`remove`].
+/// Begins a removal for [`remove`]: moves the worktree and its administrative entry into the trash,
+/// so that a kill cannot leave a half-deleted worktree behind.
 fn begin_removal<'a>(
     session: &Session,
     candidate: CandidateRef<'a>,
@@ -187,11 +189,13 @@ fn begin_removal<'a>(
     Ok(BegunRemoval { candidate, branch, tip, bytes, branch_deleted: false, _lock: lock })
 }
 
-/// Deletes the branches of removals in one transaction, if nobody moves one of them meanwhile.
+/// Deletes the branches of removals in one transaction. Deletes none if another process moves one
+/// of them meanwhile.
 fn delete_branches(session: &Session, removals: &mut [&mut BegunRemoval<'_>]) {
     let tips: Vec<(RefName, Oid)> =
         removals.iter().filter_map(|r| Some((r.branch.clone(), r.tip?))).collect();
-    // After a failure each branch is deleted by itself, and the one that fails gives its error.
+    // After a failure, `finish_removal` deletes each branch by itself, and gives the error of each
+    // that fails.
     if session.repo.delete_refs(&tips, "clean").is_ok() {
         removals.iter_mut().for_each(|removal| removal.branch_deleted = removal.tip.is_some());
     }
@@ -205,9 +209,9 @@ fn delete_home(candidate: CandidateRef<'_>) {
     }
 }
 
-/// Deletes the branch of a removal unless that is done, and changes the candidate's record. Gives
-/// true if there was something to remove. With `forget`, the record stays: it goes next, with its
-/// run, and if that is interrupted, the removal is repeated.
+/// Deletes the branch of a removal unless it is already deleted, and updates the candidate's
+/// record. True if there was something to remove. With `forget`, the record is not updated: the
+/// caller deletes it with its run, and if that is interrupted, the removal is repeated.
 fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -> Result<bool> {
     let BegunRemoval { candidate, branch, tip, bytes, branch_deleted, .. } = removal;
     if let Some(tip) = tip
@@ -233,8 +237,8 @@ fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -
     Ok(first_time)
 }
 
-/// Records a removal in the event log, if it is the first of that candidate. Gives the bytes freed,
-/// or `None` if nothing was left.
+/// Records the first removal of a candidate in the event log. Gives the bytes freed, or `None` if
+/// nothing was left.
 fn record_removal(
     session: &Session,
     removal: &BegunRemoval<'_>,
@@ -249,21 +253,21 @@ fn record_removal(
     Ok((bytes.is_some() || tip.is_some()).then_some(freed))
 }
 
-/// Deletes the files in the trash of `root`, and warns of those that cannot be deleted: later
-/// commands try again.
+/// Deletes the files in the trash of `root`. Warns of files that cannot be deleted; later commands
+/// try again.
 pub fn empty_trash(session: &Session, root: &Path) {
     if let Err(error) = trash::empty(&session.store, root) {
         session.ui.warn(error.message);
     }
 }
 
-/// The disk space of a worktree as it was last measured; it is measured now if it never was.
+/// The disk space of a worktree when it was last measured; measures it now if it never was.
 fn disk_space(candidate: CandidateRef<'_>) -> Result<u64> {
     let measured = candidate.record()?.bytes_now();
     Ok(if measured > 0 { measured } else { tree::disk_usage(&candidate.worktree()) })
 }
 
-/// Takes the lock under which a run is cleaned, and removes locks that a killed git left on its
+/// Takes the lock that cleaning a run needs, and removes ref locks that a killed git left on its
 /// branches. Fails if the run is still at work.
 pub fn lock(session: &Session, run: &Run) -> Result<Lock> {
     let lock = session.store.lock_run(&run.run)?;
@@ -272,8 +276,8 @@ pub fn lock(session: &Session, run: &Run) -> Result<Lock> {
     Ok(lock)
 }
 
-/// Removes a candidate's worktree after the end of its run, unless it is marked as kept. True if it was
-/// there.
+/// Removes a candidate's worktree after the end of its run, unless it is marked as kept. True if
+/// there was something to remove.
 fn clean_after_end(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     if candidate.record()?.kept {
         return Ok(false);
@@ -283,8 +287,8 @@ fn clean_after_end(session: &Session, candidate: CandidateRef<'_>) -> Result<boo
 }
 
 /// Removes a run's worktrees and branches after its end, except those that are marked as kept.
-/// Gives the addresses of what is removed. Worktrees that cannot be removed are warned of: the
-/// run's result stands.
+/// Gives the addresses of the removed candidates. Only warns of worktrees that cannot be removed:
+/// the run's result stays valid.
 pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
     let mut removed = Vec::new();
     let _lock = match lock(session, run) {
@@ -326,7 +330,7 @@ pub fn dry_run(
     Ok(there.then(|| tree::disk_usage(&path)))
 }
 
-/// Refuses to remove a worktree that holds work which no capture can hold.
+/// Refuses to remove a worktree with work that cannot be captured.
 pub fn refuse_uncapturable(candidate: CandidateRef<'_>, notes: &Omissions) -> Result<()> {
     if !notes.loses_work() {
         return Ok(());
@@ -384,7 +388,7 @@ pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     };
     let created = candidate.run.created;
     let mut last = since.map_or(created, |since| since.max(created));
-    // A person may still work in it, whatever its state says.
+    // A person may still work in the worktree, in any state of the candidate.
     if let Some(written) = tree::last_written(&candidate.worktree()) {
         last = last.max(written.try_into().unwrap_or(last));
     }
@@ -413,7 +417,7 @@ pub fn forget(session: &Session, run: &Run) -> Result<()> {
     let directory = store.run_dir(&run.run).path().to_owned();
     tree::delete_tree(&directory)
         .context(|| format!("could not delete '{}'", directory.display()))?;
-    // The record goes last: while it exists, an interrupted removal can be repeated.
+    // The record is deleted last: while it exists, an interrupted removal can be repeated.
     let record = refs::record(&run.run);
     let mut found = repo.refs_under(&format!("refs/frites/{}/", run.run))?;
     let last: Vec<_> = found.extract_if(.., |(name, _)| *name == record).collect();

@@ -1,7 +1,7 @@
-//! Attempts that did not end well, and whose files a person has changed since.
+//! Attempts that failed, and whose files a person has changed since.
 //!
-//! Such an attempt is not judged, because its author said that it failed. Somebody who changes its files
-//! has another opinion, and says so by capturing it by name: it is open then, and judged.
+//! A failed attempt is not judged. If a person corrects its files and captures it by name (`git
+//! frites capture c2`), the attempt becomes open, and is judged.
 use crate::error::Result;
 use crate::model::candidate::State;
 use crate::model::oid::Oid;
@@ -10,22 +10,21 @@ use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 use crate::ui::Ui;
 
-/// True if an attempt did not end well, and its newest capture has other files than the one with which
-/// it ended.
+/// True if an attempt failed, and its newest capture has other files than the capture at its end.
 pub fn is_corrected(candidate: CandidateRef<'_>, state: State, tree: Option<&Oid>) -> Result<bool> {
     let ended_badly =
         matches!(state, State::Failed | State::TimedOut | State::Cancelled | State::Limited);
     let (Some(tree), true) = (tree, ended_badly) else { return Ok(false) };
     Ok(match candidate.logs()?.round() {
-        // Nobody knows with which files it ended.
+        // Its files at the end are not known.
         None => false,
-        // Nothing was captured then, so it had changed nothing.
+        // Nothing was captured at the end, so the attempt had changed nothing.
         Some(0) => true,
         Some(iteration) => candidate.iteration(iteration)?.tree != *tree,
     })
 }
 
-/// Makes a corrected attempt one that a person works on; `None` if it is not corrected.
+/// Changes the state of a corrected attempt to open; `None` if it is not corrected.
 pub fn open(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -42,18 +41,18 @@ pub fn open(
         (record.reason, record.resets) = (None, None);
         record.fault = None;
     })?;
-    // The capture tells other clones.
+    // Another capture stores the new state, for other clones.
     session.capture(candidate).map(Some)
 }
 
-/// The hint about an attempt that is corrected but not open yet.
+/// The hint how to have a corrected attempt judged.
 pub fn hint(candidate: CandidateRef<'_>) -> String {
     format!(
         "{candidate} has changed since its command ended: after `git frites capture {candidate}` the next `git frites judge` judges it"
     )
 }
 
-/// Gives that hint if it fits, by the records alone.
+/// Prints that hint if the attempt is corrected. Reads only records, not the worktree.
 pub fn tell(ui: &Ui, candidate: CandidateRef<'_>) -> Result<()> {
     let newest = candidate.latest()?.map(|capture| capture.tree);
     if is_corrected(candidate, candidate.record()?.state, newest.as_ref())? {

@@ -1,4 +1,4 @@
-//! The disk space that new worktrees and checkouts need, and what must stay free.
+//! Checks that new worktrees and checkouts leave enough disk space free.
 use std::path::Path;
 
 use crate::config::keys;

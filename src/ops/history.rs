@@ -46,8 +46,8 @@ impl Iteration {
     }
 }
 
-/// A candidate's newest capture with its size, as its message gives it; `None` if nothing was ever
-/// captured. Older versions wrote no size: then the trees are compared.
+/// A candidate's newest capture and its size, which the commit message gives; `None` if nothing was
+/// ever captured. Older versions wrote no size into the message: then the trees are compared.
 pub fn newest(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<(Capture, Blast)>> {
     let Some(commit) = repo.read_ref(&candidate.capture_ref())? else { return Ok(None) };
     let read = repo.commit(&commit)?;
@@ -74,7 +74,7 @@ pub fn iterations(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Vec<Iterat
         let iteration =
             trailer::iteration(&read.message).unwrap_or(u32::try_from(at + 1).unwrap_or(u32::MAX));
         if let Some(last) = found.last_mut().filter(|last| last.capture.iteration == iteration) {
-            // It only tells how the attempt ended.
+            // This commit has the same iteration: it only stores how the attempt ended.
             last.capture.commit = commit;
             continue;
         }
@@ -92,11 +92,11 @@ pub fn iterations(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Vec<Iterat
     Ok(found)
 }
 
-/// The disk space of a run, as it was last measured.
+/// The disk space of a run when it was last measured.
 pub struct DiskUse {
     /// The bytes of the run's worktrees.
     pub worktrees: u64,
-    /// The rest of the run.
+    /// The disk space of the rest of the run.
     pub rest: MeasuredRun,
 }
 
@@ -107,7 +107,7 @@ pub struct MeasuredRun {
     pub version: u32,
     /// The bytes of the run's records and logs.
     pub records: u64,
-    /// The bytes of the objects that nothing else in the repository reaches.
+    /// The bytes of the objects that only this run's refs reach.
     pub objects: u64,
     /// The time of the measurement; `None` if the run was never measured.
     pub measured: Option<jiff::Timestamp>,
@@ -124,7 +124,7 @@ impl DiskUse {
         DiskUse { worktrees: candidates.map(Candidate::bytes_now).sum(), rest }
     }
 
-    /// The sum.
+    /// The sum of all parts, in bytes.
     pub fn total(&self) -> u64 {
         self.worktrees + self.rest.records + self.rest.objects
     }

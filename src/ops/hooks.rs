@@ -1,8 +1,8 @@
-//! Hooks of git-frites (`hooks.*`), not of git: commands of the user's that run at certain moments, with a
+//! Hooks of git-frites (`hooks.*`), not of git: user commands that run at certain events, with a
 //! JSON document on their standard input. Only the user's own configuration names them.
 //!
-//! Their logs lie beside the run's record and not beside a candidate's: what a hook does with
-//! git-frites, a person does, and no attempt.
+//! Their logs are in the run's directory, not in a candidate's: git-frites commands inside a hook
+//! count as commands of the user, not of an attempt.
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ use crate::ui::json;
 /// The configuration key of a hook.
 type HookKey = Key<Option<Argv>>;
 
-/// The hook's word in documents and in the names of files.
+/// The name of a hook in documents and file names.
 fn word(hook: HookKey) -> &'static str {
     hook.name.trim_start_matches("hooks.")
 }
@@ -48,7 +48,7 @@ pub fn tell_ended(session: &Session, candidate: CandidateRef<'_>, captured: &Cap
     tell(session, keys::HOOKS_CANDIDATE_ENDED, &record.run, Some(&record.candidate), fields);
 }
 
-/// True if a hook is asked before a worktree is removed.
+/// True if a hook is configured that is asked before a worktree is removed.
 pub fn is_asked_to_remove(session: &Session) -> bool {
     session.config.get(keys::HOOKS_BEFORE_CLEAN).is_some()
 }
@@ -76,7 +76,7 @@ pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<b
     }
 }
 
-/// Runs a hook, and warns if it fails: nothing depends on it.
+/// Runs a hook. Only warns if it fails, because nothing depends on it.
 pub fn tell(session: &Session, hook: HookKey, run: &Name, candidate: Option<&Name>, fields: Value) {
     let name = hook.name;
     match run_hook(session, hook, run, candidate, fields) {
@@ -95,7 +95,7 @@ struct Failure {
     is_interrupted: bool,
 }
 
-/// Runs a hook to its end; gives how it failed, if it did.
+/// Runs a hook to its end; gives the failure if it failed.
 fn run_hook(
     session: &Session,
     hook: HookKey,
@@ -105,7 +105,7 @@ fn run_hook(
 ) -> Result<Option<Failure>> {
     let Some(Argv(argv)) = session.config.get(hook) else { return Ok(None) };
     let hook = word(hook);
-    // A hook that judges or lands would run itself again.
+    // Without this, a hook that judges or lands would start itself again.
     let around = std::env::var(env::HOOK).unwrap_or_default();
     if around.split(' ').any(|name| name == hook) {
         return Ok(None);
@@ -122,7 +122,8 @@ fn run_hook(
     let mut variables = vec![(env::HOOK, format!("{around} {hook}").trim().to_owned())];
     variables.push((env::RUN, run.to_string()));
     variables.extend(candidate.map(|name| (env::CANDIDATE, name.to_string())));
-    // The variables of an attempt are not the hook's; but what runs inside of one stays there.
+    // A hook does not get the variables of an attempt, except for the depth: git-frites inside the
+    // hook must still count as nested.
     let hide: Vec<&str> = env::ALL.into_iter().filter(|name| *name != env::DEPTH).collect();
     let job = Job {
         argv: &argv,
@@ -135,7 +136,8 @@ fn run_hook(
         limits: Limits { hard: Some(session.config.get(keys::HOOKS_TIMEOUT)), ..Limits::default() },
         confinement: None,
     };
-    // A later git-frites looks there for what outlived this one.
+    // If git-frites is killed, the next one looks in this directory for processes that are still
+    // running.
     let work = WatchDir::create(&session.store, run)?;
     let ended = process::run(&job);
     work.close(&session.store)?;

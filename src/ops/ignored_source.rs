@@ -1,5 +1,5 @@
-//! Ignored files that look like source of the project: an attempt may have written them, and no capture
-//! holds them.
+//! Ignored files that look like source code of the project: an attempt may have written them, and
+//! captures do not contain them.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,11 +10,11 @@ use crate::git::capture::omitted::Omissions;
 use crate::git::capture::{self, CaptureSource};
 use crate::model::path::{TreePath, directory_of};
 
-/// The directories in a root that hold no work, but what tools put there.
+/// Directories at the root of a worktree that hold output of tools, not work.
 const OUTPUTS: [&[u8]; 4] = [b"build/", b"dist/", b"node_modules/", b"target/"];
 
-/// The ignored source that an attempt left, as [`Omissions`] has it. `others` are the other omissions, which are
-/// named once.
+/// The ignored source files that an attempt left, for [`Omissions`]. Leaves out the paths that
+/// `others`, the omissions found before, already name.
 pub fn left_by_attempt(
     source: &CaptureSource<'_>,
     ignored: &[TreePath],
@@ -28,9 +28,9 @@ pub fn left_by_attempt(
     found
 }
 
-/// The ignored files with the extension of a language of which the index has a file in their directory, or in
-/// the directory above it if theirs is ignored itself. They are below the ignored path: a directory ends in a
-/// slash.
+/// The ignored files in a language that the project uses in the same place: the index has a file in
+/// this language in the same directory or, if that directory is ignored itself, in its parent
+/// directory. Gives the files by ignored path; the path of a directory ends in a slash.
 pub fn find(
     worktree: &Path,
     index: &Path,
@@ -54,7 +54,7 @@ pub fn find(
         tracked.iter().filter_map(|path| Some((directory_of(path), language_of(path)?))).collect();
     let mut left = BTreeMap::new();
     for (path, (above, mut files)) in found {
-        // One that the attempt tracks all the same is captured.
+        // A file that is ignored but tracked is captured.
         files.retain(|file| {
             let is_known = language_of(file).is_some_and(|own| languages.contains(&(&above, own)));
             is_known && !tracked.contains(file)
@@ -66,7 +66,7 @@ pub fn find(
     left
 }
 
-/// The source files at an ignored path: the file itself, or those in the directory.
+/// The source files at an ignored path: the file itself, or the files directly in the directory.
 fn source_at(worktree: &Path, path: &TreePath) -> Vec<TreePath> {
     let Some(directory) = path.strip_suffix(b"/").map(TreePath::new) else {
         return if language_of(path).is_some() { vec![path.clone()] } else { Vec::new() };

@@ -1,5 +1,5 @@
-//! Judged commits are kept by a ref while they are judged: no other ref reaches one yet, so that
-//! `git repack -ad` or `git gc --prune=now` beside the judging would delete it.
+//! A ref keeps commits while they are judged. No other ref reaches them yet, so `git repack -ad` or
+//! `git gc --prune=now` during the judging would delete them.
 use std::collections::BTreeSet;
 
 use parking_lot::Mutex;
@@ -11,18 +11,18 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 
-/// Candidates are judged in parallel, and all move one ref.
+/// Serialises updates: candidates are judged in parallel, and share one ref.
 static ORDER: Mutex<()> = Mutex::new(());
 
-/// Lets the kept commits of a run go when it is dropped. The record of the verdict keeps those that
-/// are still needed then.
+/// Deletes the ref of a run's kept commits when it is dropped. From then on, the record of the
+/// verdict keeps the commits that are still needed.
 pub struct KeptCommits<'a> {
     session: &'a Session,
     run: &'a Run,
 }
 
 impl<'a> KeptCommits<'a> {
-    /// For all commits of a run that this process keeps from now on.
+    /// A guard for all commits of a run that this process keeps from now on.
     pub fn new(session: &'a Session, run: &'a Run) -> KeptCommits<'a> {
         KeptCommits { session, run }
     }
@@ -32,15 +32,15 @@ impl Drop for KeptCommits<'_> {
     fn drop(&mut self) {
         let repo = &self.session.repo;
         let name = refs::judging(&self.run.run, std::process::id());
-        // If this fails, a later command finds the ref of a process that has ended.
+        // If this fails, a later command deletes the ref, because its process has ended.
         if let Ok(Some(old)) = repo.read_ref(&name) {
             let _ = repo.update_ref(&name, None, Some(&old), "judging ended");
         }
     }
 }
 
-/// Keeps a tree that was just made, if another git may be deleting objects now. Otherwise there is
-/// time to keep it together with others.
+/// Keeps a tree that was just written, if another git process may be deleting objects now.
+/// Otherwise the tree can be kept later, together with others.
 pub fn keep_beside_housekeeping(session: &Session, run: &Run, tree: &Oid) -> Result<()> {
     if session.repo.is_beside_housekeeping() {
         keep_tree(session, run, tree)?;
@@ -48,15 +48,15 @@ pub fn keep_beside_housekeeping(session: &Session, run: &Run, tree: &Oid) -> Res
     Ok(())
 }
 
-/// Keeps a commit of a tree on the run's base; gives the commit.
+/// Commits a tree on the run's base, and keeps that commit; gives the commit.
 pub fn keep_tree(session: &Session, run: &Run, tree: &Oid) -> Result<Oid> {
     let commit = neutral_commit(&session.repo, tree, &run.base)?;
     keep(session, run, &[commit], &run.base)?;
     Ok(commit)
 }
 
-/// Lets this process's ref for a run reach these commits, too. Objects that `base` reaches are kept
-/// by other refs.
+/// Adds these commits to those that this process's ref for a run reaches. Other refs keep the
+/// objects that `base` reaches.
 ///
 /// Fails if an object of a commit is gone.
 pub fn keep(session: &Session, run: &Run, commits: &[Oid], base: &Oid) -> Result<()> {

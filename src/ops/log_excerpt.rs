@@ -1,5 +1,5 @@
-//! The part of a failed command's output that tells why it failed: shown under the line that says so,
-//! in reports, and to an agent that is to repair it.
+//! The part of a failed command's output that tells why it failed. It is shown under the line about
+//! the failure, in reports, and to an agent that is to repair the failure.
 use std::path::Path;
 
 use crate::model::chatter::last_telling;
@@ -7,8 +7,8 @@ use crate::model::error_line::looks_like_error;
 use crate::ops::session::Session;
 use crate::process::{first_line, last_lines, last_words};
 
-/// The most lines at the end of a log that are passed over because tools speak of themselves there, or
-/// tell tests that passed.
+/// The most lines at the end of a log that may be skipped because they are about the tool itself,
+/// or about tests that passed.
 const PASSED_OVER: usize = 500;
 
 /// Stands for the lines between the first error and the last lines.
@@ -20,7 +20,8 @@ pub fn note(session: &Session, line: &str, log: &Path) {
     session.ui.note_output(line, &shown, &whole(session, log));
 }
 
-/// Prints a line about a failed attempt, with the end of what its command said under it; not with `-q`.
+/// Prints a line about a failed attempt, with the last lines that its command printed under it; not
+/// with `-q`.
 pub fn note_of_agent(session: &Session, line: &str, log: &Path) {
     let wanted = session.ui.output_lines;
     let shown = last_telling(last_words(log, wanted + PASSED_OVER), wanted);
@@ -34,7 +35,7 @@ pub fn warn(session: &Session, line: &str, log: &Path) {
 }
 
 /// The last `count` lines of the log of a command that failed. If none of them looks like an error,
-/// the first line of the log that does stands before them.
+/// the first line of the log that looks like one comes before them.
 pub fn of(log: &Path, count: usize) -> Vec<String> {
     let last = last_telling(last_lines(log, count + PASSED_OVER), count);
     if last.iter().any(|line| looks_like_error(line)) {
@@ -44,7 +45,7 @@ pub fn of(log: &Path, count: usize) -> Vec<String> {
     first.flat_map(|line| [line, LEFT_OUT.to_owned()]).chain(last).collect()
 }
 
-/// The command that shows all of a log, or else its path.
+/// The command that shows the whole log; its path if there is no such command.
 fn whole(session: &Session, log: &Path) -> String {
     match session.store.output_of(log) {
         Some(words) => format!("git frites output {words}"),

@@ -1,5 +1,6 @@
 //! Mirrors: bare repositories in the user's cache, in which the runs of other repositories are
-//! judged. Each is used by one process at a time, and kept: the next one fetches only what is new.
+//! judged. Only one process at a time uses a mirror. It is kept, so that the next process fetches
+//! only new objects.
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,19 +18,19 @@ use crate::ui::Ui;
 /// The directory of all mirrors in the user's cache.
 const MIRRORS: &str = "git-frites-remotes";
 
-/// The time for which a mirror is kept that nobody uses.
+/// The time for which an unused mirror is kept.
 const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// The most mirrors of one repository on one host.
 const MOST_MIRRORS: u32 = 4096;
 
-/// The use of a mirror. Those of one kind are not used for the other: what an attempt made lies in
-/// its mirror until it is pushed.
+/// The use of a mirror. A mirror has only one use, because a mirror for attempts holds their work
+/// until it is pushed.
 #[derive(Clone, Copy, Debug)]
 pub enum MirrorUse {
-    /// Parts of runs are judged.
+    /// To judge parts of runs.
     Judging,
-    /// Attempts are made.
+    /// To make attempts.
     Attempts,
 }
 
@@ -43,8 +44,8 @@ impl MirrorUse {
     }
 }
 
-/// Opens the repository to work in with the remote `place`: that of the current directory if it has
-/// a remote of that name, or if `here` is true and there is one; else a mirror.
+/// Opens the repository to work in with the remote `place`. This is the repository of the current
+/// directory, if it has a remote of that name or `here` is true; otherwise it is a mirror.
 pub fn session_with(ui: Ui, place: &str, here: bool, kind: MirrorUse) -> Result<Session> {
     let found = match std::env::current_dir().map(|dir| Repo::discover(&dir)) {
         Ok(Ok(repo)) => Some(repo),
@@ -69,10 +70,10 @@ pub fn session_with(ui: Ui, place: &str, here: bool, kind: MirrorUse) -> Result<
     Session::in_mirror(ui, repo, lock)
 }
 
-/// A mirror of the repository at a URL that nobody else uses.
+/// Opens a mirror of the repository at a URL, and locks it for this process.
 fn open(url: &str, kind: MirrorUse) -> Result<(Repo, Lock)> {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    // A path means the same repository wherever it is typed.
+    // A relative path and an absolute path to one repository share their mirrors.
     let real = Path::new(url).canonicalize();
     let url = real.as_deref().map_or(url.as_bytes(), tree::path_bytes);
     let key = digest(&[host.as_bytes(), b" ", url].concat());
@@ -80,10 +81,10 @@ fn open(url: &str, kind: MirrorUse) -> Result<(Repo, Lock)> {
     for number in 1..=MOST_MIRRORS {
         let lock_file = directory.join(format!("{number}.lock"));
         let Some(lock) = lock::attempt(&lock_file)? else { continue };
-        // The time of its lock file is that of its last use.
+        // The modification time of the lock file is the time of the last use.
         let touched = File::options().write(true).open(&lock_file);
         let _ = touched.and_then(|file| file.set_modified(SystemTime::now()));
-        // Those that nobody uses any more are no concern of this command.
+        // This command does not depend on the unused mirrors, so a failure is ignored.
         for mirror in idle(KEPT_FOR) {
             let _ = mirror.delete();
         }
@@ -98,8 +99,8 @@ pub fn all() -> PathBuf {
     tree::nearest_real(&pool::cache_dir()).join(MIRRORS)
 }
 
-/// Opens the mirror at `path`; makes it if there is none, or if a killed process left half of one.
-/// Fails if it is damaged and may hold an attempt.
+/// Opens the mirror at `path`. Creates it if there is none, or only an incomplete one that a killed
+/// process left. Fails if it is damaged and may hold an attempt.
 fn open_at(path: &Path) -> Result<Repo> {
     match Repo::open(path) {
         Ok(repo) => return Ok(repo),
@@ -120,26 +121,26 @@ fn open_at(path: &Path) -> Result<Repo> {
     Repo::make_bare(path)
 }
 
-/// A mirror that nobody uses, and that nobody can use while this exists.
+/// An unused mirror. This value holds its lock, so no other process can use it.
 pub struct IdleMirror {
     path: PathBuf,
     _lock: Lock,
 }
 
 impl IdleMirror {
-    /// The disk space that it takes, in bytes.
+    /// The disk space of the mirror, in bytes.
     pub fn disk_usage(&self) -> u64 {
         tree::disk_usage(&self.path)
     }
 
-    /// Deletes it. The next process that needs it makes it again.
+    /// Deletes the mirror. The next process that needs it creates it again.
     pub fn delete(self) -> Result<()> {
         let path = self.path.display();
         tree::delete_tree(&self.path).context(|| format!("could not delete '{path}'"))
     }
 }
 
-/// The mirrors that nobody has used for so long, without those that hold an attempt which is stored
+/// The mirrors that were not used during `unused_for`, except those with an attempt that is stored
 /// nowhere else.
 pub fn idle(unused_for: Duration) -> Vec<IdleMirror> {
     let listed = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
@@ -159,7 +160,8 @@ pub fn idle(unused_for: Duration) -> Vec<IdleMirror> {
         .collect()
 }
 
-/// True if something has been captured in the mirror, or a worktree made.
+/// True if the mirror is for attempts, and has state of git-frites: a capture or a worktree may
+/// exist.
 fn may_hold_attempts(mirror: &Path) -> bool {
     let is_for_attempts = mirror.parent().is_some_and(|directory| {
         tree::path_bytes(directory).ends_with(MirrorUse::Attempts.suffix().as_bytes())
@@ -168,7 +170,8 @@ fn may_hold_attempts(mirror: &Path) -> bool {
     is_for_attempts && states.iter().any(|state| mirror.join(state).exists())
 }
 
-/// True if a candidate's worktree was not removed: that happens when its capture is stored.
+/// True if a candidate's worktree was not removed. It is removed once its capture is pushed, so an
+/// existing worktree may hold the only copy of an attempt.
 fn holds_attempt(mirror: &Path) -> Result<bool> {
     let Ok(repo) = Repo::open(mirror) else { return Ok(may_hold_attempts(mirror)) };
     let store = Store::of(&Arc::new(repo));

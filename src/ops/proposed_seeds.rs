@@ -1,4 +1,5 @@
-//! Seeds for a new configuration: what the user's checkout ignores, and attempts usually need.
+//! Proposes seeds for a new configuration: ignored files in the user's checkout that attempts
+//! usually need.
 use std::collections::BTreeSet;
 
 use crate::config::starter::SeedProposal;
@@ -7,11 +8,11 @@ use crate::error::Result;
 use crate::git::seed::search;
 use crate::ops::session::Session;
 
-/// The files with settings of one machine.
+/// The prefix of files with settings of one machine.
 const ENV_FILES: &str = ".env";
 
-/// Finds what to propose in the user's checkout: files with settings (`.env*`), and directories
-/// into which the tools of an ecosystem install dependencies beside its manifest.
+/// Finds seeds to propose in the user's checkout: files with settings (`.env*`), and directories of
+/// installed dependencies beside the manifest of an ecosystem.
 pub fn find(session: &Session) -> Result<SeedProposal> {
     let mut proposal = SeedProposal::default();
     let Some(home) = &session.home else { return Ok(proposal) };
@@ -47,7 +48,7 @@ pub fn find(session: &Session) -> Result<SeedProposal> {
     Ok(proposal)
 }
 
-/// A path as a pattern that matches nothing else.
+/// A pattern that matches only this path.
 fn escaped(path: &str) -> String {
     let mut pattern = String::new();
     for c in path.chars() {

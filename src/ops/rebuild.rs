@@ -13,10 +13,11 @@ use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{self, Event};
 
-/// Rebuilds a run without a record; gives a message if there is such a run.
+/// Rebuilds a run that has lost its record. Gives a message for the user; `None` if no record is
+/// lost.
 ///
-/// The verdict is not rebuilt: an attempt can write to `.frites/`, and so no verdict may come from
-/// there.
+/// The verdict is not rebuilt: attempts can write to `.frites/`, so a verdict from there cannot be
+/// trusted.
 pub fn rebuild(store: &Store, name: &Name) -> Result<Option<String>> {
     let repo = store.repo();
     let is_lost = || Ok(!store.is_active(name) && repo.read_ref(&refs::record(name))?.is_none());
@@ -25,7 +26,8 @@ pub fn rebuild(store: &Store, name: &Name) -> Result<Option<String>> {
         return Ok(None);
     }
     let Some(_lock) = store.try_lock_run(name)? else { return Ok(None) };
-    // Again under the lock: a process that made the run may have ended in between.
+    // Check again under the lock: the process that created the run may have written the record in
+    // between.
     if !is_lost()? || store.run_intent(name).is_none() {
         return Ok(None);
     }
@@ -73,8 +75,8 @@ fn captures_of(events: &[serde_json::Map<String, Value>], of: CandidateRef<'_>) 
     found
 }
 
-/// Sets a candidate's ref to the newest of these commits that is whole and says that it is one of
-/// its captures. True if the candidate has a capture then.
+/// Sets a candidate's ref to the newest of these commits whose objects all exist and whose message
+/// says that it is a capture of this candidate. True if the candidate has a capture afterwards.
 fn restore_capture(store: &Store, candidate: CandidateRef<'_>, commits: &[Oid]) -> Result<bool> {
     let repo = store.repo();
     let name = candidate.capture_ref();

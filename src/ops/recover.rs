@@ -1,4 +1,4 @@
-//! Recovery after a kill: the next command finishes what a killed one began, or takes it back.
+//! Recovery after a kill: the next command finishes or undoes the work of a killed command.
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -45,24 +45,25 @@ pub struct Recovery {
     pub refs: Option<RefsOfRuns>,
 }
 
-/// Recovers landings, refs and runs. If there is nothing to do, it costs a listing of the runs'
-/// directory and of their refs, and a look at each run for work that is under way.
+/// Recovers landings, refs and runs. If there is nothing to recover, this only lists the directory
+/// and the refs of runs, and checks each run for work under way.
 pub fn recover(store: &Store) -> Result<Recovery> {
     store.restore_ignore()?;
-    // A run that is killed from now on is left to the next command.
+    // This list is read once: if a run is killed later, the next command recovers it.
     let runs = store.run_activities()?;
-    // This comes first: nothing else may write to anything that is recovered.
+    // This comes first: a surviving process could write to files that are recovered.
     let mut messages = end_survivors(store, &runs)?;
     store.repo().heal_recorded_change()?;
     let (seen, locks) = store.repo().look_at_refs_of_runs()?;
     if !locks.is_empty() {
-        // Recovery may need these refs.
+        // Recovery may have to change these refs.
         store.repo().heal_ref_locks("refs/frites", Duration::from_secs(1))?;
     }
     messages.extend(recover_landings(store));
     store.repo().heal_ref_locks("refs/frites-judging", Duration::from_secs(1))?;
     release_judged(store)?;
-    // The command that moved files there has warned of those that cannot be deleted.
+    // Ignored, because the command that moved files into the trash has warned of files that cannot
+    // be deleted.
     let _ = trash::empty(store, &store.worktrees(None));
     let is_at_rest = messages.is_empty() && locks.is_empty() && !store.repo().has_moved_refs();
     let is_seen = is_at_rest && seen.values().all(Option::is_some);
@@ -103,7 +104,8 @@ fn release_judged(store: &Store) -> Result<()> {
         if process::is_alive(process) {
             continue;
         }
-        // The process may live in another container: then it holds one of these locks.
+        // The process may still run in another container, where its id means nothing here: then it
+        // holds one of these locks.
         let run = store.try_lock_run(&run)?;
         let landing = store.try_lock_landing()?;
         if let (Some(_run), Some(_landing), Some(old)) = (run, landing, repo.read_ref(&name)?) {

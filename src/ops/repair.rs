@@ -1,5 +1,6 @@
-//! Rounds of repair: a candidate that failed gets another round in its own worktree, told why it
-//! failed. What a round made worse is taken back; the captures of every round stay.
+//! Rounds of repair: the command of a candidate that failed runs again in its own worktree, with
+//! the reason of the failure in its prompt. A round that made the candidate worse is taken back;
+//! the captures of every round stay.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,35 +29,35 @@ use crate::ops::spawn::put_back::put_back;
 use crate::process::interrupt;
 use crate::store::candidate::CandidateRef;
 
-/// The last lines of a log that a prompt holds.
+/// The number of lines at the end of a log that a prompt contains.
 const LINES: usize = 60;
 
 /// The longest of these lines, in characters.
 const LONGEST_LINE: usize = 400;
 
-/// The most bytes of one protected file that are looked at.
+/// The number of bytes at the start of a protected file whose text is searched for in a log.
 const LARGEST_PROTECTED: usize = 1 << 20;
 
 /// The result of all rounds.
 pub struct Repaired {
-    /// The verdict after them.
+    /// The verdict after all rounds.
     pub verdict: Verdict,
     /// Each round of each candidate.
     pub rounds: Vec<RepairRound>,
-    /// The changes outside of the worktrees while the rounds ran, in words.
+    /// The changes that the rounds made outside of the worktrees, in words.
     pub escaped: Vec<String>,
 }
 
-/// The rounds of a run's candidates. A candidate gets its next one as soon as a failure of it counts:
-/// while others work, or when all have ended.
+/// The rounds of a run's candidates. The next round of a candidate begins as soon as its failure is
+/// certain, while other attempts run or after all have ended.
 pub struct Rounds<'a> {
     session: &'a Session,
     run: &'a Run,
     /// The most rounds of each candidate.
     most: u32,
-    /// True to begin none once the verdict is verified.
+    /// True if no round begins once the verdict is verified.
     until_pass: bool,
-    /// The number of candidates that have to pass, after which no further round begins.
+    /// No further round begins once this number of candidates have passed.
     enough: Option<u32>,
     state: Mutex<RoundsState>,
 }
@@ -65,7 +66,7 @@ pub struct Rounds<'a> {
 struct RoundsState {
     open: Vec<StartedRound>,
     ended: Vec<RepairRound>,
-    /// True once it was said that the run has cost as much as it may.
+    /// True once the user was told that the run has reached its cost limit.
     is_limit_told: bool,
 }
 
@@ -89,8 +90,8 @@ impl<'a> Rounds<'a> {
             || enough_passed(self.enough, findings.candidates, findings.baseline)
     }
 
-    /// Compares the results of each candidate whose round has ended with those from before that round. A
-    /// round that made its candidate worse is taken back. True if any was.
+    /// Compares the results of each candidate whose round has ended with those before the round.
+    /// Takes a round back if it made its candidate worse. True if any round was taken back.
     fn end_rounds(&self, state: &mut RoundsState, findings: &Findings<'_>) -> bool {
         let mut took_back = false;
         for started in std::mem::take(&mut state.open) {
@@ -113,7 +114,8 @@ impl<'a> Rounds<'a> {
         took_back
     }
 
-    /// How a round ended, by the candidate's results after it. If they are worse, takes the round back.
+    /// How a round ended, judged by the candidate's results after it. Takes the round back if they
+    /// are worse.
     fn end_of(&self, started: &StartedRound, after: &Entry) -> RepairEnd {
         let StartedRound { before, record, round, .. } = started;
         let candidate = self.session.store.candidate(self.run, &before.candidate);
@@ -137,8 +139,8 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Begins the next round of those that failed, have a command and a worktree, and are not to be left
-    /// as they are.
+    /// Begins the next round of each candidate that can be repaired, has a command and a worktree,
+    /// and has rounds left.
     fn begin_rounds(
         &self,
         state: &mut RoundsState,
@@ -174,7 +176,7 @@ impl<'a> Rounds<'a> {
         Ok(begun)
     }
 
-    /// True if the run has cost as much as it may; says so once.
+    /// True if the run has reached its cost limit; tells the user once.
     fn is_too_dear(&self, state: &mut RoundsState) -> Result<bool> {
         let Some(reached) = cost_limit::reached(self.session, self.run)? else { return Ok(false) };
         if !std::mem::replace(&mut state.is_limit_told, true) {
@@ -226,9 +228,9 @@ impl RoundGiver for Rounds<'_> {
     }
 }
 
-/// Repairs the candidates that failed, round by round, until each passes, got no further, or has had all
-/// its rounds. `judge` judges the run again; its argument is true if commands have changed something that
-/// outcomes depend on.
+/// Repairs the candidates that failed, round by round, until each of them passes, makes no more
+/// progress, or has had all its rounds. `judge` judges the run again; its argument is true if
+/// commands have changed something that outcomes depend on.
 pub fn repair(
     rounds: &Rounds<'_>,
     mut verdict: Verdict,
@@ -320,7 +322,8 @@ struct StartedRound {
     record: Candidate,
 }
 
-/// A command whose prompt tells why the candidate failed, and says `more`.
+/// The command with a prompt that tells why the candidate failed and ends with `more`. The command
+/// is unchanged if nothing is known of a failure.
 fn with_prompt(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -340,8 +343,9 @@ fn with_prompt(
     Ok(command)
 }
 
-/// The command of a round by hand. If it has a prompt, that also tells why the candidate failed, as
-/// far as it is known, and ends with the words in `more`.
+/// The command of a round by hand. If it has a prompt, the new prompt also tells why the candidate
+/// failed, if that is known, and ends with the words in `more`. If it has none, `more` is its
+/// prompt.
 pub fn by_hand(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -371,8 +375,8 @@ pub fn by_hand(
     }
 }
 
-/// The last verdict, if it says why the candidate failed in its present state. Else the reason why no
-/// verdict says so.
+/// The last verdict, if it says why the candidate failed in its present state. Otherwise the reason
+/// why no failure is known.
 fn known_failure(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -403,7 +407,7 @@ fn known_failure(
     Ok(Err(why.to_owned()))
 }
 
-/// Replaces the lines of a log that show text of a protected file, which is not for the attempt, and
+/// Replaces log lines that show text of a protected file, because attempts must not see it, and
 /// cuts long lines.
 fn leave_out_protected(
     session: &Session,
@@ -439,9 +443,8 @@ fn protected_texts(session: &Session, findings: &Findings<'_>) -> Result<Vec<Str
         .collect()
 }
 
-/// Puts the files of a worktree back to what they were before a round that made them worse, and the
-/// state of its attempt. The caller holds the run's lock. Refuses if something would be overwritten that no
-/// capture holds.
+/// Restores the files of a worktree, and the state of its attempt, as they were before a round. The
+/// caller holds the run's lock. Refuses to overwrite files that are not captured.
 fn take_back(
     session: &Session,
     candidate: CandidateRef<'_>,

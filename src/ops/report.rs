@@ -1,5 +1,5 @@
-//! The content of a run's report: the stored records, logs and captures. Nothing is captured,
-//! judged or decided.
+//! Reads the content of a run's report from the stored records, logs and captures. Captures, judges
+//! and decides nothing.
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events;
 use crate::ui::report::content::{LogEnd, Report, ReportedCandidate};
 
-/// The lines of a log that are shown.
+/// The number of lines of a log that are shown.
 const LOG_LINES: usize = 20;
 
 /// Reads everything that a report of the run shows.
@@ -98,7 +98,8 @@ fn made_by(run: &Run, record: &Candidate) -> Option<String> {
     has_started.then(|| shell_words::join(command))
 }
 
-/// The ends of a candidate's logs: of its own command, and of those that it failed.
+/// The last lines of a candidate's logs: the log of its own command, and those of the judge's
+/// commands that failed on it.
 fn logs(
     candidate: CandidateRef<'_>,
     record: &Candidate,
@@ -149,7 +150,8 @@ fn warnings(session: &Session, run: &Run) -> Result<Vec<String>> {
     Ok(all.iter().filter(is_of_run).flat_map(escaped).collect())
 }
 
-/// The differences of an event in words. An attempt can write anything into the log.
+/// The differences of an event in words. Every field may be missing, because an attempt can write
+/// anything into the log.
 fn escaped(event: &Map<String, Value>) -> Vec<String> {
     let judging = event.get("judging").and_then(Value::as_bool).unwrap_or_default();
     let moment =

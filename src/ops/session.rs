@@ -1,4 +1,5 @@
-//! The open repository that every command works in: its state, its configuration, the screen.
+//! The open repository that every command works in, with its state, its configuration and the
+//! screen.
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ use crate::process::environment::Policy;
 use crate::store::Store;
 use crate::ui::Ui;
 
-/// A repository that is opened and healed, for commands that only read records: no process is
-/// started, and the configuration is not read.
+/// An open and recovered repository for commands that only read records. Opening it starts no
+/// process, and does not read the configuration.
 pub struct ReadSession {
     /// The repository.
     pub repo: Arc<Repo>,
@@ -38,7 +39,7 @@ pub struct ReadSession {
     home: Option<PathBuf>,
 }
 
-/// An opened repository, healed, with its configuration read.
+/// An open and recovered repository with its configuration.
 pub struct Session {
     /// The repository.
     pub repo: Arc<Repo>,
@@ -54,11 +55,11 @@ pub struct Session {
     pub excludes: Excludes,
     /// `[env]`.
     pub policy: Policy,
-    /// Diffs that were computed for several candidates at once.
+    /// Cached diffs, which one git process computes for several candidates.
     pub changes: ChangeCache,
     /// The checkouts of earlier judgings that cannot be deleted, each with the reason.
     undeleted: Mutex<Vec<String>>,
-    /// Keeps the repository for this process, if it is a mirror.
+    /// If the repository is a mirror, the lock that keeps other processes out of it.
     mirror: Option<Lock>,
 }
 
@@ -83,7 +84,7 @@ impl ReadSession {
     /// Opens the repository of the current directory and repairs what killed commands left.
     pub fn open(ui: Ui) -> Result<ReadSession> {
         let session = ReadSession::discover(ui)?;
-        // Who only reads need not know of a checkout that cannot be deleted.
+        // A command that only reads does not warn of checkouts that cannot be deleted.
         let (Recovery { refs, .. }, _) = session.heal()?;
         watch::recover(session.integrity())?;
         if let Some(refs) = refs {
@@ -101,7 +102,7 @@ impl ReadSession {
         let here =
             std::env::current_dir().context(|| "the current directory cannot be read".into())?;
         let repo = Arc::new(Repo::discover(&here)?);
-        // It is in use until the process ends: to take it apart then would only cost time.
+        // The repository is used until the process ends; dropping it then would only take time.
         std::mem::forget(repo.clone());
         let store = Store::of(&repo);
         refuse_linked_state(store.dir())?;
@@ -109,9 +110,10 @@ impl ReadSession {
         Ok(ReadSession { repo, store, ui, home })
     }
 
-    /// Repairs what killed commands left. Gives a message for each checkout that cannot be deleted, too.
+    /// Recovers from killed commands. Also gives a message for each checkout that cannot be
+    /// deleted.
     fn heal(&self) -> Result<(Recovery, Vec<String>)> {
-        // Before anything calls git with the repository's configuration.
+        // This comes before any call of git with the repository's configuration.
         overrides::update(self.integrity(), None);
         let recovered = recover(&self.store)?;
         recovered.messages.iter().for_each(|line| self.ui.warn(line));
@@ -135,14 +137,14 @@ impl Session {
         Session::of(ReadSession::discover(ui)?, None)
     }
 
-    /// Works in a mirror, which the lock keeps for this process.
+    /// Opens a session in a mirror; `lock` keeps other processes out of it.
     pub fn in_mirror(ui: Ui, repo: Repo, lock: Lock) -> Result<Session> {
         let repo = Arc::new(repo);
         let store = Store::of(&repo);
         Session::of(ReadSession { repo, store, ui, home: None }, Some(lock))
     }
 
-    /// True if the repository is a mirror of another one, which only this process uses.
+    /// True if the repository is a mirror in the user's cache.
     pub fn is_mirror(&self) -> bool {
         self.mirror.is_some()
     }
@@ -163,14 +165,14 @@ impl Session {
         Ok(session)
     }
 
-    /// Warns of the checkouts that cannot be deleted: of each once, in commands that make others or
-    /// remove what lies about.
+    /// Warns of the checkouts that cannot be deleted, once of each. For commands that create
+    /// checkouts or remove leftovers.
     pub fn warn_of_undeleted(&self) {
         let mut undeleted = self.undeleted.lock();
         undeleted.drain(..).for_each(|line| self.ui.warn(line));
     }
 
-    /// The parts that `integrity/` works with.
+    /// The parts of the session that `integrity/` needs.
     pub fn integrity(&self) -> IntegrityContext<'_> {
         IntegrityContext {
             store: &self.store,
@@ -180,21 +182,21 @@ impl Session {
         }
     }
 
-    /// The files of the user's own checkout that a worktree gets beside the files of `base`.
+    /// The files of the user's own checkout that a worktree gets in addition to the files of
+    /// `base`.
     pub fn seeds(&self, base: &Oid) -> Result<Seeds> {
         let patterns = self.seed_patterns();
         patterns.map_or(Ok(Seeds::default()), |patterns| Seeds::find(&self.repo, &patterns, base))
     }
 
-    /// The files of the user's own checkout that these patterns match instead of the configured
-    /// ones.
+    /// As [`Session::seeds`], with these patterns instead of the configured ones.
     pub fn seeds_by(&self, copy: &[String], link: &[String], base: &Oid) -> Result<Seeds> {
         let Some(root) = self.home.clone() else { return Ok(Seeds::default()) };
         let patterns = SeedPatterns { root, copy: copy.to_vec(), link: link.to_vec() };
         Seeds::find(&self.repo, &patterns, base)
     }
 
-    /// The base of attempts that these terms judge.
+    /// The project at `base`, the base of attempts, with the commands and settings of `terms`.
     pub fn project(&self, base: &Oid, terms: &Terms) -> Result<BaseProject<'_>> {
         let Terms { oracle, settings, .. } = terms;
         Ok(BaseProject::of(&self.repo, base, oracle, &settings.source)?
@@ -208,8 +210,8 @@ impl Session {
     }
 }
 
-/// Refuses a state directory behind a symbolic link: attempts cannot be told there from what lies at the
-/// place to which it leads.
+/// Refuses a state directory behind a symbolic link: worktrees of attempts there could not be told
+/// from other files at the target of the link.
 fn refuse_linked_state(dir: &StateDir) -> Result<()> {
     match [dir.path().to_owned(), dir.worktrees()].into_iter().find(|path| path.is_symlink()) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! The gate before the commands of attempts: the judging of the base, beside them, opens it, or finds that
+//! A gate that the commands of attempts wait for. The judging of the base opens it, or locks it if
 //! no attempt could be judged.
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use crate::ops::capture::Captured;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 
-/// The gate: it is closed until somebody opens or locks it.
+/// The gate. It is closed until it is opened or locked.
 #[derive(Default)]
 pub struct StartGate {
     settled: OnceLock<()>,
@@ -32,8 +32,8 @@ impl StartGate {
         self.open();
     }
 
-    /// Waits until the gate is open. Marks a candidate whose command is not to be started; `None`
-    /// if it is.
+    /// Waits until the gate is opened or locked. If it is locked, marks the candidate as not
+    /// started, and gives it. `None` if its command may start.
     pub fn refuse(
         &self,
         session: &Session,
@@ -58,13 +58,14 @@ impl StartGate {
     }
 }
 
-/// Marks a candidate whose command is not started, for this reason.
+/// Marks a candidate as not started, for this reason.
 pub(super) fn refuse(
     session: &Session,
     candidate: CandidateRef<'_>,
     why: &str,
 ) -> Result<Captured> {
-    // Before a later round it was something else, and nothing has changed since.
+    // A candidate whose later round is not started keeps the state from before that round, because
+    // nothing has changed since.
     let before = match candidate.record()?.again {
         true => candidate.latest_usable()?.map(|(_, state)| state),
         false => None,

@@ -1,4 +1,4 @@
-//! Deletes what commands have removed, at once if that is little, and else in the background.
+//! Deletes the files that commands have moved to the trash: few at once, many in the background.
 use std::path::Path;
 
 use crate::error::Result;
@@ -7,11 +7,11 @@ use crate::process::background;
 use crate::process::environment::caller;
 use crate::store::Store;
 
-/// Deletes the trash in `root`, a directory of worktrees. If there is much of it, a process of its
-/// own does that; whatever that process leaves, the next command deletes.
+/// Deletes the trash in `root`, a directory of worktrees. If there is much of it, a background
+/// process does that; the next command deletes the files that this process leaves.
 ///
-/// An attempt that calls git-frites waits for the deletion: a process that it left behind would be
-/// ended, and reported.
+/// If an attempt calls git-frites, the deletion is not done in the background: a background process
+/// that outlives the attempt would be ended and reported.
 pub fn empty(store: &Store, root: &Path) -> Result<()> {
     if trash::is_little(root) || caller(&store.dir().runs()).is_some() {
         return trash::empty(root);
