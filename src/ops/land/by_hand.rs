@@ -1,5 +1,5 @@
-//! Landings that a person finishes: conflicts that `apply --conflicts` left are resolved and
-//! committed by hand on its branch, and that is merged by hand.
+//! Landings that a person finishes after `apply --conflicts`: the person resolves and commits the
+//! conflicts on the fresh branch, and merges that branch.
 use std::iter;
 
 use serde_json::Value;
@@ -21,9 +21,9 @@ use crate::store::events::{BranchMove, Event, MoveDetails};
 use crate::store::intents::Intent;
 use crate::store::landed::LeftConflicts;
 
-/// Records what people have made of conflicts that were left to them. `names` are the refs under
-/// `refs/frites/`. Does nothing while another process lands. Gives a message for each candidate
-/// whose landing cannot be looked at.
+/// Finds resolutions that people have committed since, and records them as landings. `names` are
+/// the refs under `refs/frites/`. Does nothing while another process lands. Gives a message for
+/// each landing that cannot be examined.
 pub fn detect(store: &Store, names: &[RefName]) -> Result<Vec<String>> {
     let mut messages = Vec::new();
     let left: Vec<(Name, Name)> = names.iter().filter_map(|n| refs::conflicts_of(n)).collect();
@@ -95,7 +95,8 @@ fn detect_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
     store.record_event(run, &event)
 }
 
-/// True if a merged candidate landed by a person's commit: one of git-frites has two parents.
+/// True if a merged candidate landed by a person's commit. It has one parent; a merge by git-frites
+/// has two.
 fn by_hand(repo: &Repo, landed: &Candidate) -> Result<bool> {
     let Some(commit) = &landed.landing_commit else { return Ok(false) };
     Ok(repo.commit(commit)?.parents.len() == 1)
@@ -107,7 +108,7 @@ enum Resolution {
     Open,
     /// The commit that resolves them.
     Committed(Oid),
-    /// The branch is gone, and nothing that was committed on it is on another branch.
+    /// The branch was deleted, and no other branch has a commit from it.
     GivenUp,
 }
 
@@ -117,7 +118,8 @@ fn resolution(repo: &Repo, left: &LeftConflicts, record: &Candidate) -> Result<R
         let made = made_on_branch(repo, branch, from)?;
         return Ok(made.map_or(Resolution::Open, Resolution::Committed));
     }
-    // The branch was deleted, perhaps after a merge: the reflogs of checkouts stay.
+    // The branch was deleted, perhaps after a merge. The HEAD reflogs of checkouts still list its
+    // commits.
     let admins = worktree::entries(repo)?;
     for git_dir in iter::once(repo.common_dir()).chain(admins.iter().map(|admin| admin.as_path())) {
         let log = reflog::read(git_dir, &RefName::new("HEAD"));
@@ -134,7 +136,8 @@ fn resolution(repo: &Repo, left: &LeftConflicts, record: &Candidate) -> Result<R
     }
 }
 
-/// The first commit that was made on a branch after `from`, and not merged into it.
+/// The first commit that was made on a branch after `from`; commits that were merged into it do not
+/// count.
 fn made_on_branch(repo: &Repo, branch: &RefName, from: &Oid) -> Result<Option<Oid>> {
     let log = reflog::read(repo.common_dir(), branch);
     let made: Vec<Oid> = log.iter().filter(|entry| entry.is_commit()).map(|e| e.new).collect();
@@ -147,8 +150,8 @@ fn made_on_branch(repo: &Repo, branch: &RefName, from: &Oid) -> Result<Option<Oi
     Ok(list.lines().filter_map(Oid::parse).find(|commit| made.contains(commit)))
 }
 
-/// A branch of the user that reaches a commit, other than the one that it was made on; the current
-/// branch before others.
+/// A user's branch that reaches a commit, other than the branch `made_on`. The current branch comes
+/// first.
 fn other_branch(repo: &Repo, commit: &Oid, made_on: &RefName) -> Result<Option<RefName>> {
     let mut branches = repo.refs_that_contain(commit, "refs/heads/")?;
     branches.retain(|name| name != made_on && !name.starts_with("refs/heads/frites/run/"));
@@ -156,7 +159,7 @@ fn other_branch(repo: &Repo, commit: &Oid, made_on: &RefName) -> Result<Option<R
     Ok(current.or_else(|| branches.into_iter().next()))
 }
 
-/// The error that there is nothing to undo yet, because conflicts are not resolved.
+/// The error that a landing cannot be undone yet, because its conflicts are not resolved.
 pub(super) fn unresolved(run: &Run, name: &Name, branch: &RefName) -> Error {
     let short = branch.short();
     Error::no(format!("the conflicts of {}/{name} on '{short}' are not committed yet", run.run))
@@ -164,8 +167,8 @@ pub(super) fn unresolved(run: &Run, name: &Name, branch: &RefName) -> Error {
         .hint(format!("or give up: `git checkout -f -` and `git branch -D {short}`"))
 }
 
-/// Keeps a person's resolution of conflicts before its branch is deleted. Refuses if the branch
-/// holds more than the resolution.
+/// Keeps a person's resolution of conflicts under a ref before its branch is deleted. Refuses if
+/// the branch has more commits than the resolution.
 pub(super) fn keep_resolution(repo: &Repo, run: &Run, from: &Oid, tip: &Oid) -> Result<()> {
     let resolution = repo.commit(tip)?;
     if resolution.parents != [*from] {

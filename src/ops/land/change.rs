@@ -9,14 +9,14 @@ use crate::model::count::some_of;
 use crate::model::oid::Oid;
 use crate::ops::land::plan::Plan;
 
-/// The change of a branch by a landing: its size and its files.
+/// The size and the files of the change that a landing brings to its branch.
 pub struct LandedChange {
     blast: Blast,
     files: Vec<String>,
 }
 
 impl LandedChange {
-    /// The change that a landing makes to a branch that was at this commit.
+    /// The change of a landing on a branch whose tip was `before`.
     pub fn new(repo: &Repo, plan: &Plan, before: &Oid) -> Result<LandedChange> {
         let attributes = &plan.run.base;
         let changes = diff::changes(repo, attributes, before, &plan.tree)?;

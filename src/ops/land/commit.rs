@@ -1,4 +1,4 @@
-//! Commits in the user's name that hold exactly the tree that was asked for.
+//! Makes commits in the user's name, and checks that their tree is exactly the requested one.
 use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitRequest};
 use crate::model::oid::Oid;
@@ -7,15 +7,15 @@ use crate::ops::kept_commits;
 use crate::ops::session::Session;
 use crate::oracle::pool::Checkouts;
 
-/// Makes a commit without touching a checkout, and keeps it for the run's landing. Fails if a hook
-/// refused it or rewrote its files, which then are not what passed.
+/// Makes a commit without touching a checkout, and keeps its objects for the run's landing. Fails
+/// if a hook refuses the commit, or changes its files, because then they are not those that passed.
 pub fn make_commit(session: &Session, run: &Run, request: &CommitRequest<'_>) -> Result<Oid> {
     let Session { repo, store, .. } = session;
     let checkouts = Checkouts::open(store)?;
     let place = checkouts.register(request.parent)?;
     let made = commit::commit_in(repo, &place.worktree, request);
     if let (Ok(Some(commit)), true) = (&made, repo.is_beside_housekeeping()) {
-        // Until its branch moves, no other ref reaches it.
+        // No other ref reaches the commit until its branch moves.
         kept_commits::keep(session, run, &[*commit], request.parent)?;
     }
     let commit = made?.ok_or_else(|| no_commit("nothing was changed"))?;
@@ -23,15 +23,15 @@ pub fn make_commit(session: &Session, run: &Run, request: &CommitRequest<'_>) ->
     Ok(commit)
 }
 
-/// The error that git made no commit. `state` says what that means for the user.
+/// The error that git made no commit. `state` tells the user in which state the repository is.
 pub fn no_commit(state: &str) -> Error {
     Error::no(format!("git did not make the commit; {state}")).hint(
         "see its message above: a hook, a signature or an identity; `--no-verify` skips hooks",
     )
 }
 
-/// Refuses a commit that holds another tree than was asked for. `state` says what that means for
-/// the user.
+/// Refuses a commit whose tree is not `tree`. `state` tells the user in which state the repository
+/// is.
 pub fn require_tree(session: &Session, tree: &Oid, commit: &Oid, state: &str) -> Result<()> {
     if session.repo.commit(commit)?.tree == *tree {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Carrying out a landing, or the undo of a merge: the intent, the move of the branch with its checkout, the
-//! record. A kill at any moment leaves enough for the next command.
+//! Carries out a landing, or the undo of a merge: writes the intent, moves the branch and its
+//! checkout, and writes the record. After a kill at any moment, the next command can recover.
 use std::fs;
 
 use crate::error::{Error, IoContext, Result};
@@ -26,7 +26,7 @@ pub enum LandedAs<'a> {
         commit: Oid,
         /// The reason, for reflogs.
         why: &'a str,
-        /// The parts of the record that only this process knows.
+        /// The parts of the event that recovery could not find out.
         details: &'a MoveDetails,
     },
     /// Checked out, with the change staged.
@@ -37,8 +37,9 @@ pub enum LandedAs<'a> {
     InConflict(&'a Conflicts, &'a CommitMessage),
 }
 
-/// Moves the branch as the intent says, with files and index if it is checked out, and records it; or
-/// changes nothing. Gives the commit that landed, if there is one. The caller holds the landing lock.
+/// Moves the branch as the intent says, with files and index if it is checked out, and records the
+/// move. After an error nothing has changed, or the intent stays and the next command recovers.
+/// Gives the commit that landed, if there is one. The caller holds the landing lock.
 pub fn execute(
     session: &Session,
     target: &ResolvedTarget,
@@ -85,7 +86,7 @@ pub fn execute(
             Ok(commit)
         }
         Err(Stopped { error, is_whole: true }) => {
-            // The first error is the one to report; an intent that stays does no harm.
+            // The first error is reported. An intent that cannot be deleted does no harm.
             let _ = store.end_landing(&file);
             Err(error)
         }
@@ -97,7 +98,8 @@ pub fn execute(
     }
 }
 
-/// Moves the checkout, and makes what comes after that. Gives the commit that the user's git made.
+/// Moves the checkout, then commits the change or leaves the message of the conflicts. Gives the
+/// commit, if one was made.
 fn move_checkout(
     session: &Session,
     advance: &Advance<'_>,
@@ -132,7 +134,8 @@ fn move_checkout(
     })
 }
 
-/// Puts the message where `git commit` finds it. There is no MERGE_HEAD: the commit is to have one parent.
+/// Writes the message to the file that `git commit` reads. Writes no MERGE_HEAD, because the commit
+/// gets one parent.
 fn leave_message(session: &Session, message: &CommitMessage) -> Result<()> {
     let text = [message.paragraphs.join("\n\n"), message.trailers.join("\n")].join("\n\n") + "\n";
     let file = session.repo.git_dir().join("MERGE_MSG");
@@ -146,14 +149,14 @@ fn commit_staged(session: &Session, advance: &Advance<'_>, message: &CommitMessa
         return Err(no_commit(state));
     }
     let commit = repo.read_ref(advance.branch)?.ok_or_else(|| no_commit(state))?;
-    // A collection of garbage that listed the refs before may have deleted it.
+    // A `git gc` that listed the refs before the commit may have deleted its objects.
     repo.keep_whole(&commit, &[&advance.from.commit])?;
     require_tree(session, advance.to, &commit, state)?;
     Ok(commit)
 }
 
-/// Adds to an error what the rollback after it found: a hook may have changed files before it
-/// refused.
+/// Adds the findings of the rollback to an error: a hook may have changed files before it refused
+/// the commit.
 fn with_rollback(error: Error, tree: &Oid, found: &Rollback) -> Error {
     let error = match &found.kept {
         Some(commit) => {
@@ -168,7 +171,7 @@ fn with_rollback(error: Error, tree: &Oid, found: &Rollback) -> Error {
     error.hint(format!("modified meanwhile, and left so: {}", names.join(", ")))
 }
 
-/// Records what was done. Gives the commit that landed, which may be the one that was `made`.
+/// Records the landing. Gives the commit that landed: `made`, or the commit in `landed`.
 fn record_landed(
     session: &Session,
     intent: &Intent,

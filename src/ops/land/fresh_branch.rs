@@ -37,13 +37,13 @@ pub struct FreshBranchOptions {
     pub conflicts: bool,
 }
 
-/// A landing on a fresh branch that is done.
+/// A finished landing on a fresh branch.
 pub struct LandedBranch {
     /// The plan that was carried out.
     pub plan: Plan,
     /// The branch.
     pub branch: RefName,
-    /// The commit that the branch was made at.
+    /// The commit at which the branch was created.
     pub from: Oid,
     /// The commit, if one was asked for.
     pub commit: Option<Oid>,
@@ -51,7 +51,7 @@ pub struct LandedBranch {
     pub conflicts: Option<Conflicts>,
 }
 
-/// Lands the selected candidate on a fresh branch, one landing at a time.
+/// Lands the selected candidate on a fresh branch. Waits for other landings to end.
 pub fn land(
     session: &Session,
     selection: Selection,
@@ -61,13 +61,14 @@ pub fn land(
     let repo = &session.repo;
     let _span = tracing::info_span!("land").entered();
     let _landing = session.store.lock_landing()?;
-    // A signal ends the git process that writes, and its failure takes the landing back.
+    // On a signal, the git process that writes is ended; its failure then rolls the landing back.
     interrupt::listen();
     refuse_candidates_worktree(session)?;
     let run = selection.run.clone();
     let _kept = KeptCommits::new(session, &run);
-    // What did not pass cannot land anywhere: that comes first. Then the branch: of several landings
-    // at once, the later ones find the change of the first one staged.
+    // The order of these checks decides which error is shown. A candidate that did not pass cannot
+    // land anywhere, so this is checked first. A taken branch comes before an unclean checkout:
+    // after two landings at once, the second finds the change of the first one staged.
     let mut plan = Plan::new(session, selection, options)?;
     let branch = free_branch(session, fresh.branch.as_deref(), &run)?;
     if !fresh.no_switch {
@@ -114,7 +115,7 @@ pub fn land(
     Ok(LandedBranch { plan, branch, from: from.commit, commit, conflicts })
 }
 
-/// The branch to make. Fails if the name is not valid, or taken.
+/// The name of the branch to create. Fails if it is invalid or taken.
 fn free_branch(session: &Session, wanted: Option<&str>, run: &Run) -> Result<RefName> {
     let branch = match wanted {
         None => refs::apply_branch(&run.run),
@@ -140,7 +141,8 @@ fn free_branch(session: &Session, wanted: Option<&str>, run: &Run) -> Result<Ref
     Ok(branch)
 }
 
-/// The error that a branch exists: how to take back what landed there, or to land beside it.
+/// The error that a branch exists, with hints how to undo the landing on it, or to land on another
+/// branch.
 fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
     let Session { repo, store, .. } = session;
     let short = branch.short();
@@ -176,7 +178,7 @@ fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
     })
 }
 
-/// A branch that keeps this one from being made: `a` and `a/b` cannot both be branches.
+/// An existing branch whose name rules out this one: `a` and `a/b` cannot both be branches.
 fn blocking_branch(session: &Session, branch: &RefName) -> Result<Option<RefName>> {
     for (at, _) in branch.match_indices('/').skip(2) {
         let above = RefName::new(&branch[..at]);
@@ -203,7 +205,7 @@ fn publish(
     execute(session, &target, intent, &LandedAs::At { commit, why, details })
 }
 
-/// Goes to the fresh branch with the conflicts in files and index, as `git merge --no-commit`
+/// Switches to the fresh branch with the conflicts in files and index, as `git merge --no-commit`
 /// leaves them.
 fn leave_conflicts(
     session: &Session,
@@ -213,14 +215,15 @@ fn leave_conflicts(
     mut message: CommitMessage,
 ) -> Result<Option<Oid>> {
     let store = &session.store;
-    // A person resolves the conflicts, which gives another tree.
+    // The tree is unknown until a person has resolved the conflicts.
     message.trailers.retain(|line| Trailer::Tree.value(line).is_none());
     let Intent { run, candidate, iteration, branch, from, .. } = intent;
     let left = LeftConflicts { iteration: *iteration, branch: branch.clone(), from: from.commit };
     store.note_conflicts(run, candidate, &left)?;
     let done = execute(session, head, intent, &LandedAs::InConflict(conflicts, &message));
     if done.is_err() {
-        // The first error is the one to report; conflicts that are not there are forgotten anyway.
+        // The first error is reported. If this fails, a later command forgets the conflicts,
+        // because their branch does not exist.
         let _ = store.forget_conflicts(run, candidate);
     }
     done

@@ -24,8 +24,8 @@ pub fn refuse_candidates_worktree(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to overwrite files that git does not track when the checkout at `root` goes from one
-/// tree to another. `hint` says what to do about them.
+/// Refuses to change the checkout at `root` from one tree to another if that would overwrite
+/// untracked files. `hint` tells the user how to go on.
 pub fn refuse_overwrite(
     session: &Session,
     root: &Path,
@@ -45,9 +45,10 @@ pub fn refuse_overwrite(
     .hint(hint))
 }
 
-/// A hook of the user's checkout that differs between two trees, where `core.hooksPath` leads to tracked
-/// files: git would run the attempt's version, with the user's permissions. Where the files there are not
-/// tracked, something has made them, and they run those beside their directory, as husky's do.
+/// A hook in the user's checkout that differs between two trees: git would run the attempt's
+/// version with the user's permissions. This can happen if `core.hooksPath` is a tracked directory.
+/// If the directory is not tracked, a tool such as husky has generated its files, and they run
+/// hooks in the parent directory: then the files of the parent directory are compared.
 pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<TreePath>> {
     let Some(root) = session.repo.work_tree() else { return Ok(None) };
     let hooks = nearest_real(Path::new(&hooks_directory(&session.repo)?));
@@ -63,7 +64,8 @@ pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<Tr
     Ok(paths.find(|path| path.on_disk(Path::new("")).starts_with(directory)))
 }
 
-/// Refuses to commit in the user's checkout if git would run such a hook.
+/// Refuses to commit in the user's checkout if git would run a hook that differs between the two
+/// trees.
 pub fn refuse_changed_hooks(session: &Session, from: &Oid, to: &Oid, address: &str) -> Result<()> {
     let Some(hook) = changed_hook(session, from, to)? else { return Ok(()) };
     Err(Error::no(format!("{address} changes '{}', a hook that git would run", hook.quoted()))
@@ -71,8 +73,8 @@ pub fn refuse_changed_hooks(session: &Session, from: &Oid, to: &Oid, address: &s
         .hint("then land without hooks, `--no-verify`, or with those of before, `--no-switch`"))
 }
 
-/// Refuses to land a changed `.frites.toml` that git-frites itself would not read: on the branch that
-/// it lands on, every other command would fail, `apply --undo` included.
+/// Refuses to land a changed `.frites.toml` that git-frites cannot read: on a branch with this file
+/// every command would fail, even `apply --undo`.
 pub fn require_usable_configuration(
     session: &Session,
     run: &Run,

@@ -1,4 +1,4 @@
-//! Judges the merged tree of a landing, and once more with the tests of its target.
+//! Judges the merged tree of a landing, then once more with the tests of its target.
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -12,8 +12,9 @@ use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 
 impl Plan {
-    /// Judges the merged tree. If it is the judged one, only the tests of the target, which may have
-    /// changed since, are asked. Fails if a command fails on it.
+    /// Judges the merged tree, unless it is the tree that was judged before; in both cases judges
+    /// with the tests of the target, which may have changed since. Fails if a command fails on the
+    /// merged tree.
     pub(super) fn judge_again(
         &mut self,
         session: &Session,
@@ -73,7 +74,7 @@ impl Plan {
     }
 
     /// Judges the merged tree once more, with the tests and commands of the target put back. If it
-    /// fails there, it is unverified.
+    /// fails then, it is unverified.
     fn judge_with_base_tests(
         &mut self,
         session: &Session,

@@ -1,5 +1,6 @@
-//! `apply --merge`: merges a change that passed into the current branch, a branch that is checked
-//! out nowhere, or a candidate, even if that was cleaned. The commits are made first; then one branch moves, with its files.
+//! `apply --merge`: merges a change that passed into the current branch, into a branch that is not
+//! checked out, or into a candidate, even one that was cleaned. The commits are made first; then
+//! the branch moves, with its files.
 use crate::error::Result;
 use crate::git::commit::{self, CommitMessage, CommitRequest};
 use crate::integrity::trust;
@@ -20,7 +21,7 @@ use crate::store::events::{Event, MoveDetails};
 use crate::store::intents::Intent;
 use crate::store::select::Selection;
 
-/// A merge that is done.
+/// A finished merge.
 pub struct MergedCandidate {
     /// The plan that was carried out.
     pub plan: Plan,
@@ -34,8 +35,8 @@ pub struct MergedCandidate {
     pub previous: Oid,
 }
 
-/// Merges the selected candidate, one landing at a time. Conflicts, failures and refusals change
-/// nothing.
+/// Merges the selected candidate. Waits for other landings to end. Conflicts, failures and refusals
+/// change nothing.
 pub fn merge(
     session: &Session,
     selection: Selection,
@@ -62,14 +63,14 @@ pub fn merge(
                 branch: target.branch.short().to_owned(),
                 reason: error.message.clone(),
             };
-            // The error is the one to report.
+            // The first error is reported.
             let _ = session.store.record_event(&plan.run.run, &event);
             Err(error)
         }
     }
 }
 
-/// Carries the plan of a merge out. Gives the merge commit and its second parent.
+/// Carries out the plan of a merge. Gives the merge commit and its second parent.
 fn merge_plan(
     session: &Session,
     plan: &mut Plan,
@@ -78,7 +79,8 @@ fn merge_plan(
     into: &MergeTarget,
 ) -> Result<(Oid, Oid)> {
     let root = *plan.run.root();
-    // A candidate gets only the change of this run: it holds the parent run's change already.
+    // A candidate as target gets only the change of this run, because it already has the parent
+    // run's change.
     let start = if matches!(into, MergeTarget::Candidate(..)) { plan.run.base } else { root };
     let base = plan.merge_base(session, target, &start)?;
     if let Some(conflicts) = plan.merge_into(session, target, &base, options)? {
@@ -89,7 +91,8 @@ fn merge_plan(
     trust::warn_before_commit(session.integrity());
     let message = plan.commit_message(session, options)?;
     let own = merged_message(plan, options, &message);
-    // If the attempt merged a newer commit itself, only the difference to that one is its own.
+    // If the attempt merged a newer commit itself, its own change is only the difference to that
+    // commit.
     let parent = if base == start { &root } else { &base };
     let landed = make_commit(
         session,
@@ -118,15 +121,15 @@ fn merge_plan(
         let address = plan.address();
         session.ui.note(format!("post-merge is not run: {address} changes '{}'", hook.quoted()));
     } else if target.is_user_checkout() {
-        // As `git merge` does. The hook cannot undo anything any more.
+        // As in `git merge`, the merge is done, and the hook's exit code is ignored.
         let _ = commit::run_hook(&session.repo.checkout(), "post-merge", &["0"])?;
     }
     Ok((commit, landed))
 }
 
-/// The message of the commit that is merged: its own tree is the judged one. A subject that the user
-/// gave is that of the merge, too, so the candidate is named at its end, where rules for the beginnings of
-/// subjects allow it.
+/// The message of the commit that is merged, with the judged tree in its trailer. If the user gave
+/// a subject, both this commit and the merge commit have it; so the candidate's address is added
+/// here. It is added at the end, because projects often have rules for the beginnings of subjects.
 fn merged_message(plan: &Plan, options: &LandOptions, message: &CommitMessage) -> CommitMessage {
     let mut own = message.clone();
     for trailer in &mut own.trailers {

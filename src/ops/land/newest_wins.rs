@@ -1,6 +1,6 @@
-//! `--strategy newest-file-wins`: each conflicted file comes whole from the side that wrote it
-//! later; if both wrote it at the same time, from the side that `merge.tie` names. No file gets conflict
-//! markers or parts of both sides.
+//! `--strategy newest-file-wins`: each conflicted file is taken as a whole from the side that wrote
+//! it later. If both sides wrote it at the same time, it is taken from the side that `merge.tie`
+//! names. No file gets conflict markers or parts of both sides.
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::ops::land::sides::{Side, SideTimes, Sides};
 use crate::ops::session::Session;
 use crate::ui::json::put_path;
 
-/// The side that a conflicted path was taken from, and the times that decided.
+/// The side from which a conflicted path was taken, and the times that decided.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The path in the merged tree.
@@ -58,7 +58,7 @@ impl Choice {
         }
     }
 
-    /// The version that lost, with its name if that is another one.
+    /// The losing version in words, with its name if it differs.
     fn other(&self, name: &TreePath) -> String {
         if *name == self.path {
             "the other".into()
@@ -73,7 +73,7 @@ fn in_words(seconds: Option<i64>) -> String {
     time.map_or_else(|| "unknown".to_owned(), |time| time.to_string())
 }
 
-/// The choices of `newest-file-wins`, as the event log and documents hold them.
+/// The choices of `newest-file-wins` as JSON, for the event log and documents.
 pub fn choices_as_json(choices: &[Choice]) -> Value {
     let mut list = Vec::new();
     for choice in choices {
@@ -100,14 +100,14 @@ pub fn choices_as_json(choices: &[Choice]) -> Value {
 /// The mode and the object of a path in a tree.
 type Entry = (EntryMode, Oid);
 
-/// A path, and the entry that the tree is to have there; `None` to remove the path.
+/// A path and its new entry in the tree; `None` removes the path.
 type PathEdit = (TreePath, Option<Entry>);
 
 /// Resolves every conflict; gives the tree and the choices.
 ///
-/// Each file comes from the tree of a side, never from git's attempt to merge it. A file that only
-/// one side has changed, such as a new one in a directory that the other side has renamed, stays as
-/// that side has it.
+/// Each file comes from the tree of one side, never from git's attempt to merge it. A file that
+/// only one side has changed comes from that side, for example a new file in a directory that the
+/// other side has renamed.
 pub fn resolve(
     session: &Session,
     sides: &Sides<'_>,
@@ -149,14 +149,14 @@ pub fn resolve(
             });
         }
     }
-    // Removals first: they make space where a file takes the place of a directory.
+    // Removals come first, because a file may take the place of a directory.
     edits.sort_by_key(|(_, entry)| entry.is_some());
     let tree = edit_tree(session, &conflicts.tree, &edits)?;
     Ok((tree, choices))
 }
 
-/// The choices for the files that the losing side has changed in a directory, where the winning side has a
-/// file in place of that directory.
+/// If the winning side has a file in place of the losing side's directory: the choices for the
+/// files that the losing side has changed in that directory.
 fn lost_below(
     session: &Session,
     sides: &Sides<'_>,
@@ -212,15 +212,16 @@ impl ConflictedFile {
         }
     }
 
-    /// The side that alone has changed or renamed the file; `None` if both have.
+    /// The side that has changed or renamed the file if the other side has not; `None` if both
+    /// have.
     fn changed_by_one_side(&self) -> Option<Side> {
         let unchanged =
             |side| self.on(side) == self.base.as_ref() && *self.names.on(side) == self.names.base;
         [Side::Landing, Side::Target].into_iter().find(|side| unchanged(side.other()))
     }
 
-    /// The edit that gives the merged tree the version of a side. git has put the files of a
-    /// directory into place already.
+    /// The edit that puts a side's version into the merged tree. `None` for a directory, whose
+    /// files git has already put there.
     fn edit(&self, side: Side) -> Option<PathEdit> {
         let entry = self.on(side).filter(|(mode, _)| *mode != EntryMode::Directory)?;
         Some((self.names.merged(side).clone(), Some(*entry)))
@@ -255,7 +256,7 @@ impl RenamedFiles {
         })
     }
 
-    /// The files that these conflicted paths stand for, each once.
+    /// The distinct files that have these conflicted paths as their names.
     fn files(
         &self,
         session: &Session,
@@ -310,8 +311,8 @@ impl FileNames {
         }
     }
 
-    /// The name of the file in the merged tree: the new one if one side renamed it, and that of the
-    /// winning side if both did.
+    /// The name of the file in the merged tree. If only one side renamed it, this is the new name;
+    /// if both did, it is the winning side's name.
     fn merged(&self, winner: Side) -> &TreePath {
         match winner {
             _ if self.landing == self.base => &self.target,
@@ -330,8 +331,8 @@ fn newer(landing_time: Option<i64>, target_time: Option<i64>, tie: Tie) -> Side 
     }
 }
 
-/// The names that a group's paths have in the trees: where a directory has a file's name, git puts
-/// the file aside as `path~SIDE`.
+/// The names that a group's paths have in the trees. They differ where a file and a directory have
+/// the same name: git then names the file `path~SIDE`.
 fn original_names(
     session: &Session,
     sides: &Sides<'_>,

@@ -1,5 +1,5 @@
-//! The plan of a landing: the capture, its verdict, and the tree that it gives on its target. A
-//! plan is complete before anything is touched.
+//! The plan of a landing: the capture, its verdict, and the resulting tree of the target. A plan is
+//! complete before files or refs change.
 use std::time::{Duration, Instant};
 
 use crate::config::value::Tie;
@@ -40,7 +40,7 @@ pub struct LandOptions {
     pub no_verify: bool,
     /// The paragraphs of the message; if empty, the message is the attempt's own.
     pub message: Vec<String>,
-    /// Resolve conflicts by taking the newer file, and in a tie that of this side.
+    /// Resolve conflicts by taking the newer file, or in a tie the file of this side.
     pub newest_file_wins: Option<Tie>,
 }
 
@@ -52,8 +52,7 @@ pub struct Plan {
     pub candidate: Name,
     /// The capture.
     pub capture: Capture,
-    /// The judged state of the capture, which is what lands: without the changes to protected
-    /// paths.
+    /// The judged state of the capture, without changes to protected paths. This state lands.
     pub judged: JudgedState,
     /// True if the tree that lands passed.
     pub verified: bool,
@@ -61,7 +60,7 @@ pub struct Plan {
     pub reason: Option<String>,
     /// The run's verdict.
     pub verdict: Option<Verdict>,
-    /// The world in which what lands was judged; `None` without a verdict.
+    /// The world in which the landing tree was judged; `None` without a verdict.
     pub world: Option<WorldKind>,
     /// The tree that the branch will hold; the judged tree until it is merged.
     pub tree: Oid,
@@ -80,11 +79,13 @@ pub struct JudgedState {
 }
 
 impl Plan {
-    /// Captures the selected candidate and plans its landing. Fails if it did not pass, unless that
-    /// is waived, and while a changed configuration of git-frites is not accepted.
+    /// Captures the selected candidate and plans its landing. Fails if the candidate did not pass,
+    /// unless `options` allow that, or if a changed configuration of git-frites is not accepted
+    /// yet.
     pub fn new(session: &Session, selection: Selection, options: &LandOptions) -> Result<Plan> {
         let Selection { run, candidate, iteration } = selection;
-        // It says in which world a merged tree is judged, and which commands set it up.
+        // The configuration says in which world a merged tree is judged, and which commands set it
+        // up.
         trust::require_trust(session.integrity(), Some(&run))?;
         if !options.allow_unverified {
             trust::require_own_record(session.integrity(), &run)?;
@@ -126,7 +127,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Names the protected paths whose change does not land.
+    /// Tells the user which protected paths land as in the base.
     fn say_what_stays(&self, session: &Session) {
         let entry = self.verdict.as_ref().and_then(|verdict| verdict.entry(&self.candidate));
         let dropped = entry.map_or(&[][..], |entry| &entry.dropped);
@@ -154,12 +155,12 @@ impl Plan {
         format!("{}/{}", self.run.run, self.candidate)
     }
 
-    /// The commit over which the change merges with the target: `base`, from which the attempt started, or a
-    /// newer commit of the target that the attempt has merged itself.
+    /// The merge base of the change and the target: `base`, where the attempt started, or a newer
+    /// commit of the target that the attempt has merged itself.
     ///
-    /// An attempt can record a merge and leave out the changes of the other side, which would then be taken
-    /// back here. So its merge counts only for conflicts: in all other files it must lead to the same as a
-    /// merge over `base`.
+    /// An attempt can record a merge but leave out changes of the other side; the landing would
+    /// then revert these changes. So the newer commit is used only if it gives the same files as
+    /// `base`, except for those that conflict over `base`.
     pub fn merge_base(
         &self,
         session: &Session,
@@ -167,8 +168,8 @@ impl Plan {
         base: &Oid,
     ) -> Result<Oid> {
         let repo = &session.repo;
-        // A state without changes to protected paths has their version in the base, not that of
-        // the commit that the attempt merged.
+        // If changes to protected paths were dropped, these paths are as in the base, not as in the
+        // commit that the attempt merged.
         if self.judged.tree != self.capture.tree {
             return Ok(*base);
         }
@@ -202,8 +203,8 @@ impl Plan {
         Ok(merged)
     }
 
-    /// Merges with the target in memory over `base`, and judges the result if it is another tree
-    /// than the judged one. Gives the conflicts that are left.
+    /// Merges with the target in memory over `base`, and judges the result with
+    /// [`Plan::judge_again`]. Gives the conflicts that are not resolved.
     pub fn merge_into(
         &mut self,
         session: &Session,
@@ -232,7 +233,8 @@ impl Plan {
                 }
             }
         }
-        // A merge in which the target's side won everywhere is recorded: it says which files lost.
+        // A merge in which the target's side won every file is still recorded, because it says
+        // which files lost.
         if self.choices.is_empty() && repo.commit(ours)?.tree == self.tree {
             return Err(Error::no(format!(
                 "{} changes nothing that {} does not hold already",
@@ -245,8 +247,8 @@ impl Plan {
         Ok(None)
     }
 
-    /// Merges the judged state with the target. Conflict markers name HEAD, and the newest capture by its ref:
-    /// a person may be left with them.
+    /// Merges the judged state with the target. In conflict markers, which a person may have to
+    /// read, the sides are HEAD and, for the newest capture, its ref.
     fn merge(&self, session: &Session, target: &ResolvedTarget, base: &Oid) -> Result<MergeResult> {
         let repo = &session.repo;
         let capture = &self.judged.commit;
@@ -259,7 +261,7 @@ impl Plan {
         merge::merge(&repo.checkout(), base, "HEAD", theirs)
     }
 
-    /// The error that conflicts keep the change from landing.
+    /// The error that the change cannot land because of conflicts.
     pub fn conflict_error(
         &self,
         target: &ResolvedTarget,
@@ -296,8 +298,8 @@ impl Plan {
             .hint("or let the newer of the two files win: `--merge --strategy newest-file-wins`")
     }
 
-    /// The message of the commit that puts the change on a branch: the user's, else that of the
-    /// attempt's own last commit, else the first line of its prompt.
+    /// The message of the commit that puts the change on a branch: the user's message, else that of
+    /// the attempt's last commit, else the first line of its prompt.
     pub fn commit_message(
         &self,
         session: &Session,
@@ -395,8 +397,8 @@ fn choose(
     }
 }
 
-/// The capture that lands: the iteration that was named, the judged one, or the worktree as it is
-/// now, which must be as it was judged.
+/// The capture that lands: the named iteration, the judged capture, or a capture of the worktree
+/// now, which must not differ from the judged one.
 fn capture_to_land(
     session: &Session,
     options: &LandOptions,

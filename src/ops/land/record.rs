@@ -1,4 +1,4 @@
-//! The record of a landing, or of the undo of one: the ref, the candidate's record and the event.
+//! The record of a landing or of its undo: the ref, the candidate's record and the event.
 use jiff::Timestamp;
 
 use crate::error::Result;
@@ -11,8 +11,8 @@ use crate::store::Store;
 use crate::store::events::{BranchMove, Event, MoveDetails};
 use crate::store::intents::Intent;
 
-/// Records that a landing is done, or the undo of one: its branch is at `commit`; without one the change
-/// is only staged there, or the branch was deleted. The caller holds the landing lock.
+/// Records that a landing or its undo is done. `commit` is the tip of its branch; `None` if the
+/// change is only staged, or the branch was deleted. The caller holds the landing lock.
 pub fn record(
     store: &Store,
     intent: &Intent,
@@ -43,7 +43,7 @@ pub fn record(
 /// Records that a landing has left its conflicts for a person to resolve. The caller holds the landing
 /// lock.
 pub fn record_conflicts(store: &Store, intent: &Intent) -> Result<()> {
-    // The way back, for `--undo`.
+    // `apply --undo` reads this to go back.
     store.save_landed(intent)?;
     let event = Event::Conflicts {
         candidate: intent.candidate.clone(),
@@ -53,8 +53,8 @@ pub fn record_conflicts(store: &Store, intent: &Intent) -> Result<()> {
     store.record_event(&intent.run, &event)
 }
 
-/// Records the event of a landing or of its undo, and the state that it means. The caller holds the landing
-/// lock.
+/// Records the event of a landing or of its undo, and the candidate's state after it. The caller
+/// holds the landing lock.
 pub fn record_event(store: &Store, run: &Name, event: &Event) -> Result<()> {
     let (landing, candidate, branch, commit) = match event {
         Event::Landed { candidate, branch, commit, .. } => {
@@ -69,13 +69,14 @@ pub fn record_event(store: &Store, run: &Name, event: &Event) -> Result<()> {
         _ => return store.record_event(run, event),
     };
     store.forget_conflicts(run, candidate)?;
-    // A branch and its mark move together; but git writes one after the other, and a kill may fall between.
+    // The mark has usually moved with the branch, in one transaction. But git writes one ref after
+    // the other, and may be killed in between, so the mark is set again here.
     let branch = RefName::of_branch(branch);
     save_state(store, run, candidate, &LandedState { landing, branch, commit })?;
     store.record_event(run, event)
 }
 
-/// A landing, or the undo of one.
+/// The state after a landing or its undo.
 pub(super) struct LandedState {
     pub landing: Landing,
     pub branch: RefName,

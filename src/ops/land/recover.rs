@@ -1,5 +1,5 @@
-//! Recovery of landings whose process was killed: each is finished or taken back by the next
-//! command.
+//! Recovery of landings whose process was killed: the next command finishes each of them or takes
+//! it back.
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -15,8 +15,8 @@ use crate::store::Store;
 use crate::store::events::MoveDetails;
 use crate::store::intents::{Holder, Intent};
 
-/// Finishes or takes back the landings that were killed, in this checkout and in candidates'
-/// worktrees; gives a message for each. Does nothing while another process lands.
+/// Finishes or takes back interrupted landings, in this checkout and in candidates' worktrees;
+/// gives a message for each. Does nothing while another process lands.
 pub fn recover_landings(store: &Store) -> Vec<String> {
     let mut messages = Vec::new();
     let files = store.landing_files();
@@ -26,7 +26,7 @@ pub fn recover_landings(store: &Store) -> Vec<String> {
     let _lock = match store.try_lock_landing() {
         Ok(Some(lock)) => lock,
         Ok(None) => return messages,
-        // The command goes on: it may be one that helps.
+        // The command goes on, because it may be one that repairs this.
         Err(error) => {
             let why = error.message;
             return vec![format!("a landing was interrupted and could not be recovered: {why}")];

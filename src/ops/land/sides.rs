@@ -1,4 +1,5 @@
-//! The two sides of a merge whose conflicts are to be resolved, and the times at which they wrote their files.
+//! The two sides of a merge with conflicts to resolve, and the times at which each side wrote its
+//! files.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -20,7 +21,7 @@ use crate::store::candidate::CandidateRef;
 pub enum Side {
     /// The change that lands.
     Landing,
-    /// The target as it was.
+    /// The target before the landing.
     Target,
 }
 
@@ -34,7 +35,7 @@ impl Side {
     }
 }
 
-/// The sides of a merge whose conflicts are to be resolved.
+/// The sides of a merge with conflicts to resolve.
 pub struct Sides<'a> {
     /// The candidate that lands.
     pub candidate: CandidateRef<'a>,
@@ -44,7 +45,7 @@ pub struct Sides<'a> {
     pub landing: &'a Oid,
     /// The target of the merge.
     pub target: &'a ResolvedTarget,
-    /// The commit that both sides come from.
+    /// The merge base of both sides.
     pub base: &'a Oid,
 }
 
@@ -61,7 +62,7 @@ impl Sides<'_> {
 /// The times at which both sides of a merge wrote their files.
 pub struct SideTimes {
     landing: WriteTimes,
-    /// None if the target is a branch: its commits give the times.
+    /// `None` if the target is a branch: the times of its commits are used.
     target: Option<WriteTimes>,
 }
 
@@ -128,9 +129,9 @@ impl WriteTimes {
         Ok(WriteTimes { base: run.base, heads, captures, written })
     }
 
-    /// The time at which the attempt gave a path the content of the newest capture: that of the
-    /// attempt's commit, else the file's own time; for a deleted file, the time of the first
-    /// capture without it.
+    /// The time at which the attempt gave a path the content that it has in the newest capture: the
+    /// time of the attempt's commit, else the file's modification time. For a deleted file, it is
+    /// the time of the first capture without it.
     fn of_path(&self, session: &Session, path: &TreePath) -> Result<Option<i64>> {
         let repo = &session.repo;
         let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {
@@ -139,8 +140,8 @@ impl WriteTimes {
         let Some((newest, _)) = self.captures.first() else { return Ok(None) };
         let entry = at(newest)?;
         if entry.as_ref().is_some_and(|(mode, _)| *mode == EntryMode::Directory) {
-            // A directory where the other side has a file is as new as the newest file that the
-            // attempt has written there.
+            // If the other side has a file in place of this directory, the newest file that the
+            // attempt has written in the directory counts.
             let below = merge::files_below(repo, newest, path)?;
             let before = merge::entries(repo, &self.base, &below)?;
             let after = merge::entries(repo, newest, &below)?;

@@ -1,4 +1,4 @@
-//! The target of a merge: the current branch, a branch that is checked out nowhere, or a candidate.
+//! The target of a merge: the current branch, a branch that is not checked out, or a candidate.
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
@@ -19,12 +19,12 @@ use crate::store::candidate::CandidateRef;
 use crate::store::intents::{Holder, Intent};
 use crate::store::select::{Matching, Selection};
 
-/// The target of a merge, as it was asked for.
+/// The target of a merge as the user named it.
 #[derive(Clone, Debug)]
 pub enum MergeTarget {
-    /// The branch that the checkout is on.
+    /// The current branch of the checkout.
     Current,
-    /// A branch that is checked out nowhere.
+    /// A branch that is not checked out.
     Branch(RefName),
     /// A candidate: its worktree and its branch.
     Candidate(Box<Run>, Name),
@@ -90,17 +90,18 @@ fn parent_of(session: &Session, landing: &Run) -> Result<MergeTarget> {
     }
 }
 
-/// A branch that something lands on, and its checkout.
+/// A branch to land on, and its checkout.
 pub struct ResolvedTarget {
     /// The branch; `HEAD` for a landing on a fresh branch.
     pub branch: RefName,
-    /// The branch's commit; if the branch does not exist, the commit to make it at.
+    /// The branch's commit; if the branch does not exist, the commit to create it at.
     pub tip: Oid,
     /// True if the branch exists.
     pub exists: bool,
-    /// The candidate whose branch it is, if that was asked for; `None` for the user's branches.
+    /// The candidate that owns the branch, if the target is a candidate; `None` for the user's
+    /// branches.
     pub candidate: Option<(Run, Name)>,
-    /// The checkout that is on the branch, if there is one.
+    /// The checkout that has the branch checked out, if there is one.
     pub checkout: Option<TargetCheckout>,
 }
 
@@ -108,19 +109,19 @@ pub struct ResolvedTarget {
 pub struct TargetCheckout {
     /// git in the checkout.
     pub git: Git,
-    /// An index of the checkout's files as they are.
+    /// An index that describes the checkout's current files.
     pub index: PathBuf,
     /// The commit that holds those files: the branch's tip, or a candidate's capture.
     pub state: Oid,
 }
 
 impl ResolvedTarget {
-    /// A branch of the user that exists.
+    /// An existing branch of the user.
     fn new(branch: RefName, tip: Oid, checkout: Option<TargetCheckout>) -> ResolvedTarget {
         ResolvedTarget { branch, tip, exists: true, candidate: None, checkout }
     }
 
-    /// A branch to make at a commit, without a checkout.
+    /// A branch to create at a commit, without a checkout.
     pub fn fresh(branch: RefName, tip: Oid) -> ResolvedTarget {
         ResolvedTarget { exists: false, ..ResolvedTarget::new(branch, tip, None) }
     }
@@ -135,7 +136,7 @@ impl ResolvedTarget {
         ResolvedTarget::new(RefName::new("HEAD"), commit, Some(checkout))
     }
 
-    /// The branch that the user's checkout is on.
+    /// The current branch of the user's checkout.
     pub fn current(session: &Session) -> Result<ResolvedTarget> {
         let repo = &session.repo;
         refuse_candidates_worktree(session)?;
@@ -153,7 +154,7 @@ impl ResolvedTarget {
         Ok(ResolvedTarget { branch, ..ResolvedTarget::head(session, tip) })
     }
 
-    /// A branch: the current one, or one that is checked out nowhere.
+    /// The current branch, or a branch that is not checked out.
     pub fn branch(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
         let repo = &session.repo;
         let short = branch.short();
@@ -177,8 +178,8 @@ impl ResolvedTarget {
         Ok(ResolvedTarget::new(branch.clone(), tip, None))
     }
 
-    /// The branch of a candidate that was cleaned. If the branch is gone, too, the merge makes it
-    /// again, at the candidate's newest capture.
+    /// The branch of a candidate that was cleaned. If the branch is gone as well, the merge creates
+    /// it again at the candidate's newest capture.
     fn cleaned(session: &Session, candidate: CandidateRef<'_>) -> Result<ResolvedTarget> {
         let owner = Some((candidate.run.clone(), candidate.name.clone()));
         let branch = candidate.branch();
@@ -262,7 +263,7 @@ impl ResolvedTarget {
         self.checkout.as_ref().map_or(&self.tip, |checkout| &checkout.state)
     }
 
-    /// True if the target is HEAD, where a fresh branch begins.
+    /// True if the target is HEAD, for a landing on a fresh branch.
     pub fn is_head(&self) -> bool {
         self.branch.as_str() == "HEAD"
     }
@@ -272,15 +273,16 @@ impl ResolvedTarget {
         self.checkout.is_some() && self.candidate.is_none()
     }
 
-    /// Refuses to overwrite untracked files in the target's checkout. `hint` says what to do about them.
+    /// Refuses to overwrite untracked files in the target's checkout. `hint` tells the user how to
+    /// go on.
     pub fn refuse_overwrite(&self, session: &Session, tree: &Oid, hint: &str) -> Result<()> {
         let Some(checkout) = &self.checkout else { return Ok(()) };
         let root = checkout.git.root().unwrap_or(session.repo.common_dir());
         refuse_overwrite(session, root, &checkout.state, tree, hint)
     }
 
-    /// The intent to move the target to `to`, so that a capture of a candidate lands. It says that the
-    /// capture is unverified; the caller may change that.
+    /// The intent to move the target to `to`, which lands a capture of a candidate. The intent
+    /// marks the capture as unverified; the caller may change that.
     pub fn intent(&self, candidate: CandidateRef<'_>, iteration: u32, to: Oid) -> Intent {
         let holder = match (&self.candidate, &self.checkout) {
             (Some((run, name)), Some(_)) => {

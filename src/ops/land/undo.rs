@@ -14,7 +14,7 @@ use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::store::select::Selection;
 
-/// A landing that has been undone.
+/// An undone landing.
 pub struct UndoneLanding {
     /// The candidate that had landed.
     pub candidate: Candidate,
@@ -22,11 +22,11 @@ pub struct UndoneLanding {
     pub branch: RefName,
     /// The commit that reverts the merge; `None` if the branch was deleted.
     pub commit: Option<Oid>,
-    /// The addresses of what landed on the branch afterwards, newest first.
+    /// The addresses of later landings on the branch, newest first.
     pub later: Vec<String>,
 }
 
-/// Undoes the selected landing, one at a time.
+/// Undoes the selected landing. Waits for other landings to end.
 pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
     let _landing = session.store.lock_landing()?;
     interrupt::listen();
@@ -66,7 +66,7 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
             .hint(format!("name one: `git frites apply --undo {}`", first.address())));
         }
     }
-    // A merge before the last landing may be in effect.
+    // A merge before the last landing may still be in effect.
     let mut why = "has not landed";
     for undone in candidates.iter().filter(|c| c.landing == Landing::Undone) {
         if let Some(merged) = earlier_merge(session, undone)? {
@@ -90,7 +90,7 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
     })
 }
 
-/// A candidate of the newest run of which one landed and stands.
+/// A candidate that has landed and was not undone, from the newest run that has one.
 fn last_landed(session: &Session) -> Result<Option<String>> {
     for run in session.store.runs()?.iter().rev() {
         for candidate in session.store.candidates(run) {
@@ -116,8 +116,8 @@ struct LoggedMerge {
     reverts: bool,
 }
 
-/// The candidate as of an earlier merge that is still in effect. Its record has only the last
-/// landing; the branches have all.
+/// The candidate with an earlier merge that is still in effect as its landing. The candidate's
+/// record has only the last landing, but the branches show all of them.
 fn earlier_merge(session: &Session, undone: &Candidate) -> Result<Option<Candidate>> {
     let mut seen = BTreeSet::new();
     for LoggedMerge { branch, .. } in logged_merges(session, undone, "--branches")? {
@@ -138,7 +138,7 @@ fn earlier_merge(session: &Session, undone: &Candidate) -> Result<Option<Candida
     Ok(None)
 }
 
-/// The newest merge that no revert has taken back. `log` is one branch's, newest first.
+/// The newest merge that was not reverted. `log` is the log of one branch, newest first.
 fn standing_merge(log: &[LoggedMerge]) -> Option<Oid> {
     let mut reverted = 0;
     for merge in log {

@@ -1,4 +1,5 @@
-//! Undoes a landing on a fresh branch: the branch is deleted, and the checkout goes back to where it was.
+//! Undoes a landing on a fresh branch: the branch is deleted, and the checkout goes back to the
+//! position before the landing.
 use crate::error::{Error, Result};
 use crate::git::diff::Change;
 use crate::git::landing::advance::{self, roll_back};
@@ -18,7 +19,7 @@ use crate::store::Store;
 use crate::store::events::{Event, MoveDetails};
 use crate::store::intents::Intent;
 
-/// Deletes the fresh branch, unless somebody has worked on it.
+/// Deletes the fresh branch; refuses if it has commits that the landing did not make.
 pub(super) fn delete_branch(
     session: &Session,
     run: &Run,
@@ -87,7 +88,8 @@ fn record_deletion(store: &Store, landed: &Candidate, branch: &RefName) -> Resul
     record_event(store, &landed.run, &Event::Undone { candidate, branch, moved: None })
 }
 
-/// Says what of a landing the checkout still has staged, because a switch took it along.
+/// Warns of changes of a landing that are still staged in the checkout, because `git switch` took
+/// them along.
 fn tell_what_stays(session: &Session, intent: &Intent, address: &str) -> Result<()> {
     let stays = carried_along(&session.repo, intent)?;
     if stays.is_empty() {
@@ -111,8 +113,9 @@ fn tell_what_stays(session: &Session, intent: &Intent, address: &str) -> Result<
     Ok(())
 }
 
-/// The files of a staged landing that are staged in the checkout although it is on another branch:
-/// `git switch` takes staged changes along. None in a bare repository or amid a merge.
+/// The files of a staged landing that are still staged although another branch is checked out: `git
+/// switch` takes staged changes along. Empty in a bare repository, or during a merge with
+/// conflicts.
 fn carried_along(repo: &Repo, intent: &Intent) -> Result<Vec<TreePath>> {
     let (Some(_), Some(head), false) = (repo.work_tree(), repo.head(), intent.commit) else {
         return Ok(Vec::new());
@@ -126,10 +129,10 @@ fn carried_along(repo: &Repo, intent: &Intent) -> Result<Vec<TreePath>> {
     Ok(here.into_iter().filter(is_landed).map(|change| change.path).collect())
 }
 
-/// The most paths that a command to type names.
+/// The most paths in a command that a hint suggests.
 const FEW: usize = 5;
 
-/// Refuses to delete a branch that another checkout is on. `here` is true if this checkout is on
+/// Refuses to delete a branch that is checked out elsewhere. `here` is true if this checkout is on
 /// it.
 fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool) -> Result<()> {
     let repo = &session.repo;
@@ -143,8 +146,9 @@ fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool)
         .hint("undo it there, or switch to another branch there"))
 }
 
-/// Refuses to undo a landing whose commit a person's branch has as well, such as after a merge: the change
-/// would stay there. It can be undone once that branch has reverted it.
+/// Refuses to undo a landing whose commit is also on a person's branch, for example after a merge,
+/// because the change would stay there. The undo is possible once that branch has reverted the
+/// commit.
 fn refuse_merged(
     session: &Session,
     candidate: &Candidate,
@@ -175,7 +179,8 @@ fn refuse_merged(
     Ok(())
 }
 
-/// True if a later commit of the branch says that it reverts this one, as `git revert` writes it.
+/// True if a later commit of the branch says that it reverts this commit, in the words of `git
+/// revert`.
 fn is_reverted(session: &Session, commit: &Oid, branch: &RefName) -> Result<bool> {
     let words = format!("--grep=This reverts commit {commit}");
     let range = format!("{commit}..{}", branch.as_str());
@@ -183,7 +188,7 @@ fn is_reverted(session: &Session, commit: &Oid, branch: &RefName) -> Result<bool
     Ok(!call.bytes()?.is_empty())
 }
 
-/// Refuses to record an undo if no record names the branch and some branch still holds the commit.
+/// Refuses to record an undo if no record names the branch, but some branch still has the commit.
 fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Result<()> {
     let found = session.repo.refs_that_contain(commit, "refs/heads/")?;
     let Some(short) = found.first().map(RefName::short) else { return Ok(()) };
@@ -193,14 +198,14 @@ fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Resu
     .hint(format!("look at it with `git log {short}`; `git branch -D {short}` deletes it")))
 }
 
-/// Goes back to where the checkout was before the landing. Fails if the checkout holds more than
-/// what landed.
+/// Takes the checkout back to its position before the landing. Fails if the checkout has changes
+/// that did not land.
 fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> {
     let Session { repo, store, .. } = session;
     let git = advance::begin(&repo.checkout())?;
     git.call("update-index").args(["-q", "--refresh"]).output()?;
     let staged = git.call("write-tree").oid().ok();
-    // The files in a submodule stay as they are, as they did when the change landed.
+    // Neither the landing nor the undo changes files in submodules.
     let compare = git.call("diff-files").args(["--quiet", "--ignore-submodules=all"]);
     if staged != Some(intent.to) || compare.output()?.code != 0 {
         return Err(Error::no(format!(
@@ -209,7 +214,8 @@ fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> 
         ))
         .hint("commit it or put it aside with `git stash`, and switch to another branch"));
     }
-    // Files that the landing deleted come back. An untracked file may be there by now.
+    // Files that the landing deleted come back, and an untracked file may have taken the place of
+    // one.
     let hint = "move them away and undo again";
     refuse_overwrite(session, repo.need_work_tree()?, &intent.to, &intent.from.commit, hint)?;
     let intent = Intent { undoing: true, killed_after: None, ..intent };

@@ -1,4 +1,4 @@
-//! Undoes a merge: a commit on the branch reverts it.
+//! Undoes a merge by a commit that reverts it.
 use crate::error::{Error, Result};
 use crate::git::commit::{CommitMessage, CommitRequest};
 use crate::git::merge::{self, MergeResult};
@@ -19,17 +19,17 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::MoveDetails;
 use crate::store::intents::Intent;
 
-/// A merge that has been reverted.
+/// A reverted merge.
 pub(super) struct Reverted {
     /// The branch.
     pub branch: RefName,
-    /// The commit that reverts it.
+    /// The commit that reverts the merge.
     pub commit: Oid,
-    /// The addresses of what landed on the branch afterwards, newest first.
+    /// The addresses of later landings on the branch, newest first.
     pub later: Vec<String>,
 }
 
-/// Reverts the merge, as `git revert -m 1` does, but in memory: conflicts leave nothing half done.
+/// Reverts the merge as `git revert -m 1` does, but in memory, so that conflicts change nothing.
 pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Result<Reverted> {
     let _kept = KeptCommits::new(session, run);
     let Session { repo, store, .. } = session;
@@ -45,7 +45,7 @@ pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Res
     let target = resolve(session, &branch)?;
     let name = target.name();
     let read = repo.commit(&merge)?;
-    // A person's commit, which resolves conflicts, has one parent.
+    // A commit with one parent is a person's resolution of conflicts.
     let (before, revert) = match read.parents.as_slice() {
         [before] => (before, format!("git revert {}", merge.short())),
         [before, _] => (before, format!("git revert -m 1 {}", merge.short())),
@@ -87,8 +87,8 @@ pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Res
     Ok(Reverted { branch, commit, later })
 }
 
-/// Makes the commit that reverts `merge` to the tree of `before`; gives the commit and the
-/// iteration that had landed.
+/// Makes the commit that reverts `merge`, with this tree; gives the commit and the iteration that
+/// had landed.
 fn commit_revert(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -120,7 +120,8 @@ fn commit_revert(
             Trailer::Undone.line(format_args!("{}@{iteration}", candidate.address())),
             Trailer::Into.line(target.branch.short()),
         ],
-        // As `git revert`: the hooks that `--no-verify` skips are for the commits of people.
+        // Skips hooks as `git revert` does: the hooks that `--no-verify` skips are for commits that
+        // people write.
         verify: false,
     };
     let parent = committed_state(session, candidate.run, target)?;
@@ -128,8 +129,8 @@ fn commit_revert(
     Ok((make_commit(session, candidate.run, &request)?, iteration))
 }
 
-/// The branch as a target: a candidate's worktree, if the branch is a candidate's and that worktree
-/// exists.
+/// The target for a branch: the candidate, if this is the branch of a candidate whose worktree
+/// exists; otherwise the branch.
 fn resolve(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
     if let Some((run, name)) =
         branch.strip_prefix("refs/heads/frites/run/").and_then(|rest| rest.split_once('/'))
@@ -142,8 +143,8 @@ fn resolve(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
     ResolvedTarget::branch(session, branch)
 }
 
-/// The addresses of what landed on a branch after a merge and has not been undone since, newest
-/// first.
+/// The addresses of candidates that landed on a branch after a merge and were not undone since,
+/// newest first.
 fn later_landings(session: &Session, merge: &Oid, tip: &Oid) -> Result<Vec<String>> {
     let list = session
         .repo

@@ -8,7 +8,7 @@ use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ui::comparison::look_at_own_tests;
 
-/// The reason why `name` is not verified. `tree` is the state that was asked for, if any.
+/// The reason why `name` is not verified. `tree` is the tree that the user asked for, if any.
 pub(super) fn why_unverified(
     run: &Run,
     name: &Name,

@@ -13,15 +13,17 @@ use crate::ops::shard::exchange::{Exchange, PAUSES_MS, wait_to_push_again};
 use crate::store::candidate::CandidateRef;
 
 impl Exchange<'_> {
-    /// Fetches the record of the run and the captures of one candidate, as far as they are there.
+    /// Fetches the record of the run and the captures of one candidate, if the remote has them.
     pub fn fetch_attempt(&self, name: &Name) -> Result<()> {
-        // A name with a `*` may match nothing. Other names that end in the same way do no harm.
+        // With a `*`, a pattern may match nothing without an error. It is harmless that the second
+        // one also matches other names with the same ending.
         let run = &self.run;
         self.remote
             .fetch(&[format!("refs/frites/{run}/@record*"), format!("refs/frites/{run}/*{name}")])
     }
 
-    /// The newest capture of a candidate there, as it was last fetched, and the state that it tells.
+    /// The newest capture of a candidate at the remote when it was last fetched, and the attempt's
+    /// state in it.
     pub fn capture_there(&self, name: &Name) -> Result<Option<(Oid, State)>> {
         let repo = &self.session.repo;
         let Some(tip) = repo.read_ref(&self.fetched(&refs::capture(&self.run, name)))? else {
@@ -30,8 +32,8 @@ impl Exchange<'_> {
         Ok(Some((tip, told_state(repo, &tip)?)))
     }
 
-    /// Fetches all captures of the run, and takes those that are new here, except of candidates that
-    /// have a worktree here. Names those that the record does not list.
+    /// Fetches all captures of the run, and takes over the new ones, except for candidates with a
+    /// worktree here. Warns of captures of candidates that the record does not list.
     pub fn take_captures(&self, run: &Run) -> Result<()> {
         self.remote.fetch(&[format!("refs/frites/{}/*", self.run)])?;
         for candidate in self.session.store.candidates(run) {
@@ -53,9 +55,8 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Pushes the newest capture of a candidate, on the condition that the ref there is as it was
-    /// fetched. If another machine has stored the end of that attempt before, its capture stays, and
-    /// this one becomes a parent.
+    /// Pushes the newest capture of a candidate, if the ref at the remote still has its fetched
+    /// value. If another machine has stored a capture meanwhile, pushes a commit that joins both.
     pub fn share_capture(&self, candidate: CandidateRef<'_>) -> Result<()> {
         let Exchange { session, remote, .. } = self;
         let repo = &session.repo;
@@ -90,8 +91,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// A commit of both captures. The one whose attempt has ended gives its files; if both have, or
-    /// none, it is the one that was there first, or ours.
+    /// A commit with both captures as parents. It has the files of `theirs` if that attempt has
+    /// ended, otherwise those of `ours`.
     fn joined(&self, theirs: &Oid, ours: &Oid) -> Result<Oid> {
         let repo = &self.session.repo;
         let is_theirs = has_ended(told_state(repo, theirs)?);
@@ -110,13 +111,13 @@ impl Exchange<'_> {
     }
 }
 
-/// The state of the attempt that a capture tells.
+/// The state of the attempt that is stored in a capture.
 pub fn told_state(repo: &Repo, capture: &Oid) -> Result<State> {
     let message = repo.commit(capture)?.message;
     Ok(Trailer::State.find(&message).and_then(|word| word.parse().ok()).unwrap_or(State::Cancelled))
 }
 
-/// True if an attempt in this state is not to be started again.
+/// True if an attempt in this state has come to its end, and is not started again.
 pub fn has_ended(state: State) -> bool {
     !matches!(state, State::Running | State::Cancelled | State::Limited)
 }

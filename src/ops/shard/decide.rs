@@ -1,4 +1,4 @@
-//! Deciding over a run whose outcomes lie in another repository, perhaps when all of them are there.
+//! Decides a run from the outcomes in another repository; can wait until that has all of them.
 use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Result};
@@ -10,15 +10,15 @@ use crate::ops::judge::replay::replay_locked;
 use crate::ops::session::Session;
 use crate::ops::shard::exchange::{Exchange, ExchangeSide, shelf};
 
-/// The first and the longest pause between two looks.
+/// The first and the longest pause between two fetches.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Takes the outcomes that are there, and decides by the terms that `shard open` wrote; gives the parts
-/// without an outcome, too.
+/// Takes over the stored outcomes, and decides by the terms that `shard open` wrote. Gives the
+/// verdict and the parts without an outcome.
 ///
-/// With `wait`, looks again and again for so long, until each part has its outcome; with
-/// `options.until_pass`, until no missing outcome could change the recommendation.
+/// With `wait`, fetches again until each part has its outcome or this time is over; with
+/// `options.until_pass`, only until no missing outcome could change the recommendation.
 pub fn decide(
     session: &Session,
     run: &Run,
@@ -33,7 +33,7 @@ pub fn decide(
         match look(session, run, options, exchange, &mut last_missing, end) {
             Ok(Some(decided)) => return Ok(decided),
             Ok(None) => {}
-            // Another process decides at this moment.
+            // Another process holds the run's lock, so try again later.
             Err(error) if matches!(error.cause, Cause::RunBusy(_)) && Instant::now() < end => {}
             Err(error) => return Err(error),
         }
@@ -48,7 +48,8 @@ pub fn decide(
     }
 }
 
-/// Takes over what was fetched, and decides if it is time; `None` if more is still to come.
+/// Takes over the fetched outcomes, and decides if they suffice or the time is over; `None` if it
+/// is too early to decide.
 fn look(
     session: &Session,
     run: &Run,
@@ -71,7 +72,7 @@ fn look(
     Ok(None)
 }
 
-/// Takes what was fetched; gives the parts without an outcome.
+/// Takes over the fetched outcomes; gives the parts without one.
 fn take_all(
     session: &Session,
     run: &Run,
@@ -88,8 +89,8 @@ fn take_all(
     terms.map_or(Ok(Vec::new()), |terms| shelf(session, run, None).pending(&terms))
 }
 
-/// True if a ref here does not hold the capture that the terms name; with `any`, also if a
-/// candidate has no capture. An object that is here by chance is none.
+/// True if a candidate's ref here does not reach the capture that the terms name; with `any`, also
+/// if a candidate has no capture. The object alone, without a ref that reaches it, is not enough.
 fn lacks_capture(
     session: &Session,
     run: &Run,

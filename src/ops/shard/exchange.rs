@@ -1,8 +1,8 @@
-//! The exchange of a run with another repository: its records and outcomes are fetched beside ours,
-//! compared, and then taken; one outcome at a time is pushed. For machines that may read a repository
-//! and move nothing in it, outcomes are files.
+//! The exchange of a run with another repository. Its records and outcomes are fetched under other
+//! names, compared with ours, and then taken over. Outcomes are pushed one at a time. Machines that
+//! may only read the repository write outcomes to files (bundles).
 //!
-//! The other repository's compare-and-swap of a ref is the only lock.
+//! There is no lock but the compare-and-swap of refs in the other repository.
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::ops::judge::part_shelf::{PartShelf, answers};
 use crate::ops::session::Session;
 use crate::store::parts::NewOutcome;
 
-/// The pauses between the tries to push one outcome: others push theirs at the same time.
+/// The pauses between the tries to push one outcome, because others may push at the same time.
 pub(super) const PAUSES_MS: [u64; 8] = [5, 20, 50, 100, 200, 500, 1000, 2000];
 
 /// A side of the exchange.
@@ -27,18 +27,18 @@ pub(super) const PAUSES_MS: [u64; 8] = [5, 20, 50, 100, 200, 500, 1000, 2000];
 pub enum ExchangeSide {
     /// This repository.
     Here,
-    /// The other one.
+    /// The other repository.
     There,
 }
 
-/// The one of two outcomes of a part that stays.
+/// The decision which of two outcomes of a part stays.
 struct Stays {
     side: ExchangeSide,
-    /// True if the other one answers the same question and says something else.
+    /// True if the other outcome answers the same question differently.
     disagrees: bool,
 }
 
-/// The way between this repository and another one, for one run.
+/// An exchange of one run between this repository and another.
 pub struct Exchange<'a> {
     pub(super) session: &'a Session,
     pub(super) remote: Remote<'a>,
@@ -46,29 +46,30 @@ pub struct Exchange<'a> {
 }
 
 impl<'a> Exchange<'a> {
-    /// With the repository that `place` names.
+    /// An exchange with the repository that `place` names.
     pub fn new(session: &'a Session, place: &str, run: &Name) -> Exchange<'a> {
         Exchange { session, remote: Remote::new(&session.repo, place), run: run.clone() }
     }
 
-    /// The other repository, as it was named.
+    /// The other repository as the user named it.
     pub fn place(&self) -> &str {
         self.remote.place()
     }
 
-    /// The local name of one of its refs.
+    /// The local name of a fetched ref.
     pub fn fetched(&self, name: &RefName) -> RefName {
         self.remote.fetched(name)
     }
 
     /// Fetches the record, the terms and the outcomes of the run.
     pub fn fetch(&self) -> Result<()> {
-        // One name with a `*` may match nothing: @record and @results; @terms.
+        // With a `*`, a pattern may match nothing without an error. The first matches @record and
+        // @results, the second @terms.
         let run = &self.run;
         self.remote.fetch(&["r", "t"].map(|first| format!("refs/frites/{run}/@{first}*")))
     }
 
-    /// Fetches captures of the run, and takes those that are new here.
+    /// Fetches the captures of these candidates, and takes over the new ones.
     pub fn fetch_captures(&self, candidates: &[Name]) -> Result<()> {
         if candidates.is_empty() {
             return Ok(());
@@ -78,13 +79,13 @@ impl<'a> Exchange<'a> {
         candidates.iter().try_for_each(|name| self.take(&refs::capture(&self.run, name)))
     }
 
-    /// Fetches all of the run, and takes the captures that are new here.
+    /// Fetches all refs of the run, and takes over the new captures.
     pub fn fetch_whole_run(&self, run: &Run) -> Result<()> {
         self.remote.fetch(&[format!("refs/frites/{}/*", self.run)])?;
         run.candidates.iter().try_for_each(|name| self.take(&refs::capture(&self.run, name)))
     }
 
-    /// The run as it is here after its record was taken, if that is new.
+    /// Takes over the run's record if it is new; gives the run.
     pub fn take_run(&self) -> Result<Run> {
         self.take(&refs::record(&self.run))?;
         self.session.store.run(&self.run)?.ok_or_else(|| {
@@ -97,7 +98,8 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// The terms of the run there, unless the whole run was judged after they were stored.
+    /// The terms of the run at the remote; `None` if they are older than the last round here, in
+    /// which the whole run was judged.
     pub fn terms(&self, run: &Run) -> Result<Option<SharedTerms>> {
         let store = &self.session.store;
         let found = store.terms_at(&self.run, &self.fetched(&refs::terms(&self.run)))?;
@@ -105,7 +107,8 @@ impl<'a> Exchange<'a> {
         Ok(found.filter(|terms| terms.round >= round))
     }
 
-    /// Takes the terms over, unless this repository opened the run itself on others.
+    /// Takes over the terms, unless this repository has opened the run itself. Warns if its own
+    /// terms differ.
     pub fn take_terms(&self) -> Result<()> {
         let repo = &self.session.repo;
         let name = refs::terms(&self.run);
@@ -128,7 +131,8 @@ impl<'a> Exchange<'a> {
         self.take(&name)
     }
 
-    /// Takes a ref over if it is missing here, or moved forward there; in a mirror in any case.
+    /// Takes over a ref if it is missing here, or if the remote's value follows the value here; in
+    /// a mirror in any case.
     pub fn take(&self, name: &RefName) -> Result<()> {
         let repo = &self.session.repo;
         let Some(theirs) = repo.read_ref(&self.fetched(name))? else { return Ok(()) };
@@ -146,9 +150,11 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// Takes over the outcomes that are there. One that answers the question here gives way to none that
-    /// does not. Of two that answer it and disagree, that of the `first` side stays: what a remote has is what
-    /// everybody sees, and a bundle has no order. The other one is kept as a parent, and named.
+    /// Takes over the fetched outcomes. An outcome here that answers the question of the terms is
+    /// not replaced by one that does not. If both answer it and disagree, the outcome of the
+    /// `first` side stays, the other one is kept as a parent, and a warning names it. For a remote,
+    /// `first` is the remote, because everybody sees its outcomes; for a bundle, it is this
+    /// repository, because bundles can arrive in any order.
     pub fn take_outcomes(&self, terms: Option<&SharedTerms>, first: ExchangeSide) -> Result<()> {
         let Exchange { session, run, .. } = self;
         let (repo, store) = (&session.repo, &session.store);
@@ -186,7 +192,7 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// The one of two outcomes that stays. Names the other one if it says something else.
+    /// Decides which of two outcomes stays. Warns if they disagree.
     fn which_stays(
         &self,
         part: &Part,
@@ -229,9 +235,8 @@ impl<'a> Exchange<'a> {
         Ok(Stays { side: ExchangeSide::Here, disagrees: false })
     }
 
-    /// Pushes an outcome to its own ref, and stores it here. Whoever was first stays: if another
-    /// outcome on the same terms came before, this one is dropped if it says the same, and is kept
-    /// as a parent otherwise.
+    /// Pushes an outcome to its own ref, and stores it here. An earlier outcome on the same terms
+    /// stays: then this one is dropped if both agree, and kept as a parent otherwise.
     pub fn share(&self, terms: &SharedTerms, new: &NewOutcome) -> Result<()> {
         let Exchange { session, remote, run, .. } = self;
         let (repo, store) = (&session.repo, &session.store);
@@ -273,7 +278,8 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Waits before the next try to push a ref. False if there is none: it would be refused, too.
+/// Waits before the next try to push a ref. False if there is no further try, or it would be
+/// refused, too.
 pub(super) fn wait_to_push_again(pauses: &mut impl Iterator<Item = u64>, reason: &str) -> bool {
     if !may_succeed_later(reason) {
         return false;
@@ -283,7 +289,7 @@ pub(super) fn wait_to_push_again(pauses: &mut impl Iterator<Item = u64>, reason:
     true
 }
 
-/// The terms of a run that was opened: those of the remote, or else of this repository.
+/// The terms of an opened run: those at the remote if there is one, else those here.
 pub fn current_terms(
     session: &Session,
     run: &Run,
@@ -304,7 +310,7 @@ pub fn current_terms(
     })
 }
 
-/// The stored outcomes of a run: at the remote, or else here.
+/// The stored outcomes of a run: at the remote if there is one, else here.
 pub fn shelf<'s>(
     session: &'s Session,
     run: &'s Run,
@@ -314,8 +320,8 @@ pub fn shelf<'s>(
     PartShelf { store: &session.store, run: &run.run, remote }
 }
 
-/// Writes the outcomes of these parts to a bundle, without what everybody has who has the run.
-/// Parts without an outcome here are left out; without any, nothing is written.
+/// Writes the outcomes of these parts to a bundle, without objects that everyone with the run has.
+/// Leaves out parts without an outcome here; writes nothing if no part has one.
 pub(super) fn write_bundle(
     session: &Session,
     run: &Run,
@@ -339,7 +345,7 @@ pub(super) fn write_bundle(
     repo.write_bundle(file, &names, &known)
 }
 
-/// Takes the outcomes of a run from a bundle, and nothing else that is in it.
+/// Takes over the outcomes of a run from a bundle, and nothing else.
 pub fn take_bundle(session: &Session, run: &Run, file: &Path) -> Result<()> {
     let failed = || format!("could not read '{}'", file.display());
     let place = file.canonicalize().context(failed)?;

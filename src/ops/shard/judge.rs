@@ -1,4 +1,4 @@
-//! Judging some parts of an opened run on its terms, wherever that is.
+//! Judges some parts of an opened run on its terms, on any machine.
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::ops::shard::exchange::{Exchange, shelf, write_bundle};
 use crate::oracle::programs;
 use crate::store::parts::NewOutcome;
 
-/// Judges parts of an opened run. Outcomes go to this repository, if no other place is named.
+/// Judges parts of an opened run. Outcomes are stored in this repository, unless a remote is named.
 pub struct ShardJudge<'s, 'a> {
     /// The session.
     pub session: &'s Session,
@@ -34,9 +34,9 @@ pub struct ShardJudge<'s, 'a> {
 }
 
 impl<'s> ShardJudge<'s, '_> {
-    /// Judges these parts, one after another, and stores each outcome before the next part begins: at
-    /// the remote if there is one, or else here; with a bundle, here and in that file at the end. A part
-    /// whose outcome is stored is left out.
+    /// Judges these parts, `jobs` at a time, and stores their outcomes before the next ones begin:
+    /// at the remote if there is one, else here. With a bundle, stores them here, and writes the
+    /// file at the end. Does not judge parts whose outcome is stored.
     ///
     /// Calls `on_part` for each part, with its outcome and with true if that was stored before. Fails
     /// at the first part that cannot be judged here or whose outcome cannot be stored.
@@ -101,7 +101,7 @@ impl<'s> ShardJudge<'s, '_> {
         })
     }
 
-    /// Fetches the captures of these parts, if the run lies elsewhere.
+    /// Fetches the captures of these parts if there is a remote.
     fn fetch_captures(&self, parts: &[Part]) -> Result<()> {
         let names = parts.iter().filter_map(|part| match part {
             Part::Candidate(name) => Some(name.clone()),
@@ -142,13 +142,13 @@ impl<'s> ShardJudge<'s, '_> {
         Ok(outcomes)
     }
 
-    /// Refuses outcomes of commands that start neither on the base nor on any candidate here: that is no
-    /// outcome of a candidate, and another machine may have what is missing. `known` are the outcomes that
-    /// were found here.
+    /// Refuses outcomes if a command starts neither on the base nor on any candidate here: this
+    /// says nothing about a candidate, and another machine may have the missing program. `known`
+    /// are the outcomes that were found here.
     ///
-    /// A shell says by its exit code alone that a program is missing, which can be the fault of a
-    /// candidate, too. To tell, the base is judged, and if nothing starts there, one candidate after
-    /// another until something starts.
+    /// A shell reports a missing program only by its exit code, and a candidate may have caused
+    /// that, too. To find out, the base is judged; if the command does not start there either, the
+    /// candidates are judged one after another until it starts.
     fn require_startable(
         &self,
         judge: &PartJudge<'_>,
@@ -179,8 +179,8 @@ impl<'s> ShardJudge<'s, '_> {
         }
     }
 
-    /// The judge on these terms, with the world of this machine. Fails if this machine lacks a seed or a
-    /// program: that is not a candidate's fault.
+    /// The judge on these terms, in a world of this machine. Fails if this machine lacks a seed, a
+    /// program or the world, because no candidate has caused that.
     fn part_judge(&self) -> Result<PartJudge<'s>> {
         let ShardJudge { session, run, terms, jobs, .. } = *self;
         let SharedTerms { oracle, settings, seeds, .. } = terms;
@@ -211,7 +211,7 @@ impl<'s> ShardJudge<'s, '_> {
             options: JudgeOptions {
                 jobs,
                 timeout: Some(Duration::from_millis(terms.timeout_ms)),
-                // What an earlier round found is another answer.
+                // The cache may hold outcomes of earlier rounds, which do not answer this one.
                 no_cache: true,
                 seeds: Some((seeds.copy.clone(), seeds.link.clone())),
                 ..JudgeOptions::default()
@@ -220,7 +220,7 @@ impl<'s> ShardJudge<'s, '_> {
     }
 }
 
-/// The result of a command that started neither on the base nor on any of the candidates with outcomes.
+/// The result of a command that started neither on the base nor on any candidate in `known`.
 fn started_nowhere(known: &[PartOutcome]) -> Option<StageResult> {
     let results = known.iter().find(|outcome| outcome.candidate.is_none())?.on_base.clone();
     let base = Baseline { results, inherited: false };

@@ -1,5 +1,5 @@
-//! Judging one run, and making its attempts, on several machines: the terms that all of them share, the parts that each one
-//! judges, and the way of outcomes from one repository to another.
+//! Makes the attempts of one run, and judges them, on several machines: the terms that all machines
+//! share, the parts that each of them judges, and the exchange of outcomes between repositories.
 mod captures;
 mod decide;
 mod exchange;

@@ -1,4 +1,4 @@
-//! Opening a run for judging in parts: the terms are settled once, here, and written for all.
+//! Opens a run for judging in parts: settles the terms once, and stores them for all machines.
 use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::git::refs;
@@ -16,11 +16,11 @@ use crate::ops::shard::exchange::Exchange;
 use crate::oracle::{self, ResolvedOracle};
 use crate::store::Store;
 
-/// Captures a run, settles the terms and stores them; with a remote, takes the captures from there
-/// first, and pushes the run. Terms without a tree to judge are not stored.
+/// Captures a run, settles the terms and stores them. With a remote, takes over its captures first,
+/// and pushes the run. Does not store terms without a tree to judge.
 ///
-/// Terms that ask the same as those of before continue their round, so that outcomes stay; with
-/// `no_cache` a new round begins.
+/// If the terms ask the same question as the stored ones, they keep their round, so that stored
+/// outcomes stay valid; with `no_cache` a new round begins.
 pub fn open(
     session: &Session,
     run: &Run,
@@ -35,7 +35,7 @@ pub fn open(
         Exchange::new(session, place, &run.run).take_captures(run)?;
     }
     entries::require_captures(session, run)?;
-    // The programs need not be installed here.
+    // Does not check that the programs are installed, because other machines may judge.
     let oracle = oracle::resolve(&session.repo, &session.config, &options.flags, run.root())?;
     on_oracle(&oracle)?;
     if oracle.commands.is_empty() {
@@ -67,7 +67,7 @@ pub fn open(
         _ => store.next_round(run)?,
     };
     let commit = store.terms_commit(&terms)?;
-    // Terms that the remote refuses are not those of this side either.
+    // If the remote refuses the terms, they are not stored here either.
     if let Some(place) = remote {
         push(session, run, Some(&commit), place)?;
     }
@@ -119,7 +119,8 @@ pub fn push(session: &Session, run: &Run, terms: Option<&Oid>, place: &str) -> R
     tips.extend(terms.map(|terms| (refs::terms(&run.run), *terms)));
     for name in [refs::record(&run.run)].into_iter().chain(captures) {
         let tip = repo.read_ref(&name)?;
-        // What came from there may have moved on meanwhile.
+        // Refs that still have their fetched value are not pushed: the remote may have moved them
+        // meanwhile.
         if tip != repo.read_ref(&remote.fetched(&name))? {
             tips.extend(tip.map(|oid| (name, oid)));
         }

@@ -1,4 +1,5 @@
-//! Makes a run whose commands are started later, mostly on other machines: a record alone.
+//! Makes a run whose commands are started later, mostly on other machines. It consists of a record
+//! alone.
 use crate::error::{Error, Result};
 use crate::integrity::trust;
 use crate::model::candidate::{Candidate, FOR_LATER, State};
@@ -29,7 +30,7 @@ pub fn open_attempts(session: &Session, request: Request, remote: Option<&str>) 
     let store = &session.store;
     let repository = store.lock_repository()?;
     let (run, _lock) = draft(session, request)?;
-    // Each machine has its worktrees where it wants to.
+    // Each machine chooses the directory of its worktrees itself.
     let run = Run { worktree_root: None, ..run };
     // If this process dies, the next command takes the run back.
     store.save_intent(&run, &Active { phase: Phase::Making, entries: Vec::new() })?;

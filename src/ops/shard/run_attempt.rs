@@ -1,5 +1,5 @@
-//! Makes one attempt of a run that lies in another repository: the worktree is made here, and the
-//! capture is pushed there.
+//! Makes one attempt of a run in another repository: creates the worktree here, and pushes the
+//! capture there.
 use crate::error::{Error, Result};
 use crate::git::refs;
 use crate::model::candidate::State;
@@ -19,15 +19,16 @@ use crate::store::candidate::CandidateRef;
 pub struct StoredAttempt {
     /// How the attempt ended.
     pub state: State,
-    /// True if its capture was there before.
+    /// True if its capture had been stored before.
     pub before: bool,
 }
 
-/// Runs the command of one candidate, unless its end is stored at `place`, and stores it there.
+/// Runs the command of one candidate, and stores the finished attempt at `place`; does not run it
+/// if a finished attempt is stored there.
 ///
-/// An end that this repository holds, because it could not be pushed before, is pushed now instead.
-/// Fails if it is not stored: the remote refuses it, the command cannot start here, or it was
-/// interrupted; what it made until then is stored all the same.
+/// If this repository has a finished attempt that could not be pushed before, pushes that one
+/// instead. Fails if the remote refuses the attempt, if the command cannot start here, or if it was
+/// interrupted; the work of an interrupted attempt is stored all the same.
 pub fn run_attempt(
     session: &Session,
     place: &str,
@@ -65,7 +66,8 @@ pub fn run_attempt(
                 return Ok(StoredAttempt { state, before: true });
             }
             (false, true) => exchange.take(&candidate.capture_ref())?,
-            // What was interrupted here comes before the next capture, and both are joined.
+            // The captures here and there are both of interrupted attempts. The next capture
+            // follows the one here, and `share_capture` joins it with the one there.
             (false, false) => {}
         }
     }
@@ -91,8 +93,8 @@ pub fn run_attempt(
     finish(session, candidate, state, options)
 }
 
-/// Refuses a run of that name that is not the one there. In a mirror the captures of an earlier one
-/// are dropped.
+/// Refuses a run here that has the name of the remote's run, but is another one. In a mirror,
+/// deletes the captures of that other run instead.
 fn require_same_run(
     session: &Session,
     exchange: &Exchange<'_>,
@@ -121,15 +123,16 @@ fn require_same_run(
     Ok(())
 }
 
-/// The state of an attempt that has ended here and is not stored elsewhere, if there is one.
+/// The state of an attempt that has ended here, and is not stored at the remote; `None` if there is
+/// no such attempt.
 fn unstored_end(session: &Session, candidate: CandidateRef<'_>) -> Result<Option<State>> {
     let Some(latest) = candidate.latest()? else { return Ok(None) };
     let state = told_state(&session.repo, &latest.commit)?;
-    // A worktree is removed when its capture is stored.
+    // A worktree is removed once its capture is stored at the remote.
     Ok((has_ended(state) && !candidate.record()?.cleaned).then_some(state))
 }
 
-/// Refuses an attempt that says nothing about its command: what this machine lacks is no fault of
+/// Refuses to store an attempt that failed because of this machine, because this says nothing about
 /// the candidate.
 fn require_attempt(candidate: CandidateRef<'_>, captured: &Captured) -> Result<()> {
     let record = &captured.candidate;
@@ -151,7 +154,7 @@ fn require_attempt(candidate: CandidateRef<'_>, captured: &Captured) -> Result<(
     Ok(())
 }
 
-/// Removes the worktree of an attempt that is stored, unless it is to be kept.
+/// Removes the worktree of a stored attempt, unless `options` keep it.
 fn finish(
     session: &Session,
     candidate: CandidateRef<'_>,
