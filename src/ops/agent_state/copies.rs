@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use crate::fs::regular;
 
-/// The most that is copied for one attempt: settings are small, and what is larger is not a setting.
+/// The most that is copied for one attempt. Settings are small; larger files are other data.
 const MOST_BYTES: u64 = 64 << 20;
 const MOST_FILES: u32 = 10_000;
 
-/// The deepest directory that is copied: links can lead round and round.
+/// The deepest directory that is copied, because links can form a cycle.
 const DEEPEST: usize = 16;
 
-/// The most entries of a directory of all programs that get links.
+/// The most entries of one directory that get links.
 const MOST_LINKS: usize = 10_000;
 
-/// Directories that programs fill by themselves.
+/// Directories that are not copied, because programs fill them themselves.
 const LEFT_OUT: [&str; 2] = [".git", "node_modules"];
 
-/// The room that is left for copies, and the files that were left out.
+/// The bytes and files that may still be copied, and the paths that were left out.
 pub(super) struct Copies {
     bytes: u64,
     files: u32,
@@ -34,8 +34,8 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Copies a file, or the regular files of a directory. Links count as what they lead to, because
-    /// many people link their settings from elsewhere.
+    /// Copies a file, or the regular files of a directory. Follows links, because many people link
+    /// their settings from elsewhere.
     pub fn copy(&mut self, from: &Path, to: &Path) {
         match self.copy_one(from, to, DEEPEST) {
             Ok(()) => {}
@@ -74,7 +74,7 @@ impl Copies {
                 continue;
             }
             match self.copy_one(&from.join(&name), &to.join(&name), depth - 1) {
-                // A link that leads nowhere.
+                // A dangling link.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 copied => copied?,
             }
@@ -83,7 +83,8 @@ impl Copies {
     }
 }
 
-/// Links what lies in a directory of the user's from another one, except what has this name.
+/// Makes a link in `directory` to each entry of the user's directory `of_user`, except the entry
+/// named `except`.
 pub(super) fn link_others(of_user: &Path, except: &str, directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(of_user).into_iter().flatten().flatten().take(MOST_LINKS) {
         let name = entry.file_name();

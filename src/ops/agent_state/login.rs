@@ -1,4 +1,4 @@
-//! The copy of a user's login that an attempt's agent has, and the way back of what the agent refreshed.
+//! Copies the user's login for an attempt's agent, and gives refreshed tokens back to the user.
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ use crate::fs::directory::{self, DIRECTORY};
 use crate::fs::{atomic, regular};
 use crate::ops::agent_state::users::UsersState;
 
-/// The largest file that is taken for a login.
+/// The largest file that counts as a login.
 const LARGEST: u64 = 1 << 20;
 
 /// The longest token.
@@ -28,15 +28,15 @@ const LONGEST_TOKEN: usize = 64 << 10;
 pub(super) struct CopiedLogin {
     /// The variable of the state directory.
     variable: String,
-    /// The path of the copy in it.
+    /// The path of the copy in the state directory.
     path: String,
     /// The digest of the user's file when it was copied.
     digest: String,
 }
 
-/// The fate of the user's login.
+/// The effect of removing a copy on the user's login.
 pub(super) enum Settled {
-    /// It is as it was.
+    /// The login is unchanged.
     Kept,
     /// This file has new tokens.
     GivenBack(PathBuf),
@@ -60,7 +60,7 @@ impl CopiedLogin {
         root.join(&self.variable).join(&self.path)
     }
 
-    /// Writes the copy. No link that an attempt left there leads it elsewhere.
+    /// Writes the copy. Does not follow links that an attempt may have left there.
     pub fn write(&self, root: &Path, bytes: &[u8]) -> io::Result<()> {
         let (above, name) = self.open_above(root)?;
         let mut file = regular::create_own_in(&above, name)?;
@@ -68,7 +68,7 @@ impl CopiedLogin {
         file.write_all(bytes)
     }
 
-    /// Removes the copy; gives back what was refreshed in it.
+    /// Removes the copy. If the agent has refreshed it, gives its tokens to the user's login.
     pub fn settle(&self, root: &Path, users: &UsersState) -> io::Result<Settled> {
         let (above, name) = match self.open_above(root) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Settled::Kept),
@@ -82,7 +82,8 @@ impl CopiedLogin {
         }
         match bytes {
             Ok(bytes) if digest(&bytes) != self.digest => self.give_back(&bytes, users),
-            // The agent has logged out, or the file is none that an agent writes.
+            // The copy is unchanged or gone (the agent has logged out), or it is not a regular
+            // file.
             _ => Ok(Settled::Kept),
         }
     }
@@ -99,7 +100,8 @@ impl CopiedLogin {
         Ok((above, Path::new(name)))
     }
 
-    /// Gives the user's file the tokens in these bytes, if it is still as it was when it was copied.
+    /// Puts the tokens in these bytes into the user's file, if that file has not changed since it
+    /// was copied.
     fn give_back(&self, bytes: &[u8], users: &UsersState) -> io::Result<Settled> {
         let Some((state, tokens)) = agents::tokens(&self.variable, &self.path) else {
             return Ok(Settled::Kept);
@@ -110,7 +112,8 @@ impl CopiedLogin {
         };
         let real = file.canonicalize()?;
         let directory = File::open(real.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
-        // Whoever holds the lock gives back another login. Nobody waits: an attempt could hold it.
+        // If the lock is held, another process gives back a login there, or an attempt holds it on
+        // purpose; so do not wait.
         if directory.try_lock().is_err() {
             return Ok(Settled::Kept);
         }
@@ -128,9 +131,9 @@ fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The user's login with the tokens of another one in place of its own; `None` if that changes
-/// nothing, or if one of them is no JSON. Nothing else comes from the other: what an attempt writes
-/// there could name a server that is asked for configuration.
+/// The user's login with the tokens of `other`; `None` if that changes nothing, or if one of both
+/// is not JSON. Takes only tokens from `other`, because an attempt can write it: another value
+/// could, for example, name a server from which an agent gets its configuration.
 fn with_tokens(users: &[u8], other: &[u8], tokens: &[&str]) -> Option<Vec<u8>> {
     let mut login: Value = serde_json::from_slice(users).ok()?;
     let other: Value = serde_json::from_slice(other).ok()?;
@@ -161,7 +164,7 @@ fn take_tokens(login: &mut Value, other: &Value, tokens: &[&str]) {
     }
 }
 
-/// True if both values are tokens, or times, of one kind. An empty one is that of an agent that was
+/// True if both values are tokens, or both are times. An empty token does not count: the agent has
 /// logged out.
 fn is_token(old: &Value, new: &Value) -> bool {
     match (old, new) {

@@ -1,6 +1,6 @@
-//! The directories in which the agents of an attempt keep their state: the attempt's own, so that an agent
-//! writes nothing of the user's. They begin with copies of the user's settings, have a copy of the user's
-//! login while a command runs, and stay with the run.
+//! The state directories of an attempt's agents. Each attempt has its own, so that agents do not
+//! write to the user's. They start with copies of the user's settings, contain a copy of the user's
+//! login while a command runs, and are kept with the run.
 mod copies;
 mod login;
 pub mod users;
@@ -25,7 +25,7 @@ use crate::ops::agent_state::users::UsersState;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 
-/// `agent.toml`: what git-frites knows of the state directories. No guarded command can write to it.
+/// `agent.toml`: the record of the state directories. Guarded commands cannot write to it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct AgentStateRecord {
@@ -33,13 +33,14 @@ struct AgentStateRecord {
     version: u32,
     /// The agents that have state directories, in the order of their first commands.
     agents: Vec<Name>,
-    /// The logins that lie in the state directories now.
+    /// The copied logins that are in the state directories now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     logins: Vec<CopiedLogin>,
 }
 
-/// Makes the state directories of an agent for its next command, with the user's login as it is now.
-/// Gives the variables that name them: none without an agent, or if no variable moves its state.
+/// Makes the state directories of an agent for its next command, with a copy of the user's current
+/// login. Gives the environment variables that name them; none without an agent, or if no variable
+/// sets the place of its state.
 pub fn prepare(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -65,7 +66,7 @@ pub fn prepare(
     }
     let logins: Vec<(CopiedLogin, Vec<u8>)> =
         variables.iter().flat_map(|variable| login::of_user(variable, &users)).collect();
-    // Before a login lies there: whoever goes on after a kill removes it.
+    // The record comes before the logins, so that the next command can remove them after a kill.
     let mut record = read(candidate);
     if !record.agents.contains(agent) {
         record.agents.push(agent.clone());
@@ -81,8 +82,8 @@ pub fn prepare(
         .collect())
 }
 
-/// Prepares the state directories that a candidate has, for a person who goes on in its worktree. Gives
-/// their variables.
+/// Prepares a candidate's existing state directories for a person who continues in its worktree.
+/// Gives their variables.
 pub fn prepare_again(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -95,23 +96,24 @@ pub fn prepare_again(
     Ok(variables)
 }
 
-/// The directory of a candidate's state directories, without links; `None` if there is none.
+/// The parent directory of a candidate's state directories, with links resolved; `None` if there is
+/// none.
 pub fn directory(candidate: CandidateRef<'_>) -> Option<PathBuf> {
     let root = candidate.directory().agent_state();
     let is_real = fs::symlink_metadata(&root).is_ok_and(|meta| meta.is_dir());
     is_real.then(|| nearest_real(&root))
 }
 
-/// The variables that lead to a candidate's state directories.
+/// The names of the variables for a candidate's state directories.
 pub fn variables(session: &Session, candidate: CandidateRef<'_>) -> Vec<String> {
     let agents = read(candidate).agents;
     let variables = agents.iter().flat_map(|agent| agents::state(&session.config, agent));
     variables.map(|variable| variable.name).collect()
 }
 
-/// Takes the logins out of a candidate's state directories. Where an agent has refreshed one, and the
-/// user's is still the one that was copied, the user's gets the new tokens. What cannot be done is a
-/// warning.
+/// Removes the logins from a candidate's state directories. If an agent has refreshed a login, and
+/// the user's login has not changed since it was copied, the user's login gets the new tokens. Only
+/// warns of failures.
 pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
     let mut record = read(candidate);
     if record.logins.is_empty() {
@@ -139,8 +141,8 @@ pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
     }
 }
 
-/// Makes the directory of one variable, unless it is there: with the user's settings, and where it is
-/// for all programs with links to what is the user's.
+/// Makes the directory of one variable, unless it exists, with copies of the user's settings. If
+/// other programs share this directory, links to the user's other entries are added.
 fn begin(
     root: &Path,
     variable: &StateVariable,
@@ -151,7 +153,7 @@ fn begin(
     if fs::symlink_metadata(&directory).is_ok_and(|meta| meta.is_dir()) {
         return Ok(());
     }
-    // Half a directory must not look like one.
+    // A temporary name, so that a kill cannot leave an incomplete directory.
     let new = root.join(".new");
     delete_tree(&new)?;
     make_private(&new)?;
@@ -167,7 +169,7 @@ fn begin(
     fs::rename(new, directory)
 }
 
-/// Makes a directory that only this user can enter, unless it is there.
+/// Makes a directory that only this user can enter, unless it exists.
 fn make_private(directory: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(directory)
 }

@@ -1,4 +1,4 @@
-//! Where the user's own agents keep their state, and what would stop them.
+//! Finds the state of the user's own agents, and faults that would stop an agent.
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -8,18 +8,18 @@ use crate::model::agent_stop::AgentFault;
 use crate::model::env;
 use crate::ops::session::Session;
 
-/// The variables of the user's that decide where agents keep their state.
+/// The user's environment variables, which decide where agents keep their state.
 pub struct UsersState {
     environment: HashMap<OsString, OsString>,
 }
 
 impl UsersState {
-    /// As a command without variables of ours would find it.
+    /// The environment of a command without the variables of git-frites.
     pub fn of(session: &Session) -> UsersState {
         UsersState { environment: session.policy.environment(&env::ALL, &[]) }
     }
 
-    /// As a command would find it that gets all variables of this process.
+    /// The environment of this process.
     pub fn of_process() -> UsersState {
         UsersState { environment: std::env::vars_os().collect() }
     }
@@ -34,7 +34,7 @@ impl UsersState {
         value.is_absolute().then_some(value)
     }
 
-    /// The user's directory; `None` without HOME.
+    /// The user's state directory; `None` without HOME.
     pub fn directory(&self, state: &StateDirectory) -> Option<PathBuf> {
         let of_variable = self.variable(state.variable);
         of_variable.or_else(|| Some(self.variable("HOME")?.join(state.default)))
@@ -66,7 +66,7 @@ fn files_in(
     paths.map(|path| (directory.join(path), path)).collect()
 }
 
-/// Whether the user has a login for an agent; `None` if nobody can tell.
+/// True if the user has a login for an agent; `None` if this cannot be known.
 pub fn is_logged_in(agent: &BuiltInAgent, users: &UsersState) -> Option<bool> {
     let files: Vec<_> = agent.state.iter().flat_map(|state| users.logins(state)).collect();
     if agent.login_variables.is_empty() || files.is_empty() {
@@ -76,8 +76,8 @@ pub fn is_logged_in(agent: &BuiltInAgent, users: &UsersState) -> Option<bool> {
     Some(has_variable || files.iter().any(|(file, _)| file.is_file()))
 }
 
-/// The faults that an agent's command line meets in this environment, as far as they can be seen
-/// without starting it.
+/// The faults that would stop an agent in this environment, if they can be found without starting
+/// it.
 pub fn faults(agent: &BuiltInAgent, users: &UsersState) -> Vec<AgentFault> {
     let mut found = Vec::new();
     let refuses_root = agent.root_variable.is_some_and(|variable| !users.has(variable));

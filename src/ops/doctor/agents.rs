@@ -1,4 +1,4 @@
-//! The coding agents on PATH: their versions, their logins, and what would stop them.
+//! Findings about the coding agents on PATH: versions, logins, and faults that would stop them.
 use std::ffi::OsStr;
 
 use crate::agents::built_in::{BUILT_IN, BuiltInAgent};

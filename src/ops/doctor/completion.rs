@@ -1,12 +1,12 @@
-//! Whether the user's shell completes git-frites.
+//! The finding whether the user's shell completes git-frites.
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::model::checkup::Finding;
 
-/// A shell that has a completion script: where the script is looked for below a data directory and
-/// below HOME, and the startup file that may source it.
+/// A shell with a completion script: the places of the script below a data directory and below
+/// HOME, and the startup file that may source it.
 struct ShellPlaces {
     name: &'static str,
     in_data: &'static [&'static str],
@@ -29,7 +29,7 @@ const SHELLS: [ShellPlaces; 3] = [
     },
     ShellPlaces {
         name: "fish",
-        // The second ones do for all but fish 3.6.0.
+        // The second paths work in all versions but fish 3.6.0.
         in_data: &[
             "fish/vendor_conf.d/git-frites.fish",
             "fish/vendor_completions.d/git-frites.fish",
@@ -51,7 +51,7 @@ pub fn users_shell() -> String {
     shell.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The file below HOME in which a shell looks for a script; `None` if the shell is not
+/// The file below HOME where a shell looks for the completion script; `None` if the shell is not
 /// known.
 pub fn place_in_home(shell: &str) -> Option<PathBuf> {
     let places = SHELLS.iter().find(|places| places.name == shell)?;

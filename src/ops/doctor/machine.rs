@@ -1,4 +1,5 @@
-//! The findings about the machine: git, worlds, control groups, a place for the cache, completion, the manual.
+//! The findings about the machine: git, worlds, control groups, the cache directory, completion,
+//! the manual.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ use crate::ops::doctor::{agents, completion, manual};
 use crate::oracle::pool;
 use crate::world::probe;
 
-/// A setting of the kernel that refuses namespaces to users: its file, the value that does, and the
-/// command that changes it.
+/// Kernel settings that can refuse namespaces to users: the file, the value that refuses them, and
+/// the command that changes it.
 const REFUSING: [(&str, &str, &str); 3] = [
     (
         "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
@@ -27,7 +28,7 @@ const REFUSING: [(&str, &str, &str); 3] = [
     ("/proc/sys/user/max_user_namespaces", "0", "sudo sysctl user.max_user_namespaces=10000"),
 ];
 
-/// The version of Landlock's interface from which it restricts signals, too.
+/// The first version of Landlock's ABI that also restricts signals.
 const SIGNALS: u32 = 6;
 
 /// The findings about the machine.
@@ -56,8 +57,8 @@ pub(super) fn findings() -> Result<Vec<Finding>> {
     Ok(found)
 }
 
-/// A directory that goes when it is dropped, with what an overlay left in it: a directory that may not
-/// be read.
+/// A temporary directory. Dropping it also deletes the unreadable directory that an overlay leaves
+/// in it.
 pub(super) struct TrialRoom(PathBuf);
 
 impl TrialRoom {
@@ -72,7 +73,7 @@ impl Drop for TrialRoom {
     }
 }
 
-/// A new directory in this one.
+/// A new temporary directory in `dir`.
 pub(super) fn scratch_in(dir: &Path) -> io::Result<TrialRoom> {
     fs::create_dir_all(dir)?;
     let made = tempfile::Builder::new().prefix(".git-frites-doctor-").tempdir_in(dir)?;
@@ -89,7 +90,7 @@ fn git() -> Finding {
     }
 }
 
-/// The findings about sealed worlds, by the step and the reason of a refusal.
+/// The findings about sealed worlds. `refusal` is the reason why none can be made.
 fn worlds(refusal: Option<String>) -> Vec<Finding> {
     let Some(reason) = refusal else {
         return vec![
@@ -126,7 +127,7 @@ fn worlds(refusal: Option<String>) -> Vec<Finding> {
     vec![namespaces, Finding::missing("overlay", "cannot be tried without namespaces")]
 }
 
-/// The AppArmor profile that was installed beside the program.
+/// The AppArmor profile that was installed with the program.
 fn profile() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let profile = program.parent()?.parent()?.join("share/git-frites/apparmor");
@@ -148,7 +149,7 @@ fn landlock() -> Finding {
     }
 }
 
-/// The control group of this process, if it may limit its own processes there.
+/// The finding whether this process may limit its child processes by a control group.
 fn cgroup() -> Finding {
     let what = "cgroup";
     let Some(dir) = own_cgroup() else {
@@ -179,7 +180,7 @@ fn own_cgroup() -> Option<PathBuf> {
     dir.join("cgroup.controllers").exists().then_some(dir)
 }
 
-/// Whether files in a directory can share their blocks.
+/// The finding whether files in a directory can share their blocks.
 pub(super) fn reflinks(what: &str, dir: &Path) -> Finding {
     match pool::share_blocks(dir) {
         Ok(()) => Finding::good(what, "files can share blocks"),

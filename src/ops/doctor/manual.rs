@@ -1,4 +1,4 @@
-//! Whether `man` finds the manual of git-frites, which `git frites --help` needs.
+//! The finding whether `man` finds the manual of git-frites, which `git frites --help` needs.
 use std::env;
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::model::checkup::Finding;
 /// The directories in which `man` looks if nothing else is set.
 const USUAL: [&str; 2] = ["/usr/local/share/man", "/usr/share/man"];
 
-/// The page of the whole program below such a directory, as packages install it.
+/// The program's main page below such a directory, in all compressions that packages use.
 const PAGES: [&str; 5] = [
     "man1/git-frites.1",
     "man1/git-frites.1.gz",

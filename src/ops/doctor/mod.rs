@@ -11,8 +11,8 @@ use crate::model::checkup::{Checkup, Finding, Health, ProjectCheckup};
 use crate::ops::session::Session;
 use crate::ui::Ui;
 
-/// Looks at the machine, and at the repository of the current directory if there is one. Whatever is
-/// wrong is a finding and no error.
+/// Checks the machine, and the repository of the current directory if there is one. A problem is a
+/// finding, not an error.
 pub fn check_up(ui: &Ui) -> Result<Checkup> {
     let machine = machine::findings()?;
     let here = std::env::current_dir().unwrap_or_default();

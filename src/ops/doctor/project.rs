@@ -10,7 +10,7 @@ use crate::ops::session::Session;
 use crate::oracle::OracleFlags;
 use crate::oracle::user_cache::UserCache;
 
-/// Looks at the repository of a session. A run from HEAD is meant.
+/// Checks the repository of a session for a run from HEAD.
 pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
     let mut checkup = ProjectCheckup::default();
     match worlds::choose(session) {
@@ -40,7 +40,7 @@ pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
     Ok(checkup)
 }
 
-/// Whether commands of candidates would be guarded.
+/// The finding whether commands of candidates would be guarded.
 fn guard_of_attempts(session: &Session) -> Finding {
     match guard::choose(session) {
         Ok(Some(guard)) => Finding::good("guard", guard.in_words()),

@@ -1,5 +1,6 @@
-//! The worlds of attempts: their commands can write to their own worktree, and not to the user's
-//! checkouts, to other worktrees or to the repository. To HOME they write in layers of their own.
+//! The worlds of attempts. Their commands can write to their own worktree, but not to the user's
+//! checkouts, other worktrees or the repository. Writes to HOME go to layers that belong to the
+//! candidate.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -29,7 +30,7 @@ use crate::store::candidate::CandidateRef;
 use crate::world::probe;
 use crate::world::user_directories::{self, make_room, overlays, user_home, variable, work_of};
 
-/// The directories of the user that agents keep their sessions in, where they are not below HOME.
+/// The variables that name the user's directories in which agents keep their sessions.
 const OF_SESSIONS: [&str; 5] =
     ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
 
@@ -41,23 +42,24 @@ pub struct Guard {
     /// Directories of the user in which each candidate writes to layers of its own; empty if all write
     /// to the user's own files.
     private: Vec<PathBuf>,
-    /// The downloads that lie between these layers and the user's files.
+    /// The downloads in the layers between these layers and the user's files.
     downloads: Option<KeptDownloads>,
     access: AttemptAccess,
 }
 
-/// The files that the setup of a base has downloaded into the user's directories while the base was judged.
+/// The files that the setup command has downloaded into the user's directories while the base was
+/// judged.
 #[derive(Debug)]
 struct KeptDownloads {
     /// The layers of the user's directories that hold them.
     layers: PathBuf,
-    /// Keeps others from removing the layers.
+    /// Keeps other processes from removing the layers.
     _lock: Lock,
 }
 
 impl KeptDownloads {
-    /// The downloads of a base, or else of its nearest ancestor of which layers are kept; `None` if
-    /// nothing was downloaded.
+    /// The downloads of a base, or of its nearest ancestor with kept layers; `None` if nothing was
+    /// downloaded.
     fn find(session: &Session, base: &Oid) -> Result<Option<KeptDownloads>> {
         let root = pool::home(&session.repo)?.join(LAYERS);
         let distrusted = when_attempts_ran(session)?;
@@ -71,17 +73,17 @@ impl KeptDownloads {
 /// The confinement of a guarded command.
 pub struct GuardedWorld {
     pub confinement: Confinement,
-    /// Directories that go with the command.
+    /// Directories that are deleted after the command.
     _own: Option<PrivateDirectories>,
 }
 
-/// The access of commands that no guard keeps from anything.
+/// The access of commands without a guard.
 pub fn unguarded() -> AttemptAccess {
     AttemptAccess { separation: Separation::Unguarded, writes: Vec::new(), temporary: Vec::new() }
 }
 
-/// The guard for candidates' commands; `None` if they run with the user's permissions, by the
-/// configuration or because the system allows no guard. Fails if the configuration requires one.
+/// The guard for candidates' commands; `None` if they run with the user's permissions, because the
+/// configuration says so or the system allows no guard. Fails if the configuration requires one.
 pub fn choose(session: &Session) -> Result<Option<Guard>> {
     static TOLD: Once = Once::new();
     let mode = session.config.get(keys::SPAWN_GUARD);
@@ -104,8 +106,8 @@ pub fn choose(session: &Session) -> Result<Option<Guard>> {
     }
 }
 
-/// The guard for commands of candidates with this base, as [`choose`] gives it: where these have layers
-/// of their own, they find there what judging has downloaded for the base.
+/// As [`choose`], for candidates with this base. If the candidates have layers of their own, the
+/// downloads from judging the base are below these layers.
 pub fn choose_for(session: &Session, base: &Oid) -> Result<Option<Guard>> {
     let mut guard = choose(session)?;
     if let Some(guard) = guard.as_mut().filter(|guard| !guard.private.is_empty()) {
@@ -114,7 +116,7 @@ pub fn choose_for(session: &Session, base: &Oid) -> Result<Option<Guard>> {
     Ok(guard)
 }
 
-/// The reason why no command of a candidate can be guarded, whatever the system allows.
+/// The reason why this repository or configuration rules out a guard on any system.
 fn forbidden(session: &Session) -> Option<String> {
     if session.config.get(keys::LIMITS_NESTING) > 1 {
         let reason = "limits.nesting lets them spawn runs, which write to the repository";
@@ -126,10 +128,10 @@ fn forbidden(session: &Session) -> Option<String> {
 }
 
 impl Guard {
-    /// The guard of this system; or the reason why it allows none.
+    /// The guard of this system, or the reason why it allows none.
     fn new(session: &Session) -> Result<std::result::Result<Guard, String>> {
         static TOLD: Once = Once::new();
-        // What does not exist yet cannot be protected, and an attempt could make it.
+        // A directory that does not exist cannot be protected, and an attempt could create it.
         let cache = pool::home_of_all(&session.repo)?;
         fs::create_dir_all(&cache).context(|| format!("could not make '{}'", cache.display()))?;
         let opened = named(&session.config.get(keys::SPAWN_WRITE), session.home.as_deref());
@@ -167,7 +169,7 @@ impl Guard {
         let writes = names(&writes.cloned().collect::<Vec<_>>());
         let temporary = names(&temporary);
         writable.extend(opened);
-        // A mount at `/` would open everything.
+        // A writable mount at `/` would make everything writable.
         writable.retain(|path| path.exists() && path.parent().is_some());
         let separation =
             if private.is_empty() { Separation::SharedHome } else { Separation::PrivateHome };
@@ -175,8 +177,8 @@ impl Guard {
         Ok(Ok(Guard { writable, private, downloads: None, access }))
     }
 
-    /// The guard of a system that allows no world for this reason: Landlock, or the reasons why it
-    /// allows neither.
+    /// The guard of a system that allows no world, for this reason: Landlock. If Landlock is
+    /// missing as well, gives both reasons.
     fn landlocked(
         session: &Session,
         opened: Vec<PathBuf>,
@@ -195,7 +197,7 @@ impl Guard {
         Ok(Guard { writable: opened, private: Vec::new(), downloads: None, access })
     }
 
-    /// True if Landlock confines the commands: no world can be made.
+    /// True if Landlock confines the commands, because no world can be made.
     fn is_landlocked(&self) -> bool {
         self.access.separation == Separation::Landlock
     }
@@ -208,8 +210,8 @@ impl Guard {
         }
     }
 
-    /// The way in which a watch has to treat the commands: a path that `spawn.write` opens can be a
-    /// checkout, or lead to one.
+    /// How a watch has to treat the commands. Those with paths in `spawn.write` count as unguarded,
+    /// because such a path can be a checkout, or lead to one.
     pub fn watched_commands(&self) -> WatchedCommands {
         match self.access.separation == Separation::PrivateHome && self.access.writes.is_empty() {
             true => WatchedCommands::GuardedAttempts,
@@ -222,8 +224,8 @@ impl Guard {
         self.access.clone()
     }
 
-    /// The world for commands in a candidate's worktree, with a git directory of its own. What they
-    /// do there is brought back when the candidate is captured.
+    /// The world for commands in a candidate's worktree, with the candidate's own git directory. A
+    /// capture of the candidate brings their work in that directory back.
     pub fn world(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<GuardedWorld> {
         let dir = candidate.worktree();
         let admin = worktree::admin_of(&session.repo, &dir)?.ok_or_else(|| {
@@ -248,7 +250,7 @@ impl Guard {
         let dir = candidate.worktree();
         let common = session.repo.common_dir();
         let mut mounts = vec![Mount::Devices];
-        // What lies below a mount that replaces a directory needs a mount of its own.
+        // A path below a mount that replaces a directory needs a mount of its own.
         let mut replaced = vec![Path::new("/dev")];
         let home = candidate.directory().own_home();
         make_room(&self.private, &home)
@@ -271,7 +273,8 @@ impl Guard {
         let state = agent_state::directory(candidate);
         let writable = writable.into_iter().chain([dir.as_path()]).chain(state.as_deref());
         mounts.extend(needed(&replaced, writable, protected.iter().map(PathBuf::as_path)));
-        // Whoever can open a lock's file can take the lock (flock(2)), and keep it.
+        // Lock files are hidden, because a process that can open one can take its lock (flock(2)),
+        // and keep it.
         let locked =
             [session.store.dir().locks(), nearest_real(&pool::home_of_all(&session.repo)?)];
         mounts.extend(locked.into_iter().map(|at| Mount::Hidden { at }));
@@ -280,19 +283,21 @@ impl Guard {
     }
 }
 
-/// A world for a git of ours that writes in a worktree where an attempt's command has run, and to the
-/// directory of its index; `None` if no world can be made here. Landlock lets no attempt change another's
-/// worktree, whatever descriptors it gets.
+/// A world for our own git process that writes to a worktree where an attempt's command has run,
+/// and to the directory of its index. `None` if no world can be made here: then none is needed,
+/// because Landlock keeps attempts out of each other's worktrees, even through descriptors that
+/// they were given.
 pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<WorldSpec> {
     if probe::guard_refusal().is_some() {
         return None;
     }
     let common = session.repo.common_dir();
     let dir = nearest_real(worktree);
-    // Filters of git-lfs write to its store.
+    // The filters of git-lfs write to this directory.
     let writable = [dir.clone(), nearest_real(index), common.join(STORE_OF_LFS)];
     let writable = writable.into_iter().filter(|path| path.exists());
-    // While commands run, git-frites' git uses a copy of the configuration in the state directory.
+    // The state directory is mounted, because our git uses the copy of the configuration there
+    // while commands run.
     let read_only = [common, session.store.dir().path()];
     let read_only = read_only.map(|at| Mount::ReadOnly { at: at.to_owned(), from: at.to_owned() });
     let mounts = [Mount::Devices].into_iter().chain(read_only);
@@ -300,10 +305,12 @@ pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<
     Some(WorldSpec { dir, mounts, network: true, ..WorldSpec::default() })
 }
 
-/// The confinement of a candidate's command. `admin` is the administrative entry of its worktree; `open` are
-/// the paths that it can write to beside the worktree, its git directory and directories that go with it.
+/// The confinement of a candidate's command. `admin` is the administrative entry of its worktree;
+/// `open` are the paths that it can write to in addition to the worktree, its git directory and its
+/// private directories.
 ///
-/// The worktree's git finds the repository again when the candidate is captured.
+/// The worktree then points to the candidate's git directory; a capture connects it with the
+/// repository again.
 fn landlocked_confinement(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -323,9 +330,9 @@ fn landlocked_confinement(
     Ok((Confinement::Landlock(restriction), own))
 }
 
-/// The directories of the user in which each candidate has layers of its own: `None` if the
-/// configuration or the system allows no such layers; with the system's reason. Those that
-/// `spawn.write` opens, and those in a checkout, are not among them.
+/// The user's directories in which each candidate has layers of its own, without those that
+/// `spawn.write` opens and those in a checkout. Empty if the configuration or the system allows no
+/// layers; if it is the system, its reason is given, too.
 fn private(session: &Session, opened: &[PathBuf]) -> Result<(Vec<PathBuf>, Option<String>)> {
     if session.config.get(keys::SPAWN_HOME) == SpawnHome::Shared {
         return Ok((Vec::new(), None));
@@ -344,8 +351,8 @@ fn private(session: &Session, opened: &[PathBuf]) -> Result<(Vec<PathBuf>, Optio
     })
 }
 
-/// The sockets of the agents for keys that lie in these directories: an overlay leads to no socket. They
-/// are those of SSH, and of GnuPG where it has no directory of the session.
+/// The sockets of key agents in these directories (ssh-agent, gpg-agent). They are opened one by
+/// one, because sockets do not work through an overlay.
 fn sockets_of_keys(directories: &[PathBuf]) -> Vec<PathBuf> {
     let gnupg = variable("GNUPGHOME").or_else(|| Some(user_home()?.join(".gnupg")));
     let entries = gnupg.and_then(|dir| fs::read_dir(dir).ok()).into_iter().flatten().flatten();
@@ -358,8 +365,8 @@ fn sockets_of_keys(directories: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// The paths that no command can write to, wherever they are: checkouts of the repository, and the
-/// state and cache of git-frites.
+/// The paths that commands must not write to: checkouts of the repository, and the state and cache
+/// of git-frites.
 fn protected(session: &Session) -> Result<Vec<PathBuf>> {
     let Session { repo, store, .. } = session;
     let mut all = worktree::checkouts(repo)?;
@@ -369,10 +376,10 @@ fn protected(session: &Session) -> Result<Vec<PathBuf>> {
     Ok(all.iter().map(|path| nearest_real(path)).collect())
 }
 
-/// The mounts that make paths writable in a world that is read-only elsewhere, and others read-only
-/// below those. What lies below the `replaced` directories needs a mount in any case. So do the writable
-/// directories above a path that is not: nobody can rename a mount point, and put something else in
-/// its place.
+/// The mounts that make the `writable` paths writable in a read-only world, and the `protected`
+/// paths read-only. A path below a `replaced` directory always needs a mount. So does each writable
+/// directory above a protected or replaced path, because a mount point cannot be renamed and
+/// replaced by another directory.
 fn needed<'a>(
     replaced: &[&'a Path],
     writable: impl Iterator<Item = &'a Path>,
@@ -383,7 +390,7 @@ fn needed<'a>(
     let above_any = pinned(&all, replaced);
     all.extend(above_any.iter().map(|path| (*path, true)));
     all.retain(|path, _| !replaced.contains(path));
-    // A path comes after those above it.
+    // The map is sorted, so a path comes after its parent directories.
     let mut done = vec![(Path::new("/"), false)];
     done.extend(replaced.iter().map(|path| (*path, true)));
     let mut mounts = Vec::new();
@@ -405,8 +412,8 @@ fn needed<'a>(
     mounts
 }
 
-/// The writable directories above those of `all` that are not, and above the `replaced` ones. A directory
-/// in a replaced one is not the user's.
+/// The writable directories above the read-only paths of `all` and above the `replaced` ones.
+/// Directories inside a replaced one do not count, because they are not the user's.
 fn pinned<'a>(all: &BTreeMap<&'a Path, bool>, replaced: &[&'a Path]) -> BTreeSet<&'a Path> {
     let can_write = |path: &Path| {
         path.ancestors()

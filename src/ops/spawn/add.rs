@@ -1,5 +1,5 @@
-//! Adds candidates to a run that exists: all of them, or none. They start from the run's base, and
-//! may hold a change that was made elsewhere.
+//! Adds candidates to an existing run: all of them, or none. They start from the run's base, and
+//! may start with a change that was made elsewhere.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -26,21 +26,21 @@ use crate::store::intents::{Active, Phase};
 pub struct AddRequest {
     /// The candidates, in spawn order.
     pub candidates: Vec<Name>,
-    /// Their commands; empty if people work there.
+    /// Their commands; empty if people work in the worktrees.
     pub assignments: BTreeMap<Name, Assignment>,
-    /// The command of all of them as it was typed, which need not be UTF-8 as a record is.
+    /// The typed command of all candidates. Unlike a record, it need not be UTF-8.
     pub command: Vec<OsString>,
-    /// The prompt for these commands, if it is not the run's.
+    /// The prompt for these commands; `None` for the run's prompt.
     pub prompt: Option<Arc<[u8]>>,
-    /// The time limits that were given for these commands.
+    /// The time limits that the user gave for these commands.
     pub limits: GivenLimits,
-    /// The change that each of them holds from the start.
+    /// The change that each candidate starts with.
     pub change: Option<ChangeSource>,
 }
 
 impl AddRequest {
-    /// The command of each candidate; empty where people work. Without a prompt of their own they
-    /// get the run's.
+    /// The commands of the candidates; none for candidates where people work. The prompt is the
+    /// request's, else the run's.
     pub fn commands(&self, session: &Session, run: &Run) -> Result<Vec<(Name, CandidateCommand)>> {
         let shared = run.prompt.as_ref().map(|blob| session.repo.blob(blob)).transpose()?;
         let prompt = self.prompt.clone().or_else(|| shared.map(Into::into));
@@ -55,14 +55,14 @@ impl AddRequest {
 pub enum ChangeSource {
     /// A patch, and its name for messages.
     Patch(Vec<u8>, String),
-    /// A commit: all that it changed since its history left that of the run's base.
+    /// A commit: its changes since the merge base with the run's base.
     Commit(String),
 }
 
-/// Adds candidates to a run, or nothing.
+/// Adds candidates to a run; after an error none is added.
 ///
-/// Every refusal comes before the first effect: limits, a missing program, a full disk, a change
-/// that does not apply.
+/// All checks come before the first effect: limits, programs, disk space, whether the change
+/// applies.
 pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("add", run = %run.run).entered();
     let Session { repo, store, .. } = session;
@@ -70,7 +70,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     trust::require_trust(session.integrity(), Some(run))?;
     trust::require_own_record(session.integrity(), run)?;
     limits::require_depth(session)?;
-    // From here on no other process judges the run, adds to it or removes it.
+    // With this lock, no other process can judge, extend or remove the run.
     let (lock, mut run) = store.lock_and_read(&run.run)?;
     refuse_taken(&run, &names)?;
     limits::require_room(session, run.candidates.len(), names.len())?;
@@ -95,7 +95,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
         .extend(names.iter().map(|name| (name.clone(), Addition { seed, prompt, limits: given })));
     let prepared = make(session, &run, &names, seed.as_ref(), &preparation)?;
     let event = Event::Added { candidates: names.clone(), seed };
-    // The candidates exist by now: an error would say that they do not.
+    // The candidates exist now, so later failures are only warnings.
     if let Err(error) = store.record_event(&run.run, &event) {
         session.ui.warn(&error.message);
     }
@@ -110,7 +110,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     Ok(SpawnedRun { run, prepared, lock })
 }
 
-/// Refuses a name that a candidate of the run has.
+/// Refuses a name that a candidate of the run already has.
 fn refuse_taken(run: &Run, names: &[Name]) -> Result<()> {
     match names.iter().find_map(|name| run.candidates.iter().find(|other| other.collides(name))) {
         Some(twin) => {
@@ -121,8 +121,8 @@ fn refuse_taken(run: &Run, names: &[Name]) -> Result<()> {
     }
 }
 
-/// Makes the worktrees of the new candidates and then the record that lists them. The caller holds
-/// the run's lock.
+/// Makes the worktrees of the new candidates, then the record that lists them. The caller holds the
+/// run's lock.
 fn make(
     session: &Session,
     run: &Run,
@@ -146,8 +146,8 @@ fn make(
             None => Preparation::beside_look_at_checkout(session, &run.base, populate)?,
             Some(_) => populate()?,
         };
-        // Last, and not beside the candidates' records: from here on recovery finds them in the run,
-        // and expects all of them to be whole.
+        // This comes last, not together with the candidates' records: once the record lists them,
+        // recovery expects all of them to be complete.
         let mut kept = store.judged(&run.run)?;
         kept.extend(seed.map(|tree| neutral_commit(repo, tree, &run.base)).transpose()?);
         store.save_record(run, store.verdict(&run.run)?.as_ref(), &kept)?;
@@ -171,7 +171,7 @@ fn make(
     Ok(prepared)
 }
 
-/// Refuses a branch that belongs to no candidate, for example one that was fetched.
+/// Refuses to add a candidate whose branch name exists already, for example as a fetched branch.
 fn refuse_stray(session: &Session, run: &Run, names: &[Name]) -> Result<()> {
     for candidate in names.iter().map(|name| session.store.candidate(run, name)) {
         let CandidateRef { name, .. } = candidate;

@@ -1,4 +1,5 @@
-//! Runs commands in candidates' worktrees, several at once, under the watch over the repository.
+//! Runs commands in candidates' worktrees, several at once, while the repository is watched for
+//! changes.
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -34,22 +35,22 @@ use crate::store::intents::{Active, Phase};
 /// The options with which the candidates' commands run.
 #[derive(Clone)]
 pub struct AttemptOptions {
-    /// The number of commands that run at once, if it is given.
+    /// The number of commands that run at once, if the user gave it.
     pub jobs: Option<usize>,
     /// The time limits of each command.
     pub limits: Limits,
     /// The interval at which running candidates are captured; never if `None`.
     pub checkpoint: Option<Duration>,
-    /// True if a candidate whose command changed nothing keeps its worktree.
+    /// True if the worktree of a candidate is kept even if its command changed nothing.
     pub keep: bool,
 }
 
-/// The most agents that run at once if nobody says how many.
+/// The number of agents that run at once by default.
 const AGENTS_AT_ONCE: usize = 16;
 
 impl AttemptOptions {
-    /// The number of these commands that run at once: agents wait for the network, and other commands
-    /// for the processor.
+    /// The number of these commands that run at once. More agents than processors can run, because
+    /// agents mostly wait for the network.
     pub fn jobs_for<'c>(&self, commands: impl IntoIterator<Item = &'c CandidateCommand>) -> usize {
         let are_agents = commands.into_iter().all(|command| command.agent.is_some());
         let usual = if are_agents { AGENTS_AT_ONCE } else { process::processors() };
@@ -60,10 +61,10 @@ impl AttemptOptions {
 /// The results of the commands.
 #[derive(Default)]
 pub struct AttemptReport {
-    /// How each command ended, in the order of the commands; further rounds that were added meanwhile
-    /// come last.
+    /// The result of each command, in the order of the commands; further rounds that were added
+    /// meanwhile come last.
     pub results: Vec<Captured>,
-    /// The changes outside of the worktrees meanwhile, in words.
+    /// The changes outside of the worktrees while the commands ran, in words.
     pub escaped: Vec<String>,
     /// True if one of these changes may alter the outcome of commands.
     pub affects_outcomes: bool,
@@ -72,8 +73,8 @@ pub struct AttemptReport {
 /// Runs commands in worktrees, and captures each worktree as its command ends. The caller holds the
 /// run's lock, and the run is marked as running.
 ///
-/// `beside` is done meanwhile, under the same watch. It opens the gate before the commands; where that is
-/// locked and none was started, this fails. It can add further rounds.
+/// `beside` is done meanwhile, under the same watch. It opens the gate that the commands wait for,
+/// and can add further rounds. Fails if it locks the gate and no command was started.
 pub fn run_attempts(
     session: &Session,
     run: &Run,
@@ -124,7 +125,7 @@ fn run_all(
         if *is_further_round {
             begin_round(session, candidate, command)?;
         }
-        // One whose setup failed starts nothing.
+        // If the setup failed, there is nothing to start; `OneAttempt` gives the result.
         if candidate.record()?.state != State::Failed
             && let Some(refused) = gate.refuse(session, candidate)?
         {
@@ -155,10 +156,10 @@ fn run_all(
             })
         })
     });
-    // The watch reports even if an attempt failed: a changed configuration may be the cause.
+    // The watch reports even after an error, because a changed configuration may be its cause.
     let watched = watch.end(session.integrity(), run);
-    // While a record still says that its command runs, the next command must find the run
-    // interrupted.
+    // If a record still says that its command runs, the run stays active, so that the next command
+    // recovers it.
     let done = if results.is_ok() || !store.candidates(run).any(is_running) {
         store.clear_active(&run.run)
     } else {
@@ -167,7 +168,7 @@ fn run_all(
     let results = match results {
         Ok(results) => results,
         Err(error) => {
-            // The first error is the cause; the others are only reported.
+            // The first error is returned; later errors are only warnings.
             for later in watched.err().into_iter().chain(done.err()) {
                 session.ui.warn(later.message);
             }
@@ -180,7 +181,8 @@ fn run_all(
     Ok(AttemptReport { results, escaped: words, affects_outcomes })
 }
 
-/// Runs the attempts, and does the work beside them meanwhile: if they fail, it is cancelled.
+/// Runs the attempts and the work beside them. If git-frites fails in running the attempts, cancels
+/// that work.
 fn do_beside<T>(
     beside: &dyn Beside,
     at_work: AttemptsAtWork<'_>,
@@ -195,7 +197,7 @@ fn do_beside<T>(
     })
 }
 
-/// The end of an attempt as a row on the terminal shows it.
+/// The end of an attempt, as its row on the terminal shows it.
 fn ending(done: &Result<Captured>) -> Ending {
     let Ok(Captured { candidate, problem, .. }) = done else {
         let words = State::Cancelled.to_string();
@@ -218,7 +220,7 @@ fn is_running(candidate: CandidateRef<'_>) -> bool {
     candidate.record().is_ok_and(|record| record.state == State::Running)
 }
 
-/// Marks a candidate whose attempt ended by an error of git-frites: the candidate can be resumed.
+/// Marks a candidate as cancelled after an error of git-frites, so that it can be resumed.
 fn mark_cancelled(candidate: CandidateRef<'_>, error: &Error) {
     let marked = candidate.update(|record| {
         if record.state == State::Running {
@@ -226,12 +228,12 @@ fn mark_cancelled(candidate: CandidateRef<'_>, error: &Error) {
             record.reason = Some(error.message.clone());
         }
     });
-    // This most likely fails for the reason that `error` gives.
+    // If this fails, the cause is most likely the same as that of `error`.
     let _ = marked;
 }
 
-/// Runs other commands in candidates' own worktrees. Each worktree is captured first, so that both
-/// rounds are iterations of their own.
+/// Runs further commands in candidates' existing worktrees. Captures each worktree first, so that
+/// the work before is an iteration of its own.
 pub fn rerun_all(
     session: &Session,
     run: &Run,
@@ -248,7 +250,7 @@ pub fn rerun_all(
     guard::choose(session)?;
     rounds.iter().try_for_each(|round| round.command.require_program())?;
     let _lock = lock_recovered(store, &session.ui, &run.run)?;
-    // Before the run is active: an error here changes no state.
+    // Checked before the run becomes active, so that an error changes nothing.
     for round in &rounds {
         store.candidate(run, &round.candidate).require_worktree()?;
     }
@@ -256,7 +258,8 @@ pub fn rerun_all(
     run_all(session, run, rounds, options, beside)
 }
 
-/// Captures what a candidate's earlier commands did, keeps their logs, and marks it as running.
+/// Captures the work of a candidate's earlier commands, keeps their logs, and marks the candidate
+/// as running.
 fn begin_round(
     session: &Session,
     candidate: CandidateRef<'_>,

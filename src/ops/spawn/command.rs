@@ -23,11 +23,11 @@ pub struct CandidateCommand {
     pub agent: Option<Name>,
     /// Program and arguments, with their placeholders.
     pub argv: Vec<OsString>,
-    /// True if the prompt is its standard input.
+    /// True if the command gets the prompt on its standard input.
     pub stdin: bool,
     /// The words before the prompt.
     pub framing: Option<String>,
-    /// The prompt: one text for many candidates.
+    /// The prompt, which many candidates share.
     pub prompt: Option<Arc<[u8]>>,
 }
 
@@ -37,8 +37,8 @@ impl CandidateCommand {
         shell_words::join(self.argv.iter().map(|word| word.to_string_lossy().into_owned()))
     }
 
-    /// A command as it was typed. It reads the prompt from its standard input, unless an argument
-    /// takes it.
+    /// A typed command. It gets the prompt on its standard input, unless an argument has a
+    /// placeholder for it.
     pub fn typed(argv: &[OsString], prompt: Option<Arc<[u8]>>) -> CandidateCommand {
         let stdin = !argv.iter().any(|arg| holds(arg, PROMPT) || holds(arg, PROMPT_FILE));
         CandidateCommand { agent: None, argv: argv.to_vec(), stdin, framing: None, prompt }
@@ -72,11 +72,11 @@ impl CandidateCommand {
         Ok(run.has_command(name).then(|| CandidateCommand::typed(&argv, prompt)))
     }
 
-    /// Refuses a command that needs a prompt when there is none, and a prompt that no argument can
-    /// hold.
+    /// Refuses a command that needs a prompt if there is none, and a prompt that cannot be an
+    /// argument.
     pub fn require_prompt(&self) -> Result<()> {
         let Some(prompt) = self.prompt_text() else { return self.require_no_prompt() };
-        // As long as the longest argument will be, with the words around the prompt.
+        // The length of the longest argument, with the words around the prompt.
         let values = [(PROMPT.as_bytes(), prompt.as_slice())];
         let lengths = self
             .argv
@@ -95,8 +95,8 @@ impl CandidateCommand {
             .hint("let the command read {prompt_file} instead of {prompt}, or its standard input"))
     }
 
-    /// Refuses a command that needs a prompt. An agent without a task would wait for one, or make
-    /// one up.
+    /// Refuses a command that needs a prompt. An agent without a task would wait for one, or invent
+    /// one.
     fn require_no_prompt(&self) -> Result<()> {
         let placeholder = [PROMPT, PROMPT_FILE]
             .into_iter()
@@ -117,7 +117,7 @@ impl CandidateCommand {
     pub fn require_program(&self) -> Result<()> {
         let Some(program) = self.argv.first() else { return Ok(()) };
         let bytes = program.as_bytes();
-        // A line for a shell can have a slash, too.
+        // A shell command line in one word can also contain a slash.
         let is_path =
             bytes.contains(&b'/') && (!bytes.contains(&b' ') || Path::new(program).exists());
         if is_path || process::on_path(program) {
@@ -135,7 +135,7 @@ impl CandidateCommand {
         })
     }
 
-    /// The prompt as this candidate gets it, with its framing.
+    /// The prompt with the framing before it.
     pub fn prompt_text(&self) -> Option<Vec<u8>> {
         let prompt = self.prompt.as_ref()?;
         Some(match &self.framing {
@@ -145,7 +145,7 @@ impl CandidateCommand {
     }
 }
 
-/// The values that a command gets through its arguments and its environment (DESIGN.md §2).
+/// The values that a command gets by its arguments and its environment (DESIGN.md §2).
 pub struct CommandContext<'a> {
     /// The run.
     pub run: &'a Run,
@@ -157,8 +157,8 @@ pub struct CommandContext<'a> {
     pub prompt: Option<&'a [u8]>,
     /// The file that holds the prompt.
     pub prompt_file: &'a Path,
-    /// The number of candidates' commands that this process runs inside of; `None` if the command
-    /// is a person's, and no attempt.
+    /// The number of candidates' commands that surround this process; `None` if the command is a
+    /// person's, not an attempt.
     pub depth: Option<u32>,
     /// True if a guard keeps the command from the repository and the user's files.
     pub is_guarded: bool,
@@ -189,7 +189,7 @@ impl CommandContext<'_> {
         argv
     }
 
-    /// The variables that say whose command it is.
+    /// The environment variables that name the run and the candidate.
     pub fn variables(&self) -> Vec<(String, OsString)> {
         let mut variables: Vec<(&str, OsString)> = vec![
             (env::RUN, self.run.run.as_str().into()),
@@ -212,8 +212,8 @@ impl CommandContext<'_> {
     }
 }
 
-/// The file that a command starts from the user's directory: `./codemod` means the user's file of that
-/// name; if there is none, the worktree's.
+/// The program of a command if it is a path to a file of the user: `./codemod` means the file in
+/// the user's current directory. `None` if there is no such file: then it means the worktree's.
 pub fn users_program(program: &OsStr) -> Option<PathBuf> {
     let is_path = program.as_bytes().contains(&b'/');
     let file = is_path.then(|| std::path::absolute(program).ok()).flatten()?;

@@ -1,4 +1,4 @@
-//! `limits.cost`: a run that has cost as much starts no further command.
+//! `limits.cost`: a run that has reached this cost starts no further command.
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::config::keys;
@@ -10,15 +10,16 @@ use crate::ops::session::Session;
 use crate::ops::start_gate;
 use crate::store::candidate::CandidateRef;
 
-/// The limit while commands of a run are started. It is said once that the run is at it.
+/// Applies the limit while commands of a run are started. Tells the user only once that it is
+/// reached.
 #[derive(Default)]
 pub struct CostLimit {
     said: AtomicBool,
 }
 
 impl CostLimit {
-    /// Marks a candidate whose command is not to be started, because the run has cost as much as it
-    /// may; `None` if it can be started.
+    /// Marks a candidate whose command is not started because the run has reached its cost limit;
+    /// `None` if the command can be started.
     pub fn refuse(
         &self,
         session: &Session,
@@ -36,7 +37,7 @@ impl CostLimit {
     }
 }
 
-/// A run that has cost as much as it may.
+/// The state of a run that has reached its cost limit.
 pub struct ReachedCost {
     /// The cost and the limit, in words.
     pub words: String,
@@ -55,7 +56,8 @@ impl ReachedCost {
     }
 }
 
-/// The limit of a run, if its agents have told that it has cost as much.
+/// The reached limit of a run, by the costs that its agents have reported; `None` if it is not
+/// reached.
 pub fn reached(session: &Session, run: &Run) -> Result<Option<ReachedCost>> {
     let Some(limit) = session.config.get(keys::LIMITS_COST) else { return Ok(None) };
     let cost = session.store.usage(run)?.and_then(|usage| usage.known.cost).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The limits that a new run must keep to: `[limits]` of the configuration.
+//! The limits of the configuration (`[limits]`) that new runs must observe.
 
 use crate::config::keys;
 use crate::error::{Error, Result};
@@ -7,8 +7,8 @@ use crate::model::layout::{AGENT, log_name};
 use crate::ops::session::Session;
 use crate::process::ancestry;
 
-/// The nesting depth: the number of candidates' commands that this process runs inside of. It is
-/// taken from `FRITES_DEPTH`, or counted among the ancestor processes, which a command cannot hide.
+/// The nesting depth: the number of candidates' commands that surround this process. It is the
+/// larger of `FRITES_DEPTH` and a count of ancestor processes, which a command cannot hide.
 pub fn depth(session: &Session) -> Result<u32> {
     let runs = session.store.dir().runs();
     let agent = log_name(AGENT);
@@ -25,7 +25,7 @@ pub fn depth(session: &Session) -> Result<u32> {
     })
 }
 
-/// Refuses to start candidates' commands inside a candidate's command, deeper than
+/// Refuses to start candidates' commands inside a candidate's command if that exceeds
 /// `limits.nesting`.
 pub fn require_depth(session: &Session) -> Result<()> {
     let depth = depth(session)?;
@@ -39,7 +39,8 @@ pub fn require_depth(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Refuses `wanted` new candidates in a run of `present` ones that exceed `limits.candidates`.
+/// Refuses `wanted` new candidates in a run with `present` ones if that exceeds
+/// `limits.candidates`.
 pub fn require_candidates(session: &Session, present: usize, wanted: usize) -> Result<()> {
     let candidates = session.config.get(keys::LIMITS_CANDIDATES);
     if present + wanted > candidates {
@@ -52,8 +53,8 @@ pub fn require_candidates(session: &Session, present: usize, wanted: usize) -> R
     Ok(())
 }
 
-/// Refuses `wanted` new candidates in a run of `present` ones that exceed `limits.candidates`, or,
-/// with the worktrees of all runs, `limits.worktrees`.
+/// Refuses `wanted` new candidates in a run with `present` ones if that exceeds
+/// `limits.candidates`, or if the worktrees of all runs would exceed `limits.worktrees`.
 pub fn require_room(session: &Session, present: usize, wanted: usize) -> Result<()> {
     require_candidates(session, present, wanted)?;
     let limit = session.config.get(keys::LIMITS_WORKTREES);

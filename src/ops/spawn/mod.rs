@@ -1,4 +1,4 @@
-//! Makes a run: all of its worktrees and branches, or none.
+//! Makes a run with all its worktrees and branches, or nothing.
 pub mod add;
 pub mod attempts;
 pub mod checkpoint;
@@ -54,9 +54,9 @@ pub struct Request {
     pub name: Option<Name>,
     /// The run's candidates, in spawn order.
     pub candidates: Vec<Name>,
-    /// The place where they start.
+    /// The commit where they start.
     pub start: Start,
-    /// The user's name for its purpose.
+    /// The user's name for the purpose of the run.
     pub task: Option<String>,
     /// The prompt for the commands.
     pub prompt: Option<Arc<[u8]>>,
@@ -64,21 +64,21 @@ pub struct Request {
     pub command: Vec<OsString>,
     /// The candidates' agents, if any.
     pub agents: BTreeMap<Name, Assignment>,
-    /// The time limits that were given for the commands.
+    /// The time limits that the user gave for the commands.
     pub limits: GivenLimits,
     /// The arguments of `git frites run`.
     pub arguments: Vec<String>,
 }
 
 impl Request {
-    /// The command of each candidate; empty where people work.
+    /// The commands of the candidates; none for candidates where people work.
     pub fn commands(&self) -> Vec<(Name, CandidateCommand)> {
         commands_of(&self.candidates, &self.agents, &self.command, self.prompt.as_ref())
     }
 }
 
-/// The command of each of these candidates: the one that was typed for all of them, or else its own
-/// assignment; none where people work.
+/// The commands of these candidates: the command typed for all of them, else each candidate's own
+/// assignment; none for candidates where people work.
 fn commands_of(
     candidates: &[Name],
     assignments: &BTreeMap<Name, Assignment>,
@@ -97,17 +97,17 @@ fn commands_of(
     commands
 }
 
-/// The place where a run's candidates start.
+/// The commit where a run's candidates start.
 pub struct Start {
     /// The commit.
     pub base: Oid,
-    /// The candidate whose state that commit is, if any.
+    /// The candidate that made this commit, if any.
     pub parent: Option<Parent>,
 }
 
 impl Start {
-    /// A commit that the user named. One that an attempt made, and that only attempts have, makes the run
-    /// a child of that attempt, as [`Start::from`] does.
+    /// Starts at a commit that the user named. If an attempt made this commit, and only refs of
+    /// attempts reach it, the run becomes a child of that attempt, as with [`Start::from`].
     pub fn at(session: &Session, revision: &str) -> Result<Start> {
         let base = session.repo.resolve_commit(revision)?;
         let Some((run, name)) = maker_of(session, &base)? else {
@@ -128,8 +128,8 @@ impl Start {
         self.parent.as_ref().map_or(&self.base, |parent| &parent.root)
     }
 
-    /// A candidate's current state, which is captured first. Refuses a chain of parents that is
-    /// longer than `limits.inheritance`.
+    /// Starts at a candidate's current state, which is captured first. Refuses a chain of parents
+    /// that is longer than `limits.inheritance`.
     pub fn from(session: &Session, candidate: CandidateRef<'_>) -> Result<Start> {
         let parent = child_of(session, candidate, None)?;
         let captured = session.capture(candidate)?;
@@ -170,8 +170,8 @@ fn child_of(
     })
 }
 
-/// The attempt that made a commit which no branch, tag or other ref of the user's has; `None` if there is
-/// such a ref, or if a user has named the commit as a base before.
+/// The attempt that made a commit. `None` if a branch, tag or other ref of the user reaches the
+/// commit, or if the user has named it as a base before.
 fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
     let repo = &session.repo;
     let is_of_attempt = |name: &RefName| name.starts_with(refs::ATTEMPT_BRANCHES);
@@ -189,7 +189,7 @@ fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
         if repo.is_ancestor(commit, run.root())? {
             return Ok(None);
         }
-        // A child of the attempt has its commits, too.
+        // Children of the attempt have its commits, too; the attempt itself has the least depth.
         if maker.as_ref().is_none_or(|(other, _)| run.depth() < other.depth()) {
             maker = Some((run, candidate));
         }
@@ -207,10 +207,9 @@ pub struct SpawnedRun {
     pub lock: Lock,
 }
 
-/// Makes a run, or nothing.
+/// Makes a run; after an error nothing is made.
 ///
-/// Every refusal comes before the first effect: limits, a missing program, a full disk, a name in
-/// use.
+/// All checks come before the first effect: limits, programs, disk space, whether the name is free.
 pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("spawn").entered();
     limits::require_depth(session)?;
@@ -235,7 +234,7 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     Ok(made)
 }
 
-/// Records that a run was made. The run exists by now: an error would say that there is none.
+/// Records that a run was made. The run exists now, so a failure is only a warning.
 pub fn record_spawned(session: &Session, run: &Run) {
     let event = Event::Spawned {
         base: run.base,
@@ -248,7 +247,7 @@ pub fn record_spawned(session: &Session, run: &Run) {
     }
 }
 
-/// Refuses a repository with a branch named `frites`: git cannot store `frites/run/…` beside it.
+/// Refuses a repository with a branch `frites`, because git cannot have `frites/run/…` as well.
 pub fn refuse_blocked_refs(session: &Session) -> Result<()> {
     for blocker in ["refs/heads/frites", "refs/heads/frites/run", "refs/frites"].map(RefName::new) {
         if session.repo.read_ref(&blocker)?.is_some() {
@@ -345,7 +344,7 @@ fn numbered(session: &Session) -> Result<(Name, Lock)> {
     }
 }
 
-/// Ports for `count` candidates that no other candidate with a worktree has. The caller holds the
+/// Ports for `count` candidates. No other candidate with a worktree has them. The caller holds the
 /// repository lock.
 fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     let Session { repo, store, .. } = session;
@@ -359,7 +358,8 @@ fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     Ok(ports::free_blocks(count, &taken, key))
 }
 
-/// New worktrees without files, and the ports of their candidates, in the order of these.
+/// New worktrees without files, and the ports of their candidates, both in the order of the
+/// candidates.
 struct Registered {
     worktrees: Vec<Worktree>,
     ports: Vec<u16>,
@@ -386,11 +386,11 @@ fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Register
     Ok(Registered { worktrees, ports })
 }
 
-/// Fills registered worktrees with files, seeds and what `spawn.setup` makes, and writes the private
-/// indexes and the candidates' records. Each candidate gets the port at its place.
+/// Fills registered worktrees: checks out files, places seeds, and runs `spawn.setup`. Writes the
+/// private indexes and the candidates' records. Each candidate gets the port at its position.
 ///
-/// `save` stores the record of the run. It is called beside the storing of the candidates' records:
-/// each waits for the disk, with all the new files, and so they wait together.
+/// `save` stores the record of the run. It is called while the candidates' records are stored,
+/// because each of these waits until the disk has all the new files; so they wait together.
 fn populate_all(
     session: &Session,
     run: &Run,
@@ -432,10 +432,10 @@ fn populate_all(
     Ok(prepared)
 }
 
-/// The records that are written at the same time.
+/// The number of records that are written at the same time.
 const RECORDS_AT_ONCE: usize = 16;
 
-/// Fills one worktree with all but the files of the base, and gives its record, not yet stored.
+/// Fills one worktree, except for the files of the base. Gives its record, which is not stored yet.
 fn prepare_candidate(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -463,8 +463,8 @@ fn prepare_candidate(
         true => tree::disk_usage(&path),
         false => capture::size_of_new_worktree(&path, &candidate.directory().index()),
     };
-    // A worktree that is made again stays marked for review, what it cost is spent, and what its commands
-    // could write to they may have written to.
+    // If the worktree is made again, the mark for review, the cost so far and the access of earlier
+    // commands must stay in the record.
     let before = candidate.record()?;
     (record.kept, record.usage, record.access) = (before.kept, before.usage, before.access);
     if let Some(failure) = &prepared.failure {

@@ -36,14 +36,14 @@ const RENAMES_HINT: &str = "in a HOME of its own no attempt can rename a directo
                             `git config frites.spawn.home shared` it can, and judging sees what it \
                             writes there";
 
-/// The terms that all commands share that are started together.
+/// The terms that all commands of one start share.
 pub(super) struct AttemptTerms {
     /// The time limits of each command.
     pub limits: Limits,
-    /// True if a candidate whose command changed nothing keeps its worktree.
+    /// True if the worktree of a candidate is kept even if its command changed nothing.
     pub keep: bool,
     pub guard: Option<Guard>,
-    /// The agents that cannot go on, as they told meanwhile.
+    /// The agents that have reported meanwhile that they cannot go on.
     pub stopped: StoppedAgents,
     pub cost_limit: CostLimit,
     /// Ordered once enough candidates have passed.
@@ -58,7 +58,7 @@ pub(super) struct OneAttempt<'a> {
     pub terms: &'a AttemptTerms,
 }
 
-/// A command that was run.
+/// The result of a command.
 struct RanCommand {
     end: Result<End>,
     seconds: f64,
@@ -69,7 +69,8 @@ struct RanCommand {
 }
 
 impl OneAttempt<'_> {
-    /// Runs the command, and captures what it did; or says why it is not started.
+    /// Runs the command, and captures the result. If the command is not started, marks the
+    /// candidate with the reason.
     pub fn run(&self) -> Result<Captured> {
         let OneAttempt { session, candidate, terms, .. } = *self;
         if candidate.record()?.state == State::Failed {
@@ -143,7 +144,7 @@ impl OneAttempt<'_> {
         let mut variables = context.variables();
         match agent_state::prepare(session, candidate, self.agent()) {
             Ok(state) => variables.extend(state),
-            // Only this candidate fails: its own attempt may have spoilt its state.
+            // Only this candidate fails, because its own attempt may have damaged its state.
             Err(error) => {
                 return Ok(RanCommand { end: Err(error), seconds: 0.0, told: None, usage: None });
             }
@@ -155,7 +156,8 @@ impl OneAttempt<'_> {
             dir: &dir,
             policy: &session.policy,
             env: variables,
-            // If git-frites runs in another candidate's command, its variables are not this candidate's.
+            // If git-frites runs inside another candidate's command, that candidate's variables
+            // must not be passed on.
             hide: &env::ALL,
             stdin: (prompt.is_some() && command.stdin).then_some(prompt_file.as_path()),
             log: &log,
@@ -176,7 +178,7 @@ impl OneAttempt<'_> {
         Ok(RanCommand { end, seconds, told: StoppedAgents::told(session, agent, &log), usage })
     }
 
-    /// Runs a job while git removes the worktree for nobody.
+    /// Runs a job while the worktree is locked, so that git does not remove it.
     fn run_locked(&self, job: &Job<'_>) -> Result<Result<End>> {
         let admin = worktree::admin_of(&self.session.repo, job.dir)?;
         let reason = format!("the command of {} runs here", self.candidate);
@@ -192,7 +194,7 @@ impl OneAttempt<'_> {
         Ok(waiting::run(job, &patterns.unwrap_or_default(), enough, &tell))
     }
 
-    /// Removes the locks that a git left because it was ended: nobody could commit in the worktree.
+    /// Removes the lock files that a killed git left, which would prevent commits in the worktree.
     fn heal_after(&self, end: &Result<End>) -> Result<()> {
         let was_ended = end.as_ref().is_ok_and(|end| {
             end.cancelled || matches!(end.outcome, Outcome::TimedOut | Outcome::Signalled { .. })
@@ -231,7 +233,7 @@ impl OneAttempt<'_> {
         Ok(())
     }
 
-    /// Captures what the command did. The record then says what the capture shows.
+    /// Captures the result of the command, and updates the record accordingly.
     fn capture(&self, ran: &RanCommand) -> Result<Captured> {
         let OneAttempt { session, candidate, terms, .. } = *self;
         let mut captured = session.capture_or_tell(candidate)?;
@@ -243,7 +245,7 @@ impl OneAttempt<'_> {
                 }
             })?;
         }
-        // Some agents exit 0 all the same.
+        // Some agents exit with 0 although they could not go on.
         if let (Some(told), State::Empty) = (&ran.told, captured.candidate.state) {
             captured.candidate =
                 candidate.update(|record| terms.stopped.mark(self.agent(), record, told))?;
@@ -252,7 +254,8 @@ impl OneAttempt<'_> {
             && captured.changes.is_empty()
             && captured.problem.is_none()
         {
-            // An unchanged worktree would make it `empty`: this one no longer exists.
+            // With an unchanged worktree the state would be `empty`, so this worktree no longer
+            // exists.
             captured.candidate = candidate.update(|record| {
                 record.state = State::Failed;
                 record.exit_code = None;
@@ -268,22 +271,22 @@ fn remove_empty(session: &Session, candidate: CandidateRef<'_>, captured: &Captu
     let is_empty = captured.candidate.state == State::Empty
         && captured.capture.is_none()
         && captured.problem.is_none()
-        // The files that a note names exist in the worktree only.
+        // Omitted files exist only in the worktree.
         && captured.omissions == Omissions::default();
     if is_empty && let Err(error) = clean::remove(session, candidate, false) {
-        // The other candidates can be judged all the same.
+        // Only a warning, because the other candidates can be judged all the same.
         let address = captured.candidate.address();
         session.ui.warn(format!("{address}: its worktree stays: {}", error.message));
     }
 }
 
-/// The usage that an agent reports in its log; `None` if it has no known report.
+/// The usage that an agent has reported in its log; `None` if its report has no known format.
 fn usage_told(session: &Session, agent: &Name, log: &Path) -> Option<Usage> {
     let format = agents::usage_format(&session.config, agent)?;
     Some(format.usage(&process::whole_log(log)))
 }
 
-/// Sets the state in a record by how the candidate's command ended.
+/// Sets the state in a record from the end of the candidate's command.
 fn record_end(record: &mut Candidate, end: &End) {
     record.leaky = end.leaky;
     record.exit_code = None;
@@ -314,8 +317,8 @@ fn record_end(record: &mut Candidate, end: &End) {
     };
 }
 
-/// How long a command that was ended after `seconds` had been silent; `None` if the other limit
-/// ended it.
+/// The words for how long a command had been silent when it was ended after `seconds`; `None` if
+/// the hard limit ended it.
 fn silence(limits: Limits, seconds: f64) -> Option<String> {
     if limits.hard.is_some_and(|hard| seconds >= hard.as_secs_f64()) {
         return None;
@@ -323,8 +326,8 @@ fn silence(limits: Limits, seconds: f64) -> Option<String> {
     Some(format!("no output for {}", table::duration(limits.idle?.as_secs_f64())))
 }
 
-/// Sets the state in a record after an error. Only this candidate fails: its directory may be gone,
-/// or its arguments too long. If nobody knows how the command ended, it may be resumed.
+/// Sets the state in a record after an error, for example if the directory is gone or the arguments
+/// are too long. If the end of the command is unknown, the candidate can be resumed.
 fn record_error(record: &mut Candidate, error: &Error) {
     (record.exit_code, record.signal) = (None, None);
     record.reason = Some(error.message.clone());
@@ -334,8 +337,8 @@ fn record_error(record: &mut Candidate, error: &Error) {
     };
 }
 
-/// Records and prints how a candidate's command ended. `changed_nothing` says that this
-/// was a later round, after which the files are the same.
+/// Records and prints how a candidate's command ended. `changed_nothing` is true if this was a
+/// later round that left the files unchanged.
 fn report_end(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -378,7 +381,7 @@ fn report_end(
 mod tests {
     use super::*;
 
-    /// State, exit code, signal and reason of a record after a command that ended so.
+    /// State, exit code, signal and reason of a record after this end of a command.
     fn after(
         outcome: Outcome,
         cancelled: bool,

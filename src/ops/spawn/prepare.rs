@@ -45,8 +45,8 @@ pub struct Preparation {
     guard: Option<Guard>,
 }
 
-/// The age from which a seed is older than the files of a worktree that is made now, also by a
-/// clock that counts in steps of two seconds.
+/// A seed of this age is certainly older than the files of a worktree made now, even if file times
+/// have steps of two seconds.
 const SEED_AGE: Duration = Duration::from_secs(4);
 
 /// The result of preparing one worktree.
@@ -61,8 +61,7 @@ pub struct Prepared {
 }
 
 impl Preparation {
-    /// Finds the seeds and the setup command. Refuses a setup command that could not start in any
-    /// worktree.
+    /// Finds the seeds and the setup command. Refuses a setup command whose program is missing.
     pub fn new(session: &Session, base: &Oid) -> Result<Preparation> {
         let setup = session
             .config
@@ -85,8 +84,8 @@ impl Preparation {
         Ok(Preparation { known: seeds.contents()?, seeds, setup, guard })
     }
 
-    /// Warns of files that the commands name, that are in the user's checkout, and that no worktree will
-    /// have, because they are neither in the tree that these begin with nor seeds.
+    /// Warns of files in the user's checkout that the commands name, but that no worktree will
+    /// have, because they are neither in `tree`, from which the worktrees start, nor seeds.
     pub fn warn_of_missing_files(
         &self,
         session: &Session,
@@ -119,8 +118,8 @@ impl Preparation {
         Ok(())
     }
 
-    /// Does `work`, and looks meanwhile whether the user's checkout has changes that attempts which begin at
-    /// `base` do not have.
+    /// Does `work`. Meanwhile, tells the user if the checkout has uncommitted changes, which
+    /// attempts from `base` do not have.
     pub fn beside_look_at_checkout<T>(
         session: &Session,
         base: &Oid,
@@ -137,8 +136,8 @@ impl Preparation {
         })
     }
 
-    /// Prepares worktrees by `work`, which reports to a board. If a setup command runs there, its
-    /// progress is shown.
+    /// Prepares worktrees by `work`, which reports to a board. Shows the progress if there is a
+    /// setup command.
     pub fn show<T>(
         &self,
         session: &Session,
@@ -153,15 +152,15 @@ impl Preparation {
         board::live(session, run, names, &board, || work(&board))
     }
 
-    /// The times for the files of the worktrees: where a seed may be a build output, the files must
-    /// not look older than it (GIT-FACTS, "Not safe for build tools").
+    /// The modification times for the files of the worktrees. If a seed may be a build output, the
+    /// files must not look older than it (GIT-FACTS, "Not safe for build tools").
     pub fn file_times(&self) -> FileTimes {
         let last = SystemTime::now().checked_sub(SEED_AGE).unwrap_or(SystemTime::UNIX_EPOCH);
         if self.known.are_older_than(last) { FileTimes::LastSecond } else { FileTimes::Current }
     }
 
-    /// Prepares a worktree whose files are checked out, and records the untracked files in it:
-    /// neither seeds nor the files that setup makes belong to the attempt.
+    /// Prepares a worktree whose files are checked out. Records the seeds and the untracked files
+    /// that setup made, because they do not belong to the attempt.
     pub fn worktree(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<Prepared> {
         let dir = candidate.worktree();
         let mut given = self.seeds.place(&dir)?;
@@ -195,7 +194,7 @@ impl Preparation {
         Ok(prepared)
     }
 
-    /// Prints how the setup of a worktree ended, which took so many seconds.
+    /// Prints how the setup of a worktree ended, and how long it took.
     pub fn tell_end(
         &self,
         session: &Session,
@@ -256,8 +255,8 @@ impl Prepared {
     }
 }
 
-/// Names the changes in the user's checkout that are not committed. If they cannot be found, the attempts
-/// begin all the same.
+/// Tells the user about uncommitted changes in the checkout. Ignores errors, because the attempts
+/// can start all the same.
 fn note_changes(session: &Session) {
     if let Ok(Some(files)) = uncommitted_in_words(&session.repo) {
         session.ui.note(format!(
@@ -266,8 +265,8 @@ fn note_changes(session: &Session) {
     }
 }
 
-/// Runs the setup command as for judging: with the oracle's time limit, and without the candidate's
-/// variables. Gives the reason of a failure.
+/// Runs the setup command as judging does: with the oracle's time limit, and without the
+/// candidate's variables. Gives the reason of a failure.
 fn run_setup(
     session: &Session,
     setup: &OracleCommand,

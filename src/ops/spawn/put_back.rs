@@ -1,4 +1,4 @@
-//! Puts an attempt back to what it was before a round that made it worse, or that did not end.
+//! Puts an attempt back to its state before a round that made it worse or was interrupted.
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -11,8 +11,8 @@ use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 
 /// Writes the files of `wanted` into the candidate's worktree, if it has one, and sets its state to
-/// that of `record`. What was there is captured first; what is there then is an iteration, too. The
-/// caller holds the run's lock. Refuses if something would be overwritten that no capture holds.
+/// that of `record`. Captures the worktree before and after. The caller holds the run's lock.
+/// Refuses to overwrite files that no capture has.
 pub fn put_back(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -23,7 +23,7 @@ pub fn put_back(
     let base = session.repo.commit(&candidate.run.base)?.tree;
     let now = candidate.latest()?.map_or(base, |capture| capture.tree);
     let worktree = candidate.worktree();
-    // git overwrites a repository without files, and what is ignored.
+    // git would overwrite ignored files, and a nested repository without files.
     let is_file = |path: &TreePath| {
         let file = session.repo.file(wanted, &String::from_utf8_lossy(path.as_bytes()));
         !matches!(file, Ok(None))
@@ -44,14 +44,15 @@ pub fn put_back(
     Ok(())
 }
 
-/// Writes the files of one tree over those of another, with an index of its own: what the attempt has
-/// staged or configured stays and does not count. git refuses to overwrite any other file.
+/// Replaces the files of tree `now` by those of tree `wanted`. Uses a separate index, so that the
+/// attempt's index and its settings for sparse checkouts have no effect. git refuses to overwrite
+/// other files.
 ///
-/// Another attempt may have got a directory of the worktree from the one that ran there, as an open
-/// descriptor, and make links of directories meanwhile. So git can write nowhere else.
+/// git runs in a world in which it can write only to this worktree: another attempt may have an
+/// open descriptor of a directory here, and could replace directories by links meanwhile.
 fn write_files(session: &Session, worktree: &Path, now: &Oid, wanted: &Oid) -> Result<()> {
     let index = ScratchIndex::from_tree(&session.repo.git().work_tree(worktree), now)?;
-    // Files that are as they should be are not written.
+    // Refresh the index, so that unchanged files are not written again.
     let _ = index.git().call("update-index").args(["-q", "--refresh"]).output();
     let call = index.git().call("-c").args(["core.sparseCheckout=false", "read-tree", "-m", "-u"]);
     let call = call.args([now.as_str(), wanted.as_str()]);

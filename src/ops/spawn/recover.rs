@@ -16,8 +16,8 @@ use crate::store::Store;
 use crate::store::intents::Phase;
 use crate::ui::Ui;
 
-/// Takes back a run that was being made, or marks as cancelled the candidates whose commands ran;
-/// gives a message if anything was done.
+/// Takes back a run that was incomplete, or marks the candidates whose commands ran as cancelled.
+/// Gives a message if it did something.
 pub fn recover_run(store: &Store, run: &Name) -> Result<Option<String>> {
     if !store.is_active(run) {
         remove_stub(store, run)?;
@@ -27,8 +27,8 @@ pub fn recover_run(store: &Store, run: &Name) -> Result<Option<String>> {
     recover_held(store, run)
 }
 
-/// Takes a run's lock. Recovers the run if that is still to be done: when this command began, a process of
-/// the killed one may have held the lock for a moment longer.
+/// Takes a run's lock, and recovers the run if necessary: when this command began, a process of the
+/// killed command may still have held the lock.
 pub fn lock_recovered(store: &Store, ui: &Ui, run: &Name) -> Result<Lock> {
     let lock = store.lock_run(run)?;
     if store.is_active(run)
@@ -41,7 +41,7 @@ pub fn lock_recovered(store: &Store, ui: &Ui, run: &Name) -> Result<Lock> {
 
 /// Recovers a run whose lock the caller holds.
 fn recover_held(store: &Store, run: &Name) -> Result<Option<String>> {
-    // Read under the lock: the holder may have ended in between.
+    // Read under the lock, because its last holder may have ended in between.
     let Some(active) = store.active(run) else {
         if store.is_active(run) && store.run(run)?.is_some() {
             store.clear_active(run)?;
@@ -50,7 +50,7 @@ fn recover_held(store: &Store, run: &Name) -> Result<Option<String>> {
     };
     if active.phase == Phase::Making {
         let Some(record) = store.run_intent(run) else {
-            // The intent itself was never whole, so nothing else was made.
+            // The intent was not written completely, so nothing else was made.
             tree::delete_tree(store.run_dir(run).path())
                 .context(|| format!("could not remove run {run}"))?;
             return Ok(None);
@@ -97,7 +97,7 @@ fn remove_stub(store: &Store, run: &Name) -> Result<()> {
         return Ok(());
     }
     let Some(_lock) = store.try_lock_run(run)? else { return Ok(()) };
-    // Again under the lock: another process may have begun this run.
+    // Check again under the lock: another process may have begun this run.
     if intent.exists()
         || store.is_active(run)
         || store.repo().read_ref(&refs::record(run))?.is_some()
@@ -114,11 +114,11 @@ fn cancel_running(store: &Store, run: &Run) -> Result<()> {
         let mut candidate = store.candidate(run, name).record()?;
         let admin = worktree::admin_of(store.repo(), &store.candidate(run, name).worktree())?;
         if let Some(admin) = &admin {
-            // Nobody else makes worktrees there.
+            // The caller holds the run's lock, so no other process makes worktrees here.
             worktree::unlock_half_made(admin);
         }
         if candidate.state == State::Running {
-            // The supervisors have ended what ran in the worktree.
+            // The supervisors have ended all processes in the worktree.
             if let Some(admin) = &admin {
                 worktree::heal_locks(admin);
                 worktree::unlock_ours(admin);
@@ -131,8 +131,8 @@ fn cancel_running(store: &Store, run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Removes everything of a run that no command has returned yet: its candidates and its directory.
-/// The caller holds the run's lock.
+/// Removes a run that was not complete: its candidates, its record and its directory. The caller
+/// holds the run's lock.
 pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<()> {
     take_back(store, run, &run.candidates, entries_before)?;
     if let Some(record) = store.repo().read_ref(&refs::record(&run.run))? {
@@ -143,17 +143,18 @@ pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<
             "spawn taken back",
         )?;
     }
-    // The run's directory, unless something that is not ours lies in it.
+    // Removes the run's directory of worktrees only if it is empty, because other files in it are
+    // not ours.
     let root = store.worktrees(run.worktree_root.as_deref());
     let _ = fs::remove_dir(root.join(run.run.as_str()));
     tree::delete_tree(store.run_dir(&run.run).path())
         .context(|| format!("could not remove run {}", run.run))
 }
 
-/// Removes candidates that no command has returned yet: their worktrees, administrative entries,
-/// branches and directories. The caller holds the run's lock.
+/// Removes candidates that were not complete: their worktrees, administrative entries, branches and
+/// directories. The caller holds the run's lock.
 ///
-/// A branch goes only if it is still at the commit that the run starts from.
+/// A branch is deleted only if it is still at the run's base.
 pub fn take_back(
     store: &Store,
     run: &Run,
@@ -161,7 +162,7 @@ pub fn take_back(
     entries_before: &[String],
 ) -> Result<()> {
     let _lock = store.lock_repository()?;
-    // Nobody else writes these refs before the run is handed out.
+    // No other process writes these refs before the run is complete.
     store.repo().heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::ZERO)?;
     let root = store.worktrees(run.worktree_root.as_deref());
     for name in names {
@@ -174,7 +175,8 @@ pub fn take_back(
             Some(admin) => {
                 Worktree::at(store.repo(), &path, admin).discard(&root)?;
             }
-            // A directory without an entry is not ours; but a killed git may leave an empty one.
+            // A directory without an entry is not ours, except for an empty one that a killed git
+            // left.
             None => {
                 let _ = fs::remove_dir(&path);
             }
@@ -189,7 +191,7 @@ pub fn take_back(
     Ok(())
 }
 
-/// The entry that a killed `git worktree add` for `name` left without a readable `gitdir`.
+/// An entry for `name` without a readable `gitdir`, which a killed `git worktree add` left.
 fn damaged_entry(repo: &Repo, name: &Name, before: &[String]) -> Result<Option<PathBuf>> {
     Ok(worktree::entries(repo)?.into_iter().find(|admin| {
         let Some(file) = admin.file_name().and_then(|n| n.to_str()) else { return false };

@@ -1,4 +1,4 @@
-//! Resumes a run: commands that were interrupted start again, from the base.
+//! Resumes a run: interrupted commands start again from the base.
 use crate::error::Result;
 use crate::integrity::trust;
 use crate::model::candidate::{Candidate, State};
@@ -18,15 +18,15 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
 
-/// The effect of resuming on a candidate.
+/// The effect that resuming has on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resumption {
-    /// The candidate's command ended, never was one, or is not needed: it stays as it is.
+    /// The candidate does not change: it has no command, or its command has ended or is not needed.
     Ended,
     /// The candidate's command runs again in a fresh worktree.
     Repeat,
-    /// A later round (`retry`, `run --rounds`) was interrupted: a fresh worktree would lack
-    /// the rounds before, so it is taken back.
+    /// A later round (`retry`, `run --rounds`) was interrupted. It is taken back, because a fresh
+    /// worktree would lack the work of the rounds before.
     LaterRound,
 }
 
@@ -39,7 +39,7 @@ fn resumption(record: &Candidate) -> Resumption {
     }
 }
 
-/// The commands that [`resume`] would start, by the present records.
+/// The commands that [`resume`] would start now.
 pub fn to_start(
     session: &Session,
     run: &Run,
@@ -55,13 +55,13 @@ pub fn to_start(
     Ok(pending)
 }
 
-/// Runs the commands of cancelled candidates again: a signal ended them, or git-frites was killed. So it
-/// does those of candidates whose agent was at its limit.
+/// Runs the commands of cancelled candidates again, which a signal or a kill of git-frites has
+/// ended, and those of candidates whose agent was at its limit.
 ///
-/// Each candidate gets a fresh worktree, because a half-finished attempt is a state that no
-/// undisturbed run starts from. Its old worktree is captured first, and stays an iteration. A later
-/// round is not started again: the candidate becomes what it was before.
-/// `beside` is done while they run. The caller holds the run's lock.
+/// Each candidate gets a fresh worktree, because an undisturbed attempt does not start from
+/// half-finished work. Its old worktree is captured first, and stays an iteration. A later round is
+/// not started again, but taken back. `beside` is done while the commands run. The caller holds the
+/// run's lock.
 pub fn resume(
     session: &Session,
     run: &Run,
@@ -90,8 +90,8 @@ pub fn resume(
     start_again(session, run, &pending, options, beside)
 }
 
-/// Puts back what a candidate was before a later round that did not end: its newest capture that can be
-/// judged. The round's work stays an iteration.
+/// Takes back an interrupted later round: the candidate gets the files of its newest capture that
+/// can be judged. The round's work stays an iteration.
 fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     let go_on = format!("go on in its worktree with `git frites retry {candidate}`");
     let (Some((capture, state)), true) =
@@ -125,8 +125,8 @@ fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()>
     Ok(())
 }
 
-/// Runs these commands in fresh worktrees. Old worktrees are captured, and removed. The caller holds
-/// the run's lock.
+/// Runs these commands in fresh worktrees. Old worktrees are captured and removed first. The caller
+/// holds the run's lock.
 pub fn start_again(
     session: &Session,
     run: &Run,

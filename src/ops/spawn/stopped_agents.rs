@@ -1,5 +1,5 @@
-//! The agents of a run that told that they cannot go on, because of their account or their environment: no
-//! further command of theirs is started.
+//! The agents of a run that have reported that they cannot go on, because of their account or their
+//! environment. No further command of these agents is started.
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -16,22 +16,23 @@ use crate::ops::session::Session;
 use crate::process::{last_lines, last_words};
 use crate::store::candidate::CandidateRef;
 
-/// The last lines of an agent's output in which the reason is sought: what it wrote before is its work.
+/// The number of lines at the end of an agent's output in which the reason is searched for. Earlier
+/// output is about its work.
 const LINES: usize = 20;
 
-/// The agents that cannot go on, by their output since the commands of a run began.
+/// The agents that cannot go on, according to their output since the commands of a run began.
 #[derive(Default)]
 pub struct StoppedAgents(Mutex<BTreeMap<Name, AgentStop>>);
 
 impl StoppedAgents {
-    /// The reason why an agent cannot go on, if it told one at the end of its output. Nothing is
-    /// remembered.
+    /// The reason why an agent cannot go on, if the end of its output gives one. Does not store it.
     pub fn told(session: &Session, agent: Option<&Name>, log: &Path) -> Option<AgentStop> {
         let patterns = agents::stop_patterns(&session.config, agent?);
         patterns.find(&last_words(log, LINES)).or_else(|| patterns.find(&last_lines(log, LINES)))
     }
 
-    /// Marks a candidate whose agent cannot go on, so that no other of that agent is started.
+    /// Marks a candidate whose agent cannot go on, and stores the reason, so that this agent is not
+    /// started again.
     pub fn mark(&self, agent: Option<&Name>, record: &mut Candidate, told: &AgentStop) {
         set_limited(record, told);
         if let Some(agent) = agent {
@@ -40,8 +41,8 @@ impl StoppedAgents {
         }
     }
 
-    /// Marks a candidate that is not to be started, because its agent cannot go on; `None` if it
-    /// can be started.
+    /// Marks a candidate as not started because its agent cannot go on; `None` if it can be
+    /// started.
     pub fn refuse(
         &self,
         session: &Session,
@@ -66,8 +67,8 @@ fn set_limited(record: &mut Candidate, told: &AgentStop) {
     record.fault = told.fault;
 }
 
-/// The reason why an agent could not go on in a run, in words; `None` if it was started again
-/// since, or never stopped.
+/// The reason why an agent could not go on in a run, in words; `None` if it did not stop, or was
+/// started again since.
 pub fn why_stopped(session: &Session, run: &Run, agent: &Name) -> Result<Option<String>> {
     for candidate in session.store.candidates(run) {
         let assigned = run.agents.get(candidate.name).and_then(|a| a.agent.as_ref());

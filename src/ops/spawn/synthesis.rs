@@ -1,4 +1,4 @@
-//! Synthesis: one more candidate, which integrates those that passed. It begins with the
+//! Synthesis: one more candidate, which integrates the candidates that passed. It begins with the
 //! recommended candidate's files, gets the other patches in its prompt, and is judged like any
 //! other candidate (DESIGN.md §3).
 use std::collections::BTreeSet;
@@ -34,14 +34,14 @@ use crate::store::events::Event;
 pub enum SynthesisMaker {
     /// An agent or a command.
     Assigned(Assignment),
-    /// Nobody, for this reason.
+    /// There is none, for this reason.
     Nobody(String),
 }
 
 /// Finds the maker of a run's synthesis: `synthesis.agent`, else the recommended candidate's agent,
 /// else the run's command if the run has a prompt. Fails if `synthesis.agent` names no agent.
 ///
-/// With `mode`, that mode counts in place of the configured one.
+/// `mode` overrides the configured mode.
 pub fn maker(
     session: &Session,
     run: &Run,
@@ -84,7 +84,7 @@ pub fn maker(
     Ok(SynthesisMaker::Assigned(CandidateCommand::to_assignment(&command)))
 }
 
-/// The reason why no synthesis is wanted; `None` if one is.
+/// The reason why no synthesis is wanted; `None` if it is wanted.
 fn why_off(session: &Session, mode: Option<SynthesisMode>) -> Option<&'static str> {
     match mode {
         Some(SynthesisMode::Off) => Some("--synthesis is off"),
@@ -95,8 +95,8 @@ fn why_off(session: &Session, mode: Option<SynthesisMode>) -> Option<&'static st
     }
 }
 
-/// Who would make a synthesis from candidates that these commands make, in words; `None` if nobody
-/// would.
+/// The probable maker of a synthesis from candidates with these commands, in words; `None` if there
+/// would be no synthesis.
 pub fn likely_maker(
     session: &Session,
     commands: &[(Name, CandidateCommand)],
@@ -123,22 +123,21 @@ pub fn configured_agent(session: &Session) -> Result<Option<Assignment>> {
     let name: Name =
         name.parse().map_err(|e| Error::fatal(format!("synthesis.agent: {e}")).hint(RULE))?;
     let assigned = agents::assign(&session.config, &name, 1).map_err(|e| {
-        // A mistake in the configuration, not in the command line.
+        // This is a mistake in the configuration, so the kind of the error changes.
         let error = Error::fatal(format!("synthesis.agent: {}", e.message));
         e.hints.into_iter().fold(error, Error::hint)
     })?;
     Ok(Some(Assignment { framing: None, ..assigned }))
 }
 
-/// The options with which the command of a synthesis runs, in a run whose other commands run with
-/// `options`.
+/// The options for the command of a synthesis. `options` are those of the run's other commands.
 pub fn options(session: &Session, options: &AttemptOptions) -> AttemptOptions {
     let hard = session.config.get(keys::SYNTHESIS_TIMEOUT).or(options.limits.hard);
     AttemptOptions { limits: Limits { hard, ..options.limits }, ..options.clone() }
 }
 
-/// Records in a verdict why no synthesis was made. Does nothing to the record if another process
-/// works on the run, or has judged it meanwhile.
+/// Records in a verdict why no synthesis was made. Does not change the stored verdict if another
+/// process works on the run, or has judged it meanwhile.
 pub fn explain_skip(session: &Session, verdict: &mut Verdict, reason: String) -> Result<()> {
     verdict.no_synthesis = Some(reason);
     let store = &session.store;
@@ -152,8 +151,8 @@ pub fn explain_skip(session: &Session, verdict: &mut Verdict, reason: String) ->
     Ok(())
 }
 
-/// The candidates that a synthesis integrates: those that passed, not only with their own tests,
-/// each tree once, the best first, without earlier syntheses.
+/// The candidates that a synthesis integrates, the best first: those that passed, also without
+/// their own tests. Each tree counts once; earlier syntheses do not count.
 fn distinct(verdict: &Verdict) -> Vec<&Entry> {
     let mut found: Vec<&Entry> = Vec::new();
     let ranked = verdict.decision.ranking.iter().filter_map(|name| verdict.entry(name));
@@ -166,7 +165,8 @@ fn distinct(verdict: &Verdict) -> Vec<&Entry> {
     found
 }
 
-/// Adds a candidate to a run and runs the command of `assignment` in it. Gives the changed run.
+/// Adds a candidate to a run, and runs the command of `assignment` in its worktree. Gives the
+/// changed run.
 ///
 /// Refuses a run that was not judged, or in which fewer than two candidates passed with different
 /// trees.
@@ -218,7 +218,7 @@ pub fn synthesize(
     store.record_event(&run.run, &event)?;
     let names = [name.clone()];
     if let Err(error) = add_worktrees(session, &run, &names, &preparation) {
-        // A candidate that was interrupted here can be resumed.
+        // An interrupted candidate can be resumed.
         let state = if interrupt::signal().is_some() { State::Cancelled } else { State::Failed };
         let mut candidate =
             Candidate::new(&run.run, &name, run.index_of(&name).unwrap_or_default(), state);
@@ -246,8 +246,8 @@ fn tree<'a>(run: &'a Run, entry: &'a Entry) -> &'a Oid {
 }
 
 /// The prompt of a synthesis: the base, the task, the changes in its worktree, and the other
-/// attempts' patches, the smallest first, with the paths of their files. Of a patch that exceeds
-/// the limit only the files are listed.
+/// attempts' patches, the smallest first, with the paths of their files. For a patch that exceeds
+/// the limit, only its files are listed.
 fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) -> Result<Vec<u8>> {
     let Session { repo, store, .. } = session;
     let best = material[0];
@@ -305,18 +305,18 @@ fn whereabouts(candidate: CandidateRef<'_>) -> String {
     if worktree.is_dir() {
         format!("Its patch is in {}, its files are in {}.\n", patch.display(), worktree.display())
     } else {
-        // It was cleaned; its captures stay.
+        // The candidate was cleaned, but its captures stay.
         let capture = candidate.capture_ref();
         format!("Its files are in git: `git show {capture}:PATH`.\n")
     }
 }
 
-/// The paths that a change touches, a line each.
+/// The paths that a change touches, one per line.
 fn list(changes: &[diff::Change]) -> Vec<u8> {
     changes.iter().flat_map(|change| [b"- ", change.path.as_bytes(), b"\n"].concat()).collect()
 }
 
-/// A line of backquotes that is longer than any in the text.
+/// A Markdown fence that is longer than every run of backquotes in the text.
 fn fence(text: &[u8]) -> String {
     let longest = text.split(|b| *b != b'`').map(<[u8]>::len).max().unwrap_or_default();
     "`".repeat(longest.max(2) + 1)

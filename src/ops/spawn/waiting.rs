@@ -1,5 +1,5 @@
-//! Ends the command of an agent that waits for the network without an end. It says so again and again,
-//! so that no limit on silence ends it.
+//! Ends the command of an agent that waits for the network endlessly. Such an agent prints that it
+//! waits again and again, so the idle limit alone would not end it.
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -10,18 +10,18 @@ use crate::model::outcome::Outcome;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::{self, End, Follower, Job};
 
-/// How long an agent may wait where no idle limit is given: a network that is gone for a moment comes back.
+/// The time that an agent may wait without an idle limit, because a network failure may be short.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The longest time between two looks at the output.
+/// The longest time between two checks of the output.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The longest line that is read: what is longer says more than that the agent waits.
+/// The longest line that is kept. A longer one says more than that the agent waits.
 const LONGEST: usize = 64 << 10;
 
-/// Runs a job to its end. Output by which an agent says that it waits for the network counts as silence:
-/// after the job's idle limit, or two minutes, the command is ended, as if it had timed out. `tell` is
-/// called once, when the agent begins to wait. `stop` ends the command, too.
+/// Runs a job to its end. Output that only says that the agent waits for the network counts as
+/// silence: after the job's idle limit, or after two minutes, the command is ended with a timeout.
+/// Calls `tell` once, when the agent begins to wait. `stop` ends the command as well.
 pub(super) fn run(
     job: &Job<'_>,
     patterns: &StopPatterns,
@@ -31,7 +31,7 @@ pub(super) fn run(
     if !patterns.can_wait() {
         return process::run_until(job, stop);
     }
-    // The log of this command is another file than one that is there now.
+    // Remove an old log, so that only the log of this command is read.
     let _ = std::fs::remove_file(job.log);
     let cancel = Cancel::default();
     let (ended, until) = channel();
@@ -61,15 +61,15 @@ pub(super) fn run(
     })
 }
 
-/// The output of an agent, as it is read while the agent runs.
+/// Reads the output of an agent while the agent runs.
 struct WaitWatch<'a> {
     patterns: &'a StopPatterns,
     log: Follower,
-    /// The beginning of a line that is not whole yet.
+    /// The beginning of a line that is not complete yet.
     rest: Vec<u8>,
 }
 
-/// The meaning of the output since the last look.
+/// The meaning of the output since the last check.
 enum Said {
     Nothing,
     Waits,
@@ -77,8 +77,8 @@ enum Said {
 }
 
 impl WaitWatch<'_> {
-    /// Looks at the output until the command has ended, or until the agent has waited for so long; true
-    /// then.
+    /// Checks the output until the command has ended (false), or the agent has waited for
+    /// `patience` (true).
     fn gives_up(
         &mut self,
         patience: Duration,
@@ -104,7 +104,7 @@ impl WaitWatch<'_> {
             if !std::mem::replace(&mut is_told, true) {
                 tell(patience);
             }
-            // While git-frites stands still, so does the command.
+            // If git-frites was suspended, the command was, too, so that time does not count.
             *waited += before.elapsed().min(2 * look);
             if *waited >= patience {
                 return true;
@@ -113,7 +113,7 @@ impl WaitWatch<'_> {
     }
 
     fn look(&mut self) -> Said {
-        // A log that cannot be read says nothing about the agent.
+        // If the log cannot be read, assume that the agent works.
         let Ok(new) = self.log.read() else { return Said::Works };
         self.rest.extend(new);
         let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
