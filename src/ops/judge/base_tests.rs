@@ -1,6 +1,6 @@
-//! The trees of a candidate's second judging. The first has the candidate's source, with everything else as
-//! in the base. The others have in addition some of its changed files that are not source, in each
-//! combination.
+//! The trees of a candidate's second judging. The first tree has the candidate's source, and all
+//! other files as in the base. Each of the others also has a combination of the candidate's changed
+//! files that are not source or decide which commands run.
 use std::collections::BTreeMap;
 
 use crate::ecosystems::base_project::BaseProject;
@@ -24,7 +24,7 @@ use crate::ops::session::Session;
 const MOST_BESIDE: usize = 3;
 
 /// The second judging that a tree needs, without results; `None` if it needs none. `changes` are
-/// those from the base to the tree.
+/// the changes from the base to the tree.
 pub fn plan(
     repo: &Repo,
     base: &Oid,
@@ -35,8 +35,8 @@ pub fn plan(
 ) -> Result<Option<BaseTestsResult>> {
     let choices = choose(changes, project, mode)?;
     let others: Vec<&TreePath> = paths_with(&choices, |choice| *choice == PutBack::Other);
-    // One of these files may hide that another is broken, and a file that is put back may hide that the
-    // source is.
+    // These files are judged in combinations, because one of them may hide that another is broken,
+    // and a file that is put back may hide that the source is broken.
     let doubtful = paths_with(&choices, |choice| choice.decides() || *choice == PutBack::Other);
     let restore =
         |keeps: &dyn Fn(&TreePath, &PutBack) -> bool| restore(repo, base, tree, &choices, keeps);
@@ -50,7 +50,7 @@ pub fn plan(
     let judged = if problem.is_none() { doubtful.as_slice() } else { &[] };
     // The combination of all changed files is the candidate's own tree, which is judged anyway.
     for kept in combinations(judged).filter(|kept| kept.len() < choices.len()) {
-        // A build file may list the added tests, and fails without them.
+        // A build file may list the added tests; then it fails without them.
         let decides = kept.iter().any(|path| choices.get(*path).is_some_and(PutBack::decides));
         let keeps = |path: &TreePath, choice: &PutBack| {
             kept.contains(&path) || decides && choice.is_added_test()
@@ -73,16 +73,16 @@ pub fn plan(
     }))
 }
 
-/// A tree with the tests, and what decides which commands run, as in the base. Files of other kinds stay:
-/// they may be data.
+/// A tree in which tests, and files that decide which commands run, are as in the base. Other files
+/// stay, because they may be data.
 pub fn without_tests(repo: &Repo, base: &Oid, tree: &Oid, terms: &Terms) -> Result<Oid> {
     let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
     let choices = choose(&changed_files(repo, base, tree)?, &project, BaseTests::Always)?;
     Ok(restore(repo, base, tree, &choices, &|_, choice| *choice == PutBack::Other)?.tree)
 }
 
-/// Makes the tree in which each changed path is treated as chosen, except that paths for which `keeps` is
-/// true stay as they are.
+/// Makes the tree in which each changed path is put back according to `choices`. Paths for which
+/// `keeps` is true are not put back.
 fn restore(
     repo: &Repo,
     base: &Oid,
@@ -108,13 +108,14 @@ fn paths_with(
     choices.iter().filter(|(_, choice)| matches(choice)).map(|(path, _)| path).collect()
 }
 
-/// Every combination of these paths, without the empty one.
+/// Every combination of these paths, except the empty one.
 fn combinations<'p>(paths: &[&'p TreePath]) -> impl Iterator<Item = Vec<&'p TreePath>> {
     (1..1_usize << paths.len())
         .map(|bits| (0..paths.len()).filter(|at| bits >> at & 1 == 1).map(|at| paths[at]).collect())
 }
 
-/// The reason why the changes cannot be put back, or not in each combination; `None` if they can.
+/// The reason why the changes cannot be put back, or not in each combination; `None` if they can
+/// be.
 fn why_not(choices: &BTreeMap<TreePath, PutBack>, doubtful: &[&TreePath]) -> Option<String> {
     let inseparable = choices.iter().find_map(|(path, choice)| match choice {
         PutBack::Inseparable(why) => Some(format!("'{}' is changed, and {why}", path.quoted())),
@@ -145,14 +146,14 @@ pub fn plan_for(
     plan(repo, base, tree, &files, &project, terms.settings.base_tests)
 }
 
-/// True if the base shows no language that is known: then source cannot be told from other files.
+/// True if the base has no known language: then source cannot be told from other files.
 pub fn is_source_unknown(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<bool> {
     BaseProject::of(repo, base, oracle, &[])?.is_unknown()
 }
 
-/// Puts back the manifests and lock files that take a package from a directory of the attempt or of the base
-/// from which the base took none or from another place than the base, or that drop a package which lies in such
-/// a directory then.
+/// Changes the choice for manifests and lock files that redirect packages, so that they are put
+/// back: files that take a package from a directory in the tree where the base took none, that move
+/// a package to another source, or that drop a package which is then found in such a directory.
 fn put_redirected_back(
     changes: &[ChangedFile],
     project: &BaseProject<'_>,
@@ -185,7 +186,7 @@ fn put_redirected_back(
     Ok(())
 }
 
-/// The way to put back each changed path, except those that are kept.
+/// The way to put back each changed path. Paths that are kept are left out.
 pub(super) fn choose(
     changes: &[ChangedFile],
     project: &BaseProject<'_>,
@@ -201,9 +202,9 @@ pub(super) fn choose(
     for file in changes {
         let name = file.path.lossy();
         let choice = match put_back(touched(file, &name), project)? {
-            // A script may run the files that are executable.
+            // A script may run the executable files in a directory.
             PutBack::Keep if file.changes_mode && language_of(&name).is_some() => PutBack::Other,
-            // Nobody has read it.
+            // The content was not read, so it cannot be recognised as source.
             PutBack::Keep if file.after.is_unread() && language_of(&name).is_some() => {
                 PutBack::Other
             }
@@ -214,7 +215,7 @@ pub(super) fn choose(
         };
         choices.insert(file.path.clone(), choice);
     }
-    // A file that was only moved still has its tests: none were added, and none are gone.
+    // A file that was only moved still has its tests, so none were added or removed.
     for gone in changes.iter().filter(|file| file.after.bytes().is_none()) {
         for new in changes.iter().filter(|file| file.before.bytes().is_none()) {
             if new.after.bytes() == gone.before.bytes() {
@@ -229,7 +230,8 @@ pub(super) fn choose(
             }
         }
     }
-    // A module may be moved to another name under which it is found; otherwise it hides the old one.
+    // A new file that hides a module of the base is put back, unless the module was moved to this
+    // name.
     for file in changes.iter().filter(|file| file.before.bytes().is_none()) {
         let name = file.path.lossy();
         let mut replaced = project.replaced_by(&name)?;
@@ -244,8 +246,9 @@ pub(super) fn choose(
             choices.insert(file.path.clone(), PutBack::Other);
         }
     }
-    // A new manifest makes a new directory. If the attempt adds source there, it is a new project. If not, the
-    // directory may be there for its name only, which a test or a build may look for.
+    // A new manifest in a directory to which the attempt adds source begins a new project. Without
+    // source, the directory may exist only for its name, which a test or a build may look for; then
+    // the manifest is put back.
     for file in changes.iter().filter(|file| file.before.bytes().is_none()) {
         let name = file.path.lossy();
         let directory = &name[..name.rfind('/').map_or(0, |slash| slash + 1)];

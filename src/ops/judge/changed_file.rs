@@ -8,7 +8,7 @@ use crate::git::repo::Repo;
 use crate::model::changed_file::{ChangedFile, FileContent};
 use crate::model::oid::Oid;
 
-/// A change as its language sees it. `name` is the path as text.
+/// A change in the form that the code for its language takes. `name` is the path as text.
 pub fn touched<'f>(file: &'f ChangedFile, name: &'f str) -> TouchedPath<'f> {
     let ChangedFile { before, after, loses, .. } = file;
     TouchedPath { path: name, before: before.bytes(), after: after.bytes(), loses: *loses }
@@ -18,7 +18,8 @@ fn content_of(repo: &Repo, oid: &Oid, kind: ContentKind) -> FileContent {
     if oid.is_null() {
         return FileContent::Missing;
     }
-    // A missing object, such as a submodule's commit, is searched for several times.
+    // Do not look up objects that are missing, such as a submodule's commit: git searches for these
+    // several times.
     let bytes = if kind == ContentKind::NotRead { None } else { repo.blob(oid).ok() };
     match bytes {
         Some(text) if kind == ContentKind::Text => FileContent::Text(text),
@@ -30,12 +31,13 @@ fn content_of(repo: &Repo, oid: &Oid, kind: ContentKind) -> FileContent {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ContentKind {
     Text,
-    /// Binary for git, by a NUL or by its attributes, while a compiler or a package manager reads it as text.
+    /// Binary for git, because of a NUL or its attributes, but read as text by a compiler or a
+    /// package manager.
     BinaryThatToolsRead,
     NotRead,
 }
 
-/// The largest file that git counts as binary and that is read.
+/// The largest file that is read although git counts it as binary.
 const LARGEST_READ: u64 = 64 << 20;
 
 /// A change with its content.

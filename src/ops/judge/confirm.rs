@@ -1,12 +1,12 @@
-//! Claims: results over the base's layers, and their confirmation in a plain directory without build
-//! outputs.
+//! Claims, which are results over the base's layers, and their confirmation in a plain directory
+//! without build outputs.
 //!
-//! A stale output can make a broken tree pass, and a correct one fail; an overlay can make a
-//! correct one fail. So claims decide what is judged first and what is shown, and nothing else. Every result on
-//! which the recommendation depends is found again without outputs and overlay, so the recommended
-//! candidate is the same as without any claims. The pass of a candidate that adds tests is a claim,
-//! too, because these tests could change how the others run: it is judged without them only if the
-//! recommendation depends on it.
+//! A stale output can make a broken tree pass or a correct tree fail; an overlay can make a correct
+//! tree fail. So claims only decide which tree is judged first, and which results are shown until
+//! then. Every result on which the recommendation depends is found again without outputs and
+//! overlay, so the recommended candidate is the same as without claims. The pass of a candidate
+//! that adds tests is also a claim, because these tests could change how the other tests run: the
+//! candidate is judged without them only if the recommendation depends on it.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -19,9 +19,9 @@ use crate::ops::judge::entries::share_equal_trees;
 use crate::ops::judge::schedule::StopWhen;
 
 /// Judges claims again if the recommendation by these rules depends on them, or if the overlay made
-/// them fail. `judge_cold` judges the entries that were not run, without the base's layers, until
-/// it may stop; it is given the claims, too. The leader comes first, and alone: a candidate that ranks
-/// behind a confirmed pass is not judged again.
+/// them fail. `judge_cold` takes entries, the claims and a condition to stop; it judges the entries
+/// without results, without the base's layers. The leader is judged first and alone, because
+/// candidates that rank behind a confirmed pass need not be judged again.
 pub fn confirm(
     entries: &mut [Entry],
     causes: &StaleCauses,
@@ -49,14 +49,15 @@ pub fn confirm(
     Ok(())
 }
 
-/// The entries with claims that the recommendation by these rules depends on, as long as none of them
-/// is confirmed.
+/// The entries with claims on which the recommendation by these rules depends while none of the
+/// claims is confirmed.
 pub fn open_claims(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     claims_among(entries, undecided(&without_claims(entries), rules))
 }
 
-/// The entries that are missing for a recommendation by these rules, if the leader is confirmed: it
-/// comes first, then those that were not run or have claims, and would rank before it.
+/// The entries that have to be judged for a recommendation by these rules, if the leader will be
+/// confirmed: first the leader, then the entries that were not run or have claims and could rank
+/// before it.
 pub fn decisive(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let leader = leaders(entries, rules).first().copied();
     let mut presumed = without_claims(entries);
@@ -68,13 +69,13 @@ pub fn decisive(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     leader.into_iter().chain(open).collect()
 }
 
-/// The decisive entries that have claims.
+/// The entries with claims among the [`decisive`] ones.
 pub fn to_confirm(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     claims_among(entries, decisive(entries, rules))
 }
 
-/// The entry that would win by what is confirmed so far, and those that could still win instead; `None`
-/// if none would, or none could.
+/// The entry that would win by the results confirmed so far, and the entries that could still win
+/// instead. `None` if there is no such winner, or no other entry could win.
 pub fn provisional(entries: &[Entry], rules: Rules) -> Option<(&Entry, Vec<&Entry>)> {
     let open = undecided(entries, rules);
     let best = decide(entries, None, rules).recommended?;
@@ -82,7 +83,8 @@ pub fn provisional(entries: &[Entry], rules: Rules) -> Option<(&Entry, Vec<&Entr
     (!open.is_empty()).then_some((leader, open))
 }
 
-/// The entries that would win by their claims, each if the ones before it are refuted.
+/// The entries that would win by their claims, in order: each would win if those before it were
+/// refuted.
 fn leaders(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut leaders = open_claims(entries, rules);
     leaders.retain(|entry| entry.passed_base_tests_too());
@@ -96,8 +98,9 @@ fn claims_among<'e>(entries: &'e [Entry], some: Vec<&Entry>) -> Vec<&'e Entry> {
     of_some.filter(|entry| entry.is_claim()).collect()
 }
 
-/// The entries, of which those with claims count as not run yet. A second judging that is not a claim by
-/// itself is kept: by a failure there the candidate passes with its own tests alone at best.
+/// The entries, with the results of those with claims removed, as if they were not run. A second
+/// judging that is not a claim itself is kept, because after a failure there the candidate can at
+/// best pass with its own tests alone.
 pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
     let mut entries = entries.to_vec();
     for entry in entries.iter_mut().filter(|entry| entry.is_claim()) {
@@ -108,7 +111,7 @@ pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
     entries
 }
 
-/// The entry as if it was not run yet.
+/// The entry with all results removed, as if it was not run.
 pub fn without_results(entry: &Entry) -> Entry {
     let mut entry = entry.clone();
     entry.results.clear();
@@ -131,30 +134,30 @@ pub fn drop_decisive_claims(entries: &mut Vec<Entry>, rules: Rules) {
     }
 }
 
-/// The reason why a result over the base's layers can differ from the one without them.
+/// The reason why a result over the base's layers can differ from the result without them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaleCause {
     /// The base's build outputs.
     Outputs,
-    /// The overlay: there were no outputs.
+    /// The overlay alone, without outputs.
     Overlay,
-    /// The overlay, in which a directory of the base cannot be renamed: the command said so.
+    /// The overlay, because the command said that it could not rename a directory of the base.
     Rename,
 }
 
-/// True if the failed command says that a rename was refused, as the overlay refuses renames of the
-/// base's directories.
+/// True if the failed command said that a rename was refused: the overlay refuses to rename
+/// directories of the base.
 pub fn stumbled(results: &Results) -> bool {
     let failure = results.stopped_at().filter(|result| result.warm);
     failure.is_some_and(|result| result.obstacle == Some(Obstacle::Rename))
 }
 
-/// True if the base has to be judged again without layers. `inherited` is true if outputs of an
-/// earlier judging are among the layers, `said` if a failed command said that the overlay refused a
-/// rename.
+/// True if the base has to be judged again without layers. `inherited` is true if the layers have
+/// outputs of an earlier judging; `said` is true if a failed command said that the overlay refused
+/// a rename.
 ///
-/// Its failure is compared with the candidates' failures; its pass matters only if no candidate
-/// passes.
+/// A failure of the base is compared with those of the candidates; a pass matters only if no
+/// candidate passes.
 pub fn must_confirm_base(
     results: &Results,
     inherited: bool,
@@ -170,8 +173,9 @@ pub fn must_confirm_base(
 /// The causes of the entries' claims, by spawn index.
 pub type StaleCauses = BTreeMap<u32, StaleCause>;
 
-/// The entries that probably failed because of the overlay, each as if it was not run. Either their
-/// commands said so, or another entry that failed over the overlay passed in a plain directory.
+/// The entries that probably failed because of the overlay, with their results removed. Either
+/// their commands said so, or another entry failed over the overlay and passed in a plain
+/// directory.
 fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
     let cause = |entry: &Entry| causes.get(&entry.index).copied().unwrap_or(StaleCause::Outputs);
     let by_overlay = |entry: &Entry| cause(entry) != StaleCause::Outputs;
@@ -183,8 +187,8 @@ fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
     entries.iter().filter(is_refused).map(without_results).collect()
 }
 
-/// Puts confirmed results in the place of claims, and names what differs. A candidate that was not
-/// run at all gets its results, too: it had not mattered before a claim was refuted.
+/// Replaces claims by confirmed results, and records the differences. Also fills in the results of
+/// candidates that were not run before, because they mattered only after a claim was refuted.
 fn put_confirmed(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
     for confirmed in confirmed {
         let mut open = entries.iter_mut().filter(|e| e.is_claim() || e.not_run());
@@ -196,7 +200,8 @@ fn put_confirmed(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCau
         let cause = causes.get(&confirmed.index).filter(|_| entry.is_claim());
         let stale = cause.and_then(|cause| contradiction(entry, &confirmed, *cause));
         let stale = stale.or(entry.stale.take());
-        // A pass that is not a claim was found by this judging itself: the cache would give it again.
+        // A pass that is not a claim stays as this judging found it; the confirmation only has a
+        // copy from the cache.
         let is_final = entry.results.passed()
             && !entry.results.is_claim()
             && (confirmed.results.passed() || !entry.is_pending());
@@ -205,8 +210,8 @@ fn put_confirmed(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCau
     }
 }
 
-/// The confirmed entry, with the pass by itself that is claimed of it if nobody had to know more than
-/// how its second judging ended.
+/// The confirmed entry. If only its second judging was needed, the claimed results of its own tree
+/// are filled in.
 fn with_claimed_pass(confirmed: &Entry, claim: &Entry) -> Entry {
     let mut confirmed = confirmed.clone();
     let second = confirmed.base_tests.as_ref();
@@ -216,10 +221,12 @@ fn with_claimed_pass(confirmed: &Entry, claim: &Entry) -> Entry {
     confirmed
 }
 
-/// The difference between a claim and the results that count; `None` if both pass or both fail.
+/// The difference between a claim and the confirmed results, in words; `None` if both pass or both
+/// fail.
 pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<String> {
     let confirmed = &with_claimed_pass(confirmed, claim);
-    // Without its added tests it was not judged before.
+    // A pending claim was not judged without its added tests before, so there is nothing to
+    // compare.
     let is_compared = |second: &&BaseTestsResult| !claim.is_pending() && !second.results.is_empty();
     let end = |entry: &Entry| {
         let second = entry.base_tests.as_ref().filter(is_compared);
@@ -241,7 +248,7 @@ pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Opt
     }
     let (first, second) = (end(claim), end(confirmed));
     Some(match cause {
-        // The candidate is right: a command that makes a link, for example, fails if the link
+        // Here the candidate is correct. For example, a command that makes a link fails if the link
         // exists.
         StaleCause::Outputs if confirmed.passed() => format!(
             "no second build in one place: with the base's outputs it {first}, without them it {second}"
@@ -278,10 +285,10 @@ pub(super) mod tests {
     use crate::ops::judge::schedule::{Judge, Round, Schedule, Scheduler, Work};
     use crate::process::interrupt::Cancel;
 
-    /// The ends of two commands.
+    /// The outcomes of two commands.
     pub type Ends = [Outcome; 2];
 
-    /// A tree, with what the commands say of it and of it with the base's tests.
+    /// A tree with the outcomes of the commands on it, and on it with the base's tests.
     #[derive(Clone, Debug)]
     pub struct Judgeable {
         pub lines: u64,
@@ -290,7 +297,7 @@ pub(super) mod tests {
         pub cold: [Ends; 2],
     }
 
-    /// When a tree is judged with the base's tests.
+    /// The condition for judging a tree with the base's tests.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Second {
         Always,
@@ -322,7 +329,7 @@ pub(super) mod tests {
         })
     }
 
-    /// Gives the results of one of several trees, over layers with or without outputs, or cold.
+    /// Gives results for several trees: cold, or over layers with or without outputs.
     #[derive(Clone, Copy)]
     pub struct Oracle<'t> {
         pub trees: &'t [Judgeable],
@@ -333,7 +340,7 @@ pub(super) mod tests {
     impl Oracle<'_> {
         pub fn results(&self, tree: &Judgeable, which: usize) -> Results {
             let over_layers = &tree.over_layers[which];
-            // Without outputs, an overlay refuses only what a plain directory allows.
+            // Without outputs, a pass over the overlay is also a pass in a plain directory.
             let passed_without = !self.has_outputs && over_layers.iter().all(Outcome::passed);
             let is_cold = self.cold && !passed_without;
             let ends = if is_cold { &tree.cold[which] } else { over_layers };
@@ -345,7 +352,7 @@ pub(super) mod tests {
             ends.iter().map(result).collect()
         }
 
-        /// Judges what was not run.
+        /// Judges the entries without results.
         pub fn judge_all(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<()> {
             let round = if self.cold { Round::Confirming(&[]) } else { Round::First };
             judge_by(self, entries, (round, stop), jobs)
@@ -364,7 +371,7 @@ pub(super) mod tests {
         scheduler.finish(0).map(drop)
     }
 
-    /// Judges cold, and notes each tree: one that is known is not judged again.
+    /// Judges cold, and records each judged tree.
     struct Counting<'t> {
         oracle: Oracle<'t>,
         judged: Mutex<Vec<Oid>>,
@@ -484,9 +491,9 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// The recommendation is that of judging everything without layers and added tests. It does
-        /// not depend on the outcomes over the base's layers (also of a base over its ancestor's),
-        /// nor on the candidates that pass only with their added tests.
+        /// The recommendation equals that of judging everything without layers and without added
+        /// tests. It depends neither on outcomes over the base's layers (or of a base over its
+        /// ancestor's layers), nor on candidates that pass only with their added tests.
         #[test]
         fn claims_never_change_the_recommendation(
             trees in prop::collection::vec(judgeable(), 1..6),
@@ -506,7 +513,7 @@ pub(super) mod tests {
                 let number = which.index(trees.len());
                 let mut new = entry(index, number, &trees[number]);
                 new.cross = Some(CrossResult { score: scores[number], ..CrossResult::default() });
-                // Every third is a synthesis of some of those before it.
+                // Every third candidate is a synthesis of some of the candidates before it.
                 if index % 3 == 0 {
                     let of = entries.iter().zip(drawn).filter(|(_, is)| **is);
                     new.drew_on = of.map(|(e, _)| e.candidate.clone()).collect();
@@ -540,14 +547,15 @@ pub(super) mod tests {
             prop_assert!(recommended.is_none_or(|e| !e.is_claim()));
         }
 
-        /// If all claims are true and a candidate is verified, no tree is judged cold but those of the
-        /// winner, and one tree that fails of each smaller candidate.
+        /// If all claims are true and a candidate is verified, only the trees of the winner are
+        /// judged cold, and for each smaller candidate one tree that fails.
         #[test]
         fn true_claims_cost_no_more_than_the_proof_of_the_winner(
             trees in prop::collection::vec(judgeable(), 1..6),
             jobs in 1usize..3,
         ) {
-            // Only a run shows that a pass is flaky, and then others may rank before it.
+            // Without flaky passes: only a run shows that a pass is flaky, and then other
+            // candidates may rank before it.
             let certain = |end: &Outcome| match end {
                 Outcome::Flaky { .. } => Outcome::Passed,
                 end => end.clone(),
@@ -572,7 +580,7 @@ pub(super) mod tests {
                 return Ok(());
             }
             let rank = |entry: &Entry| (entry.blast, entry.index);
-            // A pass that only added tests may have led to is refuted meanwhile.
+            // With added tests, a pass may be refuted meanwhile, so the winner cannot be foretold.
             let is_foretold = trees.iter().all(|tree| tree.second != Some(Second::IfFirst));
             let judged = counting.judged.into_inner();
             for (entry, number) in entries.iter().zip(0..) {

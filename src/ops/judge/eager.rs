@@ -1,4 +1,4 @@
-//! Judging while attempts work: the base first, then each attempt that has ended.
+//! Judges while attempts work: first the base, then each attempt that has ended.
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
@@ -31,8 +31,8 @@ use crate::process::interrupt::{self, Cancel};
 
 /// Gives candidates that failed another round.
 pub trait RoundGiver: Sync {
-    /// Ends the rounds whose candidates are among the findings, and gives those that begin now. The caller
-    /// holds the run's lock.
+    /// Ends the rounds of candidates that are among the findings, and gives the rounds that begin
+    /// now. The caller holds the run's lock.
     fn next(&self, findings: &Findings<'_>) -> Result<NextRounds>;
 }
 
@@ -41,28 +41,29 @@ pub trait RoundGiver: Sync {
 pub struct NextRounds {
     /// The commands.
     pub begun: Vec<NextAttempt>,
-    /// True if files of a candidate were put back to those before its last round: they are another
+    /// True if a candidate was put back to its files from before its last round, which makes a new
     /// capture.
     pub took_back: bool,
 }
 
-/// Judges a run ahead, beside the commands of its attempts. Its outcomes go to the memory of this
-/// process. The judging that decides later takes them from there, and judges the missing trees.
+/// Judges a run ahead, while the commands of its attempts run. The outcomes go to the memory of
+/// this process. The judging that decides later takes them from there, and judges the missing
+/// trees.
 ///
-/// The watch over the attempts covers the commands that judge, too: it begins before them and ends
-/// after them. With two watches, each change would be reported twice. After a change that affects
-/// outcomes, everything is judged again.
+/// The watch over the attempts also covers the commands that judge, because it begins before them
+/// and ends after them. With two watches, each change would be reported twice. After a change that
+/// affects outcomes, everything is judged again.
 pub struct EagerJudge<'a> {
     session: &'a Session,
     options: &'a JudgeOptions,
     memory: &'a Memory,
     run: &'a Run,
     terms: Terms,
-    /// True if nothing but the base is judged.
+    /// True if only the base is judged.
     only_base: bool,
-    /// The passes after which the other attempts are ended.
+    /// The number of passes after which the other attempts are ended.
     enough: Option<u32>,
-    /// Gives candidates that failed another round at once.
+    /// Gives candidates that failed another round while others work.
     rounds: Option<&'a dyn RoundGiver>,
     ended: Mutex<EndedAttempts>,
     changed: Condvar,
@@ -74,7 +75,7 @@ struct EndedAttempts {
     /// The number of attempts at work. When it is zero, no further step begins.
     at_work: usize,
     all: bool,
-    /// Counts the changes of the above.
+    /// Counts the changes of the fields above.
     changes: u64,
 }
 
@@ -87,8 +88,8 @@ impl EndedAttempts {
 }
 
 impl<'a> EagerJudge<'a> {
-    /// Judges the attempts of a run; those that are not `starting` have ended, and are judged at
-    /// once. Fails if the commands cannot be run as the configuration requires.
+    /// Judges the attempts of a run. Those that are not `starting` have ended, and are judged
+    /// immediately. Fails if the commands cannot run as the configuration requires.
     pub(super) fn new(
         session: &'a Session,
         options: &'a JudgeOptions,
@@ -115,12 +116,12 @@ impl<'a> EagerJudge<'a> {
         })
     }
 
-    /// Ends the other attempts after so many passes.
+    /// Ends the other attempts after `enough` passes.
     pub fn until_enough(self, enough: Option<u32>) -> EagerJudge<'a> {
         EagerJudge { enough, ..self }
     }
 
-    /// Gives candidates that failed another round while others work.
+    /// Lets `rounds` give candidates that failed another round while others work.
     pub fn giving(self, rounds: &'a dyn RoundGiver) -> EagerJudge<'a> {
         EagerJudge { rounds: Some(rounds), ..self }
     }
@@ -158,7 +159,7 @@ impl<'a> EagerJudge<'a> {
         runner.end(judged).map(drop)
     }
 
-    /// Judges attempts that have ended, until all have.
+    /// Judges attempts that have ended, until all attempts have ended.
     fn judge_all(&self, runner: &OracleRunner<'_>, attempts: &AttemptsAtWork<'_>) -> Result<()> {
         let options = self.options;
         let rules = StepRules {
@@ -207,7 +208,7 @@ impl<'a> EagerJudge<'a> {
         Ok(())
     }
 
-    /// Gives those of the entries whose failure counts another round, beside the attempts that work. True
+    /// Gives another round to candidates whose failure is certain, while other attempts work. True
     /// if a candidate has changed.
     fn give_rounds(
         &self,
@@ -219,7 +220,7 @@ impl<'a> EagerJudge<'a> {
         if attempts.stop.is_cancelled() || interrupt::signal().is_some() {
             return Ok(false);
         }
-        // With nobody at work, the verdict tells who gets a round.
+        // If no attempt is at work any more, the rounds are decided after the verdict.
         let Some((rounds, hold)) = self.rounds.zip(attempts.queue.hold()) else { return Ok(false) };
         let ranking = Rules::of(&self.terms);
         let open: Vec<u32> = open_claims(entries, ranking).iter().map(|e| e.index).collect();
@@ -250,8 +251,8 @@ impl<'a> EagerJudge<'a> {
         Ok(is_changed)
     }
 
-    /// The attempts that have ended, with the number of changes, once these are others than were seen;
-    /// `None` when all have ended.
+    /// Waits until attempts have changed since `seen`; gives the attempts that have ended, and the
+    /// number of changes. `None` when all attempts have ended.
     fn next(&self, seen: Option<u64>) -> Option<(Vec<Name>, u64)> {
         let mut ended = self.ended.lock();
         self.changed.wait_while(&mut ended, |ended| !ended.all && seen == Some(ended.changes));
@@ -269,9 +270,11 @@ impl<'a> EagerJudge<'a> {
 }
 
 impl Beside for EagerJudge<'_> {
-    /// An error is only a warning, because trees that are not judged here are judged later.
+    /// Judges until all attempts have ended. An error is only a warning, because trees that are not
+    /// judged here are judged later.
     ///
-    /// Attempts begin once the setup of the base has passed, and none begins if they could not be judged.
+    /// Attempts start once the setup of the base has passed. They do not start if they could not be
+    /// judged.
     fn work(&self, attempts: &AttemptsAtWork<'_>) {
         match self.terms.oracle.first().map(|command| command.stage) {
             None => return,
@@ -296,7 +299,8 @@ impl Beside for EagerJudge<'_> {
         self.changed.notify_all();
     }
 
-    /// Without a usable attempt the verdict needs no results, not even those of the base.
+    /// Also cancels the judging if no attempt is usable: then the verdict needs no results, not
+    /// even those of the base.
     fn all_ended(&self, cancel: &Cancel) {
         self.ended.lock().all = true;
         self.changed.notify_all();
@@ -308,8 +312,8 @@ impl Beside for EagerJudge<'_> {
 }
 
 impl JudgeOptions {
-    /// The reason why no attempt of a run is judged before all have ended; `None` if each is judged
-    /// when it has ended.
+    /// The reason why no attempt is judged before all attempts have ended; `None` if each is judged
+    /// when it ends.
     pub fn why_late(&self, session: &Session) -> Result<Option<String>> {
         why_late(session, worlds::choose(session)?)
     }
@@ -325,7 +329,7 @@ fn why_late(session: &Session, world: WorldKind) -> Result<Option<String>> {
     Ok(guard::choose(session)?.is_none().then(|| "attempts are not guarded".to_owned()))
 }
 
-/// Tells the rows on the terminal who leads so far, and what the verdict waits for.
+/// Shows on the terminal which candidate leads, and which judging the verdict waits for.
 fn show_standing(
     entries: &[Entry],
     base: Option<&Baseline>,

@@ -1,5 +1,5 @@
-//! The entries of a verdict before judging: each candidate as it is now, without its changes to
-//! protected paths, with its size, flags and agreement.
+//! The entries of a verdict before judging: the present state of each candidate, without its
+//! changes to protected paths, with size, flags and agreement.
 use std::collections::BTreeMap;
 
 use crate::ecosystems::base_project::BaseProject;
@@ -33,9 +33,9 @@ use crate::ops::session::Session;
 use crate::process;
 use crate::store::candidate::CandidateRef;
 
-/// Refuses to go on with a run if a capture is missing here that its verdict, its terms or an
-/// outcome list: its candidate would seem to have changed nothing, and another one would win. A
-/// worktree is captured anew.
+/// Refuses to go on if a capture is missing here that the run's verdict, terms or outcomes list:
+/// without it, the candidate would seem unchanged, and another one would win. Candidates with a
+/// worktree are no problem, because they are captured again.
 pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
     let store = &session.store;
     let mut missing: Vec<CandidateRef<'_>> = Vec::new();
@@ -90,7 +90,7 @@ pub fn from_captured(
     let base = run.root();
     let project = session.project(base, terms)?;
     let made = process::in_parallel(process::processors(), candidates, |captured| {
-        // No ref keeps the trees that are made here yet.
+        // No ref keeps these new trees yet, so a garbage collection may delete them.
         session.repo.retry_during_gc(|| entry_of(session, run, captured, &terms.settings, &project))
     })?;
     let (mut entries, changes): (Vec<Entry>, Vec<Vec<ChangedFile>>) = made.into_iter().unzip();
@@ -181,7 +181,8 @@ fn with_protected(
     })
 }
 
-/// Makes the trees that are judged for a captured one again: git may have deleted their objects.
+/// Makes the trees that are judged for a captured tree again, because git may have deleted their
+/// objects.
 fn make_trees_again(session: &Session, base: &Oid, captured: &Oid, terms: &Terms) -> Result<()> {
     let project = session.project(base, terms)?;
     let judged = with_protected(&session.repo, base, captured, &terms.settings, &project)?.tree;
@@ -189,7 +190,7 @@ fn make_trees_again(session: &Session, base: &Oid, captured: &Oid, terms: &Terms
     Ok(())
 }
 
-/// The flags of a file that a candidate adds and that a patch does not show.
+/// The flags of an added file whose content a patch does not show.
 fn unseen(repo: &Repo, change: &Change, file: &ChangedFile) -> Vec<Flag> {
     let is_file = matches!(change.mode, EntryMode::File | EntryMode::Executable);
     if change.status != ChangeStatus::Added || !is_file {
@@ -213,7 +214,7 @@ fn flags(
     project: &BaseProject<'_>,
 ) -> Result<Vec<Flag>> {
     let path = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    // A test that was only moved is still there.
+    // A test that was only moved still exists.
     let was_moved = |change: &Change| {
         change.status == ChangeStatus::Deleted
             && changes.iter().any(|c| {
@@ -246,8 +247,8 @@ fn flags(
     Ok(found)
 }
 
-/// The files which decide what is run, and which the tree of a run changes since the commit that it lands
-/// on.
+/// The files that decide which commands run, and that the tree of a run has changed since the
+/// commit on which it lands.
 pub fn changed_deciders(
     session: &Session,
     run: &Run,
@@ -266,7 +267,7 @@ pub fn changed_deciders(
     Ok(deciders.collect())
 }
 
-/// Sets the agreement of each usable candidate with the others. Equal trees count once.
+/// Sets the agreement of each usable candidate with the other candidates. Equal trees count once.
 fn set_agreement(entries: &mut [Entry], files: &[Vec<ChangedFile>]) {
     let mut distinct: BTreeMap<Oid, Edit> = BTreeMap::new();
     for (entry, files) in entries.iter().zip(files).filter(|(entry, _)| entry.usable()) {
@@ -294,7 +295,7 @@ pub fn set_agreement_of_judged(session: &Session, run: &Run, entries: &mut [Entr
     Ok(())
 }
 
-/// Gives an outcome to each entry that has none, if another one with the same tree has one: a tree is
+/// Copies outcomes to the entries without one from entries with the same tree, because a tree is
 /// judged under one name.
 pub fn share_equal_trees(entries: &mut [Entry]) {
     let judged: Vec<Entry> =
@@ -308,7 +309,8 @@ pub fn share_equal_trees(entries: &mut [Entry]) {
     }
 }
 
-/// Names for each entry with results the first one that has the same tree: the commands ran for that.
+/// Sets `same_as` of each entry with results to the first entry with the same tree, for which the
+/// commands ran.
 pub fn name_twins(entries: &mut [Entry]) {
     let mut first_of: BTreeMap<Oid, Name> = BTreeMap::new();
     for entry in entries {
@@ -324,7 +326,7 @@ pub fn name_twins(entries: &mut [Entry]) {
     }
 }
 
-/// Keeps the trees of these entries, and those of their second judging, until judging ends.
+/// Keeps the trees of these entries and of their second judging until the judging ends.
 pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]) -> Result<()> {
     let Session { repo, store, .. } = session;
     let recorded = store.judged(&run.run)?;
@@ -338,12 +340,13 @@ pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]
     if kept_commits::keep(session, run, &new, &run.base).is_ok() {
         return Ok(());
     }
-    // One by one: a collection deletes what was made before the ref is there.
+    // A garbage collection has deleted some of them before the ref existed, so make and keep them
+    // one by one.
     for entry in entries {
         let mut is_first_try = true;
         repo.retry_during_gc(|| {
             if let (false, Some(captured)) = (is_first_try, &entry.tree) {
-                // The tree itself may be lost, if it is not the captured one.
+                // A tree that is not a captured one may be lost as well.
                 make_trees_again(session, run.root(), captured, terms)?;
             }
             is_first_try = false;

@@ -6,13 +6,13 @@ use crate::ops::board::Ending;
 use crate::ui::comparison;
 use crate::ui::style::Tone;
 
-/// The end of a candidate's commands that were ended because it could not matter any more.
+/// The row of a candidate whose commands were ended because it does not matter any more.
 pub fn not_needed() -> Ending {
     let words = "not needed".to_owned();
     Ending { standing: Standing::Waiting, words, elapsed: None }
 }
 
-/// The end of a candidate's commands as a row shows it.
+/// The row of a candidate whose commands have ended.
 pub fn ending(entry: &Entry) -> Ending {
     let nothing = Results::default();
     let (results, second) = (&entry.results, entry.base_tests.as_ref());
@@ -35,7 +35,8 @@ pub fn ending(entry: &Entry) -> Ending {
     Ending { standing, words, elapsed: Some(elapsed) }
 }
 
-/// The end of a candidate's commands with test files laid over its tree, whose failures are findings.
+/// The row of a candidate after commands with test files laid over its tree. Their failures are
+/// findings, not faults.
 pub fn ending_across(results: &Results) -> Ending {
     let failure = results.stopped_at().map(|result| comparison::stop(result).0);
     let standing = if failure.is_some() { Standing::Caution } else { Standing::Good };

@@ -49,7 +49,7 @@ use crate::oracle::ResolvedOracle;
 use crate::oracle::ledger::Memory;
 use crate::process::processor_share::ProcessorShare;
 
-/// Judges one run, perhaps several times, and each tree once.
+/// Judges one run, perhaps several times, but each tree only once.
 pub struct RepeatedJudging<'a> {
     session: &'a Session,
     options: JudgeOptions,
@@ -62,12 +62,12 @@ impl<'a> RepeatedJudging<'a> {
         RepeatedJudging { session, options, memory: Memory::default() }
     }
 
-    /// The session in which it judges.
+    /// The session.
     pub fn session(&self) -> &'a Session {
         self.session
     }
 
-    /// The judge to be at work beside the attempts that are `starting`.
+    /// A judge that works while the attempts in `starting` run.
     pub fn beside(&'a self, run: &'a Run, starting: &[Name]) -> Result<EagerJudge<'a>> {
         EagerJudge::new(self.session, &self.options, &self.memory, run, starting)
     }
@@ -105,15 +105,15 @@ impl<'a> RepeatedJudging<'a> {
         Ok(verdict)
     }
 
-    /// Runs a verdict's oracle on the entries, and on the base, as far as their outcomes are not known,
-    /// and fills the results in.
+    /// Runs a verdict's oracle on the entries and on the base if their outcomes are not known, and
+    /// fills in the results.
     fn run_oracle(&self, run: &Run, verdict: &mut Verdict, entries: &mut [Entry]) -> Result<()> {
         let RepeatedJudging { session, options, memory } = self;
         memory.begin_judging();
         let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, memory)?;
         verdict.terms = runner.terms().clone();
         runner.warn_of_seeds();
-        // Whoever is not judged has no score.
+        // With cross scores all candidates are judged, because one that is not judged has no score.
         let stop = if options.until_pass && !verdict.terms.settings.cross {
             StopWhen::Decided(Rules::of(&verdict.terms))
         } else {
@@ -136,8 +136,8 @@ impl<'a> RepeatedJudging<'a> {
         Ok(())
     }
 
-    /// Forgets all outcomes, also those that later processes would find: something has changed that
-    /// outcomes depend on.
+    /// Forgets all outcomes, also those that later processes would find. For use after a change
+    /// that affects outcomes.
     pub fn forget(&self, run: &Run) -> Result<()> {
         let oracle = self.options.oracle(self.session, run.root())?;
         let terms = self.options.terms_to_run(self.session, &oracle)?;
@@ -145,7 +145,7 @@ impl<'a> RepeatedJudging<'a> {
     }
 }
 
-/// Refuses to decide by a command that started nowhere: neither on the base nor on any candidate.
+/// Refuses to decide by a command that started neither on the base nor on any candidate.
 fn require_working_commands(verdict: &Verdict, entries: &[Entry]) -> Result<()> {
     let baseline = verdict.baseline.as_ref();
     let Some(result) = baseline.and_then(|base| base.starts_nowhere(entries)) else {
@@ -163,7 +163,7 @@ fn require_working_commands(verdict: &Verdict, entries: &[Entry]) -> Result<()> 
         .hint(format!("its output: `git frites output {run}/@base {stage}`")))
 }
 
-/// The error of a command that could start neither on the base nor on any candidate.
+/// The error for a command that could start neither on the base nor on any candidate.
 pub fn why_not_working(oracle: &[OracleCommand], result: &StageResult) -> Error {
     let stage = result.stage;
     let command = oracle.iter().find(|command| command.stage == stage);

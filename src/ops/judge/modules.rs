@@ -1,5 +1,5 @@
-//! A module of Python that a detected command starts (`python3 -m pytest`) and that its interpreter
-//! does not have: the command fails on every tree, and no candidate is the cause.
+//! Finds a missing Python module that a detected command starts (`python3 -m pytest`): the command
+//! would fail on every tree, and no candidate would be the cause.
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -14,13 +14,14 @@ use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::process::{self, Job, Limits};
 
-/// The interpreter of detected commands. Those that uv and poetry start have packages of their own.
+/// The interpreter of detected commands. Commands of uv and poetry use other interpreters with
+/// their own packages.
 const INTERPRETER: &str = "python3";
 
-/// The exit code of [`FIND`] for a module that is not there. A failure of Python itself is 1.
+/// The exit code of [`FIND`] for a missing module. If Python itself fails, it is 1.
 const NOT_FOUND: i32 = 3;
 
-/// Looks for a module where `-m` would, without running anything of the checkout.
+/// Looks for a module as `-m` would, but does not run code of the checkout.
 const FIND: &str = "import sys
 paths = sys.path[:]
 sys.path[:] = [path for path in paths if path]
@@ -28,11 +29,11 @@ import importlib.util
 sys.path[:] = paths
 sys.exit(0 if importlib.util.find_spec(sys.argv[1]) else 3)";
 
-/// The longest that the interpreter may take; then nothing is known.
+/// The longest time that the interpreter may take. After that, the module counts as found.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Refuses detected commands of which one starts a module that is not installed. Fails if the
-/// interpreter cannot be asked.
+/// Refuses detected commands if one of them starts a missing module. Fails if the interpreter
+/// cannot be run.
 pub fn require(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     let Some((command, module)) = missing(session, base, oracle)? else { return Ok(()) };
     let stage = command.stage;
@@ -51,9 +52,9 @@ pub fn require(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result
     })
 }
 
-/// The command without its interpreter as a word to type, if a program on PATH has the name of its module: that program
-/// brings an interpreter of its own, which may lack the packages of the project. So nobody but the
-/// user takes it.
+/// The command with the program of the module's name in place of the interpreter, as a shell word,
+/// if that program is on PATH. The program has its own interpreter, which may lack the packages of
+/// the project, so this is only a proposal to the user.
 pub fn of_another_python(command: &OracleCommand) -> Option<String> {
     let module = module_of(&command.command).filter(|module| process::on_path(module.as_ref()))?;
     let CommandLine::Argv(words) = &command.command else { return None };
@@ -62,8 +63,8 @@ pub fn of_another_python(command: &OracleCommand) -> Option<String> {
     Some(shell_words::quote(&line).into_owned())
 }
 
-/// The command and its module, if nothing can bring it: neither a setup command nor seeds. Nobody is
-/// asked if the interpreter is not installed or gives no answer.
+/// The first command with a missing module, and this module. `None` if a setup command or seeds may
+/// bring the module, or if the interpreter is not installed or does not answer.
 pub fn missing<'o>(
     session: &Session,
     base: &Oid,
@@ -82,7 +83,7 @@ pub fn missing<'o>(
     Ok(None)
 }
 
-/// The module that a command starts and that Python does not come with.
+/// The module that a command starts, unless it belongs to Python itself.
 fn module_of(command: &CommandLine) -> Option<&str> {
     let CommandLine::Argv(words) = command else { return None };
     match words.as_slice() {
@@ -93,7 +94,7 @@ fn module_of(command: &CommandLine) -> Option<&str> {
     }
 }
 
-/// True if the interpreter finds a module, or cannot tell.
+/// True if the interpreter finds a module, or does not answer.
 fn is_found(session: &Session, module: &str) -> Result<bool> {
     let scratch = tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
     let argv: Vec<OsString> = [INTERPRETER, "-c", FIND, module].map(OsString::from).to_vec();
@@ -111,7 +112,7 @@ fn is_found(session: &Session, module: &str) -> Result<bool> {
     Ok(process::run(&job)?.outcome != Outcome::Failed { code: NOT_FOUND })
 }
 
-/// True if the seeds hold a virtual environment.
+/// True if the seeds contain a virtual environment.
 fn brings_environment(session: &Session, base: &Oid) -> Result<bool> {
     let seeds = session.seeds(base)?;
     let tied = ecosystems::installed().filter(|installed| installed.is_tied_to_its_place);

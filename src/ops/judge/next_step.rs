@@ -1,5 +1,5 @@
 //! Chooses the next tree to judge while attempts work: first the trees of ended attempts, in the
-//! order in which they can win; then the trees that their ranking depends on.
+//! order in which they can win; then the trees on which the ranking depends.
 use std::collections::BTreeSet;
 
 use crate::model::oid::Oid;
@@ -9,12 +9,12 @@ use crate::ops::judge::confirm::decisive;
 use crate::oracle::sealed::Warmth;
 use crate::process::processor_share::ProcessorShare;
 
-/// Some candidates that are judged beside each other, all in one way.
+/// Some candidates that are judged at the same time and in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextStep {
     /// Their spawn indices.
     pub entries: Vec<u32>,
-    /// The share of the base's outputs to judge over.
+    /// Whether they are judged with the base's outputs.
     pub warmth: Warmth,
     /// The share of the processor that their commands get.
     pub share: ProcessorShare,
@@ -25,17 +25,17 @@ pub struct NextStep {
 pub struct StepRules {
     /// The rules of the ranking.
     pub ranking: Rules,
-    /// The share of the base's outputs with which candidates are judged first.
+    /// Whether candidates are judged with the base's outputs first.
     pub warmth: Warmth,
-    /// True to judge only what can change the recommendation.
+    /// True to judge only candidates that can change the recommendation.
     pub until_pass: bool,
-    /// True to confirm each pass at once: confirmed ones are counted.
+    /// True to confirm each pass immediately, because only confirmed passes are counted.
     pub counts_passes: bool,
     /// The most candidates of one step.
     pub jobs: usize,
 }
 
-/// The steps that were taken: none is taken twice.
+/// The steps that were taken, so that none is taken twice.
 #[derive(Debug, Default)]
 pub struct StepsTaken(BTreeSet<(Oid, Warmth, ProcessorShare)>);
 
@@ -50,11 +50,11 @@ impl StepsTaken {
     }
 }
 
-/// The next step for entries with the results that are known; `None` if everything is.
+/// The next step for entries with their known results; `None` if all results are known.
 ///
-/// A tree is judged with a small share of the processor first. Where that does not give a clean pass,
-/// nothing is known of it yet: time may have been short. So it is judged again with a whole share, once
-/// no other waits.
+/// A tree is judged with a small share of the processor first. Without a clean pass, its result is
+/// still unknown, because it may have run out of time. So it is judged again with the whole share
+/// when no other tree waits.
 pub fn next_step(entries: &[Entry], taken: &StepsTaken, rules: &StepRules) -> Option<NextStep> {
     let StepRules { ranking, warmth, until_pass, counts_passes, jobs } = *rules;
     let decisive = decisive(entries, ranking);
@@ -73,7 +73,7 @@ pub fn next_step(entries: &[Entry], taken: &StepsTaken, rules: &StepRules) -> Op
         shares.iter().copied().find(|share| !taken.contain(entry, warmth, *share))
     };
     let plainly = |entry: &Entry| {
-        // What failed once is not worth another try with a small share.
+        // A tree that failed once is not tried again with a small share.
         let is_unknown = entries.iter().any(|e| e.index == entry.index && e.not_run());
         let has_failed = is_unknown && taken.contain(entry, warmth, ProcessorShare::Third);
         let shares = [ProcessorShare::Third, ProcessorShare::Whole];
@@ -110,14 +110,15 @@ mod tests {
     use crate::ops::judge::schedule::{Judge, Round, Schedule, Scheduler, StopWhen, Work};
     use crate::process::interrupt::Cancel;
 
-    /// A ledger in memory, with the passes that commands have run for.
+    /// A ledger in memory, with the trees on which commands have run and passed.
     #[derive(Default)]
     struct Known {
         outcomes: BTreeMap<Oid, Results>,
         passed: BTreeSet<(Oid, Warmth)>,
     }
 
-    /// Judges what the ledger does not know. With a small share, the trees in `slow` do not pass.
+    /// Judges trees that the ledger does not have. With a small share, the trees in `slow` do not
+    /// pass.
     struct Knowing<'k, 't> {
         oracle: Oracle<'t>,
         share: ProcessorShare,
@@ -176,7 +177,7 @@ mod tests {
             let is_new = !results.passed() || known.passed.insert((tree, self.warmth()));
             assert!(is_new, "{tree} passed before");
             if !results.passed() {
-                // A pass that a failure contradicts is none.
+                // A failure cancels an earlier pass.
                 known.passed.retain(|(passed, _)| *passed != tree);
             }
             known.outcomes.insert(tree, results.clone());
@@ -194,11 +195,11 @@ mod tests {
     enum Happening {
         /// The next attempt ends.
         Ended,
-        /// An attempt that has ended has had a further round, which made another tree.
+        /// A further round of an ended attempt has made another tree.
         Round { of: prop::sample::Index, made: prop::sample::Index },
-        /// There is time for a step.
+        /// A step is taken.
         Step,
-        /// git-frites is killed, and the run resumed: only passes are kept.
+        /// git-frites is killed, and the run is resumed: only passes are kept.
         Killed,
     }
 
@@ -213,9 +214,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whenever attempts end and further rounds change them, whatever is judged meanwhile and passes or not for want of time, and
-        /// however often git-frites is killed: the recommendation is that of judging the same captures
-        /// afterwards, and nothing that passed runs again.
+        /// The recommendation equals that of judging the same captures afterwards, and no tree that
+        /// passed runs again. This holds for any order of ended attempts, further rounds, steps and
+        /// kills, and also if some trees fail only for lack of time.
         #[test]
         fn judging_ahead_never_changes_the_recommendation(
             trees in prop::collection::vec(judgeable(), 1..6),
@@ -273,7 +274,7 @@ mod tests {
             }
             let mut captures = entries.clone();
             if are_stopped {
-                // As `--enough` leaves them.
+                // The state that `--enough` gives attempts that it stops.
                 captures[ended..].iter_mut().for_each(|entry| entry.state = State::Cancelled);
             }
             let cold = Oracle { trees: &trees, cold: true, has_outputs };

@@ -1,4 +1,4 @@
-//! The options of one judging, and the terms that a verdict records of them.
+//! The options of one judging, and the terms that a verdict records from them.
 use std::time::Duration;
 
 use crate::config::keys;
@@ -14,8 +14,7 @@ use crate::ops::judge::{modules, worlds};
 use crate::ops::session::Session;
 use crate::oracle::{self, OracleFlags, ResolvedOracle};
 
-/// The options of one judging. Configuration and the base's files
-/// complete them.
+/// The options of one judging. The configuration and the base's files complete them.
 #[derive(Clone, Debug, Default)]
 pub struct JudgeOptions {
     /// The commands that flags name.
@@ -26,9 +25,9 @@ pub struct JudgeOptions {
     pub timeout: Option<Duration>,
     /// The number of further attempts after a failure; `oracle.retries` if `None`.
     pub retries: Option<u32>,
-    /// Pathspecs to restore to the base's version, besides those of `oracle.protect`.
+    /// Pathspecs to restore to the base's version, in addition to those in `oracle.protect`.
     pub protect: Vec<String>,
-    /// The ranking of those that passed; `oracle.rank` if `None`.
+    /// The ranking of candidates that passed; `oracle.rank` if `None`.
     pub rank: Option<Rank>,
     /// True to judge the tests of each candidate on the others.
     pub cross: bool,
@@ -38,15 +37,15 @@ pub struct JudgeOptions {
     pub in_place: bool,
     /// True to run everything, even if its outcome is cached.
     pub no_cache: bool,
-    /// True to run nothing with the base's build outputs.
+    /// True to run no command with the base's build outputs.
     pub cold: bool,
     /// The patterns of the seeds, `seed.copy` and `seed.link`; those of the configuration if `None`.
     pub seeds: Option<(Vec<String>, Vec<String>)>,
 }
 
 impl JudgeOptions {
-    /// The commands to run for a run with this base. Fails if the program of one is not installed, or
-    /// the module that a detected one starts.
+    /// The commands to run for a run with this base. Fails if the program of a command is not
+    /// installed, or the module that a detected command starts.
     pub fn oracle(&self, session: &Session, base: &Oid) -> Result<ResolvedOracle> {
         let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, base)?;
         oracle.require_programs()?;
@@ -67,12 +66,12 @@ impl JudgeOptions {
         !self.cold && session.config.get(keys::ORACLE_WARM) != WarmMode::Never
     }
 
-    /// True if trees are judged with build outputs only where that is expected to cost less.
+    /// True if trees are judged with build outputs only if that will probably take less time.
     pub fn weighs_warm(&self, session: &Session) -> bool {
         !self.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Auto
     }
 
-    /// Changes the settings that these options name.
+    /// Applies these options to the settings.
     pub fn change(&self, commands: &mut CommandSettings) {
         commands.retries = self.retries.unwrap_or(commands.retries);
     }
@@ -82,7 +81,7 @@ impl JudgeOptions {
         self.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT))
     }
 
-    /// The terms for running these commands now, with the worlds that they run in. Fails if the
+    /// The terms for running these commands now, with the world in which they run. Fails if the
     /// configuration requires sealed worlds and the system refuses them.
     pub fn terms_to_run(&self, session: &Session, oracle: &ResolvedOracle) -> Result<Terms> {
         let mut terms = self.terms(session, oracle);
@@ -91,7 +90,7 @@ impl JudgeOptions {
         Ok(terms)
     }
 
-    /// The terms to record: these options, completed by configuration, for these commands.
+    /// The terms to record for these commands: these options, completed by the configuration.
     pub fn terms(&self, session: &Session, oracle: &ResolvedOracle) -> Terms {
         let config = &session.config;
         let mut protect = config.get(keys::ORACLE_PROTECT);

@@ -1,4 +1,4 @@
-//! The terms of the side that decides: outcomes that were found on other terms do not count.
+//! The terms of the clone that decides. Outcomes that were found on other terms do not count.
 use crate::config::keys;
 use crate::config::value::SandboxMode;
 use crate::error::{Error, Result};
@@ -16,16 +16,16 @@ use crate::process::environment::caller;
 
 /// The terms of this clone.
 pub struct OwnTerms {
-    /// The terms. Their seeds are none if nothing was stored that could be compared with them.
+    /// The terms. They have no seeds if no stored outcome can be compared with them.
     pub terms: Terms,
-    /// The worlds that the configuration allows, as long as no outcome has settled which one it is:
-    /// outcomes of different worlds cannot be compared.
+    /// The worlds that the configuration allows, until the first outcome settles the world:
+    /// outcomes from different worlds cannot be compared.
     unsettled: Option<SandboxMode>,
 }
 
 impl OwnTerms {
-    /// The terms that options name; else those of the verdict, if it was recorded here; else those
-    /// that the configuration and the base's files name.
+    /// The terms that the options name; else those of the verdict, if it was recorded here; else
+    /// those from the configuration and the base's files.
     pub fn of(
         session: &Session,
         run: &Run,
@@ -36,7 +36,8 @@ impl OwnTerms {
         let own = stored.map(|verdict| &verdict.terms);
         let own = if was_recorded_here(session, run) { own } else { None };
         let resolved = match own {
-            // Nothing is resolved, so that nothing in the configuration or the base can fail.
+            // Commands are not resolved, so that an error in the configuration or the base cannot
+            // prevent a decision.
             Some(own) if !options.flags.any() => {
                 ResolvedOracle { commands: own.oracle.clone(), ..ResolvedOracle::default() }
             }
@@ -59,7 +60,7 @@ impl OwnTerms {
         Ok(OwnTerms { terms, unsettled })
     }
 
-    /// The terms that `shard open` wrote. Fails if options name others.
+    /// The terms that `shard open` wrote. Fails if the options name other terms.
     pub fn opened(
         session: &Session,
         opened: &SharedTerms,
@@ -88,8 +89,9 @@ impl OwnTerms {
         }
     }
 
-    /// Refuses terms that are not these: of a verdict, or of the outcome of one candidate. The first ones
-    /// settle the world, unless the configuration of this side rules theirs out.
+    /// Refuses `theirs`, the terms of a verdict or of one candidate's outcome, if they differ from
+    /// these. The first terms settle the world, unless the configuration of this clone rules it
+    /// out.
     pub fn require_same(
         &mut self,
         run: &Run,
@@ -128,7 +130,7 @@ impl OwnTerms {
     }
 }
 
-/// True if this clone recorded the run's verdict, and did not fetch it.
+/// True if this clone has recorded the run's verdict itself, not fetched it.
 fn was_recorded_here(session: &Session, run: &Run) -> bool {
     let for_anyone = caller(&session.store.dir().runs()).is_some();
     session.repo.reflog_claims_us(&refs::record(&run.run), for_anyone).unwrap_or(false)

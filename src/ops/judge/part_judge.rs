@@ -1,4 +1,4 @@
-//! The judging of parts: of candidates by themselves, or of the base, in several processes or on
+//! Judges parts of a run, which are single candidates or the base, in several processes or on
 //! several machines.
 use std::path::Path;
 
@@ -40,8 +40,8 @@ pub struct PartJudge<'a> {
     pub options: JudgeOptions,
 }
 
-/// Judges some candidates of a run by themselves and stores their outcomes; others may be judged at
-/// the same time. Nothing is decided: that is what [`super::replay`] does.
+/// Judges some candidates of a run by themselves, and stores their outcomes; others may be judged
+/// at the same time. Does not decide; [`super::replay`] does.
 pub fn judge_some(
     session: &Session,
     run: &Run,
@@ -97,13 +97,12 @@ impl PartJudge<'_> {
         };
         let mut found = Vec::new();
         for mut entry in entries {
-            // The commands ran only for the first of several candidates with one tree.
+            // Of several candidates with one tree, the commands ran only for the first.
             let judged = entry.same_as.as_ref().unwrap_or(&entry.candidate);
             let directory = session.store.candidate_dir(&run.run, judged);
             let logs = last_of_logs(directory.path(), &entry.results);
             entry.results.forget_passing_tests(None);
-            // Only a verdict over all candidates can compare them, or tell which of them have the same
-            // tree.
+            // Only a verdict over all candidates can compare them and find equal trees.
             entry.agreement = None;
             entry.same_as = None;
             let tree = entry.judged().map(|tree| neutral_commit(&session.repo, tree, &run.base));
@@ -123,13 +122,13 @@ impl PartJudge<'_> {
         Ok(NewOutcome { outcome, judged: None, logs })
     }
 
-    /// Does `work` with a runner; gives an outcome with all but the results, too.
+    /// Does `work` with a runner. Gives its value, and an outcome that lacks only the results.
     fn judged_by<T>(
         &self,
         work: impl FnOnce(&OracleRunner<'_>) -> Result<T>,
     ) -> Result<(T, PartOutcome)> {
         let PartJudge { session, run, terms, options, .. } = self;
-        // Whoever decides over stored outcomes cannot confirm claims.
+        // Judge cold, because the process that decides over stored outcomes cannot confirm claims.
         let options = &JudgeOptions { cold: true, ..options.clone() };
         let memory = Memory::default();
         let runner = OracleRunner::new(session, run, terms.clone(), options, &memory)?;
@@ -174,8 +173,8 @@ pub fn record_event(session: &Session, run: &Run, outcome: &PartOutcome) -> Resu
     session.store.record_event(&run.run, &event)
 }
 
-/// The number of bytes at the end of each log that a stored outcome keeps: where a command failed
-/// is usually said there.
+/// The number of bytes at the end of each log that a stored outcome keeps. The cause of a failure
+/// is usually there.
 const KEPT_OF_LOG: usize = 64 << 10;
 
 /// The ends of the logs of these results, by file name. A log that cannot be read is left out.

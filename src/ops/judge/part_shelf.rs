@@ -1,6 +1,6 @@
-//! The shelves with outcomes that machines have stored: the run's refs in this repository, and those of
-//! another one, as they were last fetched. They serve the decision by stored outcomes alone: no judging
-//! here looks at them.
+//! The outcomes that machines have stored in the run's refs, in this repository or, as last
+//! fetched, in another one. They are only for a decision by stored outcomes; judging here does not
+//! use them.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -19,12 +19,13 @@ pub struct PartShelf<'s> {
     pub store: &'s Store,
     /// The run.
     pub run: &'s Name,
-    /// The other repository whose refs are meant; `None` for this one.
+    /// The other repository whose refs are used; `None` for this repository.
     pub remote: Option<&'s Remote<'s>>,
 }
 
 impl PartShelf<'_> {
-    /// The outcome of a part, if it is one of this round, on these terms, of the tree that they name.
+    /// The outcome of a part, if it belongs to this round, these terms, and the tree that they
+    /// name.
     pub fn find(&self, part: &Part, terms: &SharedTerms) -> Result<Option<PartOutcome>> {
         let found = self.store.outcome_at(self.run, &self.ref_of(part))?;
         Ok(found.filter(|found| answers(found, terms, part)))
@@ -35,7 +36,7 @@ impl PartShelf<'_> {
         self.remote.map_or(own.clone(), |remote| remote.fetched(&own))
     }
 
-    /// The parts without such an outcome.
+    /// The parts for which [`PartShelf::find`] gives no outcome.
     pub fn pending(&self, terms: &SharedTerms) -> Result<Vec<Part>> {
         let mut pending = Vec::new();
         for part in terms.parts() {
@@ -46,7 +47,7 @@ impl PartShelf<'_> {
         Ok(pending)
     }
 
-    /// Names the outcomes of these candidates, and of the base, that nobody can read.
+    /// Warns of unreadable outcomes of these candidates and of the base.
     pub fn name_unreadable(&self, ui: &Ui, candidates: &[Name]) {
         let run = self.run;
         for part in candidates.iter().cloned().map(Part::Candidate).chain([Part::Base]) {
@@ -56,8 +57,8 @@ impl PartShelf<'_> {
         }
     }
 
-    /// Says which of these outcomes disagree with another that came later, and whether the machines that
-    /// found them differ in anything but their names.
+    /// Warns of outcomes that disagree with a later one, and of machines that differ in more than
+    /// their names.
     pub fn tell_machines(&self, ui: &Ui, used: &[PartOutcome]) -> Result<()> {
         let run = self.run;
         let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -80,7 +81,7 @@ impl PartShelf<'_> {
     }
 }
 
-/// True if an outcome is one of this round, on these terms, of the tree that they name.
+/// True if an outcome belongs to this round, these terms, and the tree that they name.
 pub fn answers(outcome: &PartOutcome, opened: &SharedTerms, part: &Part) -> bool {
     let is_same_tree = outcome.candidate.as_ref().is_none_or(|entry| {
         opened.tree_of(&entry.candidate).map(|tree| &tree.tree) == entry.tree.as_ref()

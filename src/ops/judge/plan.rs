@@ -1,5 +1,5 @@
-//! The plan of a judging, made without running anything: the commands, those that were passed over,
-//! missing programs, the seeds, the world, and the cached outcomes.
+//! The plan of a judging, made without running anything: the commands, the detected commands that
+//! are not used, missing programs, the seeds, the world, and the cached outcomes.
 use crate::ecosystems::detect::PassedOver;
 use crate::error::Result;
 use crate::model::checkup::{CheckedCommand, StartOutputs};
@@ -18,15 +18,15 @@ use crate::oracle::pool::{self, LAYERS};
 use crate::oracle::sealed::kept::KeptLayer;
 use crate::oracle::{self, OracleFlags, ResolvedOracle, programs};
 
-/// The commands and seeds of judging, in whatever world.
+/// The commands and seeds of judging, which are the same in every world.
 pub struct PlannedOracle {
     /// The commands.
     pub oracle: ResolvedOracle,
-    /// The commands that would not run.
+    /// The detected commands that are not used.
     pub passed_over: Vec<PassedOver>,
     /// The programs and modules that are not installed, each with the stage of its command.
     pub missing: Vec<(Stage, String)>,
-    /// The seeds: the names at the top of the checkout, a directory with a slash.
+    /// The names of the seeds at the top of the checkout; a directory ends in a slash.
     pub seeds: Vec<String>,
 }
 
@@ -42,18 +42,18 @@ pub struct OraclePlan {
     pub known: Option<KnownPasses>,
 }
 
-/// The trees whose pass is cached, and the outputs of the base that are kept.
+/// The trees with a cached pass, and the kept outputs of the base.
 pub struct KnownPasses {
-    /// True for the base.
+    /// True if the base is known to pass.
     pub base: bool,
     /// The kept build outputs that the base would start from.
     pub start: Option<StartOutputs>,
-    /// The captured candidates, and those of them whose newest capture is known to pass.
+    /// The number of captured candidates, and how many of their newest captures are known to pass.
     pub candidates: (usize, usize),
 }
 
-/// The cached outcomes that judging a base on these terms would find, and the kept layers that it would
-/// start from.
+/// The cache that judging a base on these terms would use, and the kept build outputs from which it
+/// would start.
 fn kept_for(
     session: &Session,
     base: &JudgedTree,
@@ -74,8 +74,7 @@ fn kept_for(
     Ok((cache, start))
 }
 
-/// The kept build outputs that judging HEAD in this world would start from, as the configuration has
-/// it.
+/// The kept build outputs from which judging HEAD in this world would start, by the configuration.
 pub fn start_at_head(
     session: &Session,
     head: &Oid,
@@ -106,7 +105,7 @@ impl PlannedOracle {
         Ok(PlannedOracle { oracle, passed_over, missing, seeds })
     }
 
-    /// The commands, each with its programs that are not installed.
+    /// The commands, each with its missing programs.
     pub fn checked(&self) -> Vec<CheckedCommand> {
         let mut checked = Vec::new();
         for command in &self.oracle.commands {
@@ -213,7 +212,7 @@ impl KnownPasses {
     }
 }
 
-/// The names at the top of the checkout that seeds are below, in their order.
+/// The names at the top of the checkout that are seeds or contain seeds, in the order of the seeds.
 pub fn seed_names(session: &Session, base: &Oid) -> Result<Vec<String>> {
     let seeds = session.seeds(base)?;
     let mut names: Vec<String> = Vec::new();

@@ -12,7 +12,7 @@ use crate::model::verdict::{Effort, Entry, Verdict};
 use crate::ops::session::Session;
 use crate::store::events::Event;
 
-/// A verdict on these terms over no candidate.
+/// A verdict on these terms without candidates.
 pub(super) fn undecided(run: &Run, terms: Terms, round: u32, judged: jiff::Timestamp) -> Verdict {
     Verdict {
         version: FORMAT,
@@ -47,14 +47,14 @@ pub(super) fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()
     session.store.record_event(&run.run, &event)
 }
 
-/// Records a verdict whose decision the event log has.
+/// Records a verdict whose decision is already in the event log.
 pub(super) fn save_record(session: &Session, run: &Run, verdict: &Verdict) -> Result<()> {
     let ran = verdict.candidates.iter().filter(|e| !e.results.is_empty());
     let mut commits: Vec<Oid> = Vec::new();
     for tree in ran.filter_map(Entry::judged) {
         commits.push(neutral_commit(&session.repo, tree, &run.base)?);
     }
-    // Anybody can look at what was judged with the base's tests.
+    // Keep the trees with the base's tests as well, so that people can look at them.
     let second = verdict.candidates.iter().filter_map(|e| e.base_tests.as_ref());
     let judged = second.filter(|second| !second.results.is_empty());
     for tree in judged.flat_map(BaseTestsResult::trees) {

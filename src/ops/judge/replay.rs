@@ -1,5 +1,5 @@
-//! Deciding again from stored outcomes: those of the last judging of the whole run, and of candidates that were
-//! judged by themselves since.
+//! Decides again from stored outcomes: those of the last judging of the whole run, and those of
+//! candidates that were judged by themselves since.
 use crate::error::{Error, Result};
 use crate::fs::{atomic, regular};
 use crate::integrity::trust;
@@ -21,10 +21,10 @@ use crate::ops::judge::record::{save, undecided};
 use crate::ops::judge::{confirm, entries};
 use crate::ops::session::Session;
 
-/// Decides again from the stored outcomes, without running anything. The terms are those of
-/// `shard open`, or else this side's; see [`OwnTerms::of`].
+/// Decides again from the stored outcomes, without running anything. The terms are those of `shard
+/// open`, else those of this clone; see [`OwnTerms::of`].
 ///
-/// A new decision is recorded, because `apply` lands by the record.
+/// A new decision is recorded, because `apply` reads the record.
 pub fn replay(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Verdict> {
     let (_lock, run) = &session.store.lock_and_read(&run.run)?;
     replay_locked(session, run, options)
@@ -38,7 +38,7 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
     let shelf = PartShelf { store, run: &run.run, remote: None };
     shelf.name_unreadable(&session.ui, &run.candidates);
     let opened = store.terms(&run.run)?;
-    // A verdict from before it was opened again does not count.
+    // A verdict from before the run was opened again does not count.
     let first_round = opened.as_ref().map_or(0, |terms| terms.round);
     let stored = store.verdict(&run.run)?.filter(|verdict| verdict.round >= first_round);
     let parts = store.parts(run)?;
@@ -80,8 +80,8 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
     decide_and_save(session, run, options, stored.as_ref(), verdict)
 }
 
-/// Puts the outcomes of candidates into a verdict, and the candidates that have none; gives the
-/// outcomes that can be used, and names the others.
+/// Adds the outcomes of candidates to a verdict, and entries for candidates without one. Gives the
+/// outcomes that can be used, and warns of the others.
 fn add_parts(
     session: &Session,
     run: &Run,
@@ -142,7 +142,7 @@ fn decide_and_save(
         entries::name_twins(&mut verdict.candidates);
     }
     if stored.map(|v| &v.candidates) != Some(&verdict.candidates) {
-        // They were found with other trees.
+        // The cross results were found with other trees.
         verdict.candidates.iter_mut().for_each(|entry| entry.cross = None);
         entries::set_agreement_of_judged(session, run, &mut verdict.candidates)?;
     }
@@ -163,12 +163,13 @@ fn decide_and_save(
     if stored != Some(&verdict) {
         save(session, run, &verdict)?;
     }
-    // The record keeps what the judging took; this command has run nothing.
+    // The record keeps the effort of the judging, but this command has run nothing.
     verdict.effort = Default::default();
     Ok(verdict)
 }
 
-/// Refuses to rank by tests that were not judged on all candidates that may win.
+/// Refuses to rank by the candidates' tests if these were not judged on all candidates that may
+/// win.
 fn require_known_tests(verdict: &Verdict) -> Result<()> {
     let mut may_win: Vec<&Entry> = verdict.candidates.iter().filter(|e| e.usable()).collect();
     may_win.retain(|entry| entry.passed() || entry.not_run());
@@ -183,8 +184,8 @@ fn require_known_tests(verdict: &Verdict) -> Result<()> {
     .hint(format!("judge them: `git frites judge --rank cross {}`", verdict.run)))
 }
 
-/// Refuses another rule than that of the stored verdict if it depends on results that are still claims:
-/// only what the stored verdict depends on was confirmed.
+/// Refuses a ranking that depends on claims and differs from that of the stored verdict, because
+/// only the claims that the stored verdict depends on were confirmed.
 fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Result<()> {
     let open = confirm::open_claims(entries, rules);
     if open.is_empty() || rules.rank == stored.terms.settings.rank {
@@ -202,7 +203,7 @@ fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Resul
 }
 
 /// An entry without results for each candidate that has a stored outcome, or that is not in the
-/// whole one: as it is now, with its size and flags as this side finds them.
+/// verdict. It has the candidate's present state, size and flags as found by this clone.
 fn present_entries(
     session: &Session,
     run: &Run,
@@ -222,8 +223,8 @@ fn present_entries(
     entries::from_captured(session, run, terms, &captured)
 }
 
-/// The reason why an outcome says nothing about the candidate as it is now, or does not answer the
-/// question of an opened run; `None` if it can be used.
+/// The reason why an outcome says nothing about the candidate's present state, or does not answer
+/// the question of an opened run; `None` if it can be used.
 fn why_not_used(
     part: &PartOutcome,
     theirs: &Entry,
@@ -256,14 +257,15 @@ fn why_not_used(
     Some(format!("it was found on other terms: {difference}"))
 }
 
-/// Puts an outcome into a verdict. All else is as this side finds it.
+/// Puts an outcome into a verdict. Only the results come from the outcome; this clone finds the
+/// rest itself.
 fn add_part(verdict: &mut Verdict, present: &Entry, part: &PartOutcome, found: &Entry) {
     let settings = &part.terms.settings;
     verdict.judged = verdict.judged.max(part.judged);
     let ours = &mut verdict.terms.settings;
     ours.doubts.add(&settings.doubts);
     ours.in_place |= settings.in_place;
-    // The same for all outcomes.
+    // The world is the same for all outcomes.
     ours.commands.world = settings.commands.world;
     let Entry { problem, results, base_tests, .. } = found.clone();
     let entry = Entry { same_as: None, problem, results, base_tests, ..present.clone() };
@@ -273,7 +275,7 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: &PartOutcome, found: &
     }
 }
 
-/// Writes the ends of the logs that an outcome carries, unless the logs are here.
+/// Writes the ends of the logs that are stored with an outcome, unless the logs exist here.
 fn restore_logs(session: &Session, run: &Run, found: &Entry) -> Result<()> {
     let candidate = session.store.candidate(run, &found.candidate);
     let directory = candidate.directory();

@@ -1,5 +1,5 @@
-//! The tamper watch over oracle commands: what they change outside their checkouts, and which
-//! outcomes may be cached.
+//! The tamper watch over oracle commands. It finds changes outside of their checkouts, and decides
+//! which outcomes may be cached.
 
 use parking_lot::Mutex;
 
@@ -12,14 +12,14 @@ use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
 
-/// Watches a run's oracle commands from the first one on.
+/// Watches a run's oracle commands, beginning with the first.
 pub struct TamperWatch<'a> {
     session: &'a Session,
     run: &'a Run,
     commands: WatchedCommands,
     /// The surroundings of the checkouts.
     surroundings: WatchedSurroundings,
-    /// True if another watch covers these commands: then this one does nothing.
+    /// True if another watch covers these commands; then this watch does nothing.
     is_covered: bool,
     state: Mutex<WatchState>,
 }
@@ -28,14 +28,16 @@ pub struct TamperWatch<'a> {
 struct WatchState {
     /// `None` before the first command.
     watch: Option<IntegrityWatch>,
-    /// The number of trees that the oracle ran on, without a base that came before all others.
+    /// The number of trees on which the oracle ran, without a base that was judged before all
+    /// others.
     trees: usize,
-    /// True if the base came before all others.
+    /// True if the base was judged before all other trees.
     base_came_first: bool,
-    /// True if the commands of such a base made a change that affects outcomes: all candidates are
-    /// judged under the same conditions, but these are not the ones that a cached outcome needs.
+    /// True if the commands of such a base made a change that affects outcomes. All candidates are
+    /// judged under the same conditions then, but outcomes under these conditions must not be
+    /// cached.
     base_made_changes: bool,
-    /// Set once any oracle command may have run after a change that affects outcomes.
+    /// Set once an oracle command may have run after a change that affects outcomes.
     tainted: bool,
     /// The outcomes that were cached.
     cached: Vec<JudgedTree>,
@@ -51,7 +53,7 @@ pub struct WatchEnd {
 }
 
 impl<'a> TamperWatch<'a> {
-    /// A watch that has not begun, over these commands and the surroundings of their checkouts.
+    /// A watch over these commands and the surroundings of their checkouts. It has not begun yet.
     pub fn new(
         session: &'a Session,
         run: &'a Run,
@@ -62,17 +64,17 @@ impl<'a> TamperWatch<'a> {
         TamperWatch { session, run, commands, surroundings, is_covered: false, state }
     }
 
-    /// Leaves the commands to another watch, which began before them and ends after them.
+    /// Leaves the commands to another watch that began before them and ends after them.
     pub fn leave_to_another(&mut self) {
         self.is_covered = true;
     }
 
-    /// Counts trees that the oracle ran on before, under the same conditions.
+    /// Counts trees on which the oracle ran before, under the same conditions.
     pub fn found_before(&self, trees: usize) {
         self.state.lock().trees += trees;
     }
 
-    /// Begins, unless the watch has begun.
+    /// Begins the watch, unless it has begun.
     pub fn begin(&self) -> Result<()> {
         let mut state = self.state.lock();
         if state.watch.is_none() && !self.is_covered {
@@ -83,12 +85,12 @@ impl<'a> TamperWatch<'a> {
         Ok(())
     }
 
-    /// Looks for changes after the oracle has run on one tree. `candidate` is the only one whose
-    /// commands can have made them. If nothing has affected outcomes so far, `cache` stores this
-    /// one.
+    /// Looks for changes after the oracle has run on one tree. `candidate` is set if only its
+    /// commands can have made them. If nothing has affected outcomes so far, `cache` stores the
+    /// outcome of this tree.
     ///
-    /// If the tree is that of the base, before it runs on any candidate, a change by its commands holds for
-    /// every candidate.
+    /// `is_first_base` is true for a base that is judged before all candidates: a change by its
+    /// commands then affects every candidate in the same way.
     pub fn check(
         &self,
         is_first_base: bool,
@@ -103,7 +105,7 @@ impl<'a> TamperWatch<'a> {
         }
         let WatchState { watch, tainted, cached, base_made_changes, .. } = &mut *state;
         let Some(watch) = watch else {
-            // The other watch tells at its end whether the outcome may be wrong.
+            // The other watch finds out at its end whether the outcome may be wrong.
             return if self.is_covered { cache().map(drop) } else { Ok(()) };
         };
         *tainted |= !is_first_base && watch.affects_outcomes();
@@ -125,7 +127,7 @@ impl<'a> TamperWatch<'a> {
         let Some(watch) = state.watch else { return Ok(end) };
         let found_before = watch.affects_outcomes();
         let report = watch.end(self.session.integrity(), self.run)?;
-        // Nobody knows before which of several trees the change was made.
+        // It is not known before which of several trees the change was made.
         if report.affects_outcomes && !found_before {
             end.tainted |= state.trees > 1;
             if state.trees + usize::from(state.base_came_first) > 1 {

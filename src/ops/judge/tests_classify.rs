@@ -1,4 +1,5 @@
-//! The figures of `eval/classify.sh`: how commits of other projects would be judged. Nothing is run.
+//! Computes the figures of `eval/classify.sh`: how commits of other projects would be judged. Runs
+//! no commands.
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -13,10 +14,11 @@ use crate::model::changed_file::ChangedFile;
 use crate::ops::judge::base_tests::choose;
 use crate::ops::judge::changed_file::changed_file;
 
-/// Reads revisions from the file `$CLASSIFY_REVISIONS` of the repository `$CLASSIFY_REPOSITORY`, and
-/// writes a line for each to `$CLASSIFY_LINES`: the revision, the number of its files and of tests among
-/// them, how it is judged, the number of files that are put back, and of these those that are not source,
-/// decide, or cannot be put back by themselves.
+/// Reads revisions from the file `$CLASSIFY_REVISIONS` of the repository `$CLASSIFY_REPOSITORY`,
+/// and writes a line for each to `$CLASSIFY_LINES`: the revision, the number of its files and of
+/// its tests, how it is judged, and the number of files that are put back; of these, the number of
+/// files that are not source, that decide which commands run, and that cannot be put back by
+/// themselves.
 #[test]
 #[ignore = "it needs a repository of another project: eval/classify.sh"]
 fn commits_of_another_project_are_classified() {

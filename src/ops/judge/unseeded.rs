@@ -1,5 +1,5 @@
-//! Installed dependencies that are in the user's checkout and in no other: a judged tree without
-//! them fails, whatever the attempt did.
+//! Installed dependencies that exist only in the user's checkout: without them, every judged tree
+//! fails.
 use crate::ecosystems::{self, InstalledDirectory};
 use crate::error::Result;
 use crate::model::oid::Oid;
@@ -7,8 +7,8 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::ops::session::Session;
 
-/// Says what to seed, if the user's checkout has dependencies that no command installs and no seed
-/// brings.
+/// Hints which directories to seed if the user's checkout has dependencies that neither a command
+/// installs nor a seed brings.
 pub fn hint(session: &Session, base: &Oid, oracle: &[OracleCommand]) -> Result<()> {
     let Some(home) = &session.home else { return Ok(()) };
     if oracle.is_empty() || oracle.iter().any(|c| c.stage == Stage::Setup) {

@@ -1,4 +1,4 @@
-//! The choice of the worlds that oracle commands run in.
+//! The choice of the world in which oracle commands run.
 use crate::config::keys;
 use crate::config::value::{ByteSize, Network, SandboxHome, SandboxMode};
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::world::probe;
 
 /// The world for the oracle's commands: the best that the configuration and the system allow. Fails
-/// if the configuration requires another than the system gives.
+/// if the configuration requires a world that the system does not allow.
 pub fn choose(session: &Session) -> Result<WorldKind> {
     let mode = session.config.get(keys::SANDBOX_MODE);
     if mode == SandboxMode::Off {
@@ -55,7 +55,7 @@ fn refusal_of_worlds(session: &Session) -> Result<Option<String>> {
     Ok(probe::refusal(room.path()))
 }
 
-/// Names the settings that Landlock cannot enforce.
+/// Warns of settings that Landlock cannot enforce.
 fn say_what_landlock_cannot(session: &Session) {
     let config = &session.config;
     let unenforced = [
@@ -69,7 +69,8 @@ fn say_what_landlock_cannot(session: &Session) {
     }
 }
 
-/// Fails if commands cannot run in a world of this kind here, which a run was opened for.
+/// Fails if this machine cannot make a world of this kind, which the terms of an opened run
+/// require.
 pub fn require(session: &Session, kind: WorldKind) -> Result<()> {
     let refusal = match kind {
         WorldKind::Open => None,
@@ -88,13 +89,13 @@ pub fn require(session: &Session, kind: WorldKind) -> Result<()> {
 
 /// True if later commands may use outcomes from this world.
 ///
-/// In the open world, code under test can write to the cache. Who turns worlds off accepts that; who
-/// gets no other does not.
+/// In the open world, code under test can write to the cache. A user who turns worlds off accepts
+/// that; a user whose system allows no other world does not.
 pub fn keeps_outcomes(session: &Session, world: WorldKind) -> bool {
     world != WorldKind::Open || session.config.get(keys::SANDBOX_MODE) == SandboxMode::Off
 }
 
-/// The settings of worlds of this kind; `None` for the open one.
+/// The settings of worlds of this kind; `None` for the open world.
 pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     let config = &session.config;
     let [hide, cut] = machine_paths::hidden_and_cut(config.get(keys::SANDBOX_HIDE));
@@ -111,8 +112,9 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     })
 }
 
-/// The commands with these options, as a watch has to know them. What `sandbox.write` opens can be a
-/// checkout, lead to one, or be a socket of a service that writes there.
+/// The kind of these commands for a watch. With paths in `sandbox.write` they do not count as
+/// sealed: such a path can be a checkout, lead to one, or be the socket of a service that writes to
+/// one.
 pub fn watched_commands(options: &OracleOptions) -> WatchedCommands {
     match (options.commands.world, &options.sandbox) {
         (WorldKind::Sealed, Some(sandbox)) if sandbox.write.is_empty() => {
@@ -136,7 +138,7 @@ pub fn checkouts<'a>(
     SealedCheckouts::open(&session.store, home, seeds.clone(), *base, sandbox.clone()).map(Some)
 }
 
-/// The restrictions of commands that Landlock confines; `None` if others run.
+/// The restrictions of commands that Landlock confines; `None` in other worlds.
 pub fn restrictions(session: &Session, options: &OracleOptions) -> Option<Restrictions> {
     let (WorldKind::Landlock, Some(sandbox)) = (options.commands.world, &options.sandbox) else {
         return None;

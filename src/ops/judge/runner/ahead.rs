@@ -1,5 +1,5 @@
-//! Judging ahead, while attempts work: the base, and the trees of those that have ended, step by step.
-//! A later judging of this process finds what was found here in the ledger.
+//! Judges ahead, while attempts work: the base, then the trees of ended attempts, step by step. A
+//! later judging of this process finds the outcomes in the ledger.
 use std::sync::atomic::Ordering;
 
 use crate::error::Result;
@@ -36,7 +36,7 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// Uses the layers that an earlier judging of this process has left of the base.
+    /// Uses the base's layers that an earlier judging of this process has left.
     pub(super) fn adopt_base_layer(&self) -> Result<()> {
         let Some((layered, layer)) = self.layered.as_ref().zip(self.ledger.base_layer()) else {
             return Ok(());
@@ -49,7 +49,7 @@ impl OracleRunner<'_> {
         Ok(self.ledger.recall(&self.base_tree()?, Warmth::Warm).map(baseline))
     }
 
-    /// Fills in the results that are known; those without claims where there are such.
+    /// Fills in the known results; prefers results that are not claims.
     pub fn fill_in_known(&self, entries: &mut [Entry]) -> Result<()> {
         self.fill_in(entries, self.round(), self.warmth())?;
         let mut plain = confirm::without_claims(entries);
@@ -68,7 +68,8 @@ impl OracleRunner<'_> {
         Scheduler::new(entries, schedule(round)).fill_in(recall)
     }
 
-    /// Puts the logs of an entry's outcome among its own: an equal tree of another candidate may have them.
+    /// Copies the logs of an entry's outcome to its own directory: the commands may have run for
+    /// another candidate with an equal tree.
     pub fn bring_logs(&self, entry: &Entry) -> Result<()> {
         let bring = |work: &Work| {
             let Some(known) = self.ledger.recall(&work.tree, Warmth::Warm) else {
@@ -84,7 +85,7 @@ impl OracleRunner<'_> {
         Scheduler::new(alone, schedule(self.round())).fill_in(bring)
     }
 
-    /// Judges the entries of a step. `entries` have the results that are known.
+    /// Judges the entries of a step. `entries` are all entries, with their known results.
     pub fn take_step(
         &self,
         entries: &[Entry],
@@ -116,7 +117,7 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// Forgets all that is known in this process, and what later ones would find of it.
+    /// Forgets all outcomes that this process knows, also those that later processes would find.
     pub fn forget_all(&self) -> Result<()> {
         let _kept = KeptCommits::new(self.session, self.run);
         self.ledger.forget_all(&self.session.repo, |tree| {

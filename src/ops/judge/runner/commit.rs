@@ -1,4 +1,4 @@
-//! One more commit, judged as a run's candidates were.
+//! Judges one more commit as a run's candidates were judged.
 use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::model::oid::Oid;
@@ -15,7 +15,7 @@ use crate::ops::session::Session;
 use crate::oracle::ledger::{Ledger, Memory};
 use crate::store::logs::JudgingLogs;
 
-/// Runs a verdict's oracle, with its settings, on one more commit in a clean checkout.
+/// Runs a verdict's oracle with its settings on one more commit, in a clean checkout.
 ///
 /// `name` stands for the commit in messages. Gives the results, and the world in which the commands
 /// ran.
@@ -27,16 +27,17 @@ pub fn judge_commit(
     name: &str,
     logs: &JudgingLogs,
 ) -> Result<(Results, WorldKind)> {
-    // The landed commit is to be seeded as the user's checkout is, whose HEAD is its first parent.
+    // The commit gets the seeds of the user's checkout, whose HEAD is its first parent.
     let parents = session.repo.commit(commit)?.parents;
     let known = parents.first().unwrap_or(&run.base);
     let seeds = session.seeds(known)?;
-    // The commit is judged in a world of this machine, wherever the verdict was reached.
+    // The commit is judged in a world of this machine, even if another machine reached the verdict.
     let world = worlds::choose(session)?;
     let mut terms = verdict.terms.clone();
     (terms.settings.commands.world, terms.settings.in_place) = (world, false);
     let leads = back_leads(session, &terms.settings, &seeds, known)?;
-    // Whoever lands what was judged with such seeds knows that it is not verified.
+    // If the candidates were judged with such seeds as well, the landing is unverified anyway, and
+    // the user knows it.
     if verdict.terms.settings.doubts.leads_back.is_empty()
         && let Some(lead) = leads.first_in_words()
     {

@@ -1,5 +1,5 @@
-//! The oracle runner: runs the oracle on a run's candidates, its base or one more commit, each in a
-//! separate checkout.
+//! The oracle runner: runs the oracle on a run's candidates, on its base or on one more commit,
+//! each in a separate checkout.
 mod ahead;
 pub mod commit;
 pub mod cross;
@@ -54,38 +54,40 @@ pub struct OracleRunner<'a> {
     layered: Option<SealedCheckouts<'a>>,
     /// The restrictions of the commands, if Landlock confines them.
     restrictions: Option<Restrictions>,
-    /// The commands that download the base's dependencies, if no setup does.
+    /// The commands that download the base's dependencies, if there is no setup command for that.
     downloads: Vec<OracleCommand>,
-    /// Set once the base's dependencies could not be downloaded by themselves.
+    /// Set once these commands could not download the base's dependencies.
     base_lacks_downloads: AtomicBool,
-    /// The directories of which was said that a write there was refused, and other things said once.
+    /// The messages that were already printed, so that each is printed once; for a refused write,
+    /// its directory.
     told: Mutex<BTreeSet<String>>,
     /// True if candidates may be judged with the base's outputs.
     may_be_warm: bool,
-    /// True if they are only where that is expected to cost less.
+    /// True if they are judged with these outputs only if that will probably take less time.
     weighs_warm: bool,
     /// True while commands get a third of the usual share of the processor.
     has_third: AtomicBool,
     ledger: Ledger<'a>,
     tamper: TamperWatch<'a>,
-    /// Is told how each command ends.
+    /// Called with the result of each command.
     on_end: &'a (dyn Fn(&StageResult) + Sync),
     leads: BackLeads,
     attempts_write: Vec<String>,
 }
 
-/// The place to which the results of one tree go.
+/// The destination for messages and logs about one tree.
 struct ReportTo {
     /// The name in messages, such as `RUN/CANDIDATE`.
     name: String,
     /// The commands' logs.
     logs: JudgingLogs,
-    /// True if a failure needs no look: of tests laid over a tree, it is what they were run to find out.
+    /// True if a failure is shown without its log, because finding it was the purpose: of tests
+    /// laid over a tree.
     failure_is_a_finding: bool,
 }
 
 impl<'a> OracleRunner<'a> {
-    /// A runner for a run's own oracle. It uses the cache, unless the options or the settings forbid
+    /// A runner for a run's own oracle. It uses the cache, unless the options or the world forbid
     /// that.
     pub fn new(
         session: &'a Session,
@@ -110,7 +112,8 @@ impl<'a> OracleRunner<'a> {
         let weighs_warm = judging.weighs_warm(session);
         let mut runner = OracleRunner { leads, attempts_write, may_be_warm, weighs_warm, ..runner };
         let cache = &mut runner.ledger.cache;
-        // Another run, whose attempts could not write there, must not believe what was found so.
+        // Outcomes that this run's attempts could influence are not cached, because other runs
+        // could not tell.
         if !runner.attempts_write.is_empty() {
             cache.only_forget();
         } else if let (Some(layered), false) = (&runner.layered, can_others_write(session)) {
@@ -121,7 +124,7 @@ impl<'a> OracleRunner<'a> {
         Ok(runner)
     }
 
-    /// Names the seeds that lead back to a checkout of the repository.
+    /// Warns of seeds that lead back to a checkout of the repository.
     pub fn warn_of_seeds(&self) {
         let Session { ui, .. } = self.session;
         for line in self.leads.warnings("the judged ones") {
@@ -176,16 +179,16 @@ impl<'a> OracleRunner<'a> {
         &self.terms
     }
 
-    /// The worlds that the commands run in.
+    /// The world in which the commands run.
     fn world(&self) -> WorldKind {
         self.terms.settings.commands.world
     }
 
-    /// Ends the work of this runner, also if it failed: reports what the commands changed outside their
-    /// checkouts, and takes outcomes that may be wrong off the shelves.
+    /// Ends the work of this runner, also if it failed: reports the changes that the commands made
+    /// outside of their checkouts, and removes cached outcomes that may be wrong.
     ///
-    /// Gives the work's value, and the reasons why its outcomes say less than they seem to. The work's own
-    /// error comes first; an error of the watch beside it is only a warning.
+    /// Gives the work's value, and the doubts about its outcomes. If the work failed, its error is
+    /// returned, and an error of the watch is only a warning.
     pub fn end<T>(self, work: Result<T>) -> Result<(T, Doubts)> {
         let OracleRunner { session, ledger, tamper, leads, attempts_write, .. } = self;
         let tainted = tamper.end().and_then(|end| {
@@ -198,8 +201,8 @@ impl<'a> OracleRunner<'a> {
         Ok((done, Doubts { tainted, leads_back: leads.paths(), attempts_write }))
     }
 
-    /// Leaves the watch over the commands to another that began before them and ends after them.
-    /// These are attempts.
+    /// Leaves the watch over the commands to the watch over attempts, which began before them and
+    /// ends after them.
     pub fn covered_by_another_watch(mut self) -> Result<Self> {
         self.tamper.leave_to_another();
         if let Some(layered) = &mut self.layered {
@@ -210,18 +213,18 @@ impl<'a> OracleRunner<'a> {
         Ok(self)
     }
 
-    /// Tells how each command ends as it does.
+    /// Sets the function that is called with the result of each command when it ends.
     pub fn telling_ends_to(self, on_end: &'a (dyn Fn(&StageResult) + Sync)) -> Self {
         OracleRunner { on_end, ..self }
     }
 
-    /// The commands, as a watch has to know them.
+    /// The kind of these commands for a watch.
     pub fn commands(&self) -> WatchedCommands {
         worlds::watched_commands(&self.options)
     }
 
-    /// Takes the turn to judge a tree, if other processes can find here that it passed; else gives the id
-    /// of the process that has the turn.
+    /// Takes the turn to judge a tree; `None` if no turn is needed, because other processes cannot
+    /// find its outcome in the cache. The inner error is the process that has the turn.
     fn take_turn(&self, judged: &JudgedTree) -> Result<std::result::Result<Option<Turn>, String>> {
         let cache = &self.ledger.cache;
         if !cache.gives_outcomes() || self.commands() != WatchedCommands::SealedOracle {
@@ -243,7 +246,7 @@ fn can_others_write(session: &Session) -> bool {
     baseline::others_judge(&session.store, None) == Some(WatchedCommands::Oracle)
 }
 
-/// The cached outcomes on these terms with these options, as far as they can be believed.
+/// The cache for these terms and options. Outcomes that cannot be trusted are not given.
 pub(super) fn open_cache(
     session: &Session,
     terms: Terms,
@@ -259,8 +262,9 @@ pub(super) fn open_cache(
     Ok(cache)
 }
 
-/// The seeds that lead back to a checkout of the repository. In a sealed world the path of the user's
-/// checkout leads to the judged tree, and in place there are no seeds.
+/// The seeds that lead back to a checkout of the repository. There are none in a sealed world,
+/// where the path of the user's checkout leads to the judged tree, and none in place, where no
+/// seeds are used.
 fn back_leads(
     session: &Session,
     settings: &JudgeSettings,
@@ -273,7 +277,8 @@ fn back_leads(
     leads_back::find(&session.repo, seeds, commit)
 }
 
-/// The commands that download a base's dependencies in this world, beside these that judge it.
+/// The commands that download a base's dependencies in this world before the commands in `oracle`
+/// run.
 pub(super) fn downloads_of(
     session: &Session,
     base: &Oid,
@@ -282,12 +287,12 @@ pub(super) fn downloads_of(
 ) -> Result<Vec<OracleCommand>> {
     match world {
         WorldKind::Sealed => downloads::of_base(&session.repo, base, oracle),
-        // No place is kept for them there.
+        // In these worlds no directory for downloads is kept.
         WorldKind::Landlock | WorldKind::Open => Ok(Vec::new()),
     }
 }
 
-/// The paths that the run's attempts could write to and that commands in this world can read.
+/// The paths to which the run's attempts could write, and which commands in this world can read.
 fn attempts_write(
     session: &Session,
     run: &Run,

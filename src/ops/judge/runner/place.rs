@@ -1,6 +1,6 @@
-//! The places in which the commands of one tree run: the candidate's worktree, a clean checkout, a
-//! sealed world. A tree is laid down in one ([`OracleRunner::lay`]), and its commands run there
-//! ([`OracleRunner::run_on`]).
+//! The places in which the commands on one tree run: the candidate's worktree, a clean checkout or
+//! a sealed world. [`OracleRunner::lay`] checks a tree out there, and [`OracleRunner::run_on`] runs
+//! its commands.
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -26,7 +26,7 @@ use crate::process::processor_share::ProcessorShare;
 use crate::process::world_spec::Confinement;
 use crate::ui::comparison;
 
-/// A tree where its commands run.
+/// A tree that is ready for its commands.
 pub(super) enum LaidTree {
     /// The worktree of its candidate.
     Worktree(PathBuf),
@@ -34,12 +34,12 @@ pub(super) enum LaidTree {
     Plain(PlainCheckout),
     /// A sealed world, of this commit.
     Sealed(Box<SealedCheckout>, Oid),
-    /// Nowhere: git cannot check it out, for this reason. That is its own fault, and nobody else's.
+    /// None: git cannot check the tree out, for this reason. The tree itself is the cause.
     Refused(String),
 }
 
 impl LaidTree {
-    /// True if outputs of the base lie below it.
+    /// True if it is laid over outputs of the base.
     pub(super) fn has_outputs(&self) -> bool {
         matches!(self, LaidTree::Sealed(checkout, _) if checkout.has_outputs)
     }
@@ -55,7 +55,7 @@ impl LaidTree {
     }
 }
 
-/// A place in which all commands but those of the setup find their dependencies themselves.
+/// A place where no downloads are needed before the commands.
 fn place<'p>(
     dir: &'p Path,
     confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
@@ -66,16 +66,16 @@ fn place<'p>(
 }
 
 impl OracleRunner<'_> {
-    /// The worktree of a candidate that is judged there.
+    /// The worktree of a candidate, to judge it in place.
     pub(super) fn lay_in_place(&self, candidate: &Name) -> Result<LaidTree> {
         self.tamper.begin()?;
         Ok(LaidTree::Worktree(self.session.store.candidate(self.run, candidate).worktree()))
     }
 
-    /// Lays the tree of a commit down.
+    /// Checks out the tree of a commit in a place for its commands.
     pub(super) fn lay(&self, commit: &Oid, warmth: Warmth) -> Result<LaidTree> {
         match self.lay_by_git(commit, warmth) {
-            // A name that is too long here, or a filter that fails on a file.
+            // For example, a name is too long for this file system, or a filter fails on a file.
             Err(error) if error.cause == Cause::GitExit && *commit != self.run.base => {
                 Ok(LaidTree::Refused(error.message))
             }
@@ -88,7 +88,8 @@ impl OracleRunner<'_> {
             self.tamper.begin()?;
             return Ok(LaidTree::Sealed(Box::new(sealed.acquire(commit, warmth)?), *commit));
         }
-        // The first time, the watch takes about as long to begin as a checkout.
+        // Beginning the watch for the first time takes about as long as a checkout, so do both at
+        // once.
         let (watch, checkout) = std::thread::scope(|scope| {
             let watch = parallel::start(scope, || self.tamper.begin());
             let checkout = self.checkouts.acquire(commit);
@@ -99,7 +100,8 @@ impl OracleRunner<'_> {
         Ok(LaidTree::Plain(checkout))
     }
 
-    /// Runs the oracle on a tree. What it leaves on the base in a sealed world is kept for the candidates.
+    /// Runs the oracle on a tree. The files that it leaves on the base in a sealed world are kept
+    /// for the candidates.
     pub(super) fn run_on(
         &self,
         laid: &LaidTree,
@@ -120,7 +122,7 @@ impl OracleRunner<'_> {
             }
             LaidTree::Plain(checkout) => {
                 let dir = checkout.path();
-                // Directories of their own for commands that Landlock confines.
+                // Commands that Landlock confines get private directories.
                 let own = self.restrictions.as_ref().map(|all| all.directories(dir)).transpose()?;
                 let confinement = |_| {
                     let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
@@ -147,13 +149,14 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// Notes what results in a sealed world depend on and cost, and keeps what the base's commands left.
+    /// Notes the cost of results in a sealed world, marks claims, and keeps the outputs of the
+    /// base's commands.
     fn note_world(&self, checkout: &SealedCheckout, commit: &Oid, results: &mut Results) {
         if self.weighs_warm {
             self.ledger.note_cost(self.share(), checkout.has_outputs, results);
         }
         for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
-            // An overlay refuses what a plain directory allows, and never the other way.
+            // An overlay can cause a failure that a plain directory would not, but never a pass.
             let may_be_refused = checkout.is_overlay && !result.outcome.passed();
             result.warm = checkout.has_outputs || may_be_refused;
         }
@@ -161,7 +164,8 @@ impl OracleRunner<'_> {
         let downloaded = !self.base_lacks_downloads.load(Ordering::Relaxed);
         let is_cold = !checkout.has_outputs && results.ran_all();
         let cold_seconds = is_cold.then(|| results.time().as_secs_f64());
-        // Without outputs the candidates take longer, and nothing else differs.
+        // Without these outputs, judging candidates only takes longer, so a failure is not an
+        // error.
         if *commit == self.run.base
             && let Some(sealed) = &self.layered
             && let Err(error) =
@@ -171,8 +175,9 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// The commands that download what a tree needs and its world lacks: all there are if the base's
-    /// downloads are not there, or else those of other dependencies than the base's.
+    /// The commands that download dependencies which a tree needs and its world lacks: all of them
+    /// if the base's downloads are missing, otherwise those for dependencies that differ from the
+    /// base's.
     fn missing_downloads(
         &self,
         checkout: &SealedCheckout,
@@ -190,8 +195,8 @@ impl OracleRunner<'_> {
         downloads::that_differ(repo, &self.downloads, [&base?.tree, &own?.tree])
     }
 
-    /// Says once for each directory how commands can write there, if a write to it was refused, and for
-    /// each file that they do not see.
+    /// Hints how commands can write to a directory if a write there was refused, or how they can
+    /// see a hidden file. Says so once for each path.
     fn tell_way_out(&self, result: &StageResult) {
         let (path, hint) = match &result.obstacle {
             Some(Obstacle::Write { directory }) => {
@@ -220,7 +225,7 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// Says once, after a setup that failed, which credentials it did not see.
+    /// After a failed setup, says once which credentials it could not see.
     fn tell_hidden_credentials(&self, result: &StageResult) {
         let Some(sealed) = &self.layered else { return };
         if result.stage != Stage::Setup {
@@ -241,7 +246,7 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// Runs the oracle on one commit to its end, as nothing cancels it.
+    /// Runs the oracle on one commit without the possibility to cancel it.
     pub(super) fn finish_on_commit(&self, commit: &Oid, report: &ReportTo) -> Result<Results> {
         let end = self.run_on(&self.lay(commit, Warmth::Cold)?, report, &Cancel::default())?;
         end.ok_or_else(|| Error::internal(format!("{}: judging ended too early", report.name)))
@@ -253,7 +258,8 @@ impl OracleRunner<'_> {
         !result.outcome.passed() || last.is_some_and(|last| last.stage == result.stage)
     }
 
-    /// The pass of a test whose report lacks tests of the base's, as far as that is known, with this outcome.
+    /// If a passing test result lacks tests of the base, the result with the outcome that says so;
+    /// `None` if it does not, or the base's report is not known yet.
     fn short_of_base(&self, result: &StageResult) -> Option<StageResult> {
         let base = self.known_base().ok()??;
         let outcome = missing_tests::short_of(&base, result, &self.terms.settings)?;

@@ -1,4 +1,4 @@
-//! All candidates and their base: what is known, what runs, and the confirmation of claims.
+//! Judges all candidates and their base: takes known outcomes, runs commands, and confirms claims.
 use crate::config::keys;
 use crate::config::value::ProofMode;
 use crate::error::Result;
@@ -23,10 +23,10 @@ use crate::oracle::sealed::Warmth;
 use crate::process::processor_share::ProcessorShare;
 
 impl OracleRunner<'_> {
-    /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills
-    /// their results in. The base comes first, and with several jobs the entries are judged beside
-    /// it; `None` if it is not `wanted`. Gives the number of commands that this process has run and
-    /// saved for the run, and the base's results.
+    /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills in
+    /// their results. The base comes first; with several jobs, entries are judged at the same time.
+    /// Gives the number of commands that this process has run and saved for the run, and the base's
+    /// results: `None` if the base is not wanted.
     pub fn run_all(
         &self,
         entries: &mut [Entry],
@@ -45,7 +45,7 @@ impl OracleRunner<'_> {
         if wants_base {
             self.adopt_base_layer()?;
         }
-        // The candidates wait for the outputs of the base, unless there are some.
+        // The candidates wait for the outputs of the base, unless there already are some.
         let waits = self.layered.is_some() && self.may_be_warm && !self.has_outputs();
         let is_first = waits || jobs <= 1;
         let base = wants_base.then_some(BaseTurn { tree, is_first });
@@ -56,7 +56,7 @@ impl OracleRunner<'_> {
         scheduler.fill_in(|work| self.find(work, self.warmth()))?;
         let trees = scheduler.waiting().len() + usize::from(scheduler.awaits_base());
         if trees > 0 && !self.is_in_place() {
-            // One more is prepared while the commands on others run.
+            // In sealed worlds one more tree is prepared while commands run.
             let ahead = usize::from(self.world() == WorldKind::Sealed);
             self.require_space(&self.run.base, (jobs + ahead).min(trees))?;
         }
@@ -65,18 +65,19 @@ impl OracleRunner<'_> {
         let saved = self.run_scheduled(scheduler, (&board, &shown), self.warmth(), is_first)?;
         let known = if wants_base { self.ledger.recall(&tree, Warmth::Warm) } else { None };
         let baseline = known.map(baseline);
-        // A candidate whose pass does not stand leaves its place to others.
+        // If a pass is overruled, other candidates may win.
         self.settle(entries, baseline.as_ref(), jobs)?;
         if let Some(baseline) = &baseline {
             self.judge_their_tests(entries, baseline, jobs)?;
-            // Another candidate may come first now.
+            // The ranking may have changed.
             self.settle(entries, Some(baseline), jobs)?;
         }
         let base = if wants_base { self.confirm_base(entries)? } else { None };
         Ok((Effort { saved_not_run: saved.saved_not_run, ..self.ledger.effort() }, base))
     }
 
-    /// Lets no claim and no pass stand that the recommendation depends on and that is contradicted.
+    /// Confirms claims and overrules contradicted passes until the recommendation depends on none
+    /// of them.
     fn settle(
         &self,
         entries: &mut [Entry],
@@ -91,8 +92,8 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// Judges the tests of the candidates that passed on the others and on the base, as far as that is
-    /// asked for.
+    /// Judges the tests of the candidates that passed, on the other candidates and on the base, if
+    /// the settings ask for it.
     fn judge_their_tests(
         &self,
         entries: &mut [Entry],
@@ -115,8 +116,8 @@ impl OracleRunner<'_> {
         overrule(&self.session.repo, &self.run.base, &self.terms, entries, base)
     }
 
-    /// Judges all that a scheduler has, as many trees at a time as the board is for, and shows these
-    /// candidates there; gives the number of commands that were saved.
+    /// Judges the trees of a scheduler, as many at a time as the board has jobs, and shows the
+    /// candidates in `shown` on the board. Gives the number of saved commands.
     fn run_scheduled(
         &self,
         scheduler: Scheduler<'_>,
@@ -137,13 +138,13 @@ impl OracleRunner<'_> {
         Ok(saved)
     }
 
-    /// The base's results, found once more in a plain directory if they may be other ones there,
-    /// and matter. `None` if the base was cancelled.
+    /// The base's results. They are found once more in a plain directory if they may differ there
+    /// and the difference matters. `None` if the base was cancelled.
     ///
-    /// It may have failed because of the overlay: its output says so, or a candidate passed in a
-    /// plain directory alone. Or it is a result with outputs of an earlier judging: a failure is
-    /// compared with those of the candidates, and a pass where no candidate passes. Outputs that led to
-    /// another result are not used again.
+    /// The base may have failed because of the overlay: its output says so, or a candidate passed
+    /// only in a plain directory. Or outputs of an earlier judging may have led to the result: then
+    /// a failure matters, because it is compared with those of the candidates, and a pass matters
+    /// if no candidate passes. Outputs that led to a different result are not used again.
     fn confirm_base(&self, entries: &[Entry]) -> Result<Option<Baseline>> {
         let tree = self.base_tree()?;
         let Some(mut known) = self.ledger.recall(&tree, Warmth::Warm) else { return Ok(None) };
@@ -157,8 +158,9 @@ impl OracleRunner<'_> {
         Ok(Some(baseline))
     }
 
-    /// Drops the layers that a failed run of the base has left, if it passes by now: it would never be judged
-    /// over them. The pass goes with them, so that the next judging runs the base, and keeps new ones.
+    /// Drops the layers from a failed run of the base if the base passes now: these layers would
+    /// never be used. Also forgets the pass, so that the next judging runs the base and keeps new
+    /// layers.
     fn drop_layers_of_failure(&self, tree: &Oid, results: &Results) -> Result<()> {
         let Some(layered) = &self.layered else { return Ok(()) };
         if !results.passed() || !layered.layers().is_some_and(|layers| layers.has_failed()) {
@@ -189,19 +191,19 @@ impl OracleRunner<'_> {
         Ok(confirmed)
     }
 
-    /// The share of the base with whose outputs trees are judged first.
+    /// Whether trees are judged with the base's outputs first.
     pub fn warmth(&self) -> Warmth {
         if self.may_be_warm { Warmth::Warm } else { Warmth::Cold }
     }
 
-    /// The share of the base that is expected to cost the least time, confirmations included. What is
-    /// unknown is learnt with outputs.
+    /// The warmth that will probably take the least time, confirmations included. As long as the
+    /// times are unknown, outputs are used, to measure them.
     pub(super) fn warmth_that_pays(&self) -> Result<Warmth> {
         if !self.weighs_warm {
             return Ok(self.warmth());
         }
         if !self.has_outputs() {
-            // An overlay alone saves no run, and a failure there has to be confirmed.
+            // An overlay without outputs saves no time, and a failure over it has to be confirmed.
             let base_failed = self.layers().is_some_and(|layers| layers.has_failed());
             return Ok(if base_failed { Warmth::Cold } else { self.warmth() });
         }
@@ -213,9 +215,9 @@ impl OracleRunner<'_> {
         Ok(if pays { Warmth::Warm } else { Warmth::Cold })
     }
 
-    /// The candidate by which the time over the base's outputs is learnt, if it is not known: the one that
-    /// would win last. As long as a better one passes, nothing depends on it, and it is not judged once more
-    /// without outputs.
+    /// The candidate with which the time over the base's outputs is measured, if it is not known:
+    /// the last candidate in the order in which they can win. If a better one passes, the
+    /// recommendation does not depend on it, so it need not be judged once more without outputs.
     fn teacher(&self, entries: &[Entry]) -> Option<u32> {
         let is_learnt = self.ledger.costs(self.share()).warm.is_some();
         if is_learnt || !self.weighs_warm || self.layered.is_none() {
@@ -224,8 +226,8 @@ impl OracleRunner<'_> {
         undecided(entries, Rules::of(&self.terms)).last().map(|entry| entry.index)
     }
 
-    /// Notes the time that the base took without outputs: the shelves know that of a base which an earlier
-    /// process has judged, and its layers that of the ancestor from whose outputs it began.
+    /// Notes the time that the base took without outputs. The ledger has it if an earlier process
+    /// judged the base; the layers have it if the base began with an ancestor's outputs.
     fn note_time_of_base(&self) -> Result<()> {
         if let Some(base) = self.ledger.recall(&self.base_tree()?, Warmth::Cold) {
             self.ledger.note_cost(ProcessorShare::Whole, false, &base.results);
@@ -237,7 +239,8 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// The round in which candidates are judged first. Where nothing is a claim, that is all.
+    /// The round in which candidates are judged first. If results cannot be claims, this is the
+    /// only round.
     pub(super) fn round(&self) -> Round<'static> {
         if self.may_be_warm { Round::First } else { Round::Confirming(&[]) }
     }
@@ -252,8 +255,8 @@ impl OracleRunner<'_> {
         self.layers().is_some_and(|layers| layers.has_traces())
     }
 
-    /// Runs the oracle without the base's layers on those of the entries that the recommendation
-    /// depends on, and on those that the overlay has let fail.
+    /// Runs the oracle without the base's layers on the entries on which the recommendation
+    /// depends, and on those that failed because of the overlay.
     fn confirm(
         &self,
         entries: &mut [Entry],
@@ -281,7 +284,7 @@ impl OracleRunner<'_> {
         }
         confirm::confirm(entries, &causes, rules, |entries, claims, stop| {
             self.judge_cold(entries, claims, jobs, stop)?;
-            // A pass that does not stand neither leads nor refutes a claim.
+            // An overruled pass must neither lead nor refute a claim.
             self.overrule(entries, baseline).map(drop)
         })?;
         for entry in entries {
@@ -329,7 +332,7 @@ impl OracleRunner<'_> {
         self.run_scheduled(scheduler, (&board, &shown), Warmth::Cold, false).map(drop)
     }
 
-    /// The cause that a claim's failure has if it is not confirmed.
+    /// The cause of a claim that is not confirmed.
     pub(super) fn cause(&self, entry: &Entry, has_outputs: bool) -> StaleCause {
         if self.world() != WorldKind::Sealed {
             return StaleCause::Outputs;

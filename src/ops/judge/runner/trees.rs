@@ -1,5 +1,5 @@
-//! The judging of one tree: a candidate's, one of its second judging, or the base's. The ledger has its
-//! outcome, or the commands run.
+//! Judges one tree: a candidate's own, one of its second judging, or the base's. Takes its outcome
+//! from the ledger, or runs the commands.
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
@@ -28,38 +28,38 @@ use crate::process::processor_share::ProcessorShare;
 use crate::store::logs::JudgingLogs;
 use crate::ui::comparison;
 
-/// Judges trees by really running the oracle, unless the ledger has their outcomes.
+/// Judges trees by running the oracle, unless the ledger has their outcomes.
 pub(super) struct TreeJudge<'r, 'a> {
     runner: &'r OracleRunner<'a>,
-    /// True if no other candidate is judged at the same time: then changes outside the checkout are
-    /// this one's.
+    /// True if no other candidate is judged at the same time: then this candidate has made any
+    /// changes outside of the checkout.
     alone: bool,
     /// Whether candidates are judged with the base's outputs.
     warmth: Warmth,
     pub(super) base: BaseTerms,
     /// The board on which the state of each candidate is shown.
     board: &'r Board,
-    /// The candidates that it shows.
+    /// The candidates on the board.
     shown: &'r [Name],
-    /// Ends all commands once nobody waits for them any more.
+    /// Ends all commands once their results are not needed any more.
     pub(super) ended_by: Option<&'r Cancel>,
 }
 
 /// A tree before its commands run.
 #[derive(Default)]
 pub(super) struct PreparedTree {
-    /// The tree in a sealed world, laid down before anybody waits for it.
+    /// The tree, checked out in a sealed world in advance.
     laid: Option<LaidTree>,
-    /// Keeps other processes from judging it, until its outcome is kept.
+    /// The lock that keeps other processes from judging the tree until its outcome is kept.
     _turn: Option<Turn>,
 }
 
 /// How the base is judged.
 #[derive(Clone, Copy)]
 pub(super) struct BaseTerms {
-    /// True if no candidate is judged before it ends.
+    /// True if no candidate is judged before the base has ended.
     pub is_first: bool,
-    /// Whether it is judged with outputs of an earlier judging.
+    /// Whether the base is judged with outputs of an earlier judging.
     warmth: Warmth,
     had_outputs: bool,
 }
@@ -84,7 +84,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Says in the row of a tree which other process judges it, and says so once in a line of its own.
+    /// Shows in the row of a tree which other process judges it, and prints a note once.
     fn tell_who_judges(&self, work: &Work, process: &str) -> Result<()> {
         if interrupt::signal().is_some() {
             return Err(oracle_run::interrupted());
@@ -111,7 +111,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Says how the judging of a tree ended, and gives its results.
+    /// Shows how the judging of a tree ended, and gives its results.
     fn tell_end(&self, work: &Work, judged: Option<Results>) -> Result<Option<Results>> {
         match (&work.of, &judged) {
             (Subject::Base, Some(results)) => self.board.expect(results.time()),
@@ -126,8 +126,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Lays the tree down, unless that was done when it was prepared. It is laid down again without the
-    /// base's outputs if another run has shown since then that they do not save time.
+    /// Checks the tree out, unless that was done when it was prepared. Checks it out again without
+    /// the base's outputs if another run has shown since then that they do not save time.
     fn lay(&self, work: &Work, commit: &Oid, prepared: Option<LaidTree>) -> Result<LaidTree> {
         let warmth = self.warmth_of(work)?;
         match prepared {
@@ -136,8 +136,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Keeps those results of commands that can be believed later. Results in a worktree cannot, because
-    /// they depend on more than the tree.
+    /// Keeps results of commands for later, if they can be trusted. Results in a worktree cannot,
+    /// because they depend on more than the tree.
     fn keep(
         &self,
         work: &Work,
@@ -150,7 +150,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
             inherited: work.of == Subject::Base && self.is_over_outputs(&results),
             ..TreeOutcome::new(results, logs)
         });
-        // Commands with a small share of the processor may fail because they are slow.
+        // With a small share of the processor, commands may fail because they are slow, so only
+        // clean passes are kept.
         let is_short = runner.share() == ProcessorShare::Third;
         if is_short && outcome.as_ref().is_some_and(|o| !o.results.is_clean_pass()) {
             return Ok(());
@@ -176,7 +177,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
     }
 
     /// True if outputs of an earlier judging could have led to these results of the base. A failure
-    /// can be a claim because of the overlay alone; a pass is one only because of outputs.
+    /// can be a claim because of the overlay alone; a pass can be a claim only because of outputs.
     fn is_over_outputs(&self, results: &Results) -> bool {
         let has_inherited = || self.runner.layers().is_some_and(|layers| layers.has_inherited());
         results.is_claim() && (results.passed() || self.base.had_outputs || has_inherited())
@@ -194,8 +195,9 @@ impl Judge for TreeJudge<'_, '_> {
         }
         let judged = runner.judged(work)?;
         let warmth = self.warmth_of(work)?;
-        // Candidates need the outputs of the base's commands here. If another process judges the base, they are
-        // not available before that process ends.
+        // Candidates here need the outputs of the base's commands. If another process judged the
+        // base, they would not be available before that process ends; so no turn is taken for the
+        // base.
         let needs_outputs = work.of == Subject::Base && warmth == Warmth::Warm;
         let turn = if needs_outputs { Ok(None) } else { runner.take_turn(&judged)? };
         let turn = match turn {
@@ -250,12 +252,13 @@ impl Judge for TreeJudge<'_, '_> {
 
 impl OracleRunner<'_> {
     fn base_terms(&self, is_first: bool) -> BaseTerms {
-        // The base's results decide nothing, so a claim is enough. An overlay shows what its
-        // commands leave.
+        // The base's results decide nothing, so a claim is enough, and an overlay collects the
+        // outputs of its commands.
         let had_outputs = self.has_outputs();
         let is_sealed = self.world() == WorldKind::Sealed;
         let needs_outputs = self.may_be_warm || is_sealed && !had_outputs;
-        // A file that a failed test left could make it pass, such as a log that make takes for that of a pass.
+        // A file that a failed test left could make the test pass; for example, make could take its
+        // log for that of a pass.
         let failed = self.layers().is_some_and(|layers| layers.has_failed());
         let warmth = if needs_outputs && !failed { Warmth::Warm } else { Warmth::Cold };
         BaseTerms { is_first, warmth, had_outputs }
@@ -290,7 +293,8 @@ impl OracleRunner<'_> {
         Ok(ReportTo { name, logs, failure_is_a_finding })
     }
 
-    /// The tree to judge, with a commit of it on the run's base, which is kept until judging ends.
+    /// The tree to judge, with a commit of it on the run's base. The commit is kept until judging
+    /// ends.
     fn judged(&self, work: &Work) -> Result<JudgedTree> {
         let tree = work.tree;
         let commit = match work.of {
@@ -315,8 +319,9 @@ impl OracleRunner<'_> {
         Some(results)
     }
 
-    /// The results of a tree, if the ledger has them. With [`Warmth::Cold`], results with outputs of the
-    /// base do not count. Puts the logs where they belong, and reports results that were not reported yet.
+    /// The results of a tree, if the ledger has them. With [`Warmth::Cold`], results with outputs
+    /// of the base do not count. Copies the logs to the subject's directory, and prints results
+    /// that were not printed yet.
     pub(super) fn find(&self, work: &Work, warmth: Warmth) -> Result<Option<Results>> {
         if self.is_in_place() {
             return Ok(None);
@@ -346,7 +351,8 @@ impl OracleRunner<'_> {
         Ok(Some(results))
     }
 
-    /// Takes over the outcome of a tree that this process knows.
+    /// Uses the known outcome of a tree: counts the saved commands, prints the results and copies
+    /// the logs.
     fn take(&self, known: &TreeOutcome, report: &ReportTo) -> Result<()> {
         if !known.is_remembered {
             if known.logs.directory() == report.logs.directory() {
@@ -359,7 +365,7 @@ impl OracleRunner<'_> {
         known.logs.directory_now().map_or(Ok(()), |logs| report.logs.copy_from(&logs))
     }
 
-    /// Notes results that no command of this judging gave.
+    /// Prints results that this judging did not find itself.
     fn note_all(&self, report: &ReportTo, results: &Results) {
         for result in results.iter().filter(|r| r.outcome != Outcome::Skipped) {
             self.session.ui.note(comparison::stage_line(&report.name, result));
@@ -387,7 +393,7 @@ impl OracleRunner<'_> {
         if let Some(found) = self.find(work, judge.warmth)? {
             return Ok(Some(found));
         }
-        // There is no other tree to judge meanwhile.
+        // There is no other tree to judge meanwhile, so do not wait for another process's turn.
         let prepared = judge.prepare(work)?.unwrap_or_default();
         judge.judge(work, prepared, cancel)
     }
@@ -424,7 +430,7 @@ impl OracleRunner<'_> {
         Ok(works.iter().filter_map(|work| of_tree.get(&work.tree).cloned()).collect())
     }
 
-    /// Judges a tree anew, whatever is known of it.
+    /// Judges a tree again, even if its outcome is known.
     pub fn judge_again(&self, work: &Work) -> Result<Results> {
         let report = self.report_to(&work.of)?;
         let results = self.finish_on_commit(&self.judged(work)?.commit, &report)?;
@@ -436,8 +442,8 @@ fn nobody_waits() -> Error {
     Error::no("judging was ended, because nobody waits for it any more")
 }
 
-/// Says that a command of the base keeps the candidates from being judged, that it fails before the
-/// test, or that it lets failures of tests pass.
+/// Warns if a command fails on the base in a way that affects candidates: it prevents judging them,
+/// fails before the test, or reports failed tests but exits with 0.
 fn warn_of_base(session: &Session, run: &Run, results: &Results) {
     let Some(result) = results.stopped_at() else { return };
     let (ui, run, StageResult { stage, outcome, .. }) = (&session.ui, &run.run, result);

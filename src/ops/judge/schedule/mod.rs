@@ -1,8 +1,8 @@
-//! The scheduler: which tree is judged next, on how many threads, and when judging stops.
+//! The scheduler decides which tree is judged next, on how many threads, and when judging stops.
 //!
-//! All trees are treated alike: a candidate's own, those of its second judging, and the base's. Two
-//! candidates with one tree need one judging. The scheduler uses neither git nor processes, so that unit tests
-//! can give it their own [`Judge`].
+//! All trees are treated alike: a candidate's own tree, those of its second judging, and the
+//! base's. Two candidates with the same tree need one judging. The scheduler uses neither git nor
+//! processes, so that unit tests can give it their own [`Judge`].
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use crate::model::ranking::{Rules, undecided};
 use crate::model::verdict::{Effort, Entry};
 use crate::process::interrupt::Cancel;
 
-/// The time between two looks at a tree that another process judges.
+/// The time between two checks of a tree that another process judges.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// The moment at which judging stops.
 #[derive(Clone, Copy, Debug)]
 pub enum StopWhen {
-    /// Every usable candidate was judged, up to the first tree that did not pass.
+    /// Every usable candidate was judged, each up to its first tree that did not pass.
     AllRan,
     /// No missing outcome could change the recommended candidate.
     Decided(Rules),
@@ -34,14 +34,14 @@ pub enum StopWhen {
 /// The rounds in which candidates are judged.
 #[derive(Clone, Copy, Debug)]
 pub enum Round<'c> {
-    /// Nobody knows yet which of them would be recommended.
+    /// The first round: it is not known yet which candidate would be recommended.
     First,
     /// The candidates on which the recommendation depends are judged again, including their second
-    /// judging. These entries have the claims, which are to be confirmed.
+    /// judging. The entries have the claims to confirm.
     Confirming(&'c [Entry]),
 }
 
-/// The base, where it is to be judged with the candidates.
+/// The base, if it is judged together with the candidates.
 #[derive(Clone, Copy, Debug)]
 pub struct BaseTurn {
     /// The base's tree.
@@ -50,10 +50,10 @@ pub struct BaseTurn {
     pub is_first: bool,
 }
 
-/// The entries that a scheduler judges, and when it stops.
+/// How a scheduler judges its entries, and when it stops.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule<'c> {
-    /// The moment at which it stops.
+    /// The moment at which the scheduler stops.
     pub stop: StopWhen,
     /// The round.
     pub round: Round<'c>,
@@ -61,11 +61,11 @@ pub struct Schedule<'c> {
     pub in_place: bool,
     /// The base, if it is judged as well.
     pub base: Option<BaseTurn>,
-    /// The spawn index of the candidate that is judged before all others, if one is.
+    /// The spawn index of the candidate that is judged before all others, if there is one.
     pub first: Option<u32>,
 }
 
-/// Whose tree is judged. Others may have the same.
+/// The owner of a judged tree. Others may have the same tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The run's base.
@@ -79,7 +79,7 @@ pub enum Subject {
         /// True if the tree is one of its second judging.
         second: bool,
     },
-    /// The tree of a candidate, or the base's, with test files laid over it.
+    /// The tree of a candidate or of the base, with test files laid over it.
     Cross {
         /// The candidate; `None` for the base.
         of: Option<Name>,
@@ -91,7 +91,7 @@ pub enum Subject {
 /// A tree to judge.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// Whose tree it is.
+    /// The owner of the tree.
     pub of: Subject,
     /// The tree.
     pub tree: Oid,
@@ -99,7 +99,7 @@ pub struct Work {
     group: Group,
 }
 
-/// The place of a judging: two with the same place are never judged at the same time.
+/// The place of a judging. Two judgings with the same place never run at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Tree(Oid),
@@ -112,11 +112,11 @@ type Group = Option<u32>;
 
 /// Judges one tree.
 pub trait Judge: Sync {
-    /// The preparation of a tree, which its commands need.
+    /// The result of preparing a tree for its commands.
     type Prepared;
 
-    /// Prepares to judge a tree, although it may turn out later that the tree need not be judged; `None` if
-    /// another process is judging it. This runs no command, and waits for nobody.
+    /// Prepares to judge a tree, which may turn out not to be needed. `None` if another process is
+    /// judging it. Runs no command, and does not wait for other processes.
     fn prepare(&self, work: &Work) -> Result<Option<Self::Prepared>>;
 
     /// Runs the oracle on a tree. `None` if it was cancelled.
@@ -127,8 +127,8 @@ pub trait Judge: Sync {
         cancel: &Cancel,
     ) -> Result<Option<Results>>;
 
-    /// Called when the results of a candidate are complete, or when it is known that it fails with the
-    /// base's tests.
+    /// Called when the results of a candidate are complete, or when it has failed with the base's
+    /// tests.
     fn completed(&self, _entry: &Entry) {}
 }
 
@@ -146,11 +146,11 @@ struct Shared<'e> {
     /// The group of each entry, by its spawn index.
     groups: BTreeMap<u32, u32>,
     known: BTreeMap<(Group, Place), Results>,
-    /// The trees that a worker has taken, to prepare them or to run their commands.
+    /// The trees that workers have taken, to prepare them or to run their commands.
     running: BTreeMap<Place, Arc<Cancel>>,
     /// The taken trees whose commands may run.
     executing: BTreeSet<Place>,
-    /// The trees that another process judged when a worker last took them.
+    /// The trees that another process was judging when a worker last took them.
     elsewhere: BTreeSet<Place>,
     /// The number of commands that were not run because another candidate has the same tree.
     saved_equal: u64,
@@ -166,7 +166,7 @@ struct Progress {
     own: Option<Results>,
     /// The results of its second judging, once it has ended.
     second: Option<Results>,
-    /// The tree that is next; `None` if all is known.
+    /// The next tree; `None` if all results are known.
     needs: Option<Work>,
 }
 
@@ -225,7 +225,7 @@ impl<'e> Scheduler<'e> {
         waiting.into_iter().map(|entry| entry.candidate.clone()).collect()
     }
 
-    /// True if the base is to be judged, and is not known yet.
+    /// True if the base has to be judged, because its results are not known yet.
     pub fn awaits_base(&self) -> bool {
         self.shared.lock().base().is_some()
     }
@@ -235,7 +235,7 @@ impl<'e> Scheduler<'e> {
         jobs.max(1).min(self.shared.lock().unjudged().len())
     }
 
-    /// Judges until every tree that matters is judged, or one judge fails. The commands of at most
+    /// Judges until every tree that matters is judged, or a judge fails. The commands of at most
     /// `workers` trees run at once; meanwhile one more tree is prepared.
     ///
     /// Panics if a judge panics, after the other workers have stopped.
@@ -264,7 +264,7 @@ impl<'e> Scheduler<'e> {
         });
     }
 
-    /// The number of commands that were saved; each tree that was not judged saved `commands` of them.
+    /// The number of saved commands; each tree that was not judged saved `commands` of them.
     ///
     /// Fails with the first error of a judge.
     pub fn finish(self, commands: usize) -> Result<Effort> {
@@ -280,7 +280,7 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    /// The next tree to judge, when there is one; `None` when nothing is left to do.
+    /// Waits for the next tree to judge; `None` when nothing is left to do.
     fn next(&self) -> Option<RunningWork<'_, 'e>> {
         let mut shared = self.shared.lock();
         loop {
@@ -319,8 +319,8 @@ impl<'e> Scheduler<'e> {
         self.shared.lock().elsewhere.insert(work.place.clone());
     }
 
-    /// Waits until fewer than `jobs` other trees are being judged. Trees get their turns in the order in
-    /// which they are wanted. False if this tree does not matter any more.
+    /// Waits until fewer than `jobs` other trees are being judged. Trees get their turns in the
+    /// order of `wanted`. False if this tree does not matter any more.
     fn await_turn(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>, jobs: usize) -> bool {
         let mut shared = self.shared.lock();
         loop {
@@ -365,7 +365,7 @@ impl Work {
         Work { of, ..Work::of_base(tree) }
     }
 
-    /// The candidate over whose tree test files are laid, if it is such a tree.
+    /// The candidate whose tree has test files laid over it, if this is such a tree.
     pub fn crossed(&self) -> Option<&Name> {
         match &self.of {
             Subject::Cross { of, .. } => of.as_ref(),
@@ -419,10 +419,10 @@ impl Shared<'_> {
         (!self.known.contains_key(&work.key())).then_some(work)
     }
 
-    /// The progress of judging an entry; `None` if it was not to be judged.
+    /// The progress of judging an entry; `None` if the entry had results before.
     ///
-    /// If there is a claim that its own tree passes, the trees of its second judging come first: if it
-    /// fails on one of them, its own tree matters only if no other candidate passes.
+    /// If the entry's own tree is claimed to pass, the trees of its second judging come first: if
+    /// one of them fails, the own tree matters only if no other candidate passes.
     fn progress(&self, entry: &Entry) -> Option<Progress> {
         let round = self.schedule.round;
         let group = *self.groups.get(&entry.index)?;
@@ -458,7 +458,7 @@ impl Shared<'_> {
         Some(Progress { own, second: Some(second), needs })
     }
 
-    /// Notes the results of a tree. Returns the entries that these results complete, and those that now
+    /// Stores the results of a tree. Gives the entries that are complete now, and those that now
     /// fail with the base's tests.
     fn set(&mut self, work: &Work, results: Results) -> Vec<Entry> {
         self.known.insert(work.key(), results);
@@ -489,7 +489,7 @@ impl Shared<'_> {
         completed
     }
 
-    /// The first of the wanted trees whose commands do not run yet; `None` while the commands of `jobs`
+    /// The first wanted tree whose commands do not run yet; `None` while the commands of `jobs`
     /// trees run.
     fn next_turn<'w>(&self, wanted: &'w [Work], jobs: usize) -> Option<&'w Place> {
         if self.executing.len() >= jobs {
@@ -499,7 +499,7 @@ impl Shared<'_> {
         places.find(|place| !self.executing.contains(place) && !self.elsewhere.contains(place))
     }
 
-    /// Cancels all that runs, and lets nothing else start.
+    /// Cancels all running commands, and prevents further ones.
     fn stop_all(&mut self) {
         self.stopped = true;
         for cancel in self.running.values() {
@@ -508,7 +508,7 @@ impl Shared<'_> {
     }
 }
 
-/// True if it is known that the entry does not pass with the base's tests.
+/// True if the entry has failed with the base's tests.
 fn fails_base_tests(entry: &Entry) -> bool {
     entry.base_tests.as_ref().is_some_and(BaseTestsResult::failed)
 }
@@ -520,7 +520,7 @@ impl Round<'_> {
         second.is_some_and(|second| matches!(self, Round::Confirming(_)) || !second.if_first)
     }
 
-    /// True if there is a claim that the entry's own tree passes.
+    /// True if the entry's own tree is claimed to pass.
     fn claims_pass(self, entry: &Entry) -> bool {
         let Round::Confirming(claims) = self else { return false };
         claims.iter().any(|claim| claim.index == entry.index && claim.results.passed())
@@ -529,8 +529,8 @@ impl Round<'_> {
 
 /// A tree that a worker has taken.
 ///
-/// Dropped, it wakes the workers that wait for the tree. This happens also when the judge panics:
-/// otherwise they would wait for ever.
+/// Dropping it wakes the workers that wait for the tree, also after a panic of the judge: otherwise
+/// they would wait for ever.
 struct RunningWork<'s, 'e> {
     scheduler: &'s Scheduler<'e>,
     work: Work,

@@ -1,4 +1,4 @@
-//! The scheduler with judges that tell it what a test wants.
+//! Tests of the scheduler with scripted judges.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use crate::model::blast::Blast;
 use crate::model::candidate::State;
 use crate::model::outcome::{Outcome, Stage, StageResult};
 
-/// A usable entry with so many changed lines; entries with the same letter have the same tree.
+/// A usable entry with this number of changed lines. Entries with the same letter have the same
+/// tree.
 pub(super) fn entry(index: u32, lines: u64, tree: char) -> Entry {
     let name = format!("c{index}").parse().expect("a valid name");
     Entry {
@@ -31,7 +32,7 @@ fn wait_for_cancel(cancel: &Cancel) -> Result<Option<Results>> {
     Ok(None)
 }
 
-/// Everything of the candidates alone.
+/// Judges all candidates without the base.
 pub(super) const ALL: Schedule<'static> = Schedule {
     stop: StopWhen::AllRan,
     round: Round::First,
@@ -52,7 +53,7 @@ fn oid(letter: char) -> Oid {
     Oid::parse(&letter.to_string().repeat(40)).expect("an id")
 }
 
-/// A judge that does what a function does, and notes whom it judged.
+/// A judge that calls a function, and records the judged names.
 struct Script<F> {
     act: F,
     judged: Mutex<Vec<String>>,
@@ -87,7 +88,7 @@ impl<F: Fn(&Work, &Cancel) -> Result<Option<Results>> + Sync> Judge for Script<F
     }
 }
 
-/// The value that `work` gives; fails if it takes longer than any machine needs for it.
+/// The value of `work`; fails if it takes longer than any machine needs.
 pub(super) fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || drop(sender.send(work())));
@@ -117,7 +118,7 @@ fn a_worker_without_work_ends_when_the_other_panics() {
     let panicked = in_time(|| {
         let mut entries = [entry(1, 1, 'a')];
         let script = Script::new(|_: &Work, _: &Cancel| {
-            // The second worker waits by now, or will find that judging has stopped.
+            // By now, the second worker waits, or it will find that judging has stopped.
             std::thread::sleep(Duration::from_millis(50));
             panic!("this panic is part of the test")
         });
@@ -321,7 +322,8 @@ fn known_results_are_not_judged_again() {
     assert_eq!((script.judged(), effort.saved_equal), (vec!["c2".to_owned()], 1));
 }
 
-/// A judge whose first tree another process judges until this one has judged the other trees.
+/// A judge whose first tree is judged by another process until this process has judged the other
+/// trees.
 struct Shared {
     own: Mutex<Vec<u32>>,
     others: usize,

@@ -6,8 +6,8 @@ use super::tests::{ALL, ended, entry, in_time, index_of};
 use super::*;
 use crate::model::outcome::Outcome;
 
-/// A judge that tells which entry it prepares, and waits in the first that it judges until the second
-/// is prepared.
+/// A judge that reports which entry it prepares. While it judges the first entry, it waits until
+/// the second is prepared.
 struct Ahead {
     tell: Sender<u32>,
     prepared: Mutex<Receiver<u32>>,
@@ -31,7 +31,7 @@ impl Ahead {
         }
     }
 
-    /// The entries that were judged, in order, and how many of them at once.
+    /// The judged entries in order, and the most that were judged at once.
     fn end(self) -> (Vec<u32>, usize) {
         let judged = self.judged.into_inner();
         (judged, self.most.into_inner())

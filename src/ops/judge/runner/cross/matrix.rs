@@ -1,10 +1,11 @@
-//! The matrix of tests and candidates, from as few judged trees as may be.
+//! Fills the matrix of tests and candidates with as few judged trees as possible.
 //!
-//! First every candidate is judged with the test files of all other authors that can stand together: never
-//! with its own, which could let any test pass. Files of one author can make the tests of another one fail,
-//! too, or end the stage. So what these results tell of an author's tests counts if all pass; otherwise the
-//! candidate is judged with this author's files alone. Nothing here uses git or processes, so that unit
-//! tests can give it worlds of their own.
+//! First, every candidate is judged with the test files of all other authors whose files can be
+//! combined. It is never judged with its own test files, which could make any test pass. One
+//! author's files can also make the tests of another author fail, or end the stage. So for each
+//! author, these results count only if all of the author's tests pass; otherwise the candidate is
+//! judged with this author's files alone. This code uses neither git nor processes, so that unit
+//! tests can replace the judging.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -12,13 +13,13 @@ use crate::model::cross::{Cell, edited_tests};
 use crate::model::outcome::Results;
 use crate::model::test_report::TestReport;
 
-/// Whose tree it is: that of the candidate at this place, or the base's.
+/// The owner of a tree: the candidate at this position; `None` for the base.
 pub type CrossSubject = Option<usize>;
 
 /// A tree with test files laid over it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrossTree {
-    /// The tree.
+    /// The tree below the files.
     pub of: CrossSubject,
     /// The authors of the files.
     pub authors: Vec<usize>,
@@ -27,28 +28,28 @@ pub struct CrossTree {
 /// A candidate that has test files.
 #[derive(Clone, Debug)]
 pub struct Author {
-    /// Its place among the candidates.
+    /// The position among the candidates.
     pub candidate: usize,
-    /// The tests that it adds, by name, and passes.
+    /// The names of the tests that it adds and passes.
     pub adds: Vec<String>,
     /// The name of all its tests together, if they are not reported by name.
     pub together: Option<String>,
     /// True if it changes test files of the base.
     pub edits: bool,
-    /// True if it is judged apart from the others.
+    /// True if its files are never combined with those of other authors.
     pub is_apart: bool,
     /// The results of its own tree, which passed.
     pub own: Results,
 }
 
-/// A test with its end on the base and on each candidate.
+/// A test with its result on the base and on each candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRow {
     /// Its name.
     pub name: String,
-    /// Its end on the base.
+    /// The result on the base.
     pub base: Cell,
-    /// Its end on each candidate.
+    /// The result on each candidate.
     pub cells: Vec<Cell>,
 }
 
@@ -60,8 +61,10 @@ impl Author {
         }
     }
 
-    /// True if results with the files of several authors tell of all these tests of one. On a candidate only
-    /// passes do: another author's files may have made them fail. The base's decide nothing.
+    /// True if results with the files of several authors are valid for all these tests of this
+    /// author. On a candidate, only passes are valid, because another author's files may have
+    /// caused a failure. On the base, failures are valid as well, because these results decide
+    /// nothing.
     fn is_told(&self, of: CrossSubject, names: &[String], results: &Results) -> bool {
         let ran = results.report().is_some_and(|report| !report.passing.is_empty());
         let cells = self.cells(names, results);
@@ -73,8 +76,8 @@ impl Author {
     }
 }
 
-/// Fills the rows of each author, in the order of the authors. `base` is the report of the base itself,
-/// and `judge` gives the results of each of several trees.
+/// Gives the rows of each author, in the order of the authors. `base` is the report of the base
+/// itself; `judge` gives the results of several trees.
 pub fn fill(
     candidates: usize,
     authors: &[Author],
@@ -101,7 +104,8 @@ pub fn fill(
     Ok(all)
 }
 
-/// The rows of one author. `known` are results with its files among others, if there are any.
+/// The rows of one author. `known` are the results with this author's files among others; empty if
+/// the author is apart.
 fn rows(
     at: usize,
     author: &Author,

@@ -1,4 +1,4 @@
-//! The tests of each candidate on the others and on the base.
+//! Judges the tests of each candidate on the other candidates and on the base.
 mod matrix;
 mod overlay;
 mod proof;
@@ -25,10 +25,10 @@ use crate::ops::judge::runner::cross::overlay::{TestFiles, lay_over};
 use crate::ops::judge::schedule::Work;
 use crate::oracle::sealed::Warmth;
 
-/// The author in names of trees with the test files of everybody.
+/// The author's name for trees with the test files of several authors.
 pub(super) const EVERYBODY: &str = "@all";
 
-/// The most tests of one author that are looked at.
+/// The most tests of one author that are compared.
 const MOST_TESTS: usize = 1000;
 
 /// A judging of the tests of candidates on each other.
@@ -37,7 +37,7 @@ struct Crossing<'r, 'a> {
     /// The number of trees that are judged at the same time.
     jobs: usize,
     base_tree: Oid,
-    /// The candidates that passed, those with one tree once.
+    /// The candidates that passed; one for each distinct tree.
     candidates: Vec<CrossCandidate>,
 }
 
@@ -46,15 +46,15 @@ struct CrossCandidate {
     name: Name,
     /// The tree that was judged.
     tree: Oid,
-    /// The tree with the tests, and what decides which commands run, as in the base: by its own files a
-    /// candidate could pass any test.
+    /// The tree in which tests, and files that decide which commands run, are as in the base: with
+    /// its own files a candidate could pass any test.
     source: Oid,
     tests: TestFiles,
 }
 
 impl OracleRunner<'_> {
-    /// Judges the tests of each candidate that passed on the others that did, and on the base; sets what
-    /// they say and the score of each.
+    /// Judges the tests of each candidate that passed on the base and on the other candidates that
+    /// passed. Sets the cross results and the score of each candidate.
     pub(super) fn weigh(
         &self,
         entries: &mut [Entry],
@@ -82,7 +82,7 @@ impl OracleRunner<'_> {
 }
 
 impl Crossing<'_, '_> {
-    /// Judges trees cold: the ranking depends on them.
+    /// Judges trees cold, because the ranking depends on them.
     fn judge(&self, works: &[Work]) -> Result<Vec<Results>> {
         self.runner.judge_laid_over(works, self.jobs, Warmth::Cold)
     }
@@ -106,7 +106,8 @@ impl Crossing<'_, '_> {
         let mut all = vec![Vec::new(); self.candidates.len()];
         for (author, mut rows) in authors.iter().zip(found) {
             if author.together.is_some() && !baseline.results.passed() {
-                // It fails there without these tests, too.
+                // The base fails without these tests as well, so its failure says nothing about
+                // them.
                 rows.iter_mut().for_each(|row| row.base = Cell::Unknown);
             }
             all[author.candidate] = rows;
@@ -114,8 +115,9 @@ impl Crossing<'_, '_> {
         Ok(all)
     }
 
-    /// A candidate with test files as an author: with the tests that it passes and the base does not
-    /// have. Where failures are tried again it has to pass them once more.
+    /// A candidate with test files as an author, with the tests that it passes and the base does
+    /// not have. If failed commands are retried, the candidate has to pass these tests a second
+    /// time.
     fn author(&self, at: usize, base: &TestReport) -> Result<Author> {
         let candidate = &self.candidates[at];
         let name = &candidate.name;
@@ -143,8 +145,8 @@ impl Crossing<'_, '_> {
         })
     }
 
-    /// Sets the authors apart whose files or tests have what others have by the same name, and those whose
-    /// files decide how all tests run.
+    /// Marks the authors whose files cannot be combined with others: their files or tests have
+    /// names that other authors use as well, or their files decide how all tests run.
     fn set_apart(&self, authors: &mut [Author]) -> Result<()> {
         let OracleRunner { session, run, terms, .. } = self.runner;
         let source = &terms.settings.source;
@@ -167,7 +169,8 @@ impl Crossing<'_, '_> {
         Ok(())
     }
 
-    /// The tree of a subject with the files of authors, which are the candidates at these places.
+    /// The tree of a subject with the files of its authors. `whose` has the position of each
+    /// author's candidate.
     fn laid_over(&self, tree: &CrossTree, whose: &[usize]) -> Result<Work> {
         let authors: Vec<&CrossCandidate> =
             tree.authors.iter().map(|author| &self.candidates[whose[*author]]).collect();
@@ -182,7 +185,7 @@ impl Crossing<'_, '_> {
         Ok(Work::of_cross(of.map(|candidate| &candidate.name), name, laid))
     }
 
-    /// Sets the results of each candidate, and of those with its tree.
+    /// Sets the results of each candidate, and the score of the others with the same tree.
     fn set_results(&self, rows: Vec<Vec<TestRow>>, entries: &mut [Entry]) {
         let names = |cells: &[Cell], wanted: Cell| -> Vec<Name> {
             let all = self.candidates.iter().zip(cells);

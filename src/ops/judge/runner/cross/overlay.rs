@@ -14,7 +14,7 @@ use crate::ops::judge::changed_file::changed_file;
 pub struct TestFiles {
     /// The files.
     pub files: Vec<Change>,
-    /// The source files with tests of their own, which cannot be moved.
+    /// The source files that contain tests, which cannot be moved to another tree.
     pub inseparable: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl TestFiles {
         self.files.iter().any(|file| file.status == ChangeStatus::Modified)
     }
 
-    /// True if both have a file with one path and two contents.
+    /// True if both have a file with the same path but different content.
     pub fn collides(&self, other: &TestFiles) -> bool {
         let mut pairs =
             self.files.iter().flat_map(|one| other.files.iter().map(move |two| (one, two)));

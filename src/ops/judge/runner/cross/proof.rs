@@ -1,4 +1,4 @@
-//! Red to green: whether the tests of a candidate fail on the base.
+//! Red to green: checks whether the tests of a candidate fail on the base.
 use crate::config::keys;
 use crate::config::value::ProofMode;
 use crate::error::Result;
@@ -15,8 +15,8 @@ use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::oracle::ledger::Memory;
 
-/// Judges the tests of a verified winner on the base, after its verdict, and records what they
-/// show. Gives that as a sentence; `None` if there is nothing to judge, or it is known.
+/// Judges the tests of a verified winner on the base, after the verdict, and records the result.
+/// Gives the result as a sentence; `None` if there is nothing to judge, or the result is known.
 pub fn prove(
     session: &Session,
     options: &JudgeOptions,
@@ -55,8 +55,8 @@ pub fn prove(
 }
 
 impl OracleRunner<'_> {
-    /// The results on the base of the tests of a candidate that passed; `None` if no test can be moved,
-    /// or their results cannot be told.
+    /// The results of a candidate's tests on the base. `None` if no test can be moved, or the
+    /// results cannot be told. The candidate has passed.
     pub(in crate::ops::judge::runner) fn proof_of(
         &self,
         entry: &Entry,
@@ -82,7 +82,8 @@ impl OracleRunner<'_> {
             return Ok(Proof::of(cells));
         }
         let cell = match () {
-            // It has no test that the base has not, and none that ends otherwise there.
+            // The candidate has no test by name that the base lacks, and none that ends differently
+            // on the base.
             () if there.passed() => Cell::Pass,
             () if before.passing.is_empty() && baseline.results.passed() => {
                 Cell::of_exit(&there, own.is_some())

@@ -3,14 +3,15 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::outcome::{Outcome, Stage, StageResult};
 
-/// A world of candidates and their tests, which are named `A:N`.
+/// Candidates and their tests, which are named `A:N`.
 #[derive(Clone, Debug)]
 struct TestWorld {
-    /// For each candidate the ends of each author's tests there; `None` if its files end the stage.
+    /// For each candidate, the results of each author's tests on it; `None` if the author's files
+    /// end the stage.
     on: Vec<Vec<Option<Vec<bool>>>>,
     /// The same for the base.
     base: Vec<Option<Vec<bool>>>,
-    /// True if the runner names tests.
+    /// True if tests are reported by name.
     names: bool,
 }
 
@@ -25,7 +26,7 @@ fn author(candidate: usize, tests: usize, names: bool) -> Author {
     }
 }
 
-/// Results of a stage that passed, with these tests if it is reported by name.
+/// Results of a stage that passed, with these tests if they are reported by name.
 fn passing(tests: &[&str], names: bool) -> Results {
     let mut report = TestReport::default();
     report.passing.extend(tests.iter().map(|test| (*test).to_owned()));
@@ -57,7 +58,7 @@ impl TestWorld {
         vec![StageResult { tests, ..StageResult::new(Stage::Test, 0.0, outcome) }].into()
     }
 
-    /// The results of a candidate with its own tests.
+    /// The results of a candidate's own tree with its own tests.
     fn own(&self, at: usize) -> Results {
         self.judge(&CrossTree { of: Some(at), authors: vec![at] })
     }
@@ -122,12 +123,14 @@ proptest! {
 #[test]
 fn only_what_a_stage_does_not_tell_is_judged_in_pairs() {
     let fine = || Some(vec![true]);
-    // The tests of the second do not build on the first, and on the base none does.
+    // The tests of the second author do not build on the first candidate, and no author's tests
+    // build on the base.
     let on =
         vec![vec![fine(), None, fine()], vec![fine(); 3], vec![Some(vec![false]), fine(), fine()]];
     let world = TestWorld { on, base: vec![None, None, None], names: true };
     let (rows, trees) = world.rows(false);
-    // Four together; each author on the base; the others on the first; the failure on the third.
+    // Four trees with all files; each author on the base; the two other authors on the first
+    // candidate; the failure on the third.
     assert_eq!(trees, 4 + 3 + 2 + 1);
     assert_eq!(rows[0][0].cells, [Cell::Pass, Cell::Pass, Cell::Fail]);
     assert_eq!(rows[1][0].cells, [Cell::Unknown, Cell::Pass, Cell::Pass]);
@@ -146,7 +149,7 @@ fn author_cannot_make_the_tests_of_others_fail() {
     let rows = fill(3, &authors, &base, |wanted| {
         let disturbed = |tree: &CrossTree| {
             let mut results = world.judge(tree);
-            // The third lets the test of the first fail wherever it runs with it.
+            // The third author's files make the test of the first author fail.
             if tree.authors.contains(&0) && tree.authors.contains(&2) {
                 let report = results[0].tests.as_mut().expect("a report");
                 report.passing.retain(|name| name != "0:0");
