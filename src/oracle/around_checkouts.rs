@@ -1,8 +1,8 @@
-//! The directories around judge checkouts, up to the root of our cache, and the places above, where
-//! build tools look for settings too.
+//! Finds foreign files in the directories around judge checkouts, up to the root of our cache, and
+//! settings of build tools in the directories above it.
 //!
-//! Everything that git-frites puts into its own directories has a known name. Anything else there
-//! would bend whatever is judged below it, and belongs to nobody.
+//! All files of git-frites in its own directories have known names. Other files there could
+//! influence the judging in the directories below them.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
@@ -14,8 +14,8 @@ use crate::git::repo::is_key;
 use crate::oracle::pool::{LAYERS, OUTCOMES, ROOM_PREFIX, WORLDS, belongs_in_room, rooms};
 use crate::oracle::sealed::machine_paths::STAND_IN;
 
-/// Marks of backup programs, and what file systems make of files that are deleted while open. No
-/// build tool reads them.
+/// Files of backup programs, and files that file systems make when open files are deleted. Build
+/// tools do not read them.
 const HARMLESS: [&str; 2] = ["CACHEDIR.TAG", ".DS_Store"];
 const HARMLESS_BEGINNINGS: [&str; 2] = [".nfs", ".fuse_hidden"];
 
@@ -63,8 +63,8 @@ const SOUGHT_ABOVE: [&str; 40] = [
     "uv.toml",
 ];
 
-/// Everything that does not belong into our directories: above the rooms, and beside the checkouts
-/// in them. `home` is the directory of one repository.
+/// All foreign files in our directories, above the rooms and beside the checkouts in them. `home`
+/// is the directory of one repository in the cache.
 pub fn strangers(home: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(root) = home.parent() {
@@ -95,8 +95,8 @@ fn collect(dir: &Path, belongs: &dyn Fn(&OsStr, bool) -> bool, found: &mut Vec<P
     found.extend(listing.filter(is_stranger).map(|entry| entry.path()));
 }
 
-/// The files that build tools find above our cache now, with inode, mode, size and change time. A
-/// directory is only there or not: its content changes all the time.
+/// The files that build tools would now find above our cache, with inode, mode, size and change
+/// time. For a directory only its existence counts, because its content changes all the time.
 pub fn sought_above(home: &Path) -> BTreeMap<PathBuf, Option<[i64; 5]>> {
     let mut found = BTreeMap::new();
     for dir in home.ancestors().skip(2) {

@@ -1,13 +1,13 @@
-//! The outcome cache: the trees on which the oracle passed, kept in the user's cache directory for a
-//! day.
+//! The outcome cache: keeps the trees on which the oracle passed for a day, in the user's cache
+//! directory.
 //!
-//! Failures are not kept: the cause of a failure may be the machine, a service that was down, or a
+//! Failures are not kept, because their cause may be the machine, a service that was down, or a
 //! flaky test. The next `judge` runs the commands again.
 //!
-//! The cache is neither under `.frites/` nor in refs, where an attempt can write. An attempt that
-//! is not guarded can write to this directory, too. But an outcome that appeared while an attempt's
-//! command ran is not believed: its change time shows that, and no program can choose its change
-//! time.
+//! The cache is neither under `.frites/` nor in refs, because attempts can write there. An
+//! unguarded attempt can also write to this directory. But an outcome that appeared while an
+//! attempt's command ran is not trusted: its change time (ctime) shows that, and programs cannot
+//! set it.
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -38,11 +38,11 @@ use crate::process;
 use crate::process::environment::Policy;
 use crate::store::logs::{self, JudgingLogs};
 
-/// The age up to which an outcome is believed. Outcomes also depend on installed software, which is
-/// not part of the key.
+/// The age up to which an outcome is trusted. It is limited because outcomes also depend on
+/// installed software, which is not part of the key.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Variables that describe the terminal or the session, not how commands work.
+/// Variables that describe the terminal or the session, and do not affect the results of commands.
 const OF_THE_TERMINAL: [&str; 20] = [
     "PWD",
     "OLDPWD",
@@ -74,7 +74,7 @@ const OF_THE_TERMINAL_BEGINNINGS: [&str; 9] =
 /// The outcomes of one oracle under the same conditions.
 pub struct Cache {
     dir: PathBuf,
-    /// The user's checkout, whose submodules a checkout gets.
+    /// The user's checkout, from which checkouts get their submodules.
     home: Option<PathBuf>,
     terms: Terms,
     conditions: Conditions,
@@ -82,7 +82,7 @@ pub struct Cache {
     known: KnownOutcomes,
     /// The spans of time in which attempts' commands ran.
     distrusted: Vec<(SystemTime, SystemTime)>,
-    /// True if no outcome is found or kept.
+    /// True if outcomes are neither found nor kept, only forgotten.
     only_forgets: bool,
 }
 
@@ -101,21 +101,21 @@ impl JudgedTree {
     }
 }
 
-/// The conditions of an outcome besides its terms, the tree and its submodules. They hold on one
-/// machine.
+/// The conditions of an outcome, in addition to its terms, the tree and the submodules. They are
+/// specific to one machine.
 #[derive(Clone, Serialize)]
 pub struct Conditions {
-    /// The version of git-frites: another one may judge differently.
+    /// The version of git-frites, because another version may judge differently.
     version: &'static str,
     format: u32,
     options: OracleOptions,
     programs: Vec<Program>,
     machine: String,
-    /// A digest of each variable's value: values may be secret.
+    /// A digest of each variable's value, because values may be secret.
     environment: BTreeMap<String, String>,
 }
 
-/// A program that is started without a shell. An update changes its size or its time.
+/// A program that is started without a shell. An update changes its size or its modification time.
 #[derive(Clone, Serialize)]
 struct Program {
     path: String,
@@ -137,12 +137,12 @@ impl Conditions {
     }
 }
 
-/// `conditions.json` in the cache: all that an outcome depends on. Its digest is the outcome's key.
-/// This record is kept beside the outcome, so that a person can compare two of them to see why an
-/// outcome was not found in the cache.
+/// `conditions.json` in the cache: everything that an outcome depends on. Its digest is the
+/// outcome's key. It is kept beside the outcome, so that a person can compare two of them to find
+/// out why an outcome was not found.
 #[derive(Serialize)]
 struct KeyedBy<'a> {
-    /// `None` in the key that is common to trees whose layers build on each other.
+    /// `None` in the key that trees share if their layers can build on each other.
     tree: Option<Oid>,
     /// The submodules' paths and commits.
     submodules: Vec<(String, Oid)>,
@@ -166,8 +166,8 @@ struct CachedOutcome {
 }
 
 impl Cache {
-    /// The outcomes on these terms under these conditions. `home` is the user's checkout. An outcome that appeared
-    /// in one of the `distrusted` spans of time is not believed.
+    /// Opens the cache for these terms and conditions. `home` is the user's checkout. Outcomes that
+    /// appeared in one of the `distrusted` spans of time are not trusted.
     pub fn open(
         repo: &Repo,
         home: Option<&Path>,
@@ -189,12 +189,12 @@ impl Cache {
         self.only_forgets = true;
     }
 
-    /// True if an outcome can be found here.
+    /// True unless this cache only forgets.
     pub fn gives_outcomes(&self) -> bool {
         !self.only_forgets
     }
 
-    /// The outcomes that this cache believes.
+    /// The outcomes that this cache trusts.
     pub fn known(&self) -> KnownOutcomes {
         self.known.clone()
     }
@@ -224,8 +224,8 @@ impl Cache {
         Ok(found.iter().map(|(path, oid)| (escaped(path), *oid)).collect())
     }
 
-    /// The results of the oracle on a tree, if they are cached; claims only with `warm`. Their logs
-    /// are put into `logs`.
+    /// The cached results of the oracle on a tree; claims only with `warm`. Copies their logs to
+    /// `logs`.
     pub fn find(
         &self,
         repo: &Repo,
@@ -245,8 +245,9 @@ impl Cache {
         Ok(Some(outcome.results))
     }
 
-    /// Takes the turn to judge a tree; else gives the id of the process that has it. An outcome that another
-    /// process has kept meanwhile is believed if the cache that `anew` opens believes it.
+    /// Takes the turn to judge a tree; otherwise gives the id of the process that has it. If
+    /// another process has kept an outcome meanwhile, it is trusted if the cache that `anew` opens
+    /// trusts it.
     pub fn take_turn(
         &self,
         repo: &Repo,
@@ -272,7 +273,8 @@ impl Cache {
         Ok(self.stored(repo, judged)?.is_some())
     }
 
-    /// The cached outcome of a tree, and its directory; `None` if it is not believed.
+    /// The cached outcome of a tree, and its directory; `None` if there is none or it is not
+    /// trusted.
     fn stored(&self, repo: &Repo, judged: &JudgedTree) -> Result<Option<(PathBuf, CachedOutcome)>> {
         if !self.gives_outcomes() {
             return Ok(None);
@@ -286,14 +288,14 @@ impl Cache {
         }
         let Ok(text) = regular::read_text(&file) else { return Ok(None) };
         let Ok(outcome) = toml::from_str::<CachedOutcome>(&text) else { return Ok(None) };
-        // An earlier version kept failures, too.
+        // Earlier versions also kept failures.
         let is_usable =
             outcome.key == key && outcome.version == FORMAT && outcome.results.is_lasting_pass();
         Ok(is_usable.then_some((directory, outcome)))
     }
 
-    /// Keeps the results of a pass; a failure removes those of an earlier pass. Commands that
-    /// cannot tell change nothing. If the results cannot be written, that is not an error.
+    /// Keeps the results of a pass; a failure removes an earlier pass. Results that cannot tell
+    /// change nothing. It is not an error if the results cannot be written.
     pub fn keep(
         &self,
         repo: &Repo,
@@ -305,7 +307,7 @@ impl Cache {
             return Ok(());
         }
         if !results.is_lasting_pass() {
-            // The tree does not always pass: an earlier pass does not count any more.
+            // The tree does not always pass, so an earlier pass does not count any more.
             return self.forget(repo, judged);
         }
         if self.only_forgets {
@@ -331,7 +333,7 @@ impl Cache {
             }
         }
         let stamp = known_outcomes::stamp_of(directory.path());
-        // A change after this moment shows in the stamp; a change before it shows here.
+        // Detect a change since the file was written. Later changes are detected by the stamp.
         if fs::read(&file)? != text.as_bytes() {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -348,7 +350,7 @@ impl Cache {
         tree::delete_tree(&place).context(|| format!("could not delete '{}'", place.display()))
     }
 
-    /// True if a file is less than a day old and did not appear while an attempt's command ran.
+    /// True if a file is less than a day old and did not change while an attempt's command ran.
     fn is_trusted(&self, path: &Path) -> bool {
         let Ok(meta) = fs::symlink_metadata(path) else { return false };
         let changed = change_time(&meta);
@@ -379,7 +381,7 @@ fn key(keyed_by: &KeyedBy<'_>) -> CacheKey {
     CacheKey { digest: digest(text.as_bytes()), text }
 }
 
-/// A path as text, whatever its bytes.
+/// A path as text, with all bytes that are not printable ASCII escaped.
 fn escaped(path: &Path) -> String {
     path.as_os_str().as_bytes().escape_ascii().to_string()
 }
@@ -404,8 +406,7 @@ fn machine() -> String {
     format!("{} {} {}", name.to_string_lossy(), release.to_string_lossy(), kind.to_string_lossy())
 }
 
-/// The environment as the oracle's commands see it, without the variables that differ from terminal
-/// to terminal.
+/// The environment of the oracle's commands, without the variables of the terminal.
 fn environment(policy: &Policy) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (name, value) in policy.environment(&env::ALL, &[]) {

@@ -1,6 +1,6 @@
 //! The list of cached outcomes that git-frites itself wrote: those from before the first command
-//! ran, and those kept since. Code under test can write to the cache directory, but not change what
-//! is held here.
+//! ran, and those kept since. Code under test may be able to write to the cache directory, but it
+//! cannot change this list.
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -23,33 +23,33 @@ pub const UNFINISHED: &str = ".new-";
 /// The beginning of the names of the files that [`Turn`] locks.
 const TURN: &str = ".turn-";
 
-/// The turn to judge a tree on some terms: one process at a time has it. Nobody waits for one, and a
-/// killed process has none.
+/// The turn to judge a tree on some terms. One process at a time has it; no process waits for it,
+/// and a killed process loses it.
 pub struct Turn {
     path: PathBuf,
     _lock: Lock,
-    /// True if another process had it before, and has kept an outcome.
+    /// True if another process had the turn before, and has kept an outcome.
     pub is_answered: bool,
 }
 
-/// The files of one outcome, each with inode, size and change time. No program can choose a change
+/// The files of one outcome, each with inode, size and change time. Programs cannot set a change
 /// time.
 pub type OutcomeStamp = Vec<(OsString, [i64; 4])>;
 
-/// The outcomes that are believed.
+/// The outcomes that are trusted.
 #[derive(Clone, Debug)]
 pub struct KnownOutcomes {
     dir: PathBuf,
     known: Arc<Mutex<BTreeMap<OsString, OutcomeStamp>>>,
 }
 
-/// An outcome that somebody else wrote.
+/// An outcome that git-frites did not write.
 pub struct ForeignOutcome {
-    /// Its name.
+    /// The name of the outcome.
     pub name: OsString,
-    /// True if there was an outcome of ours under this name.
+    /// True if git-frites had written an outcome under this name.
     pub replaced: bool,
-    /// True if it could be removed.
+    /// True if the outcome could be removed.
     pub removed: bool,
 }
 
@@ -60,49 +60,50 @@ impl Drop for Turn {
 }
 
 impl KnownOutcomes {
-    /// Believes all outcomes that are in `dir` now.
+    /// Trusts all outcomes that are in `dir` now.
     pub fn list(dir: &Path) -> KnownOutcomes {
         let known = KnownOutcomes { dir: dir.to_owned(), known: Arc::default() };
         known.believe_all();
         known
     }
 
-    /// Believes all outcomes that are there now: no code under test has run yet.
+    /// Trusts all outcomes that exist now. To be called before code under test runs.
     pub fn believe_all(&self) {
         let now = self.read();
         *self.known.lock() = now;
     }
 
-    /// Believes one more, with the stamp that it had as it was written.
+    /// Trusts one more outcome, with the stamp that it had when it was written.
     pub fn believe(&self, name: &str, stamp: OutcomeStamp) {
         self.known.lock().insert(name.into(), stamp);
     }
 
-    /// Takes the turn to judge the tree of an outcome; else gives the id of the process that has it.
+    /// Takes the turn to judge the tree of an outcome; otherwise gives the id of the process that
+    /// has it.
     pub fn take_turn(&self, name: &str) -> Result<std::result::Result<Turn, String>> {
         let path = self.dir.join(format!("{TURN}{name}"));
         let Some(lock) = lock::attempt(&path)? else {
             return Ok(Err(regular::read_text(&path).unwrap_or_default()));
         };
         let turn = Turn { path, _lock: lock, is_answered: false };
-        // It is only shown.
+        // The id is only shown to the user, so an error does not matter.
         let _ = fs::write(&turn.path, std::process::id().to_string());
         Ok(Ok(turn))
     }
 
-    /// True if an outcome is still as git-frites wrote it.
+    /// True if an outcome has not changed since git-frites wrote it.
     pub fn holds(&self, name: &str) -> bool {
         let known = self.known.lock();
         known.get(OsStr::new(name)).is_some_and(|stamp| *stamp == stamp_of(&self.dir.join(name)))
     }
 
-    /// True if an outcome appeared, or changed, that git-frites did not write.
+    /// True if an outcome appeared or changed without git-frites.
     pub fn has_foreign(&self) -> bool {
         let known = self.known.lock();
         self.read().iter().any(|(name, stamp)| known.get(name) != Some(stamp))
     }
 
-    /// Removes every outcome that appeared, or changed, and that git-frites did not write.
+    /// Removes every outcome that appeared or changed without git-frites.
     pub fn remove_foreign(&self) -> Vec<ForeignOutcome> {
         let now = self.read();
         let mut known = self.known.lock();
@@ -124,7 +125,7 @@ impl KnownOutcomes {
         let mut found = BTreeMap::new();
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            // No outcome is read under such a name.
+            // Outcomes are never read under these names.
             let others = [UNFINISHED, TURN].map(str::as_bytes);
             if !others.iter().any(|prefix| name.as_bytes().starts_with(prefix)) {
                 found.insert(name, stamp_of(&entry.path()));
@@ -134,8 +135,8 @@ impl KnownOutcomes {
     }
 }
 
-/// The stamp of the outcome at a path. The path itself is part of it, without its change time,
-/// which the last renaming sets.
+/// The stamp of the outcome at a path. It includes the directory itself, but without its change
+/// time, which the final rename sets.
 pub fn stamp_of(path: &Path) -> OutcomeStamp {
     let Ok(meta) = fs::symlink_metadata(path) else { return Vec::new() };
     let mut stamp = vec![(OsString::new(), [meta.ino().cast_signed(), meta.mode().into(), 0, 0])];
@@ -155,7 +156,7 @@ pub fn disk_usage(home: &Path) -> u64 {
     tree::disk_usage(&home.join(OUTCOMES))
 }
 
-/// Removes all outcomes: nobody knows any more who wrote them.
+/// Removes all outcomes.
 pub fn forget_all(home: &Path) {
     let _ = tree::delete_tree(&home.join(OUTCOMES));
 }

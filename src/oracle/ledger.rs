@@ -1,10 +1,9 @@
-//! The ledger of outcomes: the results of the oracle's commands on trees. A tree is judged once on
-//! the same terms: before anything runs, its outcome is looked up on the shelves on which outcomes
-//! are kept.
+//! The ledger of outcomes: the results of the oracle's commands on trees. A tree is judged only
+//! once on the same terms, because its outcome is looked up before commands run.
 //!
-//! The shelves are the memory of this process, and the cache directory. A new kind of shelf would be
-//! one more field of [`Ledger`], used in [`Ledger::find_cached`], [`Ledger::keep`] and
-//! [`Ledger::forget_all`]; `OracleRunner::find` asks the shelves one after the other.
+//! Outcomes are kept in the memory of this process and in the cache directory. Another kind of
+//! storage would be one more field of [`Ledger`], used in [`Ledger::find_cached`], [`Ledger::keep`]
+//! and [`Ledger::forget_all`]; `OracleRunner::find` asks one after the other.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -29,12 +28,12 @@ pub struct TreeOutcome {
     pub results: Results,
     /// The place of their logs.
     pub logs: JudgingLogs,
-    /// True if its commands ran in an earlier judging of this process.
+    /// True if the commands ran in an earlier judging of this process.
     pub is_remembered: bool,
-    /// True of a base that was judged with build outputs of an earlier judging, and not confirmed
+    /// True for a base that was judged with build outputs of an earlier judging, and not confirmed
     /// without them.
     pub inherited: bool,
-    /// How the results differ from a claim that they have replaced, with the cause.
+    /// The difference from the claim that these results have replaced, and its cause, in words.
     pub stale: Option<String>,
 }
 
@@ -44,44 +43,44 @@ impl TreeOutcome {
         TreeOutcome { results, logs, is_remembered: false, inherited: false, stale: None }
     }
 
-    /// True if it may replace a judging with this warmth: a claim cannot replace a judging without
-    /// the base's outputs.
+    /// True if it can be used in place of a judging with this warmth: a claim cannot be used in
+    /// place of a judging without the base's outputs.
     fn serves(&self, warmth: Warmth) -> bool {
         warmth == Warmth::Warm || !self.results.is_claim()
     }
 }
 
-/// The memory of one process. It holds every outcome for as long as the process judges one run.
+/// The memory of one process. It keeps every outcome while the process judges one run.
 #[derive(Debug, Default)]
 pub struct Memory(Mutex<Remembered>);
 
 #[derive(Debug, Default)]
 struct Remembered {
-    /// The outcomes by the id of their terms, and their tree.
+    /// The outcomes by the id of their terms and their tree.
     outcomes: BTreeMap<(String, Oid), TreeOutcome>,
-    /// The commands that were run and saved for them.
+    /// The numbers of commands that were run and saved for these outcomes.
     effort: Effort,
-    /// The times of runs with outputs and without, by the share of the processor that they had and the
-    /// last command that ran.
+    /// The times of runs with and without outputs, by their share of the processor and the last
+    /// command that ran.
     costs: BTreeMap<(ProcessorShare, Stage), RunCosts>,
-    /// The layers with what the base's commands have left, by the id of the terms.
+    /// The layers with the outputs of the base's commands, and the id of their terms.
     base_layer: Option<(String, Arc<BaseInUse>)>,
 }
 
 impl Memory {
-    /// Forgets everything: something has changed that outcomes depend on.
+    /// Forgets everything. For use after a change that affects outcomes.
     pub fn forget_all(&self) {
         *self.0.lock() = Remembered::default();
     }
 
-    /// The times of those runs with this share of the processor that got furthest.
+    /// The times of the runs with this share of the processor that ended at the latest command.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
         let memory = self.0.lock();
         let furthest = memory.costs.iter().rfind(|((of, _), _)| *of == share);
         furthest.map(|(_, costs)| *costs).unwrap_or_default()
     }
 
-    /// Marks all outcomes as those of an earlier judging.
+    /// Marks all outcomes as outcomes of an earlier judging.
     pub fn begin_judging(&self) {
         for outcome in self.0.lock().outcomes.values_mut() {
             outcome.is_remembered = true;
@@ -94,7 +93,7 @@ pub struct Ledger<'m> {
     /// The id of the terms.
     id: String,
     memory: &'m Memory,
-    /// The passes that later processes find.
+    /// The passes that later processes can find.
     pub cache: Cache,
 }
 
@@ -111,7 +110,7 @@ impl<'m> Ledger<'m> {
         found.serves(warmth).then(|| found.clone())
     }
 
-    /// The outcome of a tree that is not in memory, from the cache. Its logs are put into `logs`.
+    /// The outcome of a tree from the cache. Copies its logs to `logs`.
     pub fn find_cached(
         &self,
         repo: &Repo,
@@ -127,25 +126,25 @@ impl<'m> Ledger<'m> {
         Ok(found)
     }
 
-    /// Keeps an outcome in memory; it replaces an earlier one of the tree.
+    /// Keeps an outcome in memory. It replaces an earlier outcome of the tree.
     pub fn remember(&self, tree: &Oid, outcome: TreeOutcome) {
         self.memory.0.lock().outcomes.insert((self.id.clone(), *tree), outcome);
     }
 
-    /// Notes how a confirmed outcome differs from the claim before it.
+    /// Notes the difference between a confirmed outcome and the claim before it.
     pub fn note_stale(&self, tree: &Oid, stale: &str) {
         if let Some(known) = self.memory.0.lock().outcomes.get_mut(&(self.id.clone(), *tree)) {
             known.stale = Some(stale.to_owned());
         }
     }
 
-    /// Keeps a pass for later processes; a failure takes an earlier pass away.
+    /// Keeps a pass for later processes; a failure removes an earlier pass.
     pub fn keep(&self, repo: &Repo, judged: &JudgedTree, outcome: &TreeOutcome) -> Result<()> {
         self.cache.keep(repo, judged, &outcome.results, &outcome.logs.directory())
     }
 
-    /// Removes every outcome that is in memory, from memory and from the cache. `judged` gives the
-    /// commit of a tree.
+    /// Removes every outcome in memory, from memory and from the cache. `judged` gives the commit
+    /// of a tree.
     pub fn forget_all(
         &self,
         repo: &Repo,
@@ -159,7 +158,7 @@ impl<'m> Ledger<'m> {
         Ok(())
     }
 
-    /// The commands that were run and saved for the outcomes in memory.
+    /// The numbers of commands that were run and saved for the outcomes in memory.
     pub fn effort(&self) -> Effort {
         self.memory.0.lock().effort
     }
@@ -171,8 +170,9 @@ impl<'m> Ledger<'m> {
         memory.effort.ran_base += more.ran_base;
     }
 
-    /// Notes the time of a run with this share of the processor. It is compared with runs that ended at the
-    /// same command: if the base got no further, its outputs save nothing beyond.
+    /// Notes the time of a run with this share of the processor. Only runs that ended at the same
+    /// command are compared, because the base's outputs save no time in commands that the base did
+    /// not reach.
     pub fn note_cost(&self, share: ProcessorShare, is_warm: bool, results: &Results) {
         if let Some(last) = results.last_run() {
             self.note_seconds((share, last.stage), is_warm, results.time().as_secs_f64());
@@ -184,7 +184,7 @@ impl<'m> Ledger<'m> {
         self.memory.0.lock().costs.entry(of).or_default().note(is_warm, seconds);
     }
 
-    /// The times that are noted for this share of the processor, of the runs that got furthest.
+    /// The times for this share of the processor, of the runs that ended at the latest command.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
         self.memory.costs(share)
     }
@@ -196,7 +196,7 @@ impl<'m> Ledger<'m> {
         (*id == self.id).then(|| layer.clone())
     }
 
-    /// Keeps the base's layers for a later judging of this process, or lets them go.
+    /// Keeps the base's layers for a later judging of this process, or drops them.
     pub fn keep_base_layer(&self, layer: Option<Arc<BaseInUse>>) {
         self.memory.0.lock().base_layer = layer.map(|layer| (self.id.clone(), layer));
     }

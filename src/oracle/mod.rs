@@ -52,23 +52,23 @@ impl OracleFlags {
     }
 }
 
-/// The commands that judge a run, and what is left out of those that the base's files show.
+/// The commands that judge a run, and the other commands that were found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResolvedOracle {
     /// The commands to run, in order.
     pub commands: Vec<OracleCommand>,
-    /// True if the base's files show the commands: nobody named them.
+    /// True if the commands were detected from the base's files, because neither options nor the
+    /// configuration name any.
     pub is_detected: bool,
-    /// Commands that the base's files show and that do not run, because options or the configuration name
-    /// others.
+    /// Detected commands that do not run, because options or the configuration name others.
     pub left_out: Vec<OracleCommand>,
-    /// The commands that detection found and did not take, with the reasons.
+    /// The commands that detection found but did not choose, with the reasons.
     pub not_taken: Vec<PassedOver>,
 }
 
 impl ResolvedOracle {
-    /// Refuses an oracle whose program is not installed, and names the next test that was found and whose
-    /// program is.
+    /// Refuses an oracle if a program is missing. Hints at the next detected test whose program is
+    /// installed.
     pub fn require_programs(&self) -> Result<()> {
         let others: Vec<&OracleCommand> =
             self.not_taken.iter().filter_map(|other| other.command.as_ref()).collect();
@@ -78,7 +78,7 @@ impl ResolvedOracle {
         };
         let missing = programs::missing_programs(&self.commands).into_iter().next();
         programs::require_programs(&self.commands).map_err(|error| {
-            // A lint can be left out, and the test stays.
+            // If only the lint's program is missing, the lint can be left out and the test stays.
             let is_lint = missing.is_some_and(|(stage, _)| stage == Stage::Lint);
             let next = if is_lint { None } else { others.iter().position(is_usable) };
             let Some(at) = next else { return error };
@@ -96,8 +96,8 @@ impl ResolvedOracle {
         })
     }
 
-    /// True if a pass shows nothing about the change: nobody named the commands, and none of those
-    /// that the base's files show is a test.
+    /// True if a pass proves nothing about the change: the commands were detected, and none of them
+    /// is a test.
     pub fn tests_nothing(&self) -> bool {
         self.is_detected
             && !self.commands.is_empty()
@@ -105,17 +105,19 @@ impl ResolvedOracle {
     }
 }
 
-/// The words that configure this command.
+/// The `git config` command that configures this command.
 pub fn setting(command: &OracleCommand) -> String {
     let line = shell_quoted(&command.command.to_string());
     format!("`git config frites.oracle.{} {line}`", command.stage)
 }
 
-/// The commands to run. If flags name any, only those run; else if configuration does, only those;
-/// else those that the base's files show, unless `oracle.detect = false`. A stage whose command is
-/// the empty text has none. `oracle.setup`, or else `spawn.setup`, comes first in every case.
+/// The commands to run: those that flags name; if flags name none, those of the configuration; if
+/// it names none, those detected from the base's files, unless `oracle.detect = false`. A stage
+/// with an empty command is left out. In every case `oracle.setup`, or else `spawn.setup`, comes
+/// first.
 ///
-/// Only the base's files count: an attempt must not choose the commands that judge it.
+/// Only the base's files are used for detection, because an attempt must not choose the commands
+/// that judge it.
 pub fn resolve(
     repo: &Repo,
     config: &Config,
@@ -138,7 +140,7 @@ pub fn resolve(
         ResolvedOracle { commands: to_run(&named.by_flags), ..ResolvedOracle::default() };
     if !oracle.commands.is_empty() {
         if to_run(&named.by_config).is_empty() {
-            // These are only reported, so it does not matter if a file cannot be parsed.
+            // These commands are only reported, so an error in a file does not matter.
             oracle.left_out = detected().unwrap_or_default().commands;
         }
     } else {
@@ -166,8 +168,7 @@ pub fn resolve(
     Ok(oracle)
 }
 
-/// The commands that are configured, or that the base's files show, and that do not run when
-/// [`resolve`] gave `oracle`; each once.
+/// The configured and detected commands that do not run if [`resolve`] gave `oracle`, each once.
 pub fn passed_over(
     repo: &Repo,
     config: &Config,
@@ -175,7 +176,7 @@ pub fn passed_over(
     base: &Oid,
     oracle: &ResolvedOracle,
 ) -> Result<Vec<PassedOver>> {
-    // Several files may show one command.
+    // Several files can lead to the same command.
     let same =
         |a: &OracleCommand, b: &OracleCommand| (a.stage, &a.command) == (b.stage, &b.command);
     let runs = |command: &OracleCommand| oracle.commands.iter().any(|own| same(own, command));
@@ -225,12 +226,12 @@ pub fn passed_over(
     Ok(all)
 }
 
-/// The configured setup of checkouts for judging: `oracle.setup`, or else that of all worktrees.
+/// The configured setup for judging: `oracle.setup`, or else the setup of all worktrees.
 fn setup_of(config: &Config) -> Option<(CommandLine, String)> {
     config.command(keys::ORACLE_SETUP).or_else(|| config.command(keys::SPAWN_SETUP))
 }
 
-/// The commands that options and the configuration name; an empty one takes its stage out.
+/// The commands that options and the configuration name. An empty command leaves its stage out.
 struct NamedCommands {
     by_flags: Vec<OracleCommand>,
     by_config: Vec<OracleCommand>,
@@ -255,7 +256,8 @@ impl NamedCommands {
         named
     }
 
-    /// True if an option leaves a stage out, or if no option names it and the configuration leaves it out.
+    /// True if an option leaves a stage out, or if the configuration does and no option names a
+    /// command for it.
     fn is_off(&self, stage: Stage) -> bool {
         let set = self.by_flags.iter().chain(&self.by_config).find(|c| c.stage == stage);
         set.is_some_and(|c| c.command.is_empty())

@@ -1,4 +1,4 @@
-//! The one reader of logs for what the confinement of a command refused it.
+//! Reads logs to find out what the confinement has refused to a command.
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
@@ -10,34 +10,34 @@ use crate::model::outcome::{Obstacle, Outcome};
 use crate::model::plain;
 use crate::process::world_spec::Confinement;
 
-/// The words for EXDEV: those of the C library without their first letter, and the name.
+/// The words for EXDEV: the C library's text without its first letter, and the name.
 const RENAME: [&str; 2] = ["ross-device link", "EXDEV"];
 
-/// The words for EROFS, the one error of a write to what a sealed world leaves read-only; in small
-/// letters.
+/// The words for EROFS, in lower case: the error of a write to a path that is read-only in a sealed
+/// world.
 const READ_ONLY: [&str; 2] = ["read-only file system", "erofs"];
 
-/// The words for EACCES, the one error of a write that Landlock refuses; in small letters.
+/// The words for EACCES, in lower case: the error of a write that Landlock refuses.
 const DENIED: [&str; 3] = ["permission denied", "eacces", "accessdenied"];
 
-/// The words for a file that is not there: those of the C library, of shells, and of Node.js; in small
-/// letters.
+/// The words for a missing file, in lower case: those of the C library, of shells, and of Node.js.
 const NOT_THERE: [&str; 4] = ["no such file", "enoent", "not found", "cannot find"];
 
-/// The number of lines before such words in which the path can stand.
+/// The number of lines before such words that may contain the path.
 const LINES_BEFORE: usize = 5;
 
-/// Places in which no directory can be opened: those of the kernel.
+/// Directories of the kernel, which the configuration cannot open for writing.
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// The one of them with files of users.
+/// The directory among them that has files of users.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The calls that make files there, and Python's names for them: nobody prints the path of such a file.
+/// The calls that make files in shared memory, and Python's names for them. Error messages contain
+/// these names, not the path of the file.
 const CALLS_ON_SHARED_MEMORY: [&str; 3] = ["shm_open", "sem_open", "SemLock"];
 
-/// The obstacle that the log of a command that failed speaks of. Its words prove nothing: code under
-/// test can print them.
+/// The obstacle that the log of a failed command mentions. The log proves nothing, because code
+/// under test can print the same words.
 pub(super) fn in_log(log: &Path, outcome: &Outcome, confinement: &Confinement) -> Option<Obstacle> {
     let text = regular::read(log).unwrap_or_default();
     let mut text = String::from_utf8_lossy(&text).into_owned();
@@ -55,7 +55,8 @@ pub(super) fn in_log(log: &Path, outcome: &Outcome, confinement: &Confinement) -
     Some(Obstacle::Hidden { file: file.to_string_lossy().into_owned() })
 }
 
-/// The first path that a log calls missing, if it exists outside and the confinement hides it.
+/// The first path that a log calls missing although it exists outside, because the confinement
+/// hides it.
 fn hidden_file(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     let mut paths = log
         .lines()
@@ -64,7 +65,8 @@ fn hidden_file(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     paths.find(|path| path.exists() && confinement.hides(&nearest_real(path)))
 }
 
-/// True if a log speaks of a rename that an overlay refuses: that of a directory of a layer below.
+/// True if a log mentions a refused rename. An overlay refuses to rename a directory of a lower
+/// layer.
 pub fn speaks_of_a_rename(log: &Path) -> bool {
     let text = regular::read(log).unwrap_or_default();
     tells_of_a_rename(&String::from_utf8_lossy(&text))
@@ -74,7 +76,8 @@ fn tells_of_a_rename(text: &str) -> bool {
     RENAME.iter().any(|words| text.contains(words))
 }
 
-/// The first path that a log calls refused, if it was the confinement that refused to write to it.
+/// The first path in a log's messages about refused writes to which the confinement refused to
+/// write.
 fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     let words: &[&str] = match confinement {
         Confinement::Sealed(_) => &READ_ONLY,
@@ -104,9 +107,9 @@ fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     None
 }
 
-/// The path without links, if the user can write there, and the commands cannot. Of a path that does
-/// not exist, that is asked of its directory: what a test has no right to outside either is refused by
-/// nobody of ours.
+/// The path with links resolved, if the user can write there but the commands cannot. For a missing
+/// path, its directory is checked. If the user could not write there either, the confinement is not
+/// the cause.
 fn withheld(path: &Path, confinement: &Confinement) -> Option<PathBuf> {
     let real = nearest_real(path);
     let there = if path.exists() { &real } else { real.parent()? };
@@ -119,8 +122,8 @@ fn withheld(path: &Path, confinement: &Confinement) -> Option<PathBuf> {
     is_withheld.then_some(real)
 }
 
-/// The absolute paths in a line, each up to the quotation mark that belongs to the one before it, or
-/// else up to a character that mostly ends a path.
+/// The absolute paths in a line. Each ends at the quotation mark that matches the one before it, or
+/// else at a character that usually ends a path.
 fn absolute_paths(line: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut rest = line;
@@ -208,7 +211,7 @@ mod tests {
             (cargo, &sealed, Some(&closed.join("x"))),
             (denied(&new), &landlock, Some(&new)),
             (python.to_owned(), &landlock, shared.as_ref()),
-            // A mode or an owner refuses a write with EACCES, in sealed worlds as outside.
+            // File permissions refuse a write with EACCES, in a sealed world as well as outside.
             (denied(&new), &sealed, None),
             (read_only(&new), &landlock, None),
             (read_only(&root.join("open/new")), &sealed, None),

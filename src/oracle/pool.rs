@@ -1,11 +1,11 @@
-//! Checkouts for judging in plain directories: each holds the tracked files of exactly one tree and
-//! the seeds, and lies outside every checkout of the repository.
+//! Checkouts for judging in plain directories. Each contains the tracked files of exactly one tree
+//! and the seeds, and is outside of every checkout of the repository.
 //!
-//! They lie outside the user's checkout because build tools search the directories above:
+//! They are outside of the user's checkout because build tools search parent directories:
 //! `node_modules`, `.cargo/config.toml`, `go.work` and `conftest.py` of the user's checkout must
-//! not affect the results. For the same reason each checkout is new for its tree and has a parent
-//! directory of its own, with a random name: code under test can neither guess the place of another
-//! checkout nor leave anything there for the next one.
+//! not affect the results. For the same reason, each tree gets a new checkout in its own parent
+//! directory with a random name: code under test can neither guess the path of another checkout nor
+//! leave files for the next one.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -32,31 +32,31 @@ use crate::model::path::TreePath;
 use crate::store::Store;
 use crate::world::user_directories::variable;
 
-/// The prefix of our worktrees' administrative entries. It distinguishes those of a killed process
-/// from the user's.
+/// The prefix of our worktrees' administrative entries. It tells entries of a killed process from
+/// the user's.
 pub(super) const CHECKOUT_PREFIX: &str = "frites-judge-";
 
 /// The name of a checkout in its room.
 const CHECKOUT: &str = "frites-judge-tree";
 
-/// The prefix of a room. In older versions a room held a whole pool: its leftovers are swept in the
-/// same way.
+/// The prefix of a room. Rooms of older versions, which contain several checkouts, are removed in
+/// the same way.
 pub(super) const ROOM_PREFIX: &str = "room-";
 
-/// The name of the directory of cached outcomes, which lies beside the rooms.
+/// The name of the directory of cached outcomes, beside the rooms.
 pub const OUTCOMES: &str = "outcomes";
 
 /// The name of the directory of the rooms of sealed worlds, in a repository's directory in the
 /// cache.
 pub const WORLDS: &str = "worlds";
 
-/// The name of the directory of the bases' layers, beside that of the rooms.
+/// The name of the directory of the bases' layers, beside the rooms.
 pub const LAYERS: &str = "layers";
 
 /// The name of a room's lock.
 pub(super) const ROOM_LOCK: &str = "lock";
 
-/// The makers of checkouts in the user's cache.
+/// Makes checkouts in the user's cache.
 pub struct Checkouts<'a> {
     store: &'a Store,
     /// This repository's directory in the cache.
@@ -65,39 +65,39 @@ pub struct Checkouts<'a> {
     seeds: Seeds,
 }
 
-/// The parent directory of one checkout: it holds nothing else but its lock. When it is dropped, its
-/// deletion begins, which nobody waits for before the command ends.
+/// The parent directory of one checkout. It contains only the checkout and a lock. Dropping it
+/// starts its deletion, for which the command waits only at its end.
 #[derive(Debug)]
 pub struct CheckoutRoom {
     dir: PathBuf,
-    /// Held until the directory is gone, and the lock file with it.
+    /// Held until the directory with the lock file is deleted.
     lock: Option<Lock>,
     /// The checkout, once it is removed.
     trash: Option<Bin>,
     removals: Arc<Removals>,
 }
 
-/// A worktree in a room of its own. When the value is dropped, the room is removed with everything
-/// that commands left there.
+/// A worktree in its own room. Dropping it removes the room with all files that commands left
+/// there.
 pub struct RoomedWorktree {
     /// The worktree.
     pub worktree: Worktree,
     room: CheckoutRoom,
 }
 
-/// The tree of one commit in a worktree of its own, whose HEAD is detached at that commit.
+/// The tree of one commit in its own worktree, with HEAD detached at that commit.
 pub struct PlainCheckout {
     place: RoomedWorktree,
     index: CompleteIndex,
-    /// Device and inode of the directory, to notice if it is replaced.
+    /// Device and inode of the directory, to detect that it was replaced.
     identity: (u64, u64),
-    /// The reason why the checkout is incomplete: a submodule at a commit that the user's checkout
-    /// does not have.
+    /// The reason why the checkout is incomplete, such as a submodule at a commit that the user's
+    /// checkout lacks.
     pub problem: Option<String>,
 }
 
 impl<'a> Checkouts<'a> {
-    /// Checkouts outside every checkout of the repository.
+    /// Prepares to make checkouts, outside of every checkout of the repository.
     pub fn open(store: &'a Store) -> Result<Checkouts<'a>> {
         let dir = home(store.repo())?;
         make(&dir)?;
@@ -109,7 +109,7 @@ impl<'a> Checkouts<'a> {
         &self.dir
     }
 
-    /// Lets each checkout have these seeds, and the submodules of the user's checkout at `home`.
+    /// Gives each checkout these seeds, and the submodules of the user's checkout at `home`.
     #[must_use]
     pub fn with_seeds(mut self, home: Option<&Path>, seeds: Seeds) -> Self {
         self.home = home.map(Path::to_owned);
@@ -125,10 +125,11 @@ impl<'a> Checkouts<'a> {
         let path = room.dir.join(CHECKOUT);
         let registered = registration::register_detached(repo, &path, commit);
         let worktree = registered.inspect_err(|_| {
-            // A git that was killed leaves an entry, of which every `git fsck` would complain.
+            // A killed git leaves an entry, about which every `git fsck` would complain.
             let _ = remove_entries(repo, &room.dir);
         })?;
-        // git copies a sparse checkout's patterns. Without them, all tracked files are checked out.
+        // git copies the patterns of a sparse checkout. They are deleted, so that all tracked files
+        // are checked out.
         match fs::remove_file(worktree.admin.join("info/sparse-checkout")) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 return Err(e)
@@ -140,8 +141,9 @@ impl<'a> Checkouts<'a> {
     }
 
     /// A checkout of `commit`: its tracked files, the submodules that the user's checkout has, and
-    /// the seeds where the commit has no such path. Every tracked file gets the current time, by
-    /// which build tools decide what is out of date. Seeds keep their own times, which are older.
+    /// the seeds where the commit has no such path. Every tracked file gets the current time,
+    /// because build tools decide by times which outputs are out of date. Seeds keep their own,
+    /// older times.
     pub fn acquire(&self, commit: &Oid) -> Result<PlainCheckout> {
         let repo = self.store.repo();
         let place = self.register(commit)?;
@@ -165,8 +167,8 @@ impl PlainCheckout {
         &self.place.worktree.path
     }
 
-    /// The tracked files that commands have changed, sorted; all of them if something else has
-    /// replaced the directory.
+    /// The tracked files that commands have changed, sorted; all tracked files if the directory was
+    /// replaced.
     pub fn changed(&self) -> Result<Vec<TreePath>> {
         match identity(self.path()) {
             Ok(now) if now == self.identity => {
@@ -179,8 +181,8 @@ impl PlainCheckout {
 
 impl Drop for RoomedWorktree {
     fn drop(&mut self) {
-        // If this fails, such as on an administrative entry that cannot be moved, the next command
-        // sweeps.
+        // If this fails, for example because the administrative entry cannot be moved, the next
+        // command removes the room.
         let set_aside = self.worktree.set_aside(&self.room.dir).or_else(|_| {
             // Files that have replaced the worktree are removed with the room.
             self.worktree.path = self.room.dir.join("lost");
@@ -201,8 +203,8 @@ fn identity(directory: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl CheckoutRoom {
-    /// Makes a room. The caller holds the repository's lock, so that nobody sweeps the directory
-    /// before it is locked itself.
+    /// Makes a room. The caller holds the repository's lock, so that no process removes the
+    /// directory before it is locked.
     fn make(store: &Store, parent: &Path) -> Result<CheckoutRoom> {
         let dir = new_room(parent)?;
         let lock = lock::wait(&dir.join(ROOM_LOCK))?;
@@ -229,14 +231,15 @@ impl Drop for CheckoutRoom {
         let trash = self.trash.take();
         self.removals.start(move || {
             let is_watched = trash.is_some();
-            // This comes first: the search for foreign files in the room knows its name.
+            // The checkout is deleted first. Until it is gone, its name in the trash does not count
+            // as foreign.
             let _ = trash.map(Bin::delete);
             if is_watched && holds_strangers(&dir) {
-                // The watch over the commands has to see them, and removes them. The next command
-                // sweeps the room.
+                // The watch over the commands has to find and remove the foreign files. The next
+                // command removes the room.
                 let _ = fs::remove_file(dir.join(ROOM_LOCK));
             } else {
-                // This never follows a link. If it fails, the next command sweeps.
+                // This does not follow links. If it fails, the next command removes the room.
                 let _ = tree::delete_tree(&dir);
             }
             drop(lock);
@@ -244,8 +247,8 @@ impl Drop for CheckoutRoom {
     }
 }
 
-/// True if git-frites has made a file or directory of this name in a room. A command may put anything in
-/// the place of its own checkout: it bends nothing else.
+/// True if git-frites makes a file or directory of this name in a room. A command may replace its
+/// own checkout by another file, because this does not influence other checkouts.
 pub(super) fn belongs_in_room(name: &OsStr, is_dir: bool) -> bool {
     let begins = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
     begins(CHECKOUT_PREFIX) || if is_dir { begins(trash::PREFIX) } else { name == ROOM_LOCK }
@@ -264,7 +267,7 @@ fn new_room(pool: &Path) -> Result<PathBuf> {
     Ok(made.context(|| format!("could not use '{}'", pool.display()))?.keep())
 }
 
-/// True if a directory is a checkout for judging, of this process or another.
+/// True if a directory is a checkout for judging, of any process.
 pub fn is_pool_checkout(path: &Path) -> bool {
     let begins = |path: Option<&Path>, prefix: &[u8]| {
         path.and_then(Path::file_name).is_some_and(|name| name.as_bytes().starts_with(prefix))
@@ -273,9 +276,9 @@ pub fn is_pool_checkout(path: &Path) -> bool {
 }
 
 /// Removes the rooms of killed processes, with their admin directories. Gives a message for each
-/// that cannot be removed: commands may have left files there that belong to another user.
+/// room that cannot be removed, for example because commands left files of another user there.
 pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
-    // Usually there are no rooms; then it does not matter which places lie in a checkout.
+    // Usually there are no rooms, and then the slower search for the right place can be skipped.
     if places().iter().all(|place| all_rooms(&home_in(place, repo)).is_empty()) {
         return Ok(Vec::new());
     }
@@ -292,8 +295,8 @@ fn sweep_room(repo: &Repo, dir: &Path) -> Result<()> {
     tree::delete_tree(dir).context(|| format!("could not delete '{}'", dir.display()))
 }
 
-/// Removes the administrative entries of checkouts in a room, and half-made ones of any judge. The
-/// caller holds the repository lock, so that nobody makes one.
+/// Removes the administrative entries of checkouts in a room, and incomplete entries for judging in
+/// any room. The caller holds the repository lock, so that no process is making an entry.
 fn remove_entries(repo: &Repo, dir: &Path) -> Result<()> {
     for admin in worktree::entries(repo)? {
         let is_removed = match worktree::points_to(&admin) {
@@ -309,7 +312,7 @@ fn remove_entries(repo: &Repo, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The rooms of all processes, those of sealed worlds too.
+/// The rooms of all processes, including those of sealed worlds.
 fn all_rooms(home: &Path) -> Vec<PathBuf> {
     [rooms(home), rooms(&home.join(WORLDS))].concat()
 }
@@ -332,8 +335,8 @@ pub fn home_of_all(repo: &Repo) -> Result<PathBuf> {
     Ok(own.parent().map_or_else(|| own.clone(), Path::to_owned))
 }
 
-/// The file in a repository's directory that names the repository. It lies beside the layers, where
-/// no judged command can write.
+/// The file in a repository's cache directory that names the repository. It is beside the layers,
+/// where judged commands cannot write.
 const REPOSITORY: &str = "repository";
 
 /// Notes in a repository's directory which repository it belongs to.
@@ -348,7 +351,7 @@ pub fn note_repository(repo: &Repo, home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes what is cached beside this directory for repositories that are gone.
+/// Removes cache directories beside this one whose repositories do not exist any more.
 pub fn remove_gone(home: &Path) {
     let Some(homes) = home.parent() else { return };
     for entry in fs::read_dir(homes).into_iter().flatten().flatten() {
@@ -356,7 +359,8 @@ pub fn remove_gone(home: &Path) {
         let Ok(repository) = fs::read(home.join(LAYERS).join(REPOSITORY)) else { continue };
         let repository = Path::new(OsStr::from_bytes(&repository));
         let metadata = repository.symlink_metadata();
-        // The directory above is also empty if its disk is not mounted now.
+        // Its parent directory must exist, because otherwise the repository may be on a disk that
+        // is not mounted now.
         if metadata.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
             && repository.ancestors().nth(2).is_some_and(Path::is_dir)
         {
@@ -366,9 +370,9 @@ pub fn remove_gone(home: &Path) {
     }
 }
 
-/// The directory for this repository's rooms and cached outcomes: in the user's cache directory, or
-/// in the temporary directory if the former lies in a checkout of the repository (a home directory
-/// under version control).
+/// The directory for this repository's rooms and cached outcomes. It is in the user's cache
+/// directory, or in the temporary directory if the cache directory is inside a checkout of the
+/// repository (a home directory under version control).
 pub fn home(repo: &Repo) -> Result<PathBuf> {
     let checkouts = worktree::checkouts(repo)?;
     for place in places() {
@@ -400,8 +404,7 @@ pub fn cache_dir() -> PathBuf {
     places().into_iter().next().unwrap_or_else(std::env::temp_dir)
 }
 
-/// Tries in an empty directory whether files can share their blocks, and leaves files there. Fails
-/// if they cannot.
+/// Fails if files in `dir` cannot share blocks. Leaves two files there.
 pub fn share_blocks(dir: &Path) -> io::Result<()> {
     let [from, to] = ["reflink-from", "reflink-to"].map(|name| dir.join(name));
     fs::write(&from, "x").and_then(|()| reflink_copy::reflink(&from, &to))
@@ -414,7 +417,7 @@ fn places() -> Vec<PathBuf> {
     own.into_iter().chain([std::env::temp_dir()]).collect()
 }
 
-/// The submodules of a commit that the user's checkout at `home` has initialised, and the
+/// The submodules of a commit that are initialised in the user's checkout at `home`, and the
 /// submodules within them: their paths, and the commits that the judged tree names. An outer
 /// submodule comes before those within it.
 pub fn submodules(repo: &Repo, home: Option<&Path>, commit: &Oid) -> Result<Vec<(PathBuf, Oid)>> {

@@ -1,17 +1,17 @@
 //! The programs that the oracle's commands start, looked up before anything is run.
 //!
-//! A program that is missing fails on every tree, and no candidate is the cause. So it is found
-//! before the attempts begin, as far as the words of a command show it.
+//! If a program is missing, its command fails on every tree, and no candidate is the cause. So
+//! missing programs are reported before the attempts begin, if the words of a command show them.
 use crate::error::{Error, Result};
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::Stage;
 use crate::model::shell;
 use crate::process;
 
-/// Refuses an oracle whose program is not installed, before anything is checked out. Otherwise
-/// every candidate would fail, and none of them would be the cause.
+/// Refuses an oracle if a program of it is not installed.
 ///
-/// A path from the checkout's root is not looked for: setup, a build or an attempt can make it.
+/// Paths from the checkout's root are not checked, because setup, a build or an attempt can make
+/// these files.
 pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
     match all_missing(oracle).next() {
         Some((command, program)) => Err(missing(command, &program)),
@@ -34,7 +34,7 @@ fn all_missing(oracle: &[OracleCommand]) -> impl Iterator<Item = (&OracleCommand
     })
 }
 
-/// The programs without which a command cannot pass, as far as its words show them.
+/// The programs without which a command cannot pass, if its words show them.
 pub fn programs(command: &CommandLine) -> Vec<String> {
     match command {
         CommandLine::Argv(words) => words.first().cloned().into_iter().collect(),
@@ -46,9 +46,10 @@ fn missing(command: &OracleCommand, program: &str) -> Error {
     let other = match command.stage {
         Stage::Setup => ", or set `spawn.setup` to another command".to_owned(),
         Stage::Test => ", or name another command with `--test CMD`".to_owned(),
-        // The test mostly needs what it builds.
+        // A build cannot be left out, because the test usually needs its outputs.
         Stage::Build => String::new(),
-        // Another command in its place would be the only one that is run.
+        // Only propose to leave the lint out: with another command named in its place, no other
+        // command would run.
         Stage::Lint => ", or leave it out with `--lint ''`".to_owned(),
     };
     let why = if program.contains('/') { "is not a program" } else { "is not on PATH" };

@@ -1,5 +1,5 @@
-//! The paths that commands can write to under Landlock: the judged checkout, and directories that
-//! are thrown away.
+//! The paths that commands can write to under Landlock: the judged checkout, and temporary
+//! directories.
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
@@ -15,17 +15,19 @@ use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::process::world_spec::Restriction;
 use crate::world::linked_home;
 
-/// The beginning of the names of our directories among the temporary files. They do not lie in the
-/// cache directory because the path of a Unix socket, which many a test makes there, must be short.
+/// The beginning of the names of our directories in the system's temporary directory. They are not
+/// in the cache directory, because tests often make Unix sockets in them, whose paths must be
+/// short.
 const PREFIX: &str = "git-frites-";
 
-/// The lock in such a directory, beside those that commands write to.
+/// The lock file in such a directory.
 const LOCK: &str = "lock";
 
-/// The variable with options for every program in Java, which says so on its standard error.
+/// The variable with options for every Java program. Java prints a line about it on its standard
+/// error.
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// The time in which a directory that has no lock yet gets one.
+/// A younger directory is never deleted, because its process may not have locked it yet.
 const TIME_TO_LOCK: Duration = Duration::from_secs(60);
 
 /// The restrictions of the commands of one judging.
@@ -33,33 +35,33 @@ const TIME_TO_LOCK: Duration = Duration::from_secs(60);
 pub struct Restrictions {
     /// The paths that the configuration opens.
     open: Vec<PathBuf>,
-    /// True if the home directory shows what lies in the user's.
+    /// True if the private home directory shows the files in the user's.
     links_home: bool,
     memory: Option<u64>,
 }
 
-/// The directories of the commands on one tree. They go with it.
+/// The private directories of the commands on one tree. Dropping this deletes them.
 #[derive(Debug)]
 pub struct PrivateDirectories {
     dir: PathBuf,
-    /// The variables that lead programs there.
+    /// The variables that make programs use these directories.
     variables: Vec<(String, OsString)>,
     _lock: Lock,
 }
 
 impl Restrictions {
-    /// The restrictions that the configuration asks for. `home` is the user's checkout.
+    /// The restrictions by the configuration. `home` is the user's checkout.
     pub fn new(home: Option<&Path>, options: &SandboxOptions) -> Restrictions {
         let open = machine_paths::named(&options.write, home);
         Restrictions { open, links_home: !options.private_home, memory: options.memory }
     }
 
-    /// The restrictions of an attempt, whose commands can write to the `open` paths, too.
+    /// The restrictions of an attempt, whose commands can also write to the `open` paths.
     pub fn of_attempt(open: Vec<PathBuf>) -> Restrictions {
         Restrictions { open, links_home: true, memory: None }
     }
 
-    /// Makes directories of their own for commands in a checkout.
+    /// Makes private directories for commands in a checkout.
     pub fn directories(&self, checkout: &Path) -> Result<PrivateDirectories> {
         let mut own = PrivateDirectories::make()?;
         let home = own.home();
@@ -70,7 +72,7 @@ impl Restrictions {
         Ok(own)
     }
 
-    /// The restriction of commands in a checkout, with these directories of their own.
+    /// The restriction of commands in a checkout, with these private directories.
     pub fn of(&self, checkout: &Path, own: &PrivateDirectories) -> Restriction {
         let temporary = own.temporary();
         let writable = [checkout.to_owned(), temporary.clone(), own.home()];
@@ -82,8 +84,8 @@ impl Restrictions {
 }
 
 impl PrivateDirectories {
-    /// Makes a directory for temporary files, which only this user can read; removes those of killed
-    /// processes.
+    /// Makes a directory for temporary files that only this user can read. Removes the directories
+    /// of killed processes.
     pub fn make() -> Result<PrivateDirectories> {
         let place = tree::nearest_real(&std::env::temp_dir());
         sweep(&place);
@@ -100,8 +102,8 @@ impl PrivateDirectories {
         self.dir.join("tmp")
     }
 
-    /// The variable by which Java finds the directories: it heeds neither TMPDIR nor HOME. `None`
-    /// if a path has a blank in it, which would end an option.
+    /// The variable that makes Java use the directories, because Java ignores TMPDIR and HOME.
+    /// `None` if a path contains a blank, which would end an option.
     fn java_options(&self) -> Option<(String, OsString)> {
         let home = self.variables.iter().find(|(name, _)| name == "HOME");
         let home = home.map(|(_, home)| home.clone());
@@ -122,7 +124,7 @@ impl PrivateDirectories {
 
 impl Drop for PrivateDirectories {
     fn drop(&mut self) {
-        // This never follows a link. If it fails, the next judging sweeps.
+        // This does not follow links. If it fails, the next judging deletes the directory.
         let _ = tree::delete_tree(&self.dir);
     }
 }

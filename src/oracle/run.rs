@@ -1,4 +1,4 @@
-//! Runs the oracle on one tree: setup, build, lint, test, up to the first that fails.
+//! Runs the oracle on one tree: setup, build, lint and test, up to the first command that fails.
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -27,26 +27,27 @@ use crate::process::{self, End, Job, Limits, first_line, last_lines};
 pub struct OracleOptions {
     /// The time limit of each attempt.
     pub timeout: Duration,
-    /// The settings of the worlds that the commands run in; `None` for the open one.
+    /// The settings of the world in which the commands run; `None` for the open world.
     pub sandbox: Option<SandboxOptions>,
     /// The settings that verdicts record. They are part of the terms.
     #[serde(skip)]
     pub commands: CommandSettings,
 }
 
-/// The place in which a tree's commands run.
+/// The place in which the commands on a tree run.
 pub struct JudgedPlace<'p> {
     /// The checkout, as the commands see it.
     pub dir: &'p Path,
-    /// The directory in which files appear that the commands write to the checkout.
+    /// The directory that gets the files that the commands write to the checkout.
     pub written: &'p Path,
-    /// The confinement of a stage's command; `None` if it can do what git-frites can.
+    /// The confinement of a stage's command; `None` if it is not confined.
     pub confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
-    /// The commands that download what the tree needs and the place lacks, before all others.
+    /// The commands that download dependencies which the tree needs and the place lacks. They run
+    /// before all others.
     pub downloads: Vec<OracleCommand>,
-    /// True if a failure after one of these failed is not the tree's.
+    /// True if a failed download makes a later failure inconclusive.
     pub needs_downloads: bool,
-    /// Gives the tracked files that are not as they were checked out.
+    /// Gives the tracked files that have changed since the checkout.
     pub changed: &'p dyn Fn() -> Result<Vec<TreePath>>,
 }
 
@@ -54,14 +55,14 @@ pub struct JudgedPlace<'p> {
 pub struct ExecContext<'a> {
     /// The place.
     pub place: &'a JudgedPlace<'a>,
-    /// The directory that gets `STAGE.log`, and `STAGE.try-N.log` of attempts before the one that
-    /// counts.
+    /// The directory that gets `STAGE.log` of the last attempt, and `STAGE.try-N.log` of earlier
+    /// attempts.
     pub logs: &'a Path,
     /// The variables that the commands see.
     pub policy: &'a Policy,
     /// Ends the commands early.
     pub cancel: &'a Cancel,
-    /// The share of the processor that each of them gets.
+    /// The share of the processor that each command gets.
     pub share: ProcessorShare,
     /// Called with each command's result as it ends.
     pub on_end: &'a dyn Fn(&StageResult),
@@ -70,13 +71,14 @@ pub struct ExecContext<'a> {
 /// The most characters of a line of output that a result keeps.
 const LONGEST_ERROR: usize = 200;
 
-/// The most lines at the end of a log in which one that speaks of the command itself is looked for.
+/// The number of lines at the end of a log in which a line about the command itself is searched
+/// for.
 const PASSED_OVER: usize = 20;
 
-/// Runs the oracle's commands in order, up to the first that fails; those after it are skipped. `None`
-/// if the results did not matter any more, and the commands were killed.
+/// Runs the oracle's commands in order, up to the first that fails; the others are skipped. `None`
+/// if the commands were cancelled because the results do not matter any more.
 ///
-/// Fails when git-frites is interrupted: a partial result is neither a pass nor a failure.
+/// Fails if git-frites is interrupted, because a partial result is neither a pass nor a failure.
 pub fn run(
     oracle: &[OracleCommand],
     options: &OracleOptions,
@@ -154,7 +156,7 @@ fn run_with_retries(
     loop {
         let expected = reports.as_ref().map(TestReports::expect);
         let end = match process::run_until(&job, context.cancel) {
-            // An earlier command has removed the checkout: that is a failure of this tree alone.
+            // An earlier command has removed the checkout, which is a failure of this tree.
             Err(e) if !dir.is_dir() && e.cause != Cause::EndUnknown => {
                 End::not_started(e.message.trim_start_matches("could not start: ").to_owned())
             }
@@ -177,7 +179,7 @@ fn run_with_retries(
         let outcome = believed(end.outcome, obstacle.as_ref(), reported);
         if may_pass_again(&outcome) && earlier.len() < options.commands.retries as usize {
             earlier.push(Attempt { seconds, outcome });
-            // A log that cannot be renamed is no reason to stop.
+            // Go on even if the log cannot be renamed.
             let aside = context.logs.join(log_of_try(stage.as_str(), earlier.len()));
             let _ = fs::rename(&log, aside);
             continue;
@@ -204,7 +206,8 @@ fn run_with_retries(
 fn believed(end: Outcome, obstacle: Option<&Obstacle>, reported: u64) -> Outcome {
     match (end, obstacle) {
         (Outcome::Failed { code: CANNOT_TELL }, _) => Outcome::CannotTell,
-        // A program that cannot be started is another matter.
+        // A command may have failed only because a write was refused. This does not apply if it could not
+        // start.
         (failed @ Outcome::Failed { .. }, Some(Obstacle::Write { .. }))
             if !failed.could_not_start() =>
         {
@@ -226,19 +229,19 @@ fn may_pass_again(outcome: &Outcome) -> bool {
     )
 }
 
-/// The error of a judging that git-frites was asked to end.
+/// The error of an interrupted judging.
 pub fn interrupted() -> Error {
     Error::no("interrupted; nothing was decided").hint("judge again: `git frites judge`")
 }
 
-/// The line of a failed command's output that says most likely why: the first that looks like an error,
-/// or else the last that speaks of the command itself.
+/// The line of a failed command's output that most likely names the cause: the first line that
+/// looks like an error, or else the last line about the command itself.
 fn line_of_failure(log: &Path) -> Option<String> {
     first_line(log, looks_like_error)
         .or_else(|| last_lines(log, PASSED_OVER).into_iter().rfind(|line| !is_about_others(line)))
 }
 
-/// An error that kept a command from being run, or its end from being known.
+/// An error because of which a command did not run, or its end is not known, with advice.
 fn with_advice(error: Error, stage: Stage, log: &Path) -> Error {
     if error.cause != Cause::EndUnknown {
         return error.context(format!("could not run the {stage} command"));
@@ -252,7 +255,7 @@ fn with_advice(error: Error, stage: Stage, log: &Path) -> Error {
         ))
 }
 
-/// The results for a tree that cannot be checked out whole: the first command could not start.
+/// The results for a tree that cannot be checked out completely: the first command could not start.
 pub fn not_started(oracle: &[OracleCommand], reason: &str) -> Results {
     let mut results: Results =
         oracle.iter().map(|c| StageResult::new(c.stage, 0.0, Outcome::Skipped)).collect();

@@ -1,5 +1,5 @@
-//! The cache for later judgings: the outcomes and the bases' build outputs, of one repository
-//! or of all that the user has.
+//! The cache for later judgings, with outcomes and the bases' build outputs: of one repository, or
+//! of all the user's repositories.
 use std::fs;
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::git::repo::Repo;
 use crate::oracle::sealed::kept;
 use crate::oracle::{known_outcomes, pool};
 
-/// The cache of one repository, or of all.
+/// The cache of one repository or of all.
 pub struct UserCache {
     /// The directory of each repository.
     homes: Vec<PathBuf>,
@@ -20,13 +20,13 @@ impl UserCache {
         Ok(UserCache { homes: vec![pool::home(repo)?] })
     }
 
-    /// The caches of all repositories of the user that lie beside this one's.
+    /// The caches of all the user's repositories, beside the cache of this one.
     pub fn of_all(repo: &Repo) -> Result<UserCache> {
         let homes = fs::read_dir(pool::home_of_all(repo)?).into_iter().flatten().flatten();
         Ok(UserCache { homes: homes.map(|entry| entry.path()).collect() })
     }
 
-    /// The disk space of build outputs, which `limits.layers` limits.
+    /// The disk space of build outputs, for which `limits.layers` is the limit.
     pub fn layers(&self) -> u64 {
         self.homes.iter().flat_map(|home| kept::list(home)).map(|(_, size, _)| size).sum()
     }
@@ -36,7 +36,7 @@ impl UserCache {
         self.homes.iter().map(|home| known_outcomes::disk_usage(home)).sum()
     }
 
-    /// Removes all that nobody uses.
+    /// Removes all outcomes, and all build outputs that are not in use.
     pub fn clear(&self) -> Result<()> {
         for home in &self.homes {
             known_outcomes::forget_all(home);

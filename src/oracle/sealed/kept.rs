@@ -1,4 +1,4 @@
-//! Layers that are kept in the cache directory for later commands, up to a size.
+//! Layers that are kept in the cache directory for later commands, up to a total size.
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
@@ -14,13 +14,14 @@ use crate::git::trees;
 use crate::model::oid::Oid;
 use crate::oracle::pool::LAYERS;
 
-/// The extension of the lock beside a directory of layers. Its time is that of the last use.
+/// The extension of the lock file beside a directory of layers. Its modification time is the time
+/// of the last use.
 const LOCK: &str = "lock";
 
-/// The file with the size of a directory of layers, in bytes: counting it again takes long.
+/// The file with the size of a directory of layers in bytes, because counting takes long.
 const SIZE: &str = "size";
 
-/// The largest number of commits that are searched for an ancestor with layers.
+/// The most commits that are searched for an ancestor with layers.
 const MOST_COMMITS: usize = 1000;
 
 /// The name of one base's layers.
@@ -46,20 +47,20 @@ impl LayerName {
     }
 }
 
-/// The place of one base's layers among those that are kept.
+/// The place of one base's kept layers.
 #[derive(Clone, Debug)]
 pub struct KeptLayer {
     root: PathBuf,
     name: LayerName,
 }
 
-/// The layers that a new base layer is copied from.
+/// The layers from which a new base layer is copied.
 pub struct LayerStart {
-    /// The commit that they belong to: the base, or an ancestor.
+    /// The commit of the layers: the base or an ancestor.
     pub commit: Oid,
-    /// Its tree.
+    /// The commit's tree.
     pub tree: Oid,
-    /// True if they are the base's own.
+    /// True if they are the base's own layers.
     pub is_own: bool,
     /// The layers.
     pub layer: BaseLayer,
@@ -73,13 +74,13 @@ impl KeptLayer {
         KeptLayer { root, name }
     }
 
-    /// The directory of the layers, whether or not it is there.
+    /// The directory of the layers, which need not exist.
     pub fn dir(&self) -> PathBuf {
         self.root.join(self.name.to_string())
     }
 
-    /// The layers that a base with this commit would start from: its own or, if it may be `warm`, those of
-    /// its nearest ancestor whose layers have outputs. Layers that were changed in one of
+    /// The layers from which a base with this commit would start: its own or, with `warm`, those of
+    /// its nearest ancestor with layers, if they have outputs. Layers that were changed in one of
     /// the `distrusted` spans of time do not count.
     pub fn start(
         &self,
@@ -106,8 +107,8 @@ impl KeptLayer {
         }
     }
 
-    /// The layers of the nearest ancestor of this commit that has some under the same conditions,
-    /// and that ancestor.
+    /// The nearest ancestor of this commit that has layers under the same conditions, and these
+    /// layers.
     fn of_ancestor(&self, repo: &Repo, commit: &Oid) -> Option<(Oid, KeptLayer)> {
         let is_alike = |name: &LayerName| name.conditions == self.name.conditions;
         let (of, tree) = nearest(&self.root, repo, commit, is_alike)?;
@@ -118,8 +119,8 @@ impl KeptLayer {
         self.dir().with_extension(LOCK)
     }
 
-    /// The layers, with a lock that keeps others from removing them, if they exist and nothing changed them
-    /// in one of these spans of time.
+    /// The layers, with a lock that keeps other processes from removing them. `None` if they do not
+    /// exist, or were changed in one of these spans of time.
     fn open_unchanged(
         &self,
         distrusted: &[(SystemTime, SystemTime)],
@@ -153,8 +154,8 @@ impl KeptLayer {
             .context(|| format!("could not write '{}'", file.display()))
     }
 
-    /// Moves layers to this place, unless another process uses it; then removes the ones that were
-    /// not used for longest, until those of all repositories together take at most `limit` bytes.
+    /// Moves layers to this place, unless another process uses it. Then removes the least recently
+    /// used layers, until the layers of all repositories take at most `limit` bytes.
     pub fn publish(&self, layer: &BaseLayer, limit: u64) -> Result<()> {
         let failed = || format!("could not keep layers in '{}'", self.root.display());
         if let Some(_lock) = lock::attempt(&self.lock())? {
@@ -169,9 +170,9 @@ impl KeptLayer {
     }
 }
 
-/// The layers of a commit's tree under any conditions, or else those of its nearest ancestor that
-/// has some. Of several, the ones that were used last are taken. Layers that were changed in one of
-/// these spans of time do not count.
+/// The layers of a commit's tree, or else of its nearest ancestor with layers, under any
+/// conditions. If there are several, the last used ones are taken. Layers that were changed in one
+/// of these spans of time do not count.
 pub fn of_nearest(
     root: &Path,
     repo: &Repo,
@@ -192,8 +193,8 @@ pub fn of_nearest(
     Ok(None)
 }
 
-/// The nearest commit, this one or an ancestor, whose tree has layers with an accepted name; and
-/// that tree.
+/// The nearest commit (this one or an ancestor) whose tree has layers with an accepted name, and
+/// this tree.
 fn nearest(
     root: &Path,
     repo: &Repo,
@@ -234,8 +235,8 @@ fn list_in(root: &Path) -> Vec<KeptLayers> {
     found.collect()
 }
 
-/// Removes the least recently used of these layers until the others take at most `limit` bytes.
-/// Layers in use stay.
+/// Removes the least recently used layers until the others take at most `limit` bytes. Does not
+/// remove layers in use.
 pub fn remove_oldest(mut layers: Vec<KeptLayers>, limit: u64) -> Result<()> {
     layers.sort_by_key(|(_, _, used)| *used);
     let mut total: u64 = layers.iter().map(|(_, size, _)| size).sum();

@@ -1,5 +1,4 @@
-//! The places of the machine that a sealed world covers, from the configuration and the
-//! environment.
+//! The paths of the machine that a sealed world replaces, by the configuration and the environment.
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -11,32 +10,32 @@ use crate::git::repo::Repo;
 use crate::oracle::sealed::plan::Surroundings;
 use crate::world::user_directories::{user_home, variable, written_by_commands};
 
-/// `[sandbox]`: the parts of it that shape a world.
+/// The keys of `[sandbox]` that shape a world.
 #[derive(Clone, Debug, Serialize)]
 pub struct SandboxOptions {
     /// Whether commands may use the network.
     pub network: Network,
-    /// Paths that can be written to outside.
+    /// Paths outside of the world that commands can write to.
     pub write: Vec<String>,
     /// Paths that cannot be seen.
     pub hide: Vec<String>,
-    /// Settings of npm's kind that are shown without the credentials in them.
+    /// Settings files in npm's format that are shown without their credentials.
     pub cut: Vec<String>,
     /// The maximum number of processes.
     pub processes: Option<u64>,
     /// The maximum address space of each process, in bytes.
     pub memory: Option<u64>,
-    /// True if commands that Landlock confines get a home directory of their own.
+    /// True if commands that Landlock confines get a private home directory.
     pub private_home: bool,
     /// The maximum disk space that commands take, in bytes.
     pub disk: u64,
-    /// The maximum size of all layers that are kept, in bytes. No outcome depends on it.
+    /// The maximum size of all kept layers, in bytes. Outcomes do not depend on it.
     #[serde(skip)]
     pub layers: u64,
 }
 
-/// The directory that stands for the checkout of a bare repository, in that of a repository in the
-/// cache.
+/// The name of the directory that takes the place of the checkout for a bare repository, in the
+/// repository's cache directory.
 pub const STAND_IN: &str = "checkout";
 
 /// The usual places of keys and tokens, which are hidden unless `sandbox.hide` names others.
@@ -59,14 +58,14 @@ const KEYS_AND_TOKENS: [&str; 16] = [
     "~/.config/containers/auth.json",
 ];
 
-/// The settings of npm, of which the credentials are hidden unless `sandbox.hide` names other paths:
-/// without the registries in them nothing can be installed.
+/// The settings of npm, whose credentials are hidden unless `sandbox.hide` names other paths. The
+/// file itself is shown, because installing needs the registries in it.
 const NPM_SETTINGS: &str = "~/.npmrc";
 
-/// The mark before a path in `sandbox.hide` that is shown although it is hidden by default.
+/// The mark in `sandbox.hide` before a path that is shown although it is hidden by default.
 const SHOWN: char = '!';
 
-/// The paths that are hidden, and those that are shown without credentials, by `sandbox.hide`.
+/// The hidden paths, and the paths that are shown without credentials, by `sandbox.hide`.
 pub fn hidden_and_cut(configured: Option<Vec<String>>) -> [Vec<String>; 2] {
     let configured = configured.unwrap_or_else(|| vec![SHOWN.to_string()]);
     let shows = |path: &str| configured.iter().any(|entry| entry.strip_prefix(SHOWN) == Some(path));
@@ -82,14 +81,14 @@ pub fn hidden_and_cut(configured: Option<Vec<String>>) -> [Vec<String>; 2] {
     [hidden, Vec::new()]
 }
 
-/// The directories for temporary files that programs use without being told.
+/// The directories that programs use for temporary files by default.
 pub const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// The directory of POSIX semaphores and shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Sockets of the machine's services and of users' terminals: a read-only mount does not keep anybody from
-/// connecting.
+/// Sockets of the machine's services and of users' terminals. They are hidden, because a read-only
+/// mount does not prevent connections.
 const SOCKETS: [&str; 14] = [
     "/run/docker.sock",
     "/run/podman",
@@ -107,18 +106,18 @@ const SOCKETS: [&str; 14] = [
     "/var/snap/lxd/common/lxd/unix.socket",
 ];
 
-/// The directories of users' sessions, with the sockets of D-Bus, systemd and agents. `XDG_RUNTIME_DIR`
-/// need not name one.
+/// The directories of users' sessions, with the sockets of D-Bus, systemd and agents.
+/// `XDG_RUNTIME_DIR` may name another directory.
 const SESSIONS: &str = "/run/user";
 
-/// The refs of attempts and of what is known of them.
+/// The refs of attempts and of their records.
 pub const REFS_OF_ATTEMPTS: [&str; 2] = ["refs/frites/", "refs/heads/frites/"];
 
 /// The variables that name a socket of the user's session.
 const SOCKET_VARIABLES: [&str; 2] = ["SSH_AUTH_SOCK", "GPG_AGENT_INFO"];
 
-/// The places for checkouts of a repository. `home` is the user's checkout, `cache` the repository's
-/// directory in the cache, and `worktrees` the directories in which attempts work.
+/// The surroundings of checkouts of a repository. `home` is the user's checkout, `cache` the
+/// repository's directory in the cache, and `worktrees` the directories of attempts.
 pub fn of(
     repo: &Repo,
     home: Option<&Path>,
@@ -127,7 +126,7 @@ pub fn of(
     options: &SandboxOptions,
 ) -> Result<Surroundings> {
     let user_home = user_home();
-    // A bare repository has no checkout: a directory that is the same each time stands for one.
+    // A bare repository has no checkout, so a fixed directory takes its place.
     let checkout = match home {
         Some(home) => nearest_real(home),
         None => {
@@ -148,8 +147,9 @@ pub fn of(
     let temporary = temporary.into_iter().map(|path| nearest_real(&path)).filter(|path| {
         path.is_dir() && path.parent().is_some() && *path != checkout && !of_the_user.contains(path)
     });
-    // A world has one in any case, and outside it may be a link. On a tmpfs of its own, what commands
-    // write there would not be measured.
+    // Every world has /dev/shm, which may be a link outside; so it is added under its own name. It
+    // is a directory of the room, because writes to a separate tmpfs would not count toward the
+    // disk limit.
     let mut temporary = distinct(temporary.filter(|path| path != Path::new(SHARED_MEMORY)));
     temporary.push(SHARED_MEMORY.into());
     let hide = options.hide.iter();
@@ -175,7 +175,7 @@ pub fn of(
     Ok(Surroundings { checkout, git_dir, of_the_user, temporary, hidden, cut, writable })
 }
 
-/// The places in a git directory in which attempts, or what was captured of them, can be found.
+/// The paths in a git directory where attempts or their captures can be found.
 fn of_attempts(git_dir: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
     let entries = std::fs::read_dir(git_dir.join("worktrees")).into_iter().flatten().flatten();
     let refs =
@@ -183,7 +183,8 @@ fn of_attempts(git_dir: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
     entries.map(|entry| entry.path()).chain(refs.map(|path: PathBuf| git_dir.join(path)))
 }
 
-/// The configured paths that exist, without links. A relative path begins at the user's checkout.
+/// The configured paths that exist, with links resolved. A relative path begins at the user's
+/// checkout.
 pub fn named(paths: &[String], checkout: Option<&Path>) -> Vec<PathBuf> {
     let home = user_home();
     let found = paths.iter().filter_map(|path| expand(path, home.as_deref(), checkout));

@@ -1,5 +1,5 @@
-//! Checkouts in sealed worlds: at the path of the user's own checkout each shows one tree, above
-//! the layers of the run's base, and everything that commands write is thrown away.
+//! Checkouts in sealed worlds. Each shows one tree at the path of the user's own checkout, above
+//! the layers of the run's base. All writes of commands are discarded.
 pub mod kept;
 pub mod machine_paths;
 mod npm_settings;
@@ -38,13 +38,13 @@ use crate::process::world_spec::{DiskLimit, WorldSpec};
 use crate::store::Store;
 use crate::world::user_directories::make_room;
 
-/// The hidden files in which package managers look for credentials.
+/// The hidden files where package managers look for credentials.
 const OF_PACKAGES: [&str; 2] = ["~/.netrc", "~/.pypirc"];
 
 /// The checkouts in sealed worlds of one process, for one base.
 pub struct SealedCheckouts<'a> {
     store: &'a Store,
-    /// The user's checkout, which has the submodules.
+    /// The user's checkout, from which submodules are taken.
     home: Option<PathBuf>,
     seeds: Seeds,
     base: Oid,
@@ -53,15 +53,16 @@ pub struct SealedCheckouts<'a> {
     surroundings: Surroundings,
     options: SandboxOptions,
     base_layer: Mutex<Option<Arc<BaseInUse>>>,
-    /// The place at which the base's layers are kept for later commands, if they are kept.
+    /// The place where the base's layers are kept for later commands, if they are kept.
     kept: OnceLock<KeptLayer>,
-    /// The layers of an ancestor that the base's start from, if there are any.
+    /// The layers of an ancestor from which the base's layers start, if there are any.
     ancestor: OnceLock<LayerStart>,
-    /// True if attempts could have changed the layers: then they are not kept.
+    /// True if attempts could have changed the layers; then they are not kept.
     is_doubtful: AtomicBool,
     /// True while attempts run.
     is_beside_attempts: bool,
-    /// True while attempts run that can write where the commands read in the home directory.
+    /// True while attempts run that can write to files in the home directory that the commands
+    /// read.
     attempts_reach_home: bool,
 }
 
@@ -71,38 +72,38 @@ pub struct BaseInUse {
     layer: BaseLayer,
     /// A digest of the stat data of everything in the layers, once the base's commands have ended.
     stamp: OnceLock<String>,
-    /// The place at which the layers are kept once this process does not use them any more, with the
-    /// most bytes that all layers there may take; `None` if they are not to be kept.
+    /// The place where the layers are kept when this process does not use them any more, and the
+    /// most bytes for all layers there; unset if they are not kept.
     keep_at: OnceLock<(KeptLayer, u64)>,
-    /// Keeps others from removing the layers.
+    /// Keeps other processes from removing the layers.
     guard: LayerGuard,
 }
 
-/// The reason why layers stay where they are.
+/// The owner of the directory of layers.
 #[derive(Debug)]
 enum LayerGuard {
-    /// They lie in a room of this process, and go with it.
+    /// The layers are in a room of this process, and are deleted with it.
     Room { _room: CheckoutRoom },
-    /// They are kept for later commands.
+    /// The layers are kept for later commands.
     Kept { _lock: Lock },
 }
 
 /// The layers of the base that a judged tree gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warmth {
-    /// Only what the base's setup left in the home directory, such as downloads. The tree lies in a
-    /// plain directory, so that no tool can stumble over an overlay.
+    /// Only the files that the base's setup left in the home directory, such as downloads. The tree
+    /// is in a plain directory, so that tools have no problem with an overlay.
     Cold,
-    /// The base's layers, with all outputs that there are, in the checkout and in the home directory.
+    /// The base's layers with all existing outputs, in the checkout and in the home directory.
     Warm,
 }
 
-/// A tree at its place in a room.
+/// A tree that is ready in a room.
 struct LaidTree {
-    /// The layers of the checkout's overlay, the topmost first; empty if the tree lies in a plain
+    /// The layers of the checkout's overlay, the topmost first; empty if the tree is in a plain
     /// directory.
     layers: Vec<PathBuf>,
-    /// True if outputs of the base are among them.
+    /// True if the layers have outputs of the base.
     has_outputs: bool,
     /// The reason why the tree is incomplete.
     problem: Option<String>,
@@ -117,21 +118,23 @@ pub struct SealedCheckout {
     /// The world without its mounts, which differ by the stage.
     spec: WorldSpec,
     network: Network,
-    /// True if the downloads of the base are to lie below the tree, and there are none.
+    /// True if the base's downloads are needed but missing.
     pub lacks_downloads: bool,
-    /// True if outputs of the base lie below the tree, in its checkout or in the home directory.
+    /// True if there are outputs of the base below the tree, in its checkout or in the home
+    /// directory.
     pub has_outputs: bool,
     /// True if the checkout is an overlay: a directory of the base cannot be renamed there
     /// (GIT-FACTS, "Worlds").
     pub is_overlay: bool,
     index: CompleteIndex,
-    /// The reason why the tree is incomplete: a submodule at a commit that the user's checkout has
-    /// not.
+    /// The reason why the tree is incomplete, such as a submodule at a commit that the user's
+    /// checkout lacks.
     pub problem: Option<String>,
 }
 
 impl<'a> SealedCheckouts<'a> {
-    /// Checkouts for a base, with these seeds and the submodules of the user's checkout at `home`.
+    /// Prepares checkouts for a base, with these seeds and the submodules of the user's checkout at
+    /// `home`.
     pub fn open(
         store: &'a Store,
         home: Option<&Path>,
@@ -165,13 +168,14 @@ impl<'a> SealedCheckouts<'a> {
         })
     }
 
-    /// Keeps no layers from now on, because attempts run. If these can write where commands read in the
-    /// home directory (`reach_home`), they can say where to download from: then no downloads are kept, either.
+    /// Keeps no layers from now on, because attempts run. With `reach_home`, attempts can write to
+    /// files in the home directory that commands read, and so could choose the source of downloads;
+    /// then downloads are not kept either.
     pub fn work_beside_attempts(&mut self, reach_home: bool) {
         (self.is_beside_attempts, self.attempts_reach_home) = (true, reach_home);
     }
 
-    /// The tree of a commit in a world of its own.
+    /// The tree of a commit in its own world.
     pub fn acquire(&self, commit: &Oid, warmth: Warmth) -> Result<SealedCheckout> {
         let guard = CheckoutRoom::sealed(self.store, &self.dir)?;
         let room = WorldRoom::at(guard.path());
@@ -243,7 +247,7 @@ impl<'a> SealedCheckouts<'a> {
         })
     }
 
-    /// A tree in a plain directory, with nothing of the base's.
+    /// A tree in a plain directory, without layers of the base.
     fn check_out(&self, commit: &Oid, room: &WorldRoom) -> Result<LaidTree> {
         let directory = room.checkout();
         fan_out::check_out(
@@ -257,8 +261,8 @@ impl<'a> SealedCheckouts<'a> {
         Ok(LaidTree { layers: Vec::new(), has_outputs: false, problem })
     }
 
-    /// The layers of a tree with the base's checkout at the bottom. `None` if the tree cannot stand
-    /// above the base's files.
+    /// The layers of a tree, with the base's checkout at the bottom. `None` if the tree cannot be a
+    /// layer above the base's files.
     fn over_base(&self, commit: &Oid, room: &WorldRoom) -> Result<Option<LaidTree>> {
         let layer = self.base_in_use()?.layer.clone();
         let mut layers = layer.all_outputs();
@@ -278,11 +282,11 @@ impl<'a> SealedCheckouts<'a> {
         Ok(Some(LaidTree { layers, has_outputs, problem: None }))
     }
 
-    /// Keeps the base's layers under this name for later commands, and uses those that are kept
-    /// there, unless something changed them in one of these spans of time.
+    /// Keeps the base's layers under this name for later commands. Uses the layers that are kept
+    /// there, unless they were changed in one of these spans of time.
     ///
-    /// If there are none and it may be `warm`, the base starts from the layers of its nearest
-    /// ancestor that has some.
+    /// If there are none, and with `warm`, the base starts from the layers of its nearest ancestor
+    /// with layers.
     pub fn use_kept(
         &self,
         name: LayerName,
@@ -302,8 +306,8 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// Uses the layers that an earlier part of this process made while attempts ran, if nobody has
-    /// changed them since. They are kept for later commands, unless something changed them in one of
+    /// Uses the layers that an earlier judging of this process made while attempts ran, if they
+    /// have not changed since. They are kept for later commands, unless they were changed in one of
     /// the `distrusted` spans of time.
     pub fn adopt(
         &self,
@@ -319,20 +323,21 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// True if commands can read what lies at this path outside.
+    /// True if commands can read the outside file at this path.
     pub fn shows(&self, path: &Path) -> bool {
         self.surroundings.shows(path)
     }
 
-    /// The base's layers as this process uses them, if there are any by now.
+    /// The base's layers that this process uses, if they exist already.
     pub fn layer_in_use(&self) -> Option<Arc<BaseInUse>> {
         self.base_layer.lock().clone()
     }
 
-    /// Turns what the base's commands left in this checkout and in the home directory into the layers of
-    /// every later checkout, unless there are such layers already.
+    /// Makes layers for later checkouts from the files that the base's commands left in this
+    /// checkout and in the home directory, unless such layers exist.
     pub fn keep_outputs(&self, checkout: &SealedCheckout, end: BaseEnd) -> Result<()> {
-        // Trees are judged with outputs only as a claim, but with downloads always.
+        // Downloads are used for all trees, not only for claims, so attempts must not be able to
+        // influence them.
         let takes_home = !self.surroundings.of_the_user.is_empty() && !self.attempts_reach_home;
         let home = Some(&checkout.room).filter(|_| takes_home);
         match (checkout.is_overlay, home, self.layer_in_use()) {
@@ -342,7 +347,8 @@ impl<'a> SealedCheckouts<'a> {
         }
     }
 
-    /// `home` is the room with the upper layers of the home directory, if they are taken.
+    /// Moves the outputs into the base's layers. `home` is the room with the upper layers of the
+    /// home directory, if these are taken as well.
     fn take_outputs(&self, checkout: &Path, home: Option<&WorldRoom>, end: BaseEnd) -> Result<()> {
         let base = self.base_in_use()?;
         if base.layer.outputs().is_some() {
@@ -357,7 +363,7 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// Adds the home directory to layers that were made while attempts ran, and so without it.
+    /// Adds the home directory to layers that lack it because they were made while attempts ran.
     fn take_home_late(&self, base: &BaseInUse, room: &WorldRoom, end: BaseEnd) -> Result<()> {
         let is_kept = matches!(base.guard, LayerGuard::Kept { .. });
         if !is_kept || base.layer.has_home() {
@@ -367,8 +373,8 @@ impl<'a> SealedCheckouts<'a> {
         KeptLayer::note_size(&base.layer)
     }
 
-    /// The files with credentials for package managers that commands do not see, or see without the
-    /// credentials, by their names in `sandbox.hide`.
+    /// The files with credentials for package managers that are hidden from commands, or shown
+    /// without the credentials, by their names in `sandbox.hide`.
     pub fn hidden_credentials(&self) -> Vec<String> {
         let options = &self.options;
         let is_there =
@@ -381,7 +387,7 @@ impl<'a> SealedCheckouts<'a> {
         found
     }
 
-    /// The base's layers, if there are any by now.
+    /// The base's layers, if they exist already.
     pub fn layers(&self) -> Option<BaseLayer> {
         self.layer_in_use().map(|base| base.layer.clone())
     }
@@ -396,7 +402,7 @@ impl<'a> SealedCheckouts<'a> {
         self.kept.get().map_or(Ok(()), KeptLayer::remove)
     }
 
-    /// The base's layers, which are made when they are first needed.
+    /// The base's layers. They are made when they are first needed.
     fn base_in_use(&self) -> Result<Arc<BaseInUse>> {
         let mut in_use = self.base_layer.lock();
         if let Some(base) = &*in_use {
@@ -414,8 +420,8 @@ impl<'a> SealedCheckouts<'a> {
         Ok(base)
     }
 
-    /// Makes the base's layers from those of its ancestor. False if there is none, or if its
-    /// layers cannot be used.
+    /// Makes the base's layers from those of an ancestor. False if there is no such ancestor, or
+    /// its layers cannot be used.
     fn start_from_ancestor(&self, layer: &BaseLayer) -> Result<bool> {
         let Some(ancestor) = self.ancestor.get() else { return Ok(false) };
         let trees = [&ancestor.tree, &self.base];
@@ -431,8 +437,8 @@ impl<'a> SealedCheckouts<'a> {
         self.seeds.place_to_be_moved(sources).map(|_| problem)
     }
 
-    /// Prepares the upper layer of the git directory: HEAD is at the commit, and the index is that
-    /// of its tree.
+    /// Prepares the upper layer of the git directory, with HEAD at the commit and an index of its
+    /// tree.
     fn write_git_dir(&self, commit: &Oid, room: &WorldRoom) -> Result<CompleteIndex> {
         let failed = || "could not prepare the git directory of a sealed world".to_owned();
         let Surroundings { checkout, git_dir, .. } = &self.surroundings;
@@ -461,7 +467,7 @@ impl<'a> SealedCheckouts<'a> {
     }
 }
 
-/// Leaves the refs of attempts out of the packed refs that `upper` shows of a git directory.
+/// Writes the packed refs of a git directory without the refs of attempts to its upper layer.
 fn hide_packed_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
     let packed = match fs::read(git_dir.join("packed-refs")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -470,7 +476,7 @@ fn hide_packed_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
     let mut is_hidden = false;
     let mut shown = Vec::new();
     for line in packed.split_inclusive(|byte| *byte == b'\n') {
-        // The line of an annotated tag is followed by one with the commit that it names.
+        // A line that begins with `^` belongs to the annotated tag in the line before.
         if !line.starts_with(b"^") {
             let name = line.splitn(2, |byte| *byte == b' ').nth(1).unwrap_or_default();
             is_hidden = REFS_OF_ATTEMPTS.iter().any(|refs| name.starts_with(refs.as_bytes()));
@@ -513,18 +519,18 @@ impl Drop for BaseInUse {
 }
 
 impl SealedCheckout {
-    /// The directory in which commands start, as the world has it.
+    /// The directory in which commands start, by its path in the world.
     pub fn dir(&self) -> &Path {
         &self.spec.dir
     }
 
-    /// The directory that gets everything that commands write to the checkout.
+    /// The directory that gets all writes of commands to the checkout.
     pub fn written(&self) -> PathBuf {
         self.room.checkout()
     }
 
-    /// The world in which the command of a stage runs. When another stage begins, the setup has ended, and
-    /// that stage sees what it left.
+    /// The world in which the command of a stage runs. The stages after the setup see the files
+    /// that the setup left.
     pub fn world(&self, stage: Stage) -> WorldSpec {
         let network = match self.network {
             Network::On => true,

@@ -1,10 +1,10 @@
-//! The settings of npm (`.npmrc`), which pnpm and others read, too: commands see them without the
+//! The settings of npm (`.npmrc`), which pnpm and others also read. Commands see them without the
 //! credentials.
 use std::path::Path;
 
 use crate::fs::regular;
 
-/// Parts of the names of settings that hold a credential.
+/// Parts of the names of settings that contain a credential.
 const SECRET_PARTS: [&str; 5] = ["auth", "password", "token", "secret", "otp"];
 
 /// The names of other settings that belong to a login.
@@ -26,11 +26,11 @@ fn without_credentials(text: &str) -> String {
 }
 
 /// True for a setting that is a credential, that belongs to one registry (`//host/:name`), or whose
-/// value comes from a variable: that is how tokens are kept out of the file.
+/// value comes from a variable, because variables are often used for tokens.
 fn is_credential(line: &str) -> bool {
     let line = line.trim();
     if line.is_empty() || line.starts_with(['#', ';']) {
-        // A setting may be commented out, with its token.
+        // Comments are left out, because they may contain a setting with its token.
         return !line.is_empty();
     }
     let (name, value) = line.split_once('=').unwrap_or((line, ""));
@@ -43,7 +43,7 @@ fn is_credential(line: &str) -> bool {
         || value.contains("${")
 }
 
-/// A line in which no URL has a user and a password (`https://user:password@host`).
+/// The line without user names and passwords in URLs (`https://user:password@host`).
 fn without_logins_in_urls(line: &str) -> String {
     let mut shown = String::new();
     let mut rest = line;

@@ -1,4 +1,4 @@
-//! The mounts of a sealed world: which directories its commands see, and where their writes go.
+//! The mounts of a sealed world, which decide what its commands see and where their writes go.
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -7,41 +7,42 @@ use crate::model::outcome::Stage;
 use crate::process::world_spec::Mount;
 use crate::world::user_directories::{overlays, work_of};
 
-/// The beginning of the names of the directories behind those for temporary files.
+/// The beginning of the names of directories in a room for temporary files.
 const TEMPORARY: &[u8] = b"tmp-";
 
-/// The places of the machine that a world covers, all without links.
+/// The paths of the machine that a world replaces, all with links resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
-    /// The user's checkout, or the directory that stands for one.
+    /// The user's checkout, or the directory that takes its place.
     pub checkout: PathBuf,
     /// The repository's git directory, with objects and refs.
     pub git_dir: PathBuf,
-    /// The directories of the user that commands write to, such as the home directory.
+    /// The user's directories that commands write to, such as the home directory.
     pub of_the_user: Vec<PathBuf>,
     /// The directories for temporary files, which are private and empty.
     pub temporary: Vec<PathBuf>,
     /// Paths that cannot be seen.
     pub hidden: Vec<PathBuf>,
-    /// Files of settings that are shown without the credentials in them.
+    /// Settings files that are shown without their credentials.
     pub cut: Vec<PathBuf>,
-    /// Paths that can be written to outside.
+    /// Paths outside of the world that commands can write to.
     pub writable: Vec<PathBuf>,
 }
 
 impl Surroundings {
-    /// True if commands can read what lies at this path outside: the mount that it lies in tells.
+    /// True if commands can read the outside file at this path. The innermost mount around it
+    /// decides.
     pub fn shows(&self, path: &Path) -> bool {
         let shown = self.of_the_user.iter().chain(&self.writable).map(|at| (at, true));
         let covered = [&self.checkout, &self.git_dir].into_iter();
         let covered = covered.chain(&self.temporary).chain(&self.hidden).map(|at| (at, false));
-        // Of two mounts in one place, the later one counts.
+        // Of two mounts at the same path, the later one counts.
         let all = shown.chain(covered).filter(|(at, _)| path.starts_with(at));
         all.max_by_key(|(at, _)| at.components().count()).is_none_or(|(_, is_shown)| is_shown)
     }
 }
 
-/// The directories of one world, in which all its writes end.
+/// The directories of one world, which get all its writes.
 #[derive(Clone, Debug)]
 pub struct WorldRoom(PathBuf);
 
@@ -62,7 +63,7 @@ impl WorldRoom {
         self.0.join("fetched")
     }
 
-    /// Their upper layers while the other commands run.
+    /// The same upper layers while the other commands run.
     pub fn home(&self) -> PathBuf {
         self.0.join("home")
     }
@@ -77,7 +78,7 @@ impl WorldRoom {
         self.0.join("difference")
     }
 
-    /// The judged tree's index, as it was checked out.
+    /// The judged tree's index after the checkout.
     pub fn index(&self) -> PathBuf {
         self.0.join("index")
     }
@@ -87,28 +88,28 @@ impl WorldRoom {
         work_of(&self.home())
     }
 
-    /// The directory that overlayfs works in for this upper layer.
+    /// The overlayfs work directory for this upper layer.
     fn work(upper: &Path) -> PathBuf {
         upper.with_extension("work")
     }
 
-    /// The directory behind one for temporary files.
+    /// The directory in the room for one directory of temporary files.
     fn temporary(&self, number: usize) -> PathBuf {
         self.0.join(format!("tmp-{number}"))
     }
 
-    /// The file that is shown in the place of one with credentials in it.
+    /// The file that is shown in place of a file with credentials.
     pub fn cut(&self, number: usize) -> PathBuf {
         self.0.join(format!("cut-{number}"))
     }
 
-    /// The permissions of one of the directories: everybody may write to those for temporary files.
+    /// The permissions of a directory. All users may write to directories for temporary files.
     pub fn mode(&self, directory: &Path) -> Permissions {
         let name = directory.file_name().unwrap_or_default().as_encoded_bytes();
         Permissions::from_mode(if name.starts_with(TEMPORARY) { 0o1777 } else { 0o755 })
     }
 
-    /// The directories that have to be there before the world is entered.
+    /// The directories that must exist before the world is entered.
     pub fn directories(&self, surroundings: &Surroundings) -> Vec<PathBuf> {
         let uppers = [self.checkout(), self.git_dir()];
         let work = uppers.iter().map(|upper| WorldRoom::work(upper)).collect::<Vec<_>>();
@@ -117,19 +118,20 @@ impl WorldRoom {
     }
 }
 
-/// The layers below a judged tree's own writes, the topmost first.
+/// The layers below the writes to a judged tree, the topmost first.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
     /// The layers of the checkout; empty if it is a plain directory.
     pub checkout: Vec<PathBuf>,
-    /// The rooms with those of the home directory and of the user's others, above the user's files.
+    /// The rooms with the layers of the home directory and the user's other directories, above the
+    /// user's files.
     pub home: Vec<PathBuf>,
 }
 
 /// The mounts of a world in this room, in which the command of a stage runs.
 ///
-/// The setup writes to layers of the user's directories that are its own, so that its downloads can be
-/// told from what the other commands leave.
+/// The setup has its own layers of the user's directories, so that its downloads can be told from
+/// the files that the other commands leave.
 pub fn mounts(
     surroundings: &Surroundings,
     layers: Layers,

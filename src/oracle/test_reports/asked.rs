@@ -1,5 +1,6 @@
-//! Asks pytest and gotestsum for a JUnit file of our own, by the environment. Their exit codes stay the
-//! same, and so does their output but for one line of pytest's, which is taken out of the log.
+//! Asks pytest and gotestsum for our own JUnit file by an environment variable. This changes
+//! neither their exit codes nor their output, except for one line of pytest, which is removed from
+//! the log.
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,8 @@ const NAME: &str = "git-frites-tests.xml";
 struct AskableRunner {
     programs: &'static [&'static str],
     variable: &'static str,
-    /// The option before the path, in a variable that may hold other options, too; `None` if the
-    /// variable holds the path alone.
+    /// The option before the path, if the variable may contain other options; `None` if the
+    /// variable is the path alone.
     option: Option<&'static str>,
     /// The files that configure the runner.
     settings: &'static [&'static str],
@@ -51,21 +52,22 @@ const RUNNERS: [AskableRunner; 2] = [
 /// The largest such file that is read, in bytes.
 const LARGEST_SETTINGS: u64 = 1 << 20;
 
-/// A report that a test runner is asked for.
+/// A report that is requested from a test runner.
 pub struct AskedReport {
-    /// Its path as the command sees it.
+    /// The path of the file as the command sees it.
     inside: PathBuf,
     /// The file itself.
     pub file: PathBuf,
     variable: &'static str,
     value: OsString,
-    /// Keeps the directory of the file, where nothing else does.
+    /// Owns the directory of the file, if the command has no other directory for temporary files.
     _own: Option<PrivateDirectories>,
 }
 
 impl AskedReport {
-    /// A report of the command, if it runs such a runner once, and nothing in the command, the environment
-    /// or the checkout at `dir` speaks of JUnit: then somebody else wants such a file, or none.
+    /// A report of the command, if it runs such a runner exactly once. `None` if the command, the
+    /// environment or the checkout at `dir` mentions JUnit, because then the project has its own
+    /// settings for such a file.
     pub fn of(
         command: &CommandLine,
         dir: &Path,
@@ -97,13 +99,13 @@ impl AskedReport {
                 (temporary?, None)
             }
             None => {
-                // Without such a directory nobody is asked, and nothing else differs.
+                // Without a directory there is just no report.
                 let own = PrivateDirectories::make().ok()?;
                 ((own.temporary(), own.temporary()), Some(own))
             }
         };
         let (inside, file) = (place.0.join(NAME), place.1.join(NAME));
-        // pytest reads the variable as a shell would.
+        // pytest splits the variable as a shell would.
         let path = inside.to_str().filter(|path| !path.contains(char::is_whitespace))?;
         let mut value = before;
         if !value.is_empty() {
@@ -114,12 +116,12 @@ impl AskedReport {
         Some(AskedReport { inside, file, variable: runner.variable, value, _own: own })
     }
 
-    /// The variable that asks.
+    /// The environment variable that requests the report.
     pub fn variable(&self) -> (String, OsString) {
         (self.variable.to_owned(), self.value.clone())
     }
 
-    /// Takes the line out of a log by which pytest names the file.
+    /// Removes the line in which pytest names the file from a log.
     pub fn hide_in(&self, log: &Path) {
         let Ok(text) = regular::read_own(log) else { return };
         let named = format!("generated xml file: {}", self.inside.display());
@@ -128,7 +130,7 @@ impl AskedReport {
         let lines = text.split_inclusive(|byte| *byte == b'\n');
         let (hidden, kept): (Vec<&[u8]>, Vec<&[u8]>) = lines.partition(is_named);
         if !hidden.is_empty() {
-            // The log is all the same without the rest of this.
+            // If this fails, the log only has one line more.
             let _ = atomic::write(log, &kept.concat());
         }
     }
@@ -138,14 +140,14 @@ fn speaks_of_junit(text: &[u8]) -> bool {
     text.windows(5).any(|part| part.eq_ignore_ascii_case(b"junit"))
 }
 
-/// True if a file in the root of the checkout speaks of JUnit, or cannot be read.
+/// True if a file in the root of the checkout mentions JUnit, or cannot be read.
 fn is_named_in(dir: &Path, name: &str, confinement: Option<&Confinement>) -> bool {
     let Some(file) = find(dir, name, confinement) else { return false };
     let is_large = fs::symlink_metadata(&file).is_ok_and(|meta| meta.len() > LARGEST_SETTINGS);
     is_large || regular::read_own(&file).map_or(true, |text| speaks_of_junit(&text))
 }
 
-/// The file that commands see in the root of their checkout.
+/// A file in the root of the checkout, as commands see it.
 fn find(dir: &Path, name: &str, confinement: Option<&Confinement>) -> Option<PathBuf> {
     let roots = match confinement {
         Some(Confinement::Sealed(world)) => world.mounts.iter().find_map(|mount| match mount {
@@ -161,7 +163,7 @@ fn find(dir: &Path, name: &str, confinement: Option<&Confinement>) -> Option<Pat
         let path = root.join(name);
         fs::symlink_metadata(&path).ok().map(|meta| (path, meta))
     });
-    // A layer says by a device that a file of those below is gone.
+    // A device in a layer (a whiteout) means that a file of the lower layers was deleted.
     let (path, meta) = there.next()?;
     (meta.is_file() || meta.is_symlink()).then_some(path)
 }

@@ -1,17 +1,17 @@
-//! The summary with which the output of a test command ends, and what it says of failures.
+//! Reads the number of failed tests from the summary at the end of a test command's output.
 //!
-//! A test may print the summary of another runner, whose tests fail on purpose: so did a script that
-//! expects them to. So nothing counts but the last lines of the whole output, which are those of the
-//! runner that ended last. Behind its summary only its own lines may stand, and those of make and the
-//! like that started it.
+//! A test or a script may run another runner whose tests fail on purpose, and print its summary. So
+//! only the last lines of the whole output count, which come from the runner that ended last. After
+//! its summary, only lines of this runner may follow, and lines of make and similar programs that
+//! started it.
 use crate::model::plain;
 use crate::oracle::test_reports::printed::{
     LONGEST_LINE, exunit_counts, go, is_rspec_summary, number, number_after, number_before,
     phpunit_counts, pytest_counts,
 };
 
-/// Reads the end of an output: the number of tests that failed, if a runner's summary says so.
-/// `None` if the output does not end with one of that runner.
+/// Reads the number of failed tests from the end of an output. `None` if the output does not end
+/// with the summary of this reader's runner.
 type Reader = fn(&[String]) -> Option<u64>;
 
 const RUNNERS: [Reader; 15] = [
@@ -19,7 +19,7 @@ const RUNNERS: [Reader; 15] = [
     vitest, mocha, rspec, exunit,
 ];
 
-/// The number of tests that failed by the summary with which an output ends; 0 if it tells of none.
+/// The number of failed tests by the summary at the end of an output; 0 if it has none.
 pub fn failures(log: &str) -> u64 {
     let shown = |line: &str| match line.len() {
         0..=LONGEST_LINE => plain::line(line).trim_end().to_owned(),
@@ -32,8 +32,8 @@ pub fn failures(log: &str) -> u64 {
     RUNNERS.iter().find_map(|reader| reader(&lines)).unwrap_or_default()
 }
 
-/// True for a line in which a program that runs recipes and scripts says that one has failed, or that it
-/// is done.
+/// True for a line of a program that runs recipes or scripts, such as make, about the end or
+/// failure of one.
 fn is_of_caller(line: &str) -> bool {
     let is_of_make = line.starts_with("make")
         && [": Leaving directory", ": *** [", " not remade because of errors"]
@@ -50,17 +50,17 @@ fn is_of_caller(line: &str) -> bool {
     is_of_make || begins(line, &others)
 }
 
-/// The place of the last line, without those that a runner prints behind its summary.
+/// The index of the last line before those that a runner prints after its summary (`is_behind`).
 fn before(lines: &[String], is_behind: impl Fn(&str) -> bool) -> Option<usize> {
     lines.iter().rposition(|line| !line.is_empty() && !is_behind(line))
 }
 
-/// True if a line begins with one of these.
+/// True if a line begins with one of `starts`.
 fn begins(line: &str, starts: &[&str]) -> bool {
     starts.iter().any(|start| line.starts_with(start))
 }
 
-/// Rust's harness, by itself or behind cargo, which tells at last which targets failed.
+/// Rust's test harness, alone or started by cargo, which prints at the end which targets failed.
 fn libtest(lines: &[String]) -> Option<u64> {
     let cargo =
         ["error: test failed, to rerun", "error: doctest failed, to rerun", "    `", "Caused by:"];
@@ -77,13 +77,13 @@ fn libtest(lines: &[String]) -> Option<u64> {
     let told = lines[last + 1..].iter().any(|line| line.starts_with("error: "));
     match failed(&lines[last]) {
         None if !told => Some(0),
-        // Another target failed before this one.
+        // Another target failed before the last one.
         _ => Some(lines.iter().filter_map(failed).sum::<u64>().max(1)),
     }
 }
 
 fn nextest(lines: &[String]) -> Option<u64> {
-    // The tests that did not pass are listed again: `FAIL [   0.004s] tiny inner::bad`.
+    // nextest lists the failed tests again: `FAIL [ 0.004s] tiny inner::bad`.
     let is_behind = |line: &str| {
         line == "error: test run failed"
             || line.starts_with("warning: ") && line.contains("not run due to ")
@@ -111,7 +111,7 @@ fn unittest(lines: &[String]) -> Option<u64> {
     Some(counts.split(", ").filter_map(of_failures).sum())
 }
 
-/// `go test`: the last of its packages, and `FAIL` if any of several failed.
+/// `go test` ends with its last package, followed by `FAIL` if any of several packages failed.
 fn go_test(lines: &[String]) -> Option<u64> {
     let is_package = |line: &String| begins(line, &["FAIL ", "ok ", "? "]);
     let failed = match lines {
@@ -123,7 +123,7 @@ fn go_test(lines: &[String]) -> Option<u64> {
     failed.then(|| names().max(1))
 }
 
-/// gotestsum, unless it ran tests again: then its number has those that passed at last.
+/// gotestsum, unless it ran tests again: then its number includes tests that passed in the end.
 fn gotestsum(lines: &[String]) -> Option<u64> {
     let done = lines.last()?.strip_prefix("DONE ").filter(|done| !done.contains(" runs,"))?;
     Some(number_before(done, &["failure", "failures", "error", "errors"]))
@@ -135,7 +135,7 @@ fn prove(lines: &[String]) -> Option<u64> {
     is_failed.then(|| files.map(|line| number_after(line, "Failed: ")).sum::<u64>().max(1))
 }
 
-/// The Test Anything Protocol, if its plan tells of exactly the tests that are there.
+/// The Test Anything Protocol, if its plan matches the number of tests.
 fn tap(lines: &[String]) -> Option<u64> {
     let is_test = |line: &&String| {
         let rest = line.strip_prefix("not ").unwrap_or(line).strip_prefix("ok");
@@ -159,7 +159,7 @@ fn tap(lines: &[String]) -> Option<u64> {
     (tests.len() as u64 == planned).then(|| tests.iter().filter(failed).count() as u64)
 }
 
-/// The longer form of `node --test`. Behind its counts stand the tests that failed.
+/// The longer form of `node --test`, which lists the failed tests after its counts.
 fn node(lines: &[String]) -> Option<u64> {
     let at = before(lines, |line| begins(line, &["✖ ", "test at ", "  "]))?;
     lines[at].strip_prefix("ℹ ")?;
@@ -188,7 +188,7 @@ fn vitest(lines: &[String]) -> Option<u64> {
     Some(if failed(tests) > 0 { failed(tests) } else { failed(files) })
 }
 
-/// Behind the number of those that failed mocha prints each of them, indented.
+/// mocha prints each failed test after their number, indented.
 fn mocha(lines: &[String]) -> Option<u64> {
     let failing = |line: &String| number(line.strip_prefix("  ")?.strip_suffix(" failing")?);
     let at = lines.iter().rposition(|line| failing(line).is_some())?;
@@ -308,7 +308,7 @@ mod tests {
             assert_eq!(failures(&in_make), failed, "{in_make}");
             let failed_in_make = format!("{log}\nmake: *** [Makefile:2: test] Error 1\n");
             assert_eq!(failures(&failed_in_make), failed, "{failed_in_make}");
-            // Of a test, or of a script that expects it.
+            // The outer output of a test, or of a script that expects failures.
             for outer in [
                 "as expected",
                 "== 1 passed in 0.10s ==",

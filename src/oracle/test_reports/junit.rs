@@ -1,6 +1,7 @@
-//! JUnit files: the results of single tests that a test command reports.
+//! Reads JUnit files with the results of single tests.
 //!
-//! The attempt's own code may write these files. So whatever they hold makes no tree pass, and no content can do harm.
+//! The attempt's own code may write these files. So their content never makes a tree pass, and
+//! every content must be harmless.
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,27 +14,28 @@ use quick_xml::events::{BytesStart, Event};
 use crate::fs::regular;
 use crate::model::test_report::{TestEnd, TestReport, is_doctest};
 
-/// The most bytes that are read of the files of one report.
+/// The most bytes of all files of one report.
 const LARGEST: u64 = 64 << 20;
 
 /// The files that a command is about to write.
 pub struct ExpectedReport {
     find: Box<dyn Fn() -> Vec<PathBuf>>,
-    /// The files that were there before. The command did not write those that are still the same.
+    /// The files that existed before the command. Files that have not changed since are not its
+    /// report.
     before: HashSet<MarkedFile>,
 }
 
-/// A file, and what tells it from the one that was there before: inode and change time.
+/// A file with inode and change time, which differ if the file was written again.
 type MarkedFile = (PathBuf, (u64, i64, i64));
 
 impl ExpectedReport {
-    /// Looks at the files that `find` gives before the command runs.
+    /// Remembers the files that `find` gives, before the command runs.
     pub fn of(find: impl Fn() -> Vec<PathBuf> + 'static) -> ExpectedReport {
         ExpectedReport { before: marked(find()).into_iter().collect(), find: Box::new(find) }
     }
 
-    /// Reads the files that are new; `None` if there are none. A file that cannot be read becomes
-    /// the report's problem.
+    /// Reads the new files; `None` if there are none. An unreadable file is recorded as the
+    /// report's problem.
     pub fn read(&self) -> Option<EndedTests> {
         let mut new = marked((self.find)());
         new.retain(|file| !self.before.contains(file));
@@ -66,13 +68,14 @@ impl ExpectedReport {
             }
         }
         report.finish();
-        // Some runners list a test that ran again once for each time.
+        // Some runners list a test once for each time that it ran; it counts as failed only if it
+        // never passed.
         let failed = failed.difference(&passed).count() as u64;
         Some(EndedTests { report: Some(report), failed })
     }
 }
 
-/// The files at a path, which is that of a file, or of a directory of `.xml` files.
+/// The files at a path: the file itself, or the `.xml` files in the directory.
 pub fn files_at(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() {
         return vec![path.to_owned()];
@@ -91,13 +94,13 @@ fn marked(paths: Vec<PathBuf>) -> Vec<MarkedFile> {
     paths.into_iter().filter_map(mark).collect()
 }
 
-/// The results of one try of a command that has ended.
+/// The test results of one try of a command.
 #[derive(Debug, Default)]
 pub struct EndedTests {
-    /// The single tests; `None` if nothing tells any.
+    /// The single tests; `None` if they are not known.
     pub report: Option<TestReport>,
-    /// The number of tests that failed, and passed on no rerun, by the report file, or without one by
-    /// the summary with which the output ends.
+    /// The number of tests that failed and did not pass in a rerun: by the report file or, without
+    /// one, by the summary at the end of the output.
     pub failed: u64,
 }
 
@@ -105,9 +108,9 @@ pub struct EndedTests {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct TestCase {
     name: String,
-    /// The test's class or group, by which runners tell tests of one name apart.
+    /// The test's class or group, which distinguishes tests of the same name.
     class: Option<String>,
-    /// The source file, which some runners write in place of a class.
+    /// The source file, which some runners give in place of a class.
     file: Option<String>,
     result: TestEnd,
 }
@@ -130,7 +133,7 @@ impl TestCase {
                 _ => {}
             }
         }
-        // pytest writes an empty class for a file that cannot be read.
+        // pytest writes an empty class for a test file that it cannot read.
         case.class = case.class.or(group).filter(|class| !class.is_empty());
         Ok(case)
     }
@@ -139,7 +142,7 @@ impl TestCase {
         is_doctest(self.class.as_deref().unwrap_or_default(), &self.name)
     }
 
-    /// The name that tells this test from all others.
+    /// The unique name of this test.
     fn full_name(&self) -> String {
         match self.class.as_ref().or(self.file.as_ref()) {
             Some(place) => format!("{place}::{}", self.name),
@@ -148,7 +151,7 @@ impl TestCase {
     }
 }
 
-/// Reads a file, if it is no larger than what is left to read.
+/// Reads a file if it has at most `left` bytes, and subtracts its size.
 fn read_cases(file: &Path, left: &mut u64) -> Result<Vec<TestCase>, String> {
     let describe = |e: io::Error| crate::error::describe(&e);
     let length = fs::symlink_metadata(file).map_err(describe)?.len();
@@ -157,15 +160,15 @@ fn read_cases(file: &Path, left: &mut u64) -> Result<Vec<TestCase>, String> {
     parse(BufReader::new(file.take(length)))
 }
 
-/// The test cases below `<testsuites>` and `<testsuite>`, in one pass. Of a case's children only
-/// those count that say how it ended.
+/// The test cases below `<testsuites>` and `<testsuite>`, read in one pass. Only those children of
+/// a case that give its result are used.
 fn parse(file: impl BufRead) -> Result<Vec<TestCase>, String> {
     let mut reader = quick_xml::Reader::from_reader(file);
     let mut buffer = Vec::new();
     let mut cases: Vec<TestCase> = Vec::new();
     let mut has_suite = false;
-    // The number of open elements, of the suites that enclose all others among them, and whether a
-    // case is open in these.
+    // The number of open elements, the number of suites among them that enclose all others, and
+    // whether a case is open directly in these.
     let mut depth = 0usize;
     let mut suites = 0usize;
     let mut in_case = false;

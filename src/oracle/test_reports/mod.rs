@@ -1,9 +1,9 @@
-//! How the results of single tests are learnt: from files that the configuration names, from files
-//! that build tools write by themselves, from a file that the runner is asked for, or from what the
-//! runner prints.
+//! Finds the results of single tests: in files that the configuration names, in files that build
+//! tools write by themselves, in a file that is requested from the runner, or in the runner's
+//! output.
 //!
-//! The code under test can write all of these. So nothing of them makes a tree pass; but tests that
-//! failed contradict an exit code of 0.
+//! The code under test can write all of these. So they never make a tree pass, but failed tests
+//! contradict an exit code of 0.
 mod asked;
 mod closing;
 mod junit;
@@ -22,11 +22,11 @@ use crate::oracle::test_reports::outputs::OutputPlaces;
 use crate::process::environment::Policy;
 use crate::process::world_spec::Confinement;
 
-/// The ways by which a command's test results are learnt.
+/// The sources of a command's test results.
 pub struct TestReports {
-    /// The configured file, or directory of files: as it is called, and its path.
+    /// The configured file or directory of files: its configured name and its path.
     configured: Option<(String, PathBuf)>,
-    /// The directory in which files appear that the command writes to the checkout.
+    /// The directory that gets the files that the command writes to the checkout.
     written: PathBuf,
     /// The checkout as the command sees it.
     dir: PathBuf,
@@ -34,15 +34,16 @@ pub struct TestReports {
     outputs: Option<OutputPlaces>,
 }
 
-/// The results of one try of a command, before it runs.
+/// The expected results of one try of a command, before it runs.
 pub struct ExpectedTests<'a> {
     reports: &'a TestReports,
     files: Option<ExpectedReport>,
 }
 
 impl TestReports {
-    /// The ways for this command. `dir` is the checkout as it sees it, and `configured` the file that
-    /// the configuration names, from the checkout's root.
+    /// The sources for this command. `dir` is the checkout as the command sees it, `written` the
+    /// directory that gets its writes, and `configured` the configured file, relative to the
+    /// checkout's root.
     pub fn of(
         command: &CommandLine,
         configured: Option<&str>,
@@ -65,12 +66,12 @@ impl TestReports {
         reports
     }
 
-    /// The variables by which the runner is asked for a report.
+    /// The environment variables that request a report from the runner.
     pub fn variables(&self) -> Vec<(String, OsString)> {
         self.asked.iter().map(AskedReport::variable).collect()
     }
 
-    /// Looks at the files that are there before the command runs.
+    /// Remembers the existing files before the command runs.
     pub fn expect(&self) -> ExpectedTests<'_> {
         let files = if let Some((_, path)) = self.configured.clone() {
             Some(ExpectedReport::of(move || files_at(&path)))
@@ -86,8 +87,8 @@ impl TestReports {
 }
 
 impl ExpectedTests<'_> {
-    /// The results after the command has ended and left this log. Names have the paths of the
-    /// checkout's files from its root: every checkout is at another place.
+    /// The results after the command has ended and written this log. Paths in the names of tests
+    /// become relative to the checkout's root, because every checkout has another path.
     pub fn read(&self, log: &Path) -> EndedTests {
         let mut ended = self.find(log);
         if let Some(report) = &mut ended.report {
@@ -110,7 +111,7 @@ impl ExpectedTests<'_> {
         if let Some(asked) = &self.reports.asked {
             asked.hide_in(log);
         }
-        // A file that is damaged tells no more than the output.
+        // If a file is damaged, the output is used instead.
         let is_whole = |report: &TestReport| report.problem.is_none() && report.total > 0;
         if let Some(files) = files.filter(|files| files.report.as_ref().is_some_and(is_whole)) {
             return files;

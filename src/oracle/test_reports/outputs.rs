@@ -1,4 +1,4 @@
-//! The JUnit files that build tools write by themselves, at places of their own.
+//! Finds the JUnit files that build tools write by themselves.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,16 +7,16 @@ use crate::model::oracle::CommandLine;
 /// The directories in which build tools leave JUnit files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputPlaces {
-    /// The tool's directory for outputs in each of the project's parts.
+    /// The tool's output directory in each part of the project.
     output: &'static str,
-    /// The directories in it, of which each holds files or directories of files.
+    /// The directories in it that contain report files, or directories of such files.
     reports: &'static [&'static str],
 }
 
 const MAVEN: OutputPlaces =
     OutputPlaces { output: "target", reports: &["surefire-reports", "failsafe-reports"] };
 const GRADLE: OutputPlaces = OutputPlaces { output: "build", reports: &["test-results"] };
-/// Where a detected command has ctest write its report: in the directory of ctest's own files.
+/// A detected command makes ctest write its report there, in the directory of ctest's own files.
 const CTEST: OutputPlaces = OutputPlaces { output: "Testing", reports: &["Temporary"] };
 const NEXTEST: OutputPlaces = OutputPlaces { output: "target", reports: &["nextest"] };
 
@@ -32,13 +32,13 @@ const WRITERS: [(&str, OutputPlaces); 8] = [
     ("cargo-nextest", NEXTEST),
 ];
 
-/// The most directories that a search looks at.
+/// The most directories that are searched.
 const MOST_DIRECTORIES: usize = 10_000;
 
-/// The most files that it finds.
+/// The most files that are found.
 const MOST_FILES: usize = 10_000;
 
-/// The deepest directory that it looks at.
+/// The deepest directory that is searched.
 const DEEPEST: usize = 8;
 
 impl OutputPlaces {
@@ -48,7 +48,7 @@ impl OutputPlaces {
         command.words().iter().find_map(writer).map(|(_, places)| *places)
     }
 
-    /// The JUnit files at these places below a checkout. No link is followed.
+    /// The JUnit files at these places below a checkout. Does not follow links.
     pub fn find(self, checkout: &Path) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut left = MOST_DIRECTORIES;

@@ -1,7 +1,7 @@
-//! The results of single tests that well-known test runners print.
+//! Reads the results of single tests from the output of well-known test runners.
 //!
-//! Each runner's closing summary has a form of its own, so a log may hold several: the project's
-//! command may run several test runners.
+//! A command may run several test runners, so a log may have several summaries. They can be told
+//! apart, because each runner's summary has a different form.
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::model::agent_output::LEFT_OUT;
 use crate::model::plain;
 use crate::model::test_report::{LONGEST_NAME, TestEnd, TestReport};
 
-/// The longest line that is looked at, in bytes.
+/// The longest line that is read, in bytes.
 pub(super) const LONGEST_LINE: usize = 4096;
 
-/// Reads what one runner printed; `None` if the summary of that runner is not there.
+/// Reads the output of one runner; `None` if there is no summary of this runner.
 type Reader = fn(&[String]) -> Option<TestReport>;
 
 /// The runners, each with the name that a report gets.
@@ -34,7 +34,7 @@ const RUNNERS: [(&str, Reader); 15] = [
     ("ExUnit", exunit),
 ];
 
-/// The results that a log tells; `None` if no known runner printed any.
+/// The results in a log; `None` if no known runner printed any.
 pub fn read(log: &str) -> Option<TestReport> {
     let lines = log.lines().filter(|line| line.len() <= LONGEST_LINE);
     let lines: Vec<String> = lines.map(|line| plain::line(line).trim_end().to_owned()).collect();
@@ -65,7 +65,7 @@ pub(super) fn number_before(line: &str, words: &[&str]) -> u64 {
     pairs.filter_map(|pair| number(pair[0])).sum()
 }
 
-/// A number that can be added to as many others as a log holds.
+/// A number, limited so that adding all numbers in a log cannot overflow.
 pub(super) fn number(text: &str) -> Option<u64> {
     text.parse::<u64>().ok().map(|number| number.min(1 << 32))
 }
@@ -77,12 +77,14 @@ pub(super) fn number_after(line: &str, name: &str) -> u64 {
     digits.and_then(number).unwrap_or_default()
 }
 
-/// The lines below one, up to the first that does not begin so.
+/// The lines after index `after` that begin with `start`, up to the first that does not, without
+/// this beginning.
 fn block<'l>(lines: &'l [String], after: usize, start: &'l str) -> impl Iterator<Item = &'l str> {
     lines[after + 1..].iter().map_while(move |line| line.strip_prefix(start))
 }
 
-/// Rust's own harness. Tests get the name of their binary, which cargo tells before.
+/// Rust's test harness. The names of tests begin with the name of their binary, which cargo prints
+/// before.
 fn libtest(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let mut binary = String::new();
@@ -130,7 +132,7 @@ fn nextest(lines: &[String]) -> Option<TestReport> {
     for line in lines.iter().map(|line| line.trim_start()) {
         let Some((word, rest)) = line.split_once(" [") else { continue };
         let Some((_, name)) = rest.split_once("] ") else { continue };
-        // The place in the whole list may come before the name.
+        // The position in the list of all tests may come before the name.
         let name = name.trim_start();
         let name = match name.split_once(") ") {
             Some((place, name)) if place.starts_with('(') => name,
@@ -152,7 +154,7 @@ fn nextest(lines: &[String]) -> Option<TestReport> {
     is_there.then_some(report)
 }
 
-/// The words of pytest's last line, for tests.
+/// The words for tests in pytest's last line.
 const PYTEST: [&str; 7] = ["failed", "passed", "skipped", "xfailed", "xpassed", "error", "errors"];
 
 /// The counts in pytest's last line: `1 failed, 3 passed`. None for any other line.
@@ -177,7 +179,7 @@ fn pytest(lines: &[String]) -> Option<TestReport> {
             report.total += number_before(counts, &PYTEST);
             report.skipped += number_before(counts, &["skipped", "xfailed"]);
         } else if line.trim_matches(['_', ' ']).starts_with("ERROR at teardown of ") {
-            // The test itself is counted besides.
+            // pytest counts the test itself as well as its error in teardown.
             errors_after += 1;
         } else if let Some(test) =
             line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))
@@ -212,7 +214,7 @@ fn unittest(lines: &[String]) -> Option<TestReport> {
             let place = place.split(')').next().unwrap_or_default();
             match place {
                 "" => report.name_failing(name),
-                // Since Python 3.11 the place ends with the name.
+                // Since Python 3.11, the place ends with the test's name.
                 place if place.rsplit('.').next() == Some(name) => report.name_failing(place),
                 place => report.name_failing(&format!("{place}.{name}")),
             }
@@ -221,21 +223,22 @@ fn unittest(lines: &[String]) -> Option<TestReport> {
     is_there.then_some(report)
 }
 
-/// `go test`, also with `-v` or `-json`, and gotestsum. Without these nobody tells how many there are.
+/// `go test`, also with `-v` or `-json`, and gotestsum. Plain `go test` does not print the number
+/// of tests.
 pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let is_verbose = lines.iter().any(|line| line.starts_with("=== RUN"));
     let done = lines.iter().rfind(|line| line.starts_with("DONE ") && line.contains(" in "));
-    // The tests whose package is told after them.
+    // The ended tests whose package is printed after them.
     let mut ended: Vec<(&str, TestEnd)> = Vec::new();
     let name_ended = |report: &mut TestReport, name: &str, end| {
         report.count(name, end);
-        // Without `-v` there are others that nobody tells of.
+        // Without `-v`, passed tests are not printed, so there is no total.
         report.total -= u64::from(!is_verbose && end == TestEnd::Failed);
     };
     for line in lines {
         let text = line.trim_start();
-        // The output of a test may stand before its end.
+        // Output of a test may come before its result in the same line.
         let is_end = is_verbose && text.ends_with("s)");
         let named = |start: &str| {
             let (before, rest) = text.split_once(start)?;
@@ -244,7 +247,7 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
         if let Some((name, end)) = go_event(text) {
             report.count(&name, end);
         } else if let Some((package, name)) = named("=== FAIL: ").and_then(|t| t.split_once(' ')) {
-            // gotestsum calls the module's own package so.
+            // gotestsum names the module's own package `.`.
             match package {
                 "." => report.name_failing(name),
                 package => report.name_failing(&format!("{package}.{name}")),
@@ -272,7 +275,7 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
         }
     }
     ended.into_iter().for_each(|(name, end)| name_ended(&mut report, name, end));
-    // A test of which a part failed is left out.
+    // Leave a test out if a subtest of it failed.
     let mut all = report.failing.clone();
     all.sort();
     report.failing.retain(|name| !has_part(name, &all));
@@ -284,14 +287,14 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     is_told.then_some(report)
 }
 
-/// True if a part of this test is among others, which are sorted.
+/// True if `sorted` has a subtest of this test.
 fn has_part(name: &str, sorted: &[String]) -> bool {
     let parts = format!("{name}/");
     let first = sorted.partition_point(|other| *other < parts);
     sorted.get(first).is_some_and(|other| other.starts_with(&parts))
 }
 
-/// A test's name and end in the lines of `go test -json`.
+/// The name and result of a test in a line of `go test -json`.
 fn go_event(line: &str) -> Option<(String, TestEnd)> {
     if !line.starts_with("{\"Time\":") && !line.starts_with("{\"Action\":") {
         return None;
@@ -307,13 +310,13 @@ fn go_event(line: &str) -> Option<(String, TestEnd)> {
     Some((name, end))
 }
 
-/// The Test Anything Protocol: what `node --test`, prove and bats print. A test with subtests is
-/// their group, and counts itself only if it fails and none of them does.
+/// The Test Anything Protocol, which `node --test`, prove and bats print. A test with subtests is a
+/// group; it counts as a test only if it fails and none of its subtests does.
 fn tap(lines: &[String]) -> Option<TestReport> {
     let is_plan =
         |line: &str| line.strip_prefix("1..").is_some_and(|number| number.parse::<u64>().is_ok());
     lines.iter().find(|line| line.starts_with("TAP version") || is_plan(line))?;
-    // The ended tests with their depth, name and end, whose groups may not have ended yet.
+    // The ended tests with depth, name and result. Their groups may not have ended yet.
     let mut ended: Vec<(usize, String, TestEnd)> = Vec::new();
     for line in lines {
         let text = line.trim_start();
@@ -338,7 +341,7 @@ fn tap(lines: &[String]) -> Option<TestReport> {
             start: ended.iter().rposition(|(d, ..)| *d <= depth).map_or(0, |at| at + 1),
             end: ended.len(),
         };
-        // A file or group may fail by itself, such as one that takes too long.
+        // A file or group may fail by itself, for example if it takes too long.
         let fails_alone = end == TestEnd::Failed
             && ended[parts.clone()].iter().all(|(.., part)| *part != TestEnd::Failed);
         if parts.is_empty() || fails_alone {
@@ -347,7 +350,7 @@ fn tap(lines: &[String]) -> Option<TestReport> {
         if !parts.is_empty() {
             for part in &mut ended[parts] {
                 let whole = format!("{name} > {}", part.1);
-                // A name that each of many groups made longer would fill the memory.
+                // Limit the length, because names in many nested groups could fill the memory.
                 *part = (depth, whole.chars().take(4 * LONGEST_NAME).collect(), part.2);
             }
         }
@@ -357,7 +360,8 @@ fn tap(lines: &[String]) -> Option<TestReport> {
     (report.total > 0).then_some(report)
 }
 
-/// prove, which counts the tests of each file unless it prints them all: a file that is skipped has none.
+/// prove, which prints the number of tests of each file unless it prints all tests. A skipped file
+/// has no tests.
 fn prove(lines: &[String]) -> Option<TestReport> {
     let counts: Vec<&String> = lines
         .iter()
@@ -385,7 +389,7 @@ fn node(lines: &[String]) -> Option<TestReport> {
         skipped: count("skipped ").unwrap_or_default() + count("todo ").unwrap_or_default(),
         ..TestReport::default()
     };
-    // The suites above a test, by their depth.
+    // The suites around a test, by their depth.
     let mut suites: Vec<&str> = Vec::new();
     for line in lines.iter().take_while(|line| !line.starts_with("ℹ tests ")) {
         let text = line.trim_start();
@@ -412,8 +416,8 @@ fn node(lines: &[String]) -> Option<TestReport> {
     Some(report)
 }
 
-/// Names and counts the files that failed before a test of them ran, as a runner prints each of them
-/// once or twice.
+/// Counts the files that failed before any of their tests ran. A runner may print such a file
+/// twice.
 fn count_files<'l>(report: &mut TestReport, files: impl Iterator<Item = &'l str>) {
     let files: BTreeSet<&str> = files.collect();
     files.iter().for_each(|file| report.count(file, TestEnd::Failed));
@@ -431,7 +435,7 @@ fn jest(lines: &[String]) -> Option<TestReport> {
     let mut file = None;
     let files = lines.iter().filter_map(|line| {
         if let Some(named) = line.strip_prefix("FAIL ") {
-            // A slow file has its time behind it.
+            // The time of a slow file follows its name.
             file = Some(named.split_once(" (").map_or(named, |(path, _)| path));
         }
         line.starts_with("  ● Test suite failed").then(|| file.take())?
@@ -473,7 +477,7 @@ fn mocha(lines: &[String]) -> Option<TestReport> {
         report.total += number;
         report.skipped += if word == "pending" { number } else { 0 };
     }
-    // `  1) the suite`, then the titles below it, the last with a colon.
+    // ` 1) the suite`, then the titles below it; the last ends with a colon.
     let mut titles: Option<String> = None;
     for line in &lines[first..] {
         let text = line.trim_start();
@@ -516,7 +520,7 @@ pub(super) fn phpunit_counts(line: &str) -> Option<&str> {
         .filter(|line| line.starts_with("Tests: ") && line.contains(", Assertions: "))
 }
 
-/// PHPUnit. Where nothing is remarkable it prints `OK (1 test, 2 assertions)`.
+/// PHPUnit. If all tests passed, it prints `OK (1 test, 2 assertions)`.
 fn phpunit(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     if let Some(counts) = lines.iter().rev().find_map(|line| phpunit_counts(line)) {
@@ -559,7 +563,7 @@ pub(super) fn exunit_counts(line: &str) -> Option<&str> {
     (is_summary && are_counts).then_some(line)
 }
 
-/// The words of ExUnit's last line, for tests and for ends.
+/// The words for tests and for results in ExUnit's last line.
 const EXUNIT_TESTS: [&str; 6] = ["doctest", "doctests", "property", "properties", "test", "tests"];
 const EXUNIT_ENDS: [&str; 5] = ["failure", "failures", "excluded", "invalid", "skipped"];
 
@@ -583,7 +587,7 @@ fn exunit(lines: &[String]) -> Option<TestReport> {
     Some(report)
 }
 
-/// minitest: `4 runs, 2 assertions, 1 failures, 0 errors, 1 skips`, and before it what failed.
+/// minitest: `4 runs, 2 assertions, 1 failures, 0 errors, 1 skips`, after the failed tests.
 fn minitest(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let is_summary = |line: &&String| line.contains(" runs, ") && line.contains(" assertions, ");
@@ -612,8 +616,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Compares the results that are read from an output: total, skipped, failing, and who printed
-    /// it.
+    /// Checks the results that are read from an output: total, skipped, failing, and the runner.
     #[track_caller]
     fn assert_read(log: &str, (total, skipped): (u64, u64), failing: &[&str], by: &str) {
         let report = read(log).expect("a summary");
@@ -664,7 +667,7 @@ mod tests {
         let log = "=== RUN   TestAdd\n--- PASS: TestAdd (0.00s)\n=== RUN   TestNo\n--- SKIP: TestNo (0.00s)\n=== RUN   TestBad\n--- FAIL: TestBad (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
         assert_read(log, (3, 1), &["p.TestBad"], "go test");
         assert_eq!(read(log).expect("a summary").passing, ["p.TestAdd"]);
-        // A test that prints no end of a line.
+        // A test that prints text without a newline.
         let log = "=== RUN   TestA\nsome--- PASS: TestA (0.00s)\n=== RUN   TestB\nsome more--- FAIL: TestB (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
         assert_read(log, (2, 0), &["p.TestB"], "go test");
         let log = "{\"Time\":\"t\",\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"TestA\"}\n{\"Time\":\"t\",\"Action\":\"output\",\"Package\":\"p\",\"Test\":\"TestA\",\"Output\":\"--- FAIL: TestA (0.00s)\\n\"}\n\
@@ -680,7 +683,7 @@ mod tests {
         let log = "TAP version 13\nok 1 - adds\nnot ok 2 - bad\n  ---\n  name: 'x'\n  ...\nok 3 - later # SKIP\nnot ok 4 - some day # TODO\n# Subtest: suite\n    ok 1 - in\n    not ok 2 - out\n    1..2\nnot ok 5 - suite\n1..5\n# tests 7\n";
         assert_read(log, (6, 2), &["bad", "suite > out"], "TAP");
         assert_read("1..2\nok 1\nnot ok 2\n", (2, 0), &[""], "TAP");
-        // A file that took too long, and a group of which a part is expected to fail.
+        // A file that took too long, and a group with a test that is expected to fail.
         let log = "TAP version 14\n# Subtest: a.js\n    # Subtest: in\n        ok 1 - one\n        not ok 2 - two # TODO\n        1..2\n    ok 1 - in\n    1..1\nok 1 - a.js\n\
             # Subtest: b.js\n    ok 1 - three\nnot ok 2 - b.js # time=30245ms\n1..2\n";
         assert_read(log, (4, 1), &["b.js"], "TAP");
@@ -697,7 +700,7 @@ mod tests {
         assert_read(log, (4, 0), &["t/a.t"], "prove");
         let log =
             "t/b.t ..\n1..1\nok 1 - a\nok\nFiles=1, Tests=1,  0 wallclock secs\nResult: PASS\n";
-        // The end of each file looks like a test.
+        // The last line of each file looks like a test.
         assert_read(log, (2, 0), &[], "TAP");
     }
 
@@ -747,7 +750,7 @@ mod tests {
     fn output_made_to_take_long_is_read_all_the_same() {
         let failing: String = (0..100_000).map(|n| format!("--- FAIL: {n}\n")).collect();
         assert_eq!(read(&failing).expect("failing tests").total, 0);
-        // Each of 300 groups holds all of the groups and tests before it.
+        // Each of 300 groups contains all groups and tests before it.
         let test = format!("{}ok\n", " ".repeat(300));
         let group = |depth| format!("{}ok - {}\n", " ".repeat(depth), "x".repeat(3000));
         let groups: String = (0..300).rev().map(group).collect();
