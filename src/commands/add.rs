@@ -1,4 +1,4 @@
-//! `git frites add`: adds candidates to a run that exists.
+//! `git frites add`: adds candidates to an existing run.
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     round.conclude(session, &args.answer, &resume_hint(&run))
 }
 
-/// The new candidates and their commands. Checks all options, before any effect.
+/// The new candidates and their commands. Checks all options before any effect.
 fn request(session: &Session, args: &AddArgs, run: &Run) -> Result<AddRequest> {
     let change = match (&args.patch, &args.commit) {
         (Some(file), _) => Some(read_patch(file, &args.command)?),
@@ -130,7 +130,7 @@ fn read_patch(file: &Path, command: &CommandArgs) -> Result<ChangeSource> {
     Ok(ChangeSource::Patch(bytes, "on standard input".into()))
 }
 
-/// Adds a candidate that is made from those that passed.
+/// Adds a candidate that is made from the candidates that passed.
 fn synthesize(
     session: &Session,
     args: &AddArgs,
@@ -149,7 +149,7 @@ fn synthesize(
     round.conclude(session, &args.answer, &resume_hint(&run))
 }
 
-/// The agent or the command that makes a synthesis: the one in the options, or the configured one.
+/// The agent or command that makes a synthesis, from the options or else from the configuration.
 fn maker(session: &Session, args: &AddArgs) -> Result<Assignment> {
     if !args.command.command.is_empty() {
         return Ok(CandidateCommand::to_assignment(&args.command.command));

@@ -1,4 +1,4 @@
-//! `git frites apply`: lands a candidate on a fresh branch, or merges it; or undoes that.
+//! `git frites apply`: lands a candidate on a fresh branch, merges it, or undoes a landing.
 use serde_json::{Value, json};
 
 use crate::complete;
@@ -110,7 +110,8 @@ pub enum Strategy {
     NewestFileWins,
 }
 
-/// The side that wins ties, if conflicts are to be resolved: by the option, else as configured.
+/// The side that wins ties, if the option or else the configuration asks to resolve conflicts;
+/// `None` if not.
 pub fn newest_file_wins(session: &Session, strategy: Option<Strategy>) -> Option<Tie> {
     let config = &session.config;
     let is_wanted = match strategy {
@@ -151,7 +152,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         no_switch: args.no_switch,
         conflicts: args.conflicts,
     };
-    // git's `-` names a commit where HEAD was detached, and `git switch` wants to be told so.
+    // If HEAD was detached, git's `-` is a commit, and `git switch` needs `--detach`.
     let back = match session.repo.head_branch() {
         Some(_) => "git switch -",
         None => "git switch --detach -",
@@ -176,7 +177,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
     }
 }
 
-/// The fields that each JSON document of a landing has.
+/// The fields of every JSON document about a landing.
 fn as_json(plan: &Plan, branch: &RefName, commit: Option<&Oid>) -> Value {
     json!({
         "run": plan.run.run, "candidate": plan.candidate, "iteration": plan.capture.iteration,
@@ -192,7 +193,7 @@ pub fn tell_landed(session: &Session, plan: &Plan, branch: &RefName, commit: Opt
     hooks::tell(session, keys::HOOKS_LANDED, &run.run, Some(candidate), document);
 }
 
-/// `back` is the command that leads back to what was checked out before.
+/// `back` is the command that goes back to the previous checkout.
 fn print_landed(
     session: &Session,
     args: &ApplyArgs,
@@ -250,7 +251,7 @@ fn print_landed(
     Ok(())
 }
 
-/// Says so if what landed did not pass.
+/// The words for a landed candidate that is not verified; empty otherwise.
 fn reservation(plan: &Plan) -> &'static str {
     if plan.verified { "" } else { ", unverified" }
 }
@@ -292,14 +293,14 @@ fn print_merged(
     Ok(())
 }
 
-/// Says what `--clean` removed.
+/// Tells the user what `--clean` has removed.
 pub fn note_cleaned(session: &Session, cleaned: &[String]) {
     if !cleaned.is_empty() {
         session.ui.note(format!("removed {}; their captures stay", cleaned.join(", ")));
     }
 }
 
-/// The commands to type after a merge.
+/// The hint with commands to review or undo a merge.
 pub fn merge_hint(merged: &MergedCandidate) -> String {
     format!(
         "review it with `git show {}`; undo it with `git frites apply --undo {}`",

@@ -1,4 +1,5 @@
-//! The end of the commands that run attempts: `spawn`, `add` and `retry`.
+//! Shared code for the end of `spawn`, `add` and `retry`: runs the commands of attempts, and prints
+//! the candidates.
 use std::os::unix::ffi::OsStrExt;
 
 use serde_json::json;
@@ -24,20 +25,20 @@ pub struct AnswerArgs {
     pub quiet: bool,
 }
 
-/// Candidates that are new, or one that had another round, to be printed.
+/// The candidates to print: new ones, or one that had another round.
 pub struct RoundAnswer<'a> {
     /// The run.
     pub run: &'a Run,
     /// The candidates.
     pub candidates: &'a [Name],
-    /// How their commands ended.
+    /// The results of their commands.
     pub report: &'a AttemptReport,
-    /// True if checkpoints were taken of them.
+    /// True if checkpoints of them were taken.
     pub checkpoints: bool,
 }
 
 impl RoundAnswer<'_> {
-    /// Prints the candidates as the options say: a line for each, with its worktree.
+    /// Prints a line with the worktree for each candidate, or another form by the options.
     pub fn print(&self, session: &Session, args: &AnswerArgs) -> Result<()> {
         if args.json {
             return session.ui.answer_json(self.as_json(session)?);
@@ -48,15 +49,15 @@ impl RoundAnswer<'_> {
         for name in self.candidates {
             let candidate = session.store.candidate(self.run, name);
             let path = candidate.worktree();
-            // That of an attempt that changed nothing is gone.
+            // The worktree of an attempt that changed nothing was removed.
             let path = if path.exists() { path.as_os_str().as_bytes() } else { b"" };
             session.ui.answer([format!("{candidate}\t").as_bytes(), path, b"\n"].concat())?;
         }
         Ok(())
     }
 
-    /// Prints the candidates and a hint about what to type next; gives the exit code. `go_on` is the
-    /// hint after an interrupt.
+    /// Prints the candidates and a hint for the next step; gives the exit code. `go_on` is the hint
+    /// after an interrupt.
     pub fn conclude(&self, session: &Session, args: &AnswerArgs, go_on: &str) -> Result<u8> {
         self.print(session, args)?;
         let ui = &session.ui;

@@ -30,7 +30,8 @@ pub struct CaptureArgs {
     pub quiet: bool,
 }
 
-/// Parses a paragraph of a message. Lines for git-frites follow the message in a capture.
+/// Parses a paragraph of a message. Refuses lines in the form of the trailers that git-frites adds
+/// to the message of a capture.
 fn paragraph(text: &str) -> Result<String> {
     if text.trim().is_empty() {
         return Err(Error::usage("the message is empty").hint("leave `-m` out for none"));
@@ -54,7 +55,7 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     let message = args.message.join("\n\n");
     let message = (!message.is_empty()).then_some(message);
     let names = selected.as_ref().map_or(run.candidates.as_slice(), std::slice::from_ref);
-    // Only a person may say that an attempt which failed is to be judged.
+    // Only a person may open a failed attempt, so that it is judged.
     let may_open = selected.is_some() && caller(&session.store.dir().runs()).is_none();
     let mut failed = false;
     let mut documents = Vec::new();
@@ -91,7 +92,8 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     Ok(if failed { exit::NO } else { exit::OK })
 }
 
-/// The candidates to capture. An attempt that takes a checkpoint of itself need not know its name.
+/// The candidates to capture. In a candidate's worktree this is the candidate itself by default, so
+/// that an attempt can take a checkpoint without knowing its name.
 fn selection(session: &Session, args: &CaptureArgs) -> Result<Selection> {
     let here = session.repo.work_tree().map(|here| session.store.candidate_at(here)).transpose()?;
     match (&args.address, here.flatten()) {

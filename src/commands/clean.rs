@@ -1,4 +1,4 @@
-//! `git frites clean`: removes worktrees and branches, but no work that is saved nowhere else.
+//! `git frites clean`: removes worktrees and branches, after saving their work.
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -105,7 +105,8 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
                 removals.extend(some);
             }
             Err(error) if alone => return Err(error),
-            // For instance a run whose commands still run: the other runs are cleaned.
+            // An error, for example because commands of the run still run, does not stop the
+            // cleaning of other runs.
             Err(error) => removals.push(Removal {
                 address: run.run.to_string(),
                 bytes: None,
@@ -133,7 +134,7 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
 }
 
-/// Says how to get work whose worktree is gone, and that has not landed.
+/// Hints how to get the work of removed candidates that have not landed.
 fn hint_at_captures(session: &Session, removals: &[Removal]) -> Result<()> {
     for removal in removals.iter().filter(|removal| removal.bytes.is_some()) {
         let address = values::address(&removal.address)?;
@@ -161,7 +162,7 @@ fn hint_at_captures(session: &Session, removals: &[Removal]) -> Result<()> {
     Ok(())
 }
 
-/// Says which other runs still have worktrees.
+/// Tells the user which other runs still have worktrees.
 fn note_others(session: &Session, cleaned: &[Name]) -> Result<()> {
     let store = &session.store;
     let mut others = Vec::new();
@@ -179,8 +180,8 @@ fn note_others(session: &Session, cleaned: &[Name]) -> Result<()> {
     Ok(())
 }
 
-/// Removes the cached outcomes and the bases' kept build outputs that nobody uses, or says how large
-/// they are.
+/// Removes the cached outcomes, and the kept build outputs and mirrors that are not in use; with
+/// `--dry-run`, only prints their size.
 fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
     let own = pool::home(&session.repo)?;
     let cache = match args.all {
@@ -211,7 +212,7 @@ fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Marks candidates as kept, or removes the marks.
+/// Marks candidates as kept, or removes this mark.
 fn keep(session: &Session, args: &CleanArgs, targets: &[(Run, Vec<Name>)]) -> Result<u8> {
     let mut text = String::new();
     let mut all = Vec::new();
@@ -254,7 +255,7 @@ fn clean_run(
         session.store.remove_abandoned_files(run);
         clean::remove_all(session, run, names, args.discard, args.forget)
     };
-    // A failure is part of the answer.
+    // Failures are part of the answer.
     let removal = |(name, result): (&Name, Result<Option<u64>>)| {
         let address = session.store.candidate(run, name).address();
         match result {
@@ -269,7 +270,7 @@ fn clean_run(
     Ok(removals)
 }
 
-/// The runs to clean and which of their candidates, each once. Refuses before anything is removed.
+/// The runs to clean with the candidates to remove, each once. Fails before anything is removed.
 fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<(Run, Vec<Name>)>> {
     if args.all || (args.expired && args.addresses.is_empty()) {
         let whole = |run: Run| Ok((run.clone(), all_of(session, &run, args)?));
@@ -310,7 +311,8 @@ fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<(Run, Vec<Name>)>>
     if args.expired { only_expired(session, found) } else { Ok(found) }
 }
 
-/// The candidates of a whole run, without those that are kept: they are removed by their own names.
+/// The candidates to remove for a whole run: all but the kept ones, which are only removed by their
+/// own names.
 fn all_of(session: &Session, run: &Run, args: &CleanArgs) -> Result<Vec<Name>> {
     if args.keep || args.no_keep || args.expired {
         return Ok(run.candidates.clone());

@@ -45,7 +45,7 @@ pub fn run(ui: &Ui, args: &CompletionsArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Puts a script where the shell looks for it, and prints its path.
+/// Writes a script to the place where the shell looks for it, and prints the path.
 fn install(ui: &Ui, shell: Option<Shell>) -> Result<()> {
     let named = shell.and_then(|shell| Some(shell.to_possible_value()?.get_name().to_owned()));
     let name = named.unwrap_or_else(completion::users_shell);

@@ -61,14 +61,15 @@ pub fn run(session: &Session, args: &ConfigArgs) -> Result<u8> {
             Some(Row { value: Some(value), .. }) => {
                 session.ui.answer(format!("{}\n", bare(&value)))?;
             }
-            // As `git config` does for a key that is not set.
+            // `git config` exits with 1 as well if a key is not set.
             Some(_) => return Ok(exit::NO),
         },
     }
     Ok(exit::OK)
 }
 
-/// All keys in the order of the table; a key with a `*` once for each name in use.
+/// The rows of all keys in the order of the table. A key with a `*` has one row for each name in
+/// use.
 fn rows(session: &Session) -> Vec<Row> {
     let set = session.config.all();
     let mut rows = Vec::new();
@@ -91,7 +92,7 @@ fn rows(session: &Session) -> Vec<Row> {
     rows
 }
 
-/// A key of a built-in agent that is not set.
+/// The row for an unset key of a built-in agent.
 fn built_in(key: &str) -> Option<Row> {
     let spec = keys::ALL.iter().find(|spec| spec.matches(key))?;
     let value = Some(agents::built_in_value(key)?.into());
@@ -132,7 +133,7 @@ fn as_json(row: &Row) -> Value {
     })
 }
 
-/// A value for a script: a string without quotes, each item of an array on its own line.
+/// A value in the form for scripts: strings without quotes, arrays with one item per line.
 fn bare(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => text.clone(),

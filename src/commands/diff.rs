@@ -76,8 +76,8 @@ pub struct DiffSides {
     second: Option<Address>,
 }
 
-/// Parses an address or a range: `RUN/CAND@1..@3`, `RUN/CAND@1..RUN/CAND2`; `RUN/CAND@1..` ends
-/// with the candidate as it is now.
+/// Parses an address or a range: `RUN/CAND@1..@3`, `RUN/CAND@1..RUN/CAND2`. `RUN/CAND@1..` ends at
+/// the candidate's present state.
 fn sides(text: &str) -> Result<DiffSides> {
     let Some((first, end)) = text.split_once("..") else {
         return Ok(DiffSides { first: values::address(text)?, second: None });
@@ -91,7 +91,7 @@ fn sides(text: &str) -> Result<DiffSides> {
     Ok(DiffSides { first, second: Some(second) })
 }
 
-/// One side's answer.
+/// The answer for one side.
 struct View {
     address: String,
     from: Oid,
@@ -171,7 +171,7 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
     Ok(if args.exit_code && differs { exit::NO } else { exit::OK })
 }
 
-/// Shows the tests that tell two candidates of a run apart, as its verdict has them.
+/// Shows the tests on which two candidates of a run differ, from its verdict.
 fn tests(
     session: &Session,
     run: &Run,
@@ -266,7 +266,7 @@ fn view_of(session: &Session, run: &Run, captured: Captured) -> Result<View> {
     })
 }
 
-/// The second of two candidates; a name without a run is in the run of the first.
+/// The second of two candidates. A name without a run means a candidate in the run of the first.
 fn second(session: &Session, run: &Run, address: &Address) -> Result<(Run, Name, Option<u32>)> {
     match address {
         Address::Word { word, iteration } => {

@@ -1,4 +1,5 @@
-//! `git frites doctor`: shows what this machine gives, and what a run in this repository would have.
+//! `git frites doctor`: shows the capabilities of this machine, and the settings of a run in this
+//! repository.
 use serde_json::{Value, json};
 
 use crate::error::{Result, exit};
@@ -47,7 +48,7 @@ fn text(ui: &Ui, checkup: &Checkup) -> String {
     grid.render()
 }
 
-/// The rows about what a run would have.
+/// The rows about a run in this repository.
 fn of_project(project: &ProjectCheckup) -> Vec<(String, String)> {
     let commands = project.commands.iter().filter(|checked| checked.missing.is_empty());
     let mut rows: Vec<(String, String)> = commands

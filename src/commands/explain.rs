@@ -1,4 +1,4 @@
-//! `git frites explain`: says why the verdict is as it is, from what is recorded.
+//! `git frites explain`: explains the verdict from the records.
 
 use crate::complete;
 use crate::error::{Error, Result, exit};
@@ -67,7 +67,7 @@ pub fn paragraphs(
     Ok(explanation::of_verdict(verdict, commands))
 }
 
-/// The commands that the base's files show, or the configuration names, and that did not run.
+/// The detected or configured commands that did not run.
 fn passed_over(session: &Session, base: &Oid, ran: &[OracleCommand]) -> Result<Vec<String>> {
     let Session { repo, config, .. } = session;
     let flags = OracleFlags::of(ran);

@@ -1,4 +1,5 @@
-//! The hints that name words of the command line, added to errors by their cause.
+//! Adds hints to errors by their cause. These hints name commands and options, which only this
+//! layer knows.
 use crate::error::{Cause, Error};
 
 /// The error with the hint for its cause.

@@ -54,7 +54,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         return show_verdict(session, &verdict, &args.show, None);
     }
     let mut verdict = RepeatedJudging::new(session, options.clone()).judge(&run, on_oracle)?;
-    // One document has all of it.
+    // The JSON document includes the proof, so find it first.
     if args.show.json {
         tell_proof(session, &options, &mut verdict);
         return show_verdict(session, &verdict, &args.show, None);
@@ -64,7 +64,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     Ok(code)
 }
 
-/// Shows candidates that were judged alone: the table of comparison, without a decision.
+/// Shows candidates that were judged by themselves, as a table of comparison without a decision.
 fn render_parts(
     session: &Session,
     run: &Run,
@@ -111,7 +111,8 @@ fn render_parts(
     Ok(code)
 }
 
-/// Shows a verdict as the options say; gives its exit code. `remote` has outcomes of the run.
+/// Shows a verdict in the form of the options; gives its exit code. `remote` is the repository with
+/// outcomes of the run, if any.
 pub fn show_verdict(
     session: &Session,
     verdict: &Verdict,
@@ -125,7 +126,7 @@ pub fn show_verdict(
     };
     print_verdict(session, verdict, document, args.quiet, &hints)?;
     if args.explain {
-        // The first line is the verdict's, which stands above.
+        // Skip the first line, the verdict, which was already printed.
         let lines = explain::paragraphs(session, verdict, None)?.into_iter().flatten().skip(1);
         lines.for_each(|line| session.ui.note(line));
     }

@@ -96,7 +96,7 @@ pub struct JudgeArgs {
 }
 
 impl JudgeArgs {
-    /// Refuses to rank by tests that are not judged in this way.
+    /// Refuses to rank by cross if the other options rule out judging tests on other candidates.
     pub fn require_rankable(&self) -> Result<()> {
         let other = match () {
             () if self.in_place => "--in-place",
@@ -193,7 +193,7 @@ pub struct VerdictArgs {
 }
 
 impl TermsArgs {
-    /// These options, as `--replay` needs them again, each after a space.
+    /// The text of the options that `--replay` needs again, each after a space.
     pub fn typed(&self) -> String {
         let commands = [("build", &self.build), ("lint", &self.lint), ("test", &self.test)];
         let commands = commands.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
@@ -203,7 +203,8 @@ impl TermsArgs {
         all.map(|(name, text)| format!(" --{name} {}", shell_quoted(&text))).collect()
     }
 
-    /// The options for the judge; jobs and times are the command's own.
+    /// The options for the judge, without the number of jobs and the time limit, which the command
+    /// adds.
     pub fn options(&self) -> JudgeOptions {
         JudgeOptions {
             flags: OracleFlags {
@@ -221,7 +222,7 @@ impl TermsArgs {
 }
 
 impl SharedJudgeArgs {
-    /// The options that set the terms of judging, as `--replay` needs them again, each after a space.
+    /// The text of the options that `--replay` needs again, each after a space.
     pub fn typed(&self) -> String {
         self.terms.typed()
     }
@@ -231,15 +232,16 @@ impl SharedJudgeArgs {
         self.decision.until_pass
     }
 
-    /// The options for the judge; jobs and times are the command's own.
+    /// The options for the judge, without the number of jobs and the time limit, which the command
+    /// adds.
     pub fn options(&self) -> JudgeOptions {
         let DecisionArgs { until_pass, rank } = self.decision;
         JudgeOptions { rank, cross: self.cross, until_pass, ..self.terms.options() }
     }
 }
 
-/// Fails if commands changed the configuration of git-frites. With `trust` (`--trust-config`), the
-/// change is accepted first.
+/// Fails if commands have changed the configuration of git-frites. With `trust` (`--trust-config`),
+/// accepts the change first.
 pub fn require_trust(session: &Session, run: &Run, trust: bool) -> Result<()> {
     if trust {
         trust::accept(session.integrity(), run)?;

@@ -1,4 +1,4 @@
-//! `git frites judge -n`: what would run.
+//! `git frites judge -n`: shows what would run.
 use serde_json::{Value, json};
 
 use crate::commands::judge_args::JudgeArgs;

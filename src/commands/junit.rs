@@ -1,4 +1,4 @@
-//! `--junit FILE`: writes a verdict for a CI.
+//! `--junit FILE`: writes a verdict as JUnit, for CI.
 use std::fs;
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::ui::junit;
 
-/// The number of last lines of a log that a failure holds.
+/// The number of lines from the end of a log in a failure.
 const LINES: usize = 40;
 
 /// Writes a verdict to a file, if one is named.

@@ -38,7 +38,7 @@ pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
         }
     };
     let all = events::read(&session.store.dir().events())?;
-    // A run that was forgotten still has its events, but no refs.
+    // A forgotten run has no refs, but still has events, so match names in the events.
     let run_of = |event: &Map<String, Value>| event.get("run")?.as_str()?.parse::<Name>().ok();
     let wanted = match wanted {
         None => None,
@@ -86,12 +86,13 @@ pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
 /// The events of a task.
 struct TaskEvents<'a> {
     id: &'a str,
-    /// The runs and candidates that are bound to it now.
+    /// The runs and candidates that are bound to the task now.
     bound: Vec<(Run, Option<Name>)>,
 }
 
 impl TaskEvents<'_> {
-    /// True for an event that carries the task, and for one of before it was bound.
+    /// True for an event that names the task, and for earlier events of a run or candidate that is
+    /// bound to it now.
     fn holds(&self, event: &Map<String, Value>) -> bool {
         let text = |key: &str| event.get(key).and_then(Value::as_str);
         text("task") == Some(self.id)
@@ -129,7 +130,7 @@ fn line(event: &Map<String, Value>) -> String {
                 && !value.is_null()
         })
         .map(|(key, value)| match (key.as_str(), value) {
-            // People read abbreviated ids, as git prints them.
+            // Object ids are abbreviated for people, as in git.
             (_, Value::String(s)) => match Oid::parse(s) {
                 Some(oid) => format!("{key}={}", oid.short()),
                 None if s.contains(' ') => format!("{key}='{s}'"),
@@ -146,7 +147,7 @@ fn line(event: &Map<String, Value>) -> String {
         text("event"),
         details.join(" ")
     );
-    // An attempt can write anything into the log.
+    // Attempts can write anything into the log.
     table::printable(line.trim_end()) + "\n"
 }
 

@@ -47,7 +47,7 @@ pub fn run(args: &ManArgs, cli: clap::Command) -> Result<u8> {
     Err(Error::fatal("'man' could not show the page").hint(ELSEWHERE))
 }
 
-/// The pages whose names begin with what was typed.
+/// The pages whose names begin with `typed`, for completion.
 fn offered(typed: &str) -> Option<Offers> {
     Some(complete::begun(manual::names().map(str::to_owned), typed))
 }

@@ -1,4 +1,4 @@
-//! One file for each command: its arguments, the call of the operation, and the output.
+//! The commands, one file each, with arguments, the call of an operation, and output.
 pub mod add;
 pub mod apply;
 mod attempts;
@@ -62,7 +62,8 @@ use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection};
 use crate::ui::{Ui, comparison};
 
-/// Refuses to run more commands at once than `limits.jobs` allows. `option` sets their number.
+/// Refuses to run more commands at once than `limits.jobs` allows. `option` is the option that sets
+/// the number.
 fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Result<()> {
     let limit = session.config.get(keys::LIMITS_JOBS);
     if jobs <= limit {
@@ -72,7 +73,8 @@ fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Re
         .hint(format!("lower `{option}`, or raise the limit: `git config frites.limits.jobs N`")))
 }
 
-/// Says which detected commands do not run because options or the configuration name others.
+/// Tells the user which detected commands do not run because options or the configuration name
+/// others.
 fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
     let commands: Vec<String> =
         oracle.left_out.iter().map(|c| format!("{} `{}`", c.stage, c.command)).collect();
@@ -101,8 +103,7 @@ fn run_at(session: &Session, address: Option<&Address>) -> Result<Run> {
     }
 }
 
-/// The candidate that is meant where one is needed: the one that is named, or the only one of the
-/// run.
+/// The named candidate, or the only candidate of the run. Fails if the run has several.
 fn one_candidate<'a>(store: &'a Store, selection: &'a Selection) -> Result<CandidateRef<'a>> {
     let run = &selection.run;
     match (&selection.candidate, run.candidates.as_slice()) {
@@ -116,7 +117,7 @@ fn one_candidate<'a>(store: &'a Store, selection: &'a Selection) -> Result<Candi
     }
 }
 
-/// Prints the answer; on a terminal through the pager that git would use.
+/// Prints the answer. On a terminal, uses git's pager.
 fn answer_paged(ui: &Ui, repo: &Repo, text: &[u8]) -> Result<()> {
     if ui.on_terminal() && !text.is_empty() {
         let pager = match repo.overrides().setting("core.pager") {
@@ -131,13 +132,13 @@ fn answer_paged(ui: &Ui, repo: &Repo, text: &[u8]) -> Result<()> {
     ui.answer(text)
 }
 
-/// The hint after an interrupt or an error left a run's commands unfinished.
+/// The hint after an interrupt or error has left a run's commands unfinished.
 fn resume_hint(run: &Run) -> String {
     format!("continue with `git frites run --resume {}`", run.run)
 }
 
-/// Prints a verdict: as `document` if there is one; with `quiet`, the winner's address alone; else
-/// the comparison, and with `hints` what to do next.
+/// Prints a verdict: `document` if there is one; with `quiet`, only the winner's address; otherwise
+/// the comparison and `hints`.
 fn print_verdict(
     session: &Session,
     verdict: &Verdict,
@@ -166,7 +167,8 @@ fn print_verdict(
     Ok(())
 }
 
-/// Judges the winner's tests on the base, and says what they show there. The verdict stands without it.
+/// Judges the winner's tests on the base, and prints the result. Only warns of errors, because the
+/// verdict does not depend on it.
 fn tell_proof(session: &Session, options: &JudgeOptions, verdict: &mut Verdict) {
     match prove(session, options, verdict) {
         Ok(sentence) => sentence.into_iter().for_each(|line| session.ui.note(line)),
@@ -174,7 +176,7 @@ fn tell_proof(session: &Session, options: &JudgeOptions, verdict: &mut Verdict) 
     }
 }
 
-/// The hints about the candidates of a run whose agents could not go on: one for each reason.
+/// The hints about candidates whose agents could not go on, one for each reason.
 fn limited_hints(session: &Session, run: &Run) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for candidate in session.store.candidates(run) {
@@ -190,7 +192,7 @@ fn limited_hints(session: &Session, run: &Run) -> Vec<String> {
     counts.into_iter().map(hint).collect()
 }
 
-/// The condition on which an agent can go on.
+/// The beginning of a hint: the condition on which an agent can go on.
 fn way_out(agent: Option<&Name>, fault: Option<AgentFault>) -> String {
     let (Some(agent), Some(fault)) = (agent, fault) else {
         return "when the limit of the agent is over,".to_owned();
@@ -209,7 +211,7 @@ fn verdict_in_brief(verdict: &Verdict) -> String {
     }
 }
 
-/// Tells somebody who looks elsewhere that work has ended, as `ui.notify` says.
+/// Notifies the user that work has ended, in the way that `ui.notify` sets.
 fn notify(session: &Session, words: &str) {
     match session.config.get(keys::UI_NOTIFY) {
         NotifyMode::Off => {}
@@ -235,7 +237,7 @@ fn next_steps(session: &Session, verdict: &Verdict) -> Vec<String> {
             hints.push(resume_hint(&run));
         }
     }
-    // A near-miss goes back to its author, unless a person works there.
+    // A near-miss can be sent back to its agent or command, unless a person works there.
     if let Some(entry) = recommended.and_then(|name| verdict.entry(name))
         && decision.decision == DecisionKind::NearMiss
         && can_be_repaired(entry)
@@ -248,8 +250,8 @@ fn next_steps(session: &Session, verdict: &Verdict) -> Vec<String> {
     hints
 }
 
-/// The hints for a run in which nobody can win, and a candidate changed nothing. The change may have
-/// been made in the user's checkout.
+/// The hints for a run without a winner in which a candidate changed nothing. Its change may have
+/// been made in the user's checkout by mistake.
 fn hints_after_no_change(session: &Session, verdict: &Verdict) -> Vec<String> {
     let Some(entry) = verdict.candidates.iter().find(|entry| entry.changed_nothing()) else {
         return Vec::new();
@@ -266,8 +268,8 @@ fn hints_after_no_change(session: &Session, verdict: &Verdict) -> Vec<String> {
     hints
 }
 
-/// The hints about attempts that did not end well: those that a person has corrected since, and how to
-/// correct one if no other is left.
+/// The hints about failed attempts: those that a person has corrected since, and how to correct one
+/// if no other candidate is left.
 fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String> {
     let mut hints = Vec::new();
     for entry in &verdict.candidates {

@@ -68,7 +68,7 @@ pub enum LoggedCommand {
 pub enum OutputPlace {
     /// A run, a candidate or one of its iterations.
     Address(Address),
-    /// The base of a run; of the newest if none is named.
+    /// The base of a run; of the newest run if `None`.
     Base(Option<Address>),
 }
 
@@ -104,7 +104,8 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
     match (args.follow, shown.as_slice()) {
         (false, _) => print(session, &shown, args.tail)?,
         (true, [one]) => follow(session, one, args.tail)?,
-        // It runs with the base's tests once it has passed without them.
+        // The run with the base's tests comes after a pass without them, so the second log is the
+        // one that grows.
         (true, [first, second])
             if logs::with_base_tests(&first.path).as_ref() == Some(&second.path) =>
         {
@@ -118,8 +119,8 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The arguments as they are meant: a lone word that names neither a run nor a candidate, but a
-/// command, is that.
+/// The interpreted arguments: a single word that names a command, but neither a run nor a
+/// candidate, is the command.
 fn meant(
     session: &ReadSession,
     args: &OutputArgs,
@@ -175,7 +176,7 @@ fn of_address(
     Ok(all)
 }
 
-/// The log of one of several candidates; `None` if it has none.
+/// The log to show of one of several candidates; `None` if it has none.
 fn find(
     session: &ReadSession,
     run: &Run,
@@ -189,8 +190,9 @@ fn find(
     Ok(newest.map(|log| Shown { title: format!("{candidate} {command}"), path: log.path }))
 }
 
-/// The newest log of a command at a place, or the one that tells most; with that of the same command
-/// with the base's tests, which may have failed where the first passed.
+/// The newest log of a command at a place. Without a command, of the running command, or else of
+/// the most informative one. If the command also ran with the base's tests, that log is added,
+/// because it may show a failure although the first one passed.
 fn choose(
     session: &ReadSession,
     title: &str,
@@ -254,7 +256,7 @@ fn print(session: &ReadSession, shown: &[Shown], tail: Option<u32>) -> Result<()
     answer_paged(&session.ui, &session.repo, &text)
 }
 
-/// The time between two looks at a log that is written.
+/// The time between two reads of a log that grows.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Shows a log until the command that writes it has ended.
@@ -263,11 +265,12 @@ fn follow(session: &ReadSession, one: &Shown, tail: Option<u32>) -> Result<()> {
     let mut waiting: Vec<u8> = Vec::new();
     let mut tail = tail;
     loop {
-        // The end is seen first, so that nothing is written after the last look.
+        // Check for the end before reading, so that the last read gets everything.
         let is_written = running::is_written(&one.path);
         let new = log.read().context(|| could_not_read(one))?;
         waiting.extend_from_slice(last_lines(&new, tail.take()));
-        // On a terminal a line is shown once it is whole: only then is it known what is left of it.
+        // On a terminal, show a line only when it is complete, because escape sequences and
+        // carriage returns change it until then.
         let whole = match session.ui.on_terminal() && is_written {
             true => waiting.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
             false => waiting.len(),
@@ -290,7 +293,7 @@ fn could_not_read(one: &Shown) -> String {
     format!("could not read '{}'", one.path.display())
 }
 
-/// The last lines of a text; all if no number is given.
+/// The last `count` lines of a text; all lines if it is `None`.
 fn last_lines(text: &[u8], count: Option<u32>) -> &[u8] {
     let Some(count) = count else { return text };
     let body = text.strip_suffix(b"\n").unwrap_or(text);
@@ -299,7 +302,7 @@ fn last_lines(text: &[u8], count: Option<u32>) -> &[u8] {
     &text[start..]
 }
 
-/// A text without anything that controls a terminal.
+/// A text without escape sequences and other control characters.
 fn plain_text(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
     let lines = text.lines().map(|line| plain::line(line) + "\n");

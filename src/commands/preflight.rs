@@ -1,4 +1,4 @@
-//! The plan of a run, resolved and shown before the first attempt starts: the commands, the seeds,
+//! Resolves and shows the plan of a run before the first attempt starts: the commands, the seeds,
 //! the limits and the programs.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,7 +23,8 @@ use crate::ui::{Ui, table};
 /// The most names of seeds that are shown.
 const SEEDS: usize = 3;
 
-/// Refuses the file of an option if it cannot be written: before an hour of work, and not after it.
+/// Refuses the file of an option if it cannot be written. Checked early, so that no work is done in
+/// vain.
 pub fn require_writable(option: &str, file: Option<&Path>) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
     let refused = |why: &str| {
@@ -38,8 +39,8 @@ pub fn require_writable(option: &str, file: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Resolves everything that a run from `base` needs, and shows it unless the answer is `--json`.
-/// Fails if a program that is named is missing.
+/// Resolves everything that a run from `base` needs, and shows it unless `json` is true. Fails if a
+/// named program is missing.
 pub fn check(
     session: &Session,
     base: &Oid,
@@ -97,7 +98,8 @@ pub fn check(
     Ok(oracle)
 }
 
-/// Warns of what would stop an agent, once for each that its own program runs.
+/// Warns once per agent of faults that would stop it. Checks only agents that run their own
+/// program.
 fn warn_of_agents(session: &Session, commands: &[(Name, CandidateCommand)]) {
     let state = UsersState::of(session);
     let agents: BTreeSet<&str> = commands
@@ -115,7 +117,7 @@ fn warn_of_agents(session: &Session, commands: &[(Name, CandidateCommand)]) {
     }
 }
 
-/// The programs of the attempts, each with the number of its candidates.
+/// The programs of the attempts, each with its number of candidates, in words.
 fn attempt_programs(commands: &[(Name, CandidateCommand)]) -> String {
     let mut counted: Vec<(String, usize)> = Vec::new();
     for (_, command) in commands {
@@ -135,13 +137,14 @@ fn attempt_programs(commands: &[(Name, CandidateCommand)]) -> String {
     words.join(", ")
 }
 
-/// The command line of each agent, once.
+/// The command line of each agent.
 fn command_lines(commands: &[(Name, CandidateCommand)]) -> BTreeMap<&Name, String> {
     let agents = commands.iter().filter_map(|(_, c)| Some((c.agent.as_ref()?, c.line())));
     agents.collect()
 }
 
-/// Says in one line what detection did not take, and first of all what CI runs.
+/// Tells the user in one line how many commands detection did not choose, with one example; the
+/// command that CI runs is preferred.
 fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
     let all = || oracle.not_taken.iter().filter_map(|other| Some((other.command.as_ref()?, other)));
     let of_ci = all().find(|(_, other)| other.reason == CI_RUNS);
@@ -154,8 +157,8 @@ fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
     ));
 }
 
-/// Warns of a script with which the first command begins and that the base does not have: it is no
-/// mistake if the attempts are to write it.
+/// Warns if the first command begins with a script that the base does not have. This is not an
+/// error, because the attempts may have to write it.
 fn warn_of_new_scripts(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     let Some(first) = oracle.commands.first() else { return Ok(()) };
     let tree = session.repo.commit(base)?.tree;

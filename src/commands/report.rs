@@ -1,4 +1,4 @@
-//! `git frites report`: writes a run as a page.
+//! `git frites report`: writes a report of a run as an HTML page.
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `git frites retry`: another round of a candidate in its worktree.
+//! `git frites retry`: runs another round of a candidate in its worktree.
 
 use crate::agents;
 use crate::commands::attempts::{AnswerArgs, RoundAnswer};
@@ -81,7 +81,7 @@ pub fn run(session: &Session, args: &RetryArgs) -> Result<u8> {
     round.conclude(session, &args.answer, &go_on)
 }
 
-/// Says which command is about to run again, and asks unless `--yes` answers.
+/// Tells the user which command will run again, and asks for confirmation unless `yes` is true.
 fn require_yes(
     session: &Session,
     candidate: CandidateRef<'_>,

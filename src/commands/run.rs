@@ -1,4 +1,4 @@
-//! `git frites run`: spawn, capture, judge and, where it can help, synthesis, in one step.
+//! `git frites run`: spawns, captures and judges in one step, and makes a synthesis if it can help.
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -110,10 +110,10 @@ pub struct RunArgs {
     pub quiet: bool,
 }
 
-/// Parses the words of a command line, from `run` on; `None` if they are invalid.
+/// Parses the words of a command line, beginning with `run`; `None` if they are invalid.
 type ParseRun = fn(&[String]) -> Option<RunArgs>;
 
-/// Runs the command. `parse` reads the options that an interrupted run was started with.
+/// Runs the command. `parse` reads the options with which an interrupted run was started.
 pub fn run(session: &Session, args: &RunArgs, parse: ParseRun) -> Result<u8> {
     match &args.resume {
         None => begin(session, args),
@@ -162,7 +162,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let argv = &args.shared.new.command.command;
     let mut commands: Vec<(Name, CandidateCommand)> = Vec::new();
     for name in &run.candidates {
-        // The command as typed: it may not be UTF-8, and the record is.
+        // Use the command as typed, which may not be UTF-8 as the record is.
         let typed = (!argv.is_empty() && !run.agents.contains_key(name)).then_some(argv);
         let command =
             CandidateCommand::recorded(&session.repo, session.store.candidate(&run, name))?;
@@ -196,8 +196,8 @@ fn rounds<'a>(session: &'a Session, run: &'a Run, args: &RunArgs) -> Rounds<'a> 
     Rounds::new(session, run, args.rounds, args.judging.until_pass(), args.enough)
 }
 
-/// Fails if the result could not be judged or merged: before an hour of work, not after it. Gives the
-/// branch that a verified winner is to be merged into, if it is to be merged.
+/// Fails if the result could not be judged or merged. Checked early, so that no work is done in
+/// vain. Gives the branch into which a verified winner will be merged, if it will be.
 fn check_before_work(session: &Session, args: &RunArgs) -> Result<Option<RefName>> {
     require_jobs_within_limit(session, oracle_jobs(args), "--oracle-jobs")?;
     preflight::require_writable("--junit", args.junit.as_deref())?;
@@ -208,13 +208,13 @@ fn check_before_work(session: &Session, args: &RunArgs) -> Result<Option<RefName
     Ok(Some(ResolvedTarget::current(session)?.branch))
 }
 
-/// True if a verified winner is to be merged: by an option, else as configured.
+/// True if the options, or else the configuration, ask to merge a verified winner.
 fn is_to_merge(session: &Session, args: &RunArgs) -> bool {
     args.merge || (!args.no_merge && session.config.get(keys::RUN_MERGE))
 }
 
 /// The words after `run` on the command line; `None` if they are not UTF-8, because a record cannot
-/// hold those.
+/// contain them.
 fn typed() -> Option<Vec<String>> {
     let words: Option<Vec<String>> =
         std::env::args_os().map(|word| word.into_string().ok()).collect();
@@ -223,16 +223,16 @@ fn typed() -> Option<Vec<String>> {
     Some(words[verb + 1..].to_vec())
 }
 
-/// The options that a run was started with, overridden by those typed now; `None` if they are not
+/// The options with which a run was started, overridden by those typed now; `None` if they are not
 /// recorded.
 fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
     if run.arguments.is_empty() {
         return None;
     }
     let now = typed()?;
-    // The options typed now go before the `--` of the command and after the recorded ones: the last
-    // one wins. The first `--` may be a prompt, so the length of the command tells which one is
-    // meant.
+    // The options typed now come after the recorded ones, because the last one wins, and before the
+    // `--` of the command. That `--` is found by the length of the command, because an earlier `--`
+    // may be a prompt.
     let end = run.arguments.len().checked_sub(if run.command.is_empty() {
         0
     } else {
@@ -253,7 +253,7 @@ fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
     parse(&words.collect::<Vec<_>>())
 }
 
-/// Resolves and shows what the run needs. Fails if it cannot do what the options ask for.
+/// Resolves and shows everything that the run needs. Fails if the options cannot be followed here.
 fn check_judging(
     session: &Session,
     args: &RunArgs,
@@ -273,9 +273,9 @@ fn check_judging(
     }
 }
 
-/// Judges the candidates, makes a synthesis if that is possible, and prints the verdict. `judging` knows
-/// what was judged while the attempts worked, and `rounds` which further rounds they had. `merge_into` is the branch that a verified winner is merged
-/// into; `None` if it is not to be merged.
+/// Judges the candidates, makes a synthesis if possible, and prints the verdict. `judging` has the
+/// outcomes that were found while the attempts worked, and `rounds` their further rounds. A
+/// verified winner is merged into the branch `merge_into`; `None` if it is not merged.
 fn conclude(
     judging: &RepeatedJudging<'_>,
     args: &RunArgs,
@@ -316,10 +316,10 @@ fn conclude(
             }
         }
     }
-    // Nothing lands after a Ctrl-C.
+    // After Ctrl-C nothing lands.
     stop_if_interrupted(run)?;
     let run = integrated.as_ref().unwrap_or(run);
-    // A failed merge leaves the winner pending. Its error is shown after the comparison.
+    // After a failed merge the winner stays pending. The error is shown after the comparison.
     let merged = merge_into.zip(verdict.winner()).map(|(branch, winner)| {
         refuse_changed_deciders(session, run, &verdict, winner)?;
         merge(session, run, branch)
@@ -396,8 +396,8 @@ fn tell_failed_synthesis(
     synthesis::explain_skip(session, verdict, reason)
 }
 
-/// Records why no synthesis is made, and says so in a run that could have one: with an agent or a
-/// prompt, and several candidates.
+/// Records why no synthesis is made. Also tells the user, if the run could have one: it has several
+/// candidates, and an agent or a prompt.
 fn skip_synthesis(
     session: &Session,
     run: &Run,
@@ -412,7 +412,8 @@ fn skip_synthesis(
     if has_one { Ok(()) } else { synthesis::explain_skip(session, verdict, reason) }
 }
 
-/// Refuses to merge a winner that decides how the next run is judged: a person has to read that.
+/// Refuses to merge a winner that changes how the next run is judged, because a person has to read
+/// such a change.
 fn refuse_changed_deciders(
     session: &Session,
     run: &Run,
@@ -445,8 +446,8 @@ fn note_merged(session: &Session, merged: &MergedCandidate) {
     session.ui.hint(merge_hint(merged));
 }
 
-/// Merges the winner into `branch`, on which the checkout was when the run began. An attempt, or a
-/// person, may have switched to another branch meanwhile.
+/// Merges the winner into `branch`, which was checked out when the run began. Refuses if an attempt
+/// or a person has switched to another branch meanwhile.
 fn merge(session: &Session, run: &Run, branch: &RefName) -> Result<MergedCandidate> {
     if session.repo.head_branch().as_ref() != Some(branch) {
         let branch = branch.short();

@@ -1,4 +1,4 @@
-//! Options that several commands share: which candidates there are, their commands, and how these run.
+//! Options that several commands share: the candidates, their commands, and how these run.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -37,13 +37,13 @@ pub struct SharedSpawnArgs {
 }
 
 impl SharedSpawnArgs {
-    /// The run that the options describe. Checks all of them, before any effect.
+    /// The run that the options describe. Checks all options before any effect.
     pub fn request(&self, session: &Session) -> Result<Request> {
         Ok(Request { limits: self.attempts.given_limits(), ..self.new.request(session)? })
     }
 
-    /// The number of commands at once and their limits; limits that are not given now are those
-    /// that were given `before`.
+    /// The options for running the commands. Limits that are not given now are taken from `before`,
+    /// the limits given earlier.
     pub fn options(&self, session: &Session, before: GivenLimits) -> Result<AttemptOptions> {
         self.attempts.options(session, self.jobs, before)
     }
@@ -90,7 +90,7 @@ pub struct NewRunArgs {
 }
 
 impl NewRunArgs {
-    /// The run that the options describe, without time limits. Checks all of them, before any
+    /// The run that the options describe, without time limits. Checks all options before any
     /// effect.
     pub fn request(&self, session: &Session) -> Result<Request> {
         let (candidates, agents) = self.candidates.resolve(session, &[], 2)?;
@@ -145,8 +145,8 @@ pub struct CandidateArgs {
 }
 
 impl CandidateArgs {
-    /// The names of new candidates, in order, and the agents of those that have one: `claude=2` is
-    /// `claude-1` and `claude-2`, or the numbers after those in `taken`.
+    /// The names of new candidates in order, and the agents of those that have one. `claude=2`
+    /// gives `claude-1` and `claude-2`, or the next numbers after those in `taken`.
     pub fn resolve(
         &self,
         session: &Session,
@@ -160,7 +160,7 @@ impl CandidateArgs {
             let numbers = first..first + self.count.unwrap_or(default) as usize;
             names = numbers.map(|n| values::name(&format!("c{n}"))).collect::<Result<_>>()?;
         }
-        // One more than the limit is enough to be refused.
+        // Make at most one more than the limit, which is enough to be refused later.
         let limit = session.config.get(keys::LIMITS_CANDIDATES) + 1;
         let mut numbers: BTreeMap<&Name, usize> = BTreeMap::new();
         for AgentCount { agent, count } in &self.agents {
@@ -200,7 +200,7 @@ pub struct CommandArgs {
 }
 
 impl CommandArgs {
-    /// True if the prompt is standard input.
+    /// True if the prompt is read from standard input.
     pub fn reads_standard_input(&self) -> bool {
         self.prompt.as_deref() == Some("-")
             || self.prompt_file.as_deref().is_some_and(|file| file.as_os_str() == "-")
@@ -264,8 +264,8 @@ impl AttemptArgs {
         }
     }
 
-    /// The number of commands at once and their limits; limits that are not given now are those
-    /// that were given `before`.
+    /// The options for running the commands. Limits that are not given now are taken from `before`,
+    /// the limits given earlier.
     pub fn options(
         &self,
         session: &Session,
@@ -280,7 +280,8 @@ impl AttemptArgs {
         let idle = self.idle_timeout.or(before.idle_timeout.map(Duration::from_secs));
         let limits = Limits {
             hard: Some(hard.unwrap_or_else(|| session.config.get(keys::SPAWN_TIMEOUT))),
-            // No idle limit by default: many agents think for a long time before they print anything.
+            // There is no idle limit by default, because many agents think for a long time before
+            // they print anything.
             idle: idle.or(session.config.get(keys::SPAWN_IDLE_TIMEOUT)),
             ..Limits::default()
         };
@@ -311,7 +312,8 @@ fn agent_count(text: &str) -> Result<AgentCount> {
     }
 }
 
-/// The run and the candidate that the address of an option or a command names.
+/// The run and the candidate at an address. `who` is the option or command that takes it, for
+/// messages.
 pub fn existing(session: &Session, who: &str, address: &Address) -> Result<(Run, Name)> {
     let selection = session.store.select(Some(address), Matching::Prefix)?;
     if let Some(iteration) = selection.iteration {
@@ -327,8 +329,8 @@ pub fn existing(session: &Session, who: &str, address: &Address) -> Result<(Run,
     }
 }
 
-/// The highest N of the names that are `prefix` and N; 0 if there are none. A number that nobody
-/// counts up to is part of a name.
+/// The highest N among the names of the form `prefix` and N; 0 if there is none. A number from a
+/// million on counts as part of a name.
 fn highest(names: &[Name], prefix: &str) -> usize {
     let numbers = names.iter().filter_map(|name| name.as_str().strip_prefix(prefix)?.parse().ok());
     numbers.filter(|number| *number < 1_000_000).max().unwrap_or_default()

@@ -69,7 +69,8 @@ pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Names the newest other run that is bound to the task: then its address means the newer of both.
+/// Tells the user about the newest other run that is bound to the task, because the address of the
+/// task then means the newer of both runs.
 fn warn_of_others(session: &Session, run: &Run, id: &str) -> Result<()> {
     let bound = session.store.bound_to(id)?;
     if let Some((other, _)) = bound.iter().rev().find(|(other, _)| other.run != run.run) {
@@ -78,7 +79,7 @@ fn warn_of_others(session: &Session, run: &Run, id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Binds a run, or one candidate of it, to a task; without a task, takes its binding away. Gives the
+/// Binds a run, or one candidate of it, to a task; without a task, removes the binding. Gives the
 /// changed run.
 ///
 /// Fails while another process works on the run.

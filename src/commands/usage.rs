@@ -1,4 +1,4 @@
-//! Errors in the command line, as clap finds them, in git's form: one line and hints.
+//! Converts clap's errors to git's form: one line and hints.
 use std::error::Error as _;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::error::Error;
 use crate::model::nearest::nearest;
 
-/// Options that have become commands: the command that had one, the option, and its new form.
+/// Options that have become commands: the old command, the option, and the new command.
 const MOVED: &[(&str, &str, &str)] = &[
     ("spawn", "--add", "add RUN"),
     ("spawn", "--patch", "add --patch FILE RUN"),
@@ -27,8 +27,8 @@ const MOVED: &[(&str, &str, &str)] = &[
     ("judge", "--wait", "shard collect --remote R --wait DUR RUN"),
 ];
 
-/// The error that a user reads for clap's error `e`. `typed` are the words after the program's
-/// name: they tell which command was meant.
+/// The error for the user from clap's error `e`. `typed` are the words after the program's name,
+/// which show the command that was meant.
 pub fn error(e: &clap::Error, cli: &clap::Command, typed: &[String]) -> Error {
     let argument = text(e, ContextKind::InvalidArg).unwrap_or_default();
     if let Some(own) = e.source().and_then(|source| source.downcast_ref::<Error>()) {
@@ -80,7 +80,7 @@ fn message(e: &clap::Error) -> String {
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// The right words for those of other tools, or of other commands.
+/// The hint with the right word for a word of another tool or command.
 fn meant(e: &clap::Error, verb: Option<&str>) -> Option<String> {
     if let Some(word) = text(e, ContextKind::InvalidSubcommand) {
         let (what, command) = match word.as_str() {

@@ -1,6 +1,6 @@
-//! The value parsers of the command line: they turn the words that a user typed into types.
+//! The value parsers of the command line, which convert typed words into values.
 //!
-//! An [`Error`] from a parser is shown as it is, after the option's name; other errors are shown in
+//! An [`Error`] from a parser is shown unchanged after the option's name; other errors are shown in
 //! clap's sentence, `invalid value 'x' for '-n <N>': …`.
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub fn synthesis(text: &str) -> std::result::Result<SynthesisMode, &'static str>
     SynthesisMode::read(&text.into()).ok_or("it is off or passing-only")
 }
 
-/// A candidate's name, which is not that of a record of its run.
+/// The name of a new candidate. Refuses the names of a run's records.
 pub fn new_candidate(text: &str) -> Result<Name> {
     let name = name(text)?;
     if RECORDS.iter().any(|record| record.eq_ignore_ascii_case(name.as_str())) {
@@ -52,7 +52,7 @@ pub fn new_candidate(text: &str) -> Result<Name> {
     Ok(name)
 }
 
-/// A candidate to be judged by itself.
+/// The name of a candidate to be judged by itself.
 pub fn candidate_alone(text: &str) -> Result<Name> {
     match text.split_once('/') {
         Some((run, part)) => Err(Error::usage(format!("'{text}' is not the name of a candidate"))

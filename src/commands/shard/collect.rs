@@ -1,4 +1,4 @@
-//! `git frites shard collect`: takes the outcomes that machines have stored, and decides.
+//! `git frites shard collect`: takes over the outcomes that machines have stored, and decides.
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ pub fn run(session: &Session, args: &ShardCollectArgs) -> Result<u8> {
     show_verdict(session, &verdict, &args.show, remote)
 }
 
-/// Decides by the outcomes of a remote, and says which ones are missing.
+/// Decides by the outcomes of a remote, and tells the user which are missing.
 fn decide(
     session: &Session,
     run: &Run,

@@ -76,7 +76,7 @@ pub fn run(session: &Session, args: &ShardJudgeArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The parts to judge: the one that is named, or those of a share.
+/// The parts to judge: the named part, or those of a share.
 fn parts(terms: &SharedTerms, part: Option<&Part>, share: Option<Shard>) -> Result<Vec<Part>> {
     let shard = match (part, share) {
         (Some(part), None) => return Ok(vec![part.clone()]),

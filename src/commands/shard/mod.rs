@@ -1,4 +1,4 @@
-//! `git frites shard`: judging a run, and making its attempts, in parts on several machines.
+//! `git frites shard`: judges a run, or makes its attempts, in parts on several machines.
 mod collect;
 mod judge;
 mod list;
@@ -28,8 +28,8 @@ pub enum ShardCommand {
 }
 
 impl ShardCommand {
-    /// Opens the repository to work in: a machine that judges or makes attempts needs none of its
-    /// own.
+    /// Opens the repository to work in. This is a mirror on machines that judge or make attempts
+    /// without a clone.
     pub fn session(&self, ui: &Ui) -> Result<Session> {
         let (remote, here, kind) = match self {
             ShardCommand::Open(_) => (None, true, MirrorUse::Judging),

@@ -88,8 +88,8 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Says which candidates are not part of what is opened, and why: an attempt that is made elsewhere
-/// may not have ended yet.
+/// Tells the user which candidates are not among the opened parts, and why; for example, an attempt
+/// on another machine may not have ended yet.
 fn note_unjudged(session: &Session, run: &Run, terms: &SharedTerms) -> Result<()> {
     let mut left_out = Vec::new();
     for candidate in session.store.candidates(run) {
@@ -103,7 +103,7 @@ fn note_unjudged(session: &Session, run: &Run, terms: &SharedTerms) -> Result<()
     Ok(())
 }
 
-/// Makes a run whose attempts other machines make.
+/// Makes a run whose attempts are made by other machines.
 fn open_attempts(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     let request = args.new.request(session)?;
     let run = shard::open_attempts(session, request, args.remote.as_deref())?;

@@ -1,4 +1,4 @@
-//! `git frites shard run`: makes one attempt of a run that lies in another repository.
+//! `git frites shard run`: makes one attempt of a run in another repository.
 
 use crate::commands::spawn_args::AttemptArgs;
 use crate::commands::values;
@@ -47,7 +47,7 @@ pub fn run(session: &Session, args: &ShardRunArgs) -> Result<u8> {
     let options = args.attempts.options(session, None, GivenLimits::default())?;
     let stored =
         shard::run_attempt(session, &args.remote, run, name, &options).map_err(|mut error| {
-            // For an engine, 1 to 127 would say that another try is of no use.
+            // An exit code from 1 to 127 would tell a CI engine that trying again is useless.
             if error.kind == ErrorKind::No {
                 error.kind = ErrorKind::Fatal;
             }

@@ -1,4 +1,4 @@
-//! The content of `status`, as it was read, and as a JSON document.
+//! The data of `status`, and its JSON document.
 use serde_json::{Value, json};
 
 use crate::error::Result;
@@ -16,7 +16,7 @@ use crate::ops::session::ReadSession;
 use crate::store::candidate::CandidateRef;
 use crate::ui::{comparison, json};
 
-/// A candidate as it was last captured.
+/// A candidate in the state of its last capture.
 pub struct Member {
     /// Its record.
     pub record: Candidate,
@@ -24,7 +24,7 @@ pub struct Member {
     pub capture: Option<Capture>,
     /// The size of its change.
     pub blast: Blast,
-    /// True if somebody has removed its worktree by hand.
+    /// True if its worktree was removed by hand.
     pub gone: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct Member {
 pub struct ShownRun {
     /// The run.
     pub run: Run,
-    /// The one candidate that is shown, if it was named.
+    /// The only candidate to show, if one was named.
     pub only: Option<Name>,
     /// All of its candidates.
     pub members: Vec<Member>,
@@ -46,7 +46,7 @@ impl ShownRun {
     }
 }
 
-/// The branch on which conflicts of a candidate wait to be resolved, if they do.
+/// The branch with unresolved conflicts of a candidate, if there are any.
 pub fn conflicts(session: &ReadSession, candidate: &Candidate) -> Result<Option<RefName>> {
     if !matches!(candidate.landing, Landing::Pending | Landing::Discarded) {
         return Ok(None);
@@ -55,7 +55,7 @@ pub fn conflicts(session: &ReadSession, candidate: &Candidate) -> Result<Option<
     Ok(left.map(|left| left.branch))
 }
 
-/// A run with its candidates.
+/// The JSON object of a run with its candidates.
 pub fn run(session: &ReadSession, one: &ShownRun) -> Result<Value> {
     let ShownRun { run, only, members } = one;
     let mut candidates = Vec::new();
@@ -107,7 +107,7 @@ pub fn run(session: &ReadSession, one: &ShownRun) -> Result<Value> {
     }))
 }
 
-/// A candidate's captures as JSON, each with the changes since the one before.
+/// A candidate's captures as JSON, each with the changes since the capture before.
 pub fn history_as_json(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Value> {
     let one = |one: history::Iteration| {
         let (insertions, deletions) = one.lines();

@@ -69,7 +69,8 @@ pub struct StatusArgs {
 /// The shortest time between two updates.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Runs the command. Captures nothing: it shows the records, and measures nothing without `--disk`.
+/// Runs the command. Shows only records: it captures nothing, and measures nothing without
+/// `--disk`.
 pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     if args.watch {
         return watch(session, args);
@@ -97,7 +98,8 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     };
     if let Some((_, verdict)) = &judged {
         text.push_str(&format!("\n{}", comparison::text(session.ui.out, verdict)));
-        // What the agents used stands above, with what they used since.
+        // The agents' usage is left out here, because it was already shown above, including the usage
+        // since the verdict.
         for line in comparison::remarks_beside_usage(verdict) {
             text.push_str(&format!("{}\n", table::printable(&line)));
         }
@@ -185,7 +187,7 @@ fn cache(session: &ReadSession) -> Result<(UserCache, u64)> {
     Ok((UserCache::of_all(&session.repo)?, limit))
 }
 
-/// The candidates that the verdict does not know as they are.
+/// The candidates whose present state is not the one that was judged.
 fn changed_since(verdict: &Verdict, members: &[Member]) -> Vec<String> {
     let is_as_judged = |member: &Member| {
         let iteration = member.capture.as_ref().map(|capture| capture.iteration);
@@ -196,8 +198,8 @@ fn changed_since(verdict: &Verdict, members: &[Member]) -> Vec<String> {
     changed.map(|member| member.record.candidate.to_string()).collect()
 }
 
-/// The runs that people look for, and the number of those that are left out: with neither an address nor
-/// a task nor `--all`, the newest run and those that have worktrees.
+/// The runs to show, and the number of runs that are left out. Without an address, a task or
+/// `--all`, these are the newest run and the runs with worktrees.
 fn worth_showing(
     session: &ReadSession,
     args: &StatusArgs,
@@ -226,7 +228,7 @@ fn chosen(session: &ReadSession, args: &StatusArgs) -> Result<Vec<(Run, Option<N
     Ok(vec![(selection.run, selection.candidate)])
 }
 
-/// Updates the display until no command runs; without a terminal, prints each change.
+/// Updates the display until no command runs. If the output is not a terminal, prints each change.
 fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     let screen = session.ui.can_redraw().then(|| Screen::on(Term::buffered_stdout()));
     let mut shown: BTreeMap<String, String> = BTreeMap::new();
@@ -269,14 +271,14 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         } else if !news.is_empty() {
             session.ui.answer(news)?;
         }
-        // Twice, because nothing runs for a moment between a candidate's command and its first
-        // oracle command.
+        // Stop only after two idle updates, because between a candidate's command and its first
+        // oracle command nothing runs for a moment.
         idle = if busy { 0 } else { idle + 1 };
         if idle == 2 {
             screen.iter().for_each(Screen::leave);
             return Ok(exit::OK);
         }
-        // The commands that run need most of the time.
+        // Sleep longer than the update took, to leave the processor to the running commands.
         thread::sleep(PAUSE.max(began.elapsed() * 4));
     }
 }
@@ -377,7 +379,7 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
     if let Some(name) = only {
         text.push_str(&iterations(session, session.store.candidate(run, name))?);
     }
-    // The progress lines that `run` shows, for a run that was started in another process.
+    // The progress lines that `run` shows, for a run in another process.
     if is_at_work {
         let Elsewhere { rows, summary, missing } = at_work(session, run, only.as_ref());
         let mut lines = texts(&rows, ui.out);
@@ -389,7 +391,7 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
     Ok(text)
 }
 
-/// The work of other processes for a run; for one candidate if it is named.
+/// The work of other processes for a run, or only for the candidate `only`.
 fn at_work(session: &ReadSession, run: &Run, only: Option<&Name>) -> Elsewhere {
     let mut found = board::elsewhere(&session.store, run);
     if let Some(name) = only {
@@ -399,7 +401,7 @@ fn at_work(session: &ReadSession, run: &Run, only: Option<&Name>) -> Elsewhere {
     found
 }
 
-/// The state of a candidate; of one whose worktree is gone what is known of its last capture, too.
+/// The state of a candidate, with the mark `gone` if its worktree was removed by hand.
 fn state_or_gone(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     match (member.gone, &member.capture) {
         (false, _) => state(member, verdict),
@@ -408,8 +410,8 @@ fn state_or_gone(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     }
 }
 
-/// The state of a candidate: how it was judged, if it was judged as it is, or else how its attempt
-/// ended. `--json` has both, with the whole reason.
+/// The state of a candidate: the result of judging it if that is up to date, or else the end of its
+/// attempt. `--json` has both, with the full reason.
 fn state(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     let candidate = &member.record;
     let iteration = member.capture.as_ref().map(|capture| capture.iteration);
@@ -470,7 +472,7 @@ fn origin(run: &Run) -> String {
     }
 }
 
-/// The landing state of a candidate, with the commit that landed it, and its own task.
+/// The landing state of a candidate, with the commit that landed it and the candidate's own task.
 fn landing(session: &ReadSession, run: &Run, candidate: &Candidate) -> Result<String> {
     let conflicts = match conflicts(session, candidate)? {
         Some(_) => " (conflicts)",
