@@ -30,7 +30,7 @@ pub struct DiffArgs {
     /// newest run]
     #[arg(
         value_name = "RUN[/CAND[@N]]",
-        value_parser = sides,
+        value_parser = parse_sides,
         add = complete::by(complete::addresses),
     )]
     pub address: Option<DiffSides>,
@@ -78,7 +78,7 @@ pub struct DiffSides {
 
 /// Parses an address or a range: `RUN/CAND@1..@3`, `RUN/CAND@1..RUN/CAND2`. `RUN/CAND@1..` ends at
 /// the candidate's present state.
-fn sides(text: &str) -> Result<DiffSides> {
+fn parse_sides(text: &str) -> Result<DiffSides> {
     let Some((first, end)) = text.split_once("..") else {
         return Ok(DiffSides { first: values::address(text)?, second: None });
     };
@@ -144,7 +144,7 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
         (Some(name), Some(other)) => {
             let first =
                 view(session, session.store.candidate(run, name), selection.iteration, args)?;
-            let (other_run, other_name, iteration) = second(session, run, other)?;
+            let (other_run, other_name, iteration) = second_candidate(session, run, other)?;
             let second =
                 view(session, session.store.candidate(&other_run, &other_name), iteration, args)?;
             let changes = diff::changes(&session.repo, &run.base, &first.to, &second.to)?;
@@ -179,7 +179,7 @@ fn tests(
     other: Option<&Address>,
     args: &DiffArgs,
 ) -> Result<u8> {
-    let pair = one.zip(other.map(|other| second(session, run, other)).transpose()?);
+    let pair = one.zip(other.map(|other| second_candidate(session, run, other)).transpose()?);
     let Some((one, (_, other, _))) = pair.filter(|(_, (of, ..))| of.run == run.run) else {
         return Err(Error::usage("--tests compares two candidates of one run")
             .hint("name both: `git frites diff --tests RUN/CAND CAND2`"));
@@ -267,7 +267,11 @@ fn view_of(session: &Session, run: &Run, captured: Captured) -> Result<View> {
 }
 
 /// The second of two candidates. A name without a run means a candidate in the run of the first.
-fn second(session: &Session, run: &Run, address: &Address) -> Result<(Run, Name, Option<u32>)> {
+fn second_candidate(
+    session: &Session,
+    run: &Run,
+    address: &Address,
+) -> Result<(Run, Name, Option<u32>)> {
     match address {
         Address::Word { word, iteration } => {
             check_candidate(run, word)?;
@@ -356,12 +360,12 @@ mod tests {
             ("1/c1..2/c2@4", "1/c1", Some("2/c2@4")),
         ];
         for (text, first, second) in cases {
-            let read = sides(text).expect("it is valid");
+            let read = parse_sides(text).expect("it is valid");
             assert_eq!(read.first.to_string(), first);
             assert_eq!(read.second.map(|s| s.to_string()).as_deref(), second, "{text}");
         }
         for bad in ["", "..", "..@1", "1/c1..@0", "1/c1..@x", "1/c1@1..@2..@3"] {
-            assert!(sides(bad).is_err(), "{bad}");
+            assert!(parse_sides(bad).is_err(), "{bad}");
         }
     }
 }

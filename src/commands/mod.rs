@@ -183,17 +183,18 @@ fn limited_hints(session: &Session, run: &Run) -> Vec<String> {
         let Ok(record) = candidate.record() else { continue };
         if record.state == State::Limited {
             let agent = run.agents.get(candidate.name).and_then(|a| a.agent.as_ref());
-            *counts.entry(way_out(agent, record.fault)).or_default() += 1;
+            *counts.entry(condition_to_go_on(agent, record.fault)).or_default() += 1;
         }
     }
     let resume = format!("`git frites run --resume {}` starts", run.run);
-    let hint =
-        |(way_out, limited)| format!("{way_out} {resume} {} again", count(limited, "candidate"));
+    let hint = |(condition_to_go_on, limited)| {
+        format!("{condition_to_go_on} {resume} {} again", count(limited, "candidate"))
+    };
     counts.into_iter().map(hint).collect()
 }
 
 /// The beginning of a hint: the condition on which an agent can go on.
-fn way_out(agent: Option<&Name>, fault: Option<AgentFault>) -> String {
+fn condition_to_go_on(agent: Option<&Name>, fault: Option<AgentFault>) -> String {
     let (Some(agent), Some(fault)) = (agent, fault) else {
         return "when the limit of the agent is over,".to_owned();
     };

@@ -32,7 +32,7 @@ pub struct OutputArgs {
     /// Candidate, one of its iterations, the base, or a run  [default: the newest run]
     #[arg(
         value_name = "RUN/CAND[@ITERATION]|RUN/@base",
-        value_parser = place,
+        value_parser = parse_place,
         add = complete::by(complete::outputs),
     )]
     pub place: Option<OutputPlace>,
@@ -72,7 +72,7 @@ pub enum OutputPlace {
     Base(Option<Address>),
 }
 
-fn place(text: &str) -> Result<OutputPlace> {
+fn parse_place(text: &str) -> Result<OutputPlace> {
     match text.strip_suffix("@base") {
         Some("") => Ok(OutputPlace::Base(None)),
         Some(run) if run.ends_with('/') => {
@@ -91,7 +91,7 @@ struct Shown {
 
 /// Runs the command.
 pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
-    let (place, command) = meant(session, args)?;
+    let (place, command) = interpreted_arguments(session, args)?;
     let shown = match place {
         Some(OutputPlace::Base(run)) => {
             let run = session.store.select(run.as_ref(), Matching::Prefix)?.run;
@@ -121,7 +121,7 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
 
 /// The interpreted arguments: a single word that names a command, but neither a run nor a
 /// candidate, is the command.
-fn meant(
+fn interpreted_arguments(
     session: &ReadSession,
     args: &OutputArgs,
 ) -> Result<(Option<OutputPlace>, Option<&'static str>)> {
@@ -171,7 +171,7 @@ fn of_address(
         all.extend(find(session, &run, name, command)?);
     }
     if all.is_empty() {
-        return Err(nothing(&run.run.to_string(), command));
+        return Err(no_output_error(&run.run.to_string(), command));
     }
     Ok(all)
 }
@@ -205,7 +205,7 @@ fn choose(
     let command = asked.or_else(|| place.running()).or_else(|| place.telling(iteration));
     let logs = command.map(|command| place.all(command, iteration)).unwrap_or_default();
     let (Some(command), Some(newest)) = (command, logs.first()) else {
-        return Err(nothing(&title, asked));
+        return Err(no_output_error(&title, asked));
     };
     if iteration.is_none()
         && newest.path != place.newest(command)
@@ -231,7 +231,7 @@ fn choose(
     Ok([first].into_iter().chain(second).collect())
 }
 
-fn nothing(title: &str, command: Option<&str>) -> Error {
+fn no_output_error(title: &str, command: Option<&str>) -> Error {
     let what = command.map_or("no output".to_owned(), |command| format!("no output of {command}"));
     Error::fatal(format!("{title} has {what}"))
         .hint("`git frites status` shows what ran; `git frites judge` runs the oracle's commands")
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn base_is_named_after_its_run_or_alone() {
-        let read = |text| place(text).ok();
+        let read = |text| parse_place(text).ok();
         let run = |text: &str| text.parse::<Address>().ok();
         assert_eq!(read("@base"), Some(OutputPlace::Base(None)));
         assert_eq!(read("fix/@base"), Some(OutputPlace::Base(run("fix"))));

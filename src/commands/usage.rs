@@ -40,7 +40,7 @@ pub fn error(e: &clap::Error, cli: &clap::Command, typed: &[String]) -> Error {
     }
     let verb = verb(cli, typed);
     let mut error = Error::usage(message(e));
-    if let Some(meant) = meant(e, verb.as_deref()) {
+    if let Some(meant) = hint_for_foreign_word(e, verb.as_deref()) {
         error = error.hint(meant);
     } else if let Some(near) = suggestion(e, cli) {
         error = error.hint(format!("did you mean '{near}'?"));
@@ -81,7 +81,7 @@ fn message(e: &clap::Error) -> String {
 }
 
 /// The hint with the right word for a word of another tool or command.
-fn meant(e: &clap::Error, verb: Option<&str>) -> Option<String> {
+fn hint_for_foreign_word(e: &clap::Error, verb: Option<&str>) -> Option<String> {
     if let Some(word) = text(e, ContextKind::InvalidSubcommand) {
         let (what, command) = match word.as_str() {
             "list" | "ls" => ("the runs are listed by", "status"),

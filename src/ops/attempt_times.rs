@@ -1,4 +1,4 @@
-//! The times at which attempts may have changed what is kept in the cache directory.
+//! The times at which attempts may have changed files in the cache directory.
 use std::time::SystemTime;
 
 use crate::error::Result;

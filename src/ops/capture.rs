@@ -111,10 +111,9 @@ impl Session {
         captured.map_err(|e| e.context(format!("{candidate} could not be captured")))
     }
 
-    /// Brings an attempt's work in a git directory of its own into the repository. That directory
-    /// is deleted if no guarded command runs there any more and everything in it could be read.
-    /// Gives the warning about entries there that are not files. The caller holds the candidate's
-    /// lock.
+    /// Brings the work in an attempt's own git directory into the repository. Deletes that
+    /// directory if guarded commands no longer run there, and everything in it could be read. Gives
+    /// a warning about entries in it that are not files. The caller holds the candidate's lock.
     pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<Option<String>> {
         let Some(own) = own_git(candidate) else { return Ok(None) };
         let special = self.take_over(candidate, &own)?;
@@ -217,7 +216,7 @@ impl Session {
         lines_of(&self.changes_of(candidate.run, &tree).ok()?)
     }
 
-    /// The parts of a worktree that no capture can hold. Writes nothing.
+    /// The parts of a worktree that cannot be captured. Writes nothing.
     pub fn uncapturable(&self, candidate: CandidateRef<'_>) -> Result<Omissions> {
         let previous = candidate.latest()?;
         let omissions = self.with_source(candidate, previous.as_ref(), |source, there| {
@@ -411,7 +410,7 @@ impl Session {
         self.captured(candidate.run, record, capture, Omissions::default())
     }
 
-    /// A candidate as one capture holds it; its worktree is not read.
+    /// A candidate in the state of one capture; its worktree is not read.
     pub fn stored_at(&self, candidate: CandidateRef<'_>, capture: Capture) -> Result<Captured> {
         let record = candidate.record()?;
         self.captured(candidate.run, record, Some(capture), Omissions::default())

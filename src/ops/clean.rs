@@ -71,7 +71,7 @@ struct BegunRemoval<'a> {
 /// Removes a candidate's worktree, admin directory and branch, and its own HOME. Gives the bytes freed,
 /// or `None` if nothing was left.
 ///
-/// Unless `discard` is true, the newest capture must reach the branch's tip.
+/// Unless `discard` is true, fails if the newest capture does not reach the branch's tip.
 pub fn remove(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -340,7 +340,8 @@ pub fn refuse_uncapturable(candidate: CandidateRef<'_>, notes: &Omissions) -> Re
         .hint("move it away; `git frites clean` with `--discard` removes it for good"))
 }
 
-/// Refuses to remove the current directory: neither git nor a shell works in a deleted one.
+/// Refuses to remove the current directory, because neither git nor a shell works in a deleted
+/// directory.
 fn refuse_current_directory(candidate: CandidateRef<'_>, worktree: &Path) -> Result<()> {
     let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
     if here.is_ok_and(|dir| dir.starts_with(worktree)) {

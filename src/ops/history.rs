@@ -32,7 +32,7 @@ pub struct Iteration {
 }
 
 impl Iteration {
-    /// Lines added and deleted against the base; a binary file counts none.
+    /// Lines added and deleted against the base. Binary files do not count.
     pub fn lines(&self) -> (u64, u64) {
         self.changes
             .iter()

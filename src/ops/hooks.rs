@@ -29,7 +29,7 @@ use crate::ui::json;
 type HookKey = Key<Option<Argv>>;
 
 /// The name of a hook in documents and file names.
-fn word(hook: HookKey) -> &'static str {
+fn hook_name(hook: HookKey) -> &'static str {
     hook.name.trim_start_matches("hooks.")
 }
 
@@ -88,7 +88,7 @@ pub fn tell(session: &Session, hook: HookKey, run: &Name, candidate: Option<&Nam
     }
 }
 
-/// How a hook failed, and the file with what it printed.
+/// How a hook failed, and the log file with its output.
 struct Failure {
     words: String,
     log: PathBuf,
@@ -104,13 +104,13 @@ fn run_hook(
     mut fields: Value,
 ) -> Result<Option<Failure>> {
     let Some(Argv(argv)) = session.config.get(hook) else { return Ok(None) };
-    let hook = word(hook);
+    let hook = hook_name(hook);
     // Without this, a hook that judges or lands would start itself again.
     let around = std::env::var(env::HOOK).unwrap_or_default();
     if around.split(' ').any(|name| name == hook) {
         return Ok(None);
     }
-    // A command of an attempt may have written the configuration.
+    // A command of an attempt may have changed the configuration that names the hook.
     trust::require_trust(session.integrity(), None)?;
     fields["hook"] = json!(hook);
     let directory = session.store.run_dir(run);

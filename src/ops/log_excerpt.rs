@@ -17,7 +17,7 @@ const LEFT_OUT: &str = "…";
 /// Prints a line about a failure, with an excerpt of the log under it; not with `-q`.
 pub fn note(session: &Session, line: &str, log: &Path) {
     let shown = of(log, session.ui.output_lines);
-    session.ui.note_output(line, &shown, &whole(session, log));
+    session.ui.note_output(line, &shown, &full_log_command(session, log));
 }
 
 /// Prints a line about a failed attempt, with the last lines that its command printed under it; not
@@ -25,13 +25,13 @@ pub fn note(session: &Session, line: &str, log: &Path) {
 pub fn note_of_agent(session: &Session, line: &str, log: &Path) {
     let wanted = session.ui.output_lines;
     let shown = last_telling(last_words(log, wanted + PASSED_OVER), wanted);
-    session.ui.note_output(line, &shown, &whole(session, log));
+    session.ui.note_output(line, &shown, &full_log_command(session, log));
 }
 
 /// Prints a warning, with an excerpt of the log under it.
 pub fn warn(session: &Session, line: &str, log: &Path) {
     let shown = of(log, session.ui.output_lines);
-    session.ui.warn_output(line, &shown, &whole(session, log));
+    session.ui.warn_output(line, &shown, &full_log_command(session, log));
 }
 
 /// The last `count` lines of the log of a command that failed. If none of them looks like an error,
@@ -46,7 +46,7 @@ pub fn of(log: &Path, count: usize) -> Vec<String> {
 }
 
 /// The command that shows the whole log; its path if there is no such command.
-fn whole(session: &Session, log: &Path) -> String {
+fn full_log_command(session: &Session, log: &Path) -> String {
     match session.store.output_of(log) {
         Some(words) => format!("git frites output {words}"),
         None => format!("'{}'", log.display()),

@@ -1,5 +1,5 @@
-//! The operations that the commands are made of, each used by more than one of them: opening a
-//! session, capturing, spawning, judging, landing and cleaning.
+//! The operations that the commands consist of: opening a session, capturing, spawning, judging,
+//! landing and cleaning.
 pub mod agent_state;
 pub mod attempt_times;
 pub mod auto_clean;

@@ -37,9 +37,9 @@ fn end_survivors(store: &Store, runs: &[(Name, bool)]) -> Result<Vec<String>> {
     Ok(messages)
 }
 
-/// The work of one recovery.
+/// The result of a recovery.
 pub struct Recovery {
-    /// A message for each thing done.
+    /// A message for each recovered command, landing or run.
     pub messages: Vec<String>,
     /// The refs of runs; `None` if they may have changed.
     pub refs: Option<RefsOfRuns>,

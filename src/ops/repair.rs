@@ -177,7 +177,7 @@ impl<'a> Rounds<'a> {
     }
 
     /// True if the run has reached its cost limit; tells the user once.
-    fn is_too_dear(&self, state: &mut RoundsState) -> Result<bool> {
+    fn has_reached_cost_limit(&self, state: &mut RoundsState) -> Result<bool> {
         let Some(reached) = cost_limit::reached(self.session, self.run)? else { return Ok(false) };
         if !std::mem::replace(&mut state.is_limit_told, true) {
             let ui = &self.session.ui;
@@ -218,7 +218,7 @@ impl RoundGiver for Rounds<'_> {
         if !self.are_over(findings) {
             let open = state.open.len();
             begun = self.begin_rounds(state, findings)?;
-            if !begun.is_empty() && self.is_too_dear(state)? {
+            if !begun.is_empty() && self.has_reached_cost_limit(state)? {
                 state.open.truncate(open);
                 begun.clear();
             }
@@ -277,7 +277,7 @@ pub fn repair(
     Ok(repaired)
 }
 
-/// True if a candidate has another tree than in the verdict, or is not usable.
+/// True if a candidate's tree differs from the verdict's, or the candidate is not usable.
 fn is_changed(captured: &Captured, verdict: &Verdict) -> bool {
     let before = verdict.entry(&captured.candidate.candidate);
     !captured.usable() || captured.capture.as_ref().map(|c| c.tree) != before.and_then(|b| b.tree)

@@ -59,7 +59,7 @@ fn prompt(session: &Session, run: &Run) -> Result<Option<String>> {
     Ok(blob.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// A candidate as a report shows it.
+/// The data of a candidate for a report.
 fn reported(
     session: &Session,
     run: &Run,

@@ -234,7 +234,7 @@ impl Drop for CheckoutRoom {
             // The checkout is deleted first. Until it is gone, its name in the trash does not count
             // as foreign.
             let _ = trash.map(Bin::delete);
-            if is_watched && holds_strangers(&dir) {
+            if is_watched && has_foreign_files(&dir) {
                 // The watch over the commands has to find and remove the foreign files. The next
                 // command removes the room.
                 let _ = fs::remove_file(dir.join(ROOM_LOCK));
@@ -254,7 +254,7 @@ pub(super) fn belongs_in_room(name: &OsStr, is_dir: bool) -> bool {
     begins(CHECKOUT_PREFIX) || if is_dir { begins(trash::PREFIX) } else { name == ROOM_LOCK }
 }
 
-fn holds_strangers(room: &Path) -> bool {
+fn has_foreign_files(room: &Path) -> bool {
     fs::read_dir(room).into_iter().flatten().flatten().any(|entry| {
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
         !belongs_in_room(&entry.file_name(), is_dir)

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_changes_nothing() {
+    fn values_that_are_not_tokens_change_nothing() {
         let users = r#"{"a":{"access":"1","expires":3},"access":{"key":"mine"}}"#;
         for other in [
             "",

@@ -174,7 +174,8 @@ fn make_private(directory: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(directory)
 }
 
-/// The record; an empty one if there is none, or if it is damaged: an unguarded command can write to it.
+/// The record; an empty one if there is none or it is damaged, because an unguarded command can
+/// write to it.
 fn read(candidate: CandidateRef<'_>) -> AgentStateRecord {
     let text = regular::read_text(&candidate.directory().agent_record()).ok();
     let record = text.and_then(|text| toml::from_str(&text).ok());

@@ -123,7 +123,7 @@ fn forbidden(session: &Session) -> Option<String> {
         return Some(reason.to_owned());
     }
     let home = variable("HOME").map(|home| nearest_real(&home))?;
-    let is_checkout = protected(session).is_ok_and(|all| all.contains(&home));
+    let is_checkout = protected_paths(session).is_ok_and(|all| all.contains(&home));
     is_checkout.then(|| format!("HOME is a checkout ('{}')", home.display()))
 }
 
@@ -135,7 +135,7 @@ impl Guard {
         let cache = pool::home_of_all(&session.repo)?;
         fs::create_dir_all(&cache).context(|| format!("could not make '{}'", cache.display()))?;
         let opened = named(&session.config.get(keys::SPAWN_WRITE), session.home.as_deref());
-        let (private, no_layers) = private(session, &opened)?;
+        let (private, no_layers) = private_directories(session, &opened)?;
         if private.is_empty()
             && let Some(reason) = probe::guard_refusal()
         {
@@ -265,14 +265,14 @@ impl Guard {
         let writable: Vec<&Path> =
             self.writable.iter().map(PathBuf::as_path).filter(|path| *path != common).collect();
         let root = candidate.worktree_root();
-        let protected: Vec<PathBuf> = protected(session)?
+        let protected: Vec<PathBuf> = protected_paths(session)?
             .into_iter()
             .chain([nearest_real(&root), common.to_owned()])
             .filter(|path| path.exists() && *path != dir && !writable.contains(&path.as_path()))
             .collect();
         let state = agent_state::directory(candidate);
         let writable = writable.into_iter().chain([dir.as_path()]).chain(state.as_deref());
-        mounts.extend(needed(&replaced, writable, protected.iter().map(PathBuf::as_path)));
+        mounts.extend(access_mounts(&replaced, writable, protected.iter().map(PathBuf::as_path)));
         // Lock files are hidden, because a process that can open one can take its lock (flock(2)),
         // and keep it.
         let locked =
@@ -333,11 +333,14 @@ fn landlocked_confinement(
 /// The user's directories in which each candidate has layers of its own, without those that
 /// `spawn.write` opens and those in a checkout. Empty if the configuration or the system allows no
 /// layers; if it is the system, its reason is given, too.
-fn private(session: &Session, opened: &[PathBuf]) -> Result<(Vec<PathBuf>, Option<String>)> {
+fn private_directories(
+    session: &Session,
+    opened: &[PathBuf],
+) -> Result<(Vec<PathBuf>, Option<String>)> {
     if session.config.get(keys::SPAWN_HOME) == SpawnHome::Shared {
         return Ok((Vec::new(), None));
     }
-    let others = [opened.to_vec(), protected(session)?].concat();
+    let others = [opened.to_vec(), protected_paths(session)?].concat();
     let mut private = user_directories::written_by_commands();
     private.retain(|path| !others.iter().any(|other| path.starts_with(other)));
     let home = user_home().filter(|home| private.iter().any(|path| home.starts_with(path)));
@@ -367,7 +370,7 @@ fn sockets_of_keys(directories: &[PathBuf]) -> Vec<PathBuf> {
 
 /// The paths that commands must not write to: checkouts of the repository, and the state and cache
 /// of git-frites.
-fn protected(session: &Session) -> Result<Vec<PathBuf>> {
+fn protected_paths(session: &Session) -> Result<Vec<PathBuf>> {
     let Session { repo, store, .. } = session;
     let mut all = worktree::checkouts(repo)?;
     all.push(store.dir().path().to_owned());
@@ -380,7 +383,7 @@ fn protected(session: &Session) -> Result<Vec<PathBuf>> {
 /// paths read-only. A path below a `replaced` directory always needs a mount. So does each writable
 /// directory above a protected or replaced path, because a mount point cannot be renamed and
 /// replaced by another directory.
-fn needed<'a>(
+fn access_mounts<'a>(
     replaced: &[&'a Path],
     writable: impl Iterator<Item = &'a Path>,
     protected: impl Iterator<Item = &'a Path>,
@@ -439,11 +442,11 @@ mod tests {
             Mount::Writable { at } => format!("+{}", at.display()),
             other => format!("-{}", other.at().display()),
         };
-        needed(&replaced, writable, protected).into_iter().map(name).collect()
+        access_mounts(&replaced, writable, protected).into_iter().map(name).collect()
     }
 
     #[test]
-    fn only_what_differs_from_the_mount_above_it_is_mounted() {
+    fn a_path_is_mounted_only_if_the_mount_above_gives_other_access() {
         let common = "/home/u/src/.git";
         let worktree = "/home/u/src/.frites/worktrees/1/a";
         let protected =
@@ -461,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_a_replaced_directory_is_mounted_again() {
+    fn paths_in_a_replaced_directory_are_mounted_again() {
         let protected = ["/srv/bare/.frites", "/dev/shm/other"];
         let worktree = "/srv/bare/.frites/worktrees/1/a";
         let mounts = made(&["/srv/bare"], &[worktree], &protected);
@@ -471,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_user_is_opened_in_a_directory_with_layers_of_its_own() {
+    fn no_directory_above_a_protected_path_is_mounted_in_a_replaced_one() {
         let home = "/tmp/u";
         let worktree = "/tmp/u/code/repo/.frites/worktrees/1/a";
         let writable = ["/tmp", "/tmp/u/opened", worktree];

@@ -202,7 +202,7 @@ pub(super) fn choose(
     for file in changes {
         let name = file.path.lossy();
         let choice = match put_back(touched(file, &name), project)? {
-            // A script may run the executable files in a directory.
+            // The file's mode has changed, and a script may run all files that are executable.
             PutBack::Keep if file.changes_mode && language_of(&name).is_some() => PutBack::Other,
             // The content was not read, so it cannot be recognised as source.
             PutBack::Keep if file.after.is_unread() && language_of(&name).is_some() => {

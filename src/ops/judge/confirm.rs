@@ -439,7 +439,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn equal_trees_end_alike_though_one_is_confirmed() {
+    fn a_confirmation_counts_for_all_candidates_with_the_tree() {
         let ends = || [Outcome::Passed, Outcome::Passed];
         let both = || [ends(), ends()];
         let trees = [Judgeable { lines: 1, second: None, over_layers: both(), cold: both() }];

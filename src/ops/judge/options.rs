@@ -120,7 +120,8 @@ impl JudgeOptions {
             tests_nothing: oracle.tests_nothing(),
         };
         if self.in_place {
-            // A worktree is judged as it is: no path in it is restored, and no other tree is made.
+            // In place, the worktree is judged unchanged: no path is restored, and no other tree is
+            // made.
             settings.cross = false;
             settings.base_tests = BaseTests::Never;
             settings.protect.clear();

@@ -152,7 +152,7 @@ impl OraclePlan {
         Ok(OraclePlan { planned, settings, downloads, known })
     }
 
-    /// The plan for people, one statement each.
+    /// The plan for people, one statement per line.
     pub fn lines(&self) -> Vec<String> {
         let PlannedOracle { oracle, passed_over, missing, seeds } = &self.planned;
         let mut lines = Vec::new();

@@ -13,7 +13,7 @@ use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 
-/// Refuses to land in a candidate's worktree: its HEAD is not the user's.
+/// Refuses to land in a candidate's worktree, because its HEAD is not the user's.
 pub fn refuse_candidates_worktree(session: &Session) -> Result<()> {
     let Some(root) = session.repo.work_tree() else { return Ok(()) };
     let ours = session.repo.head_branch().is_some_and(|b| b.starts_with("refs/heads/frites/run/"));

@@ -12,9 +12,9 @@ use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 
 impl Plan {
-    /// Judges the merged tree, unless it is the tree that was judged before; in both cases judges
-    /// with the tests of the target, which may have changed since. Fails if a command fails on the
-    /// merged tree.
+    /// Judges the merged tree, then judges it with the tests of the target. If the merged tree was
+    /// judged before, only the second is done, because the target's tests may have changed since.
+    /// Fails if a command fails on the merged tree.
     pub(super) fn judge_again(
         &mut self,
         session: &Session,

@@ -138,7 +138,7 @@ pub fn resolve(
         let side = newer(landing_time, target_time, tie);
         for file in disputed {
             edits.extend(file.edit(side));
-            choices.extend(lost_below(session, sides, &times, &file, side)?);
+            choices.extend(choices_in_lost_directory(session, sides, &times, &file, side)?);
             choices.push(Choice {
                 path: file.names.merged(side).clone(),
                 landing_name: file.names.landing,
@@ -157,7 +157,7 @@ pub fn resolve(
 
 /// If the winning side has a file in place of the losing side's directory: the choices for the
 /// files that the losing side has changed in that directory.
-fn lost_below(
+fn choices_in_lost_directory(
     session: &Session,
     sides: &Sides<'_>,
     times: &SideTimes,
@@ -196,7 +196,7 @@ fn is_directory(entry: Option<&Entry>) -> bool {
     entry.is_some_and(|(mode, _)| *mode == EntryMode::Directory)
 }
 
-/// One file of a conflict, as the base and both sides have it.
+/// One conflicted file, with its entries in the base and on both sides.
 struct ConflictedFile {
     names: FileNames,
     base: Option<Entry>,
@@ -228,7 +228,7 @@ impl ConflictedFile {
     }
 }
 
-/// The files that one side or both have renamed since the base, by their names in the base.
+/// The new names of the files that a side has renamed since the base, by their names in the base.
 struct RenamedFiles {
     landing: BTreeMap<TreePath, TreePath>,
     target: BTreeMap<TreePath, TreePath>,

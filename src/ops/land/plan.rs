@@ -36,7 +36,7 @@ pub struct LandOptions {
     pub allow_unverified: bool,
     /// Do not judge a merged tree again.
     pub no_rejudge: bool,
-    /// Skip hooks, as in git.
+    /// Skip hooks, like git's `--no-verify`.
     pub no_verify: bool,
     /// The paragraphs of the message; if empty, the message is the attempt's own.
     pub message: Vec<String>,
@@ -70,7 +70,7 @@ pub struct Plan {
     pub resolution: Option<Duration>,
 }
 
-/// A capture as it was judged.
+/// The judged state of a capture.
 pub struct JudgedState {
     /// A commit of the tree.
     pub commit: Oid,

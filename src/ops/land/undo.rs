@@ -39,7 +39,7 @@ pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
     Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
 }
 
-/// The named candidate, or the only one of the run that landed.
+/// The named candidate, or the only candidate of the run that has landed.
 fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
     let Selection { run, candidate: named, iteration } = selection;
     if iteration.is_some() {

@@ -1,4 +1,4 @@
-//! The reason why a candidate is not verified, as `apply` tells it.
+//! The reason why a candidate is not verified, for messages of `apply`.
 use crate::error::Error;
 use crate::model::candidate::State;
 use crate::model::name::Name;

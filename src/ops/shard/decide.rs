@@ -30,7 +30,7 @@ pub fn decide(
     let mut pause = FIRST_PAUSE;
     let mut last_missing = None;
     loop {
-        match look(session, run, options, exchange, &mut last_missing, end) {
+        match decide_if_ready(session, run, options, exchange, &mut last_missing, end) {
             Ok(Some(decided)) => return Ok(decided),
             Ok(None) => {}
             // Another process holds the run's lock, so try again later.
@@ -50,7 +50,7 @@ pub fn decide(
 
 /// Takes over the fetched outcomes, and decides if they suffice or the time is over; `None` if it
 /// is too early to decide.
-fn look(
+fn decide_if_ready(
     session: &Session,
     run: &Run,
     options: &JudgeOptions,

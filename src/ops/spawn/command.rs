@@ -32,7 +32,7 @@ pub struct CandidateCommand {
 }
 
 impl CandidateCommand {
-    /// The command line as a person would type it in a shell.
+    /// The command line in the form for a shell.
     pub fn line(&self) -> String {
         shell_words::join(self.argv.iter().map(|word| word.to_string_lossy().into_owned()))
     }
@@ -113,7 +113,7 @@ impl CandidateCommand {
         ))
     }
 
-    /// Refuses a program that is not on PATH: it would fail in every worktree.
+    /// Refuses a program that is not on PATH, because it would fail in every worktree.
     pub fn require_program(&self) -> Result<()> {
         let Some(program) = self.argv.first() else { return Ok(()) };
         let bytes = program.as_bytes();
@@ -224,7 +224,8 @@ fn holds(arg: &OsStr, key: &str) -> bool {
     arg.as_bytes().windows(key.len()).any(|window| window == key.as_bytes())
 }
 
-/// Replaces placeholders in one pass: a value that looks like a placeholder stays as it is.
+/// Replaces placeholders in one pass, so that a value that looks like a placeholder is not
+/// replaced.
 fn fill_in(arg: &OsStr, values: &[(&[u8], &[u8])]) -> OsString {
     let mut rest = arg.as_bytes();
     let mut filled = Vec::new();

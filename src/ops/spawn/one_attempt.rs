@@ -317,8 +317,8 @@ fn record_end(record: &mut Candidate, end: &End) {
     };
 }
 
-/// The words for how long a command had been silent when it was ended after `seconds`; `None` if
-/// the hard limit ended it.
+/// The words for the silence after which the idle limit ended a command; `None` if the hard limit
+/// ended it, after `seconds`.
 fn silence(limits: Limits, seconds: f64) -> Option<String> {
     if limits.hard.is_some_and(|hard| seconds >= hard.as_secs_f64()) {
         return None;
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_candidate_whose_end_nobody_knows_is_cancelled_and_after_another_error_it_failed() {
+    fn an_unknown_end_cancels_a_candidate_and_another_error_fails_it() {
         let name: Name = "c1".parse().expect("a name");
         let mut record = Candidate::new(&name, &name, 1, State::Running);
         record_error(&mut record, &Error::fatal("it was killed").because(Cause::EndUnknown));

@@ -1,4 +1,4 @@
-//! Prepares new worktrees: disk space, seeds and `spawn.setup`.
+//! Prepares new worktrees: places seeds and runs `spawn.setup`.
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 use std::time::{Duration, SystemTime};

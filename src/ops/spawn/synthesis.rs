@@ -293,13 +293,13 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
             text.extend(list(&patch.changes));
             text.extend(b"\nIt is too long to be shown. ");
         }
-        text.extend(whereabouts(store.candidate(run, &entry.candidate)).bytes());
+        text.extend(places_to_read(store.candidate(run, &entry.candidate)).bytes());
     }
     Ok(text)
 }
 
 /// The places where a candidate's change can be read.
-fn whereabouts(candidate: CandidateRef<'_>) -> String {
+fn places_to_read(candidate: CandidateRef<'_>) -> String {
     let patch = candidate.directory().patch();
     let worktree = candidate.worktree();
     if worktree.is_dir() {

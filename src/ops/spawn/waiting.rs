@@ -95,7 +95,7 @@ impl WaitWatch<'_> {
                 return false;
             }
             on_look();
-            match self.look() {
+            match self.read_output() {
                 Said::Nothing => {}
                 Said::Works => waits = None,
                 Said::Waits => waits = waits.or(Some(Duration::ZERO)),
@@ -112,7 +112,7 @@ impl WaitWatch<'_> {
         }
     }
 
-    fn look(&mut self) -> Said {
+    fn read_output(&mut self) -> Said {
         // If the log cannot be read, assume that the agent works.
         let Ok(new) = self.log.read() else { return Said::Works };
         self.rest.extend(new);

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_stay_and_credentials_go() {
+    fn settings_are_shown_without_credentials() {
         let text = "registry=https://npm.example.com/\n\
                     @team:registry = https://me:secret@npm.example.com/team/\n\
                     //npm.example.com/:_authToken=npm_secret\n\

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn doctests_are_told_by_the_name_of_their_module() {
+    fn doctests_are_recognised_by_the_name_of_their_module() {
         let text = r#"<testsuite><testcase classname="src.p.m" name="p.m.f"/><testcase classname="m" name="m.C.f"/>
             <testcase classname="p.m" name="p.m"/><testcase classname="t.T" name="x[1.5]"/><testcase classname="a b" name="a b"/>
             <testcase classname="t" name="1.5 is a number"/></testsuite>"#;

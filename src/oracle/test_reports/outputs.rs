@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_command_tell_who_writes_files() {
+    fn the_words_of_a_command_show_which_tool_writes_files() {
         assert_eq!(OutputPlaces::of(&shell("cd a && sh ./mvnw -B test")), Some(MAVEN));
         assert_eq!(OutputPlaces::of(&shell("gradle --no-daemon check")), Some(GRADLE));
         assert_eq!(OutputPlaces::of(&shell("cargo nextest run;true")), Some(NEXTEST));

@@ -39,7 +39,7 @@ pub(super) enum LaidTree {
 }
 
 impl LaidTree {
-    /// True if it is laid over outputs of the base.
+    /// True if there are outputs of the base below it.
     pub(super) fn has_outputs(&self) -> bool {
         matches!(self, LaidTree::Sealed(checkout, _) if checkout.has_outputs)
     }
@@ -196,8 +196,8 @@ impl OracleRunner<'_> {
     }
 
     /// Hints how commands can write to a directory if a write there was refused, or how they can
-    /// see a hidden file. Says so once for each path.
-    fn tell_way_out(&self, result: &StageResult) {
+    /// see a hidden file. Prints one hint per path.
+    fn hint_at_obstacle(&self, result: &StageResult) {
         let (path, hint) = match &result.obstacle {
             Some(Obstacle::Write { directory }) => {
                 let who = match self.world() {
@@ -287,7 +287,7 @@ impl OracleRunner<'_> {
                 }
                 false => {
                     log_excerpt::note(self.session, &line, &report.logs.log(result.stage));
-                    self.tell_way_out(result);
+                    self.hint_at_obstacle(result);
                     self.tell_hidden_credentials(result);
                     let lacks_downloads = result.obstacle == Some(Obstacle::Download);
                     if lacks_downloads && !place.needs_downloads {

@@ -49,7 +49,7 @@ impl OracleRunner<'_> {
         let waits = self.layered.is_some() && self.may_be_warm && !self.has_outputs();
         let is_first = waits || jobs <= 1;
         let base = wants_base.then_some(BaseTurn { tree, is_first });
-        let first = self.teacher(entries);
+        let first = self.timing_candidate(entries);
         let round = self.round();
         let schedule = Schedule { stop, round, in_place: self.is_in_place(), base, first };
         let scheduler = Scheduler::new(entries, schedule);
@@ -218,7 +218,7 @@ impl OracleRunner<'_> {
     /// The candidate with which the time over the base's outputs is measured, if it is not known:
     /// the last candidate in the order in which they can win. If a better one passes, the
     /// recommendation does not depend on it, so it need not be judged once more without outputs.
-    fn teacher(&self, entries: &[Entry]) -> Option<u32> {
+    fn timing_candidate(&self, entries: &[Entry]) -> Option<u32> {
         let is_learnt = self.ledger.costs(self.share()).warm.is_some();
         if is_learnt || !self.weighs_warm || self.layered.is_none() {
             return None;
@@ -245,7 +245,7 @@ impl OracleRunner<'_> {
         if self.may_be_warm { Round::First } else { Round::Confirming(&[]) }
     }
 
-    /// The base's layers, if there are any by now.
+    /// The base's layers, if they exist already.
     pub(super) fn layers(&self) -> Option<BaseLayer> {
         self.layered.as_ref()?.layers()
     }
@@ -345,7 +345,7 @@ impl OracleRunner<'_> {
     }
 }
 
-/// The results of the base as a verdict holds them.
+/// The results of the base in the form for a verdict.
 pub(super) fn baseline(known: TreeOutcome) -> Baseline {
     Baseline { results: known.results, inherited: known.inherited }
 }

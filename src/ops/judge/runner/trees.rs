@@ -31,7 +31,7 @@ use crate::ui::comparison;
 /// Judges trees by running the oracle, unless the ledger has their outcomes.
 pub(super) struct TreeJudge<'r, 'a> {
     runner: &'r OracleRunner<'a>,
-    /// True if no other candidate is judged at the same time: then this candidate has made any
+    /// True if no other candidate is judged at the same time: then this candidate has made all
     /// changes outside of the checkout.
     alone: bool,
     /// Whether candidates are judged with the base's outputs.

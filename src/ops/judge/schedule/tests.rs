@@ -148,7 +148,7 @@ fn an_error_cancels_the_others_and_is_returned() {
 }
 
 #[test]
-fn the_one_that_is_to_be_judged_first_is_and_the_others_follow_in_order() {
+fn the_scheduled_first_candidate_comes_first_and_the_others_follow_in_order() {
     let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b'), entry(3, 3, 'c')];
     let script = Script::new(|_: &Work, _: &Cancel| ended(Outcome::Passed));
     let scheduler = Scheduler::new(&mut entries, Schedule { first: Some(3), ..ALL });

@@ -53,8 +53,8 @@ struct CrossCandidate {
 }
 
 impl OracleRunner<'_> {
-    /// Judges the tests of each candidate that passed on the base and on the other candidates that
-    /// passed. Sets the cross results and the score of each candidate.
+    /// For the candidates that passed: judges the tests of each on all others and on the base. Sets
+    /// the cross results and the score of each.
     pub(super) fn weigh(
         &self,
         entries: &mut [Entry],

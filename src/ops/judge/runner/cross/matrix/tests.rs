@@ -121,7 +121,7 @@ proptest! {
 }
 
 #[test]
-fn only_what_a_stage_does_not_tell_is_judged_in_pairs() {
+fn only_results_that_the_union_does_not_give_are_judged_in_pairs() {
     let fine = || Some(vec![true]);
     // The tests of the second author do not build on the first candidate, and no author's tests
     // build on the base.
