@@ -284,8 +284,8 @@ impl Guard {
 }
 
 /// A world for our own git process that writes to a worktree where an attempt's command has run,
-/// and to the directory of its index. `None` if no world can be made here: then none is needed,
-/// because Landlock keeps attempts out of each other's worktrees, even through descriptors that
+/// and to the directory of its index. `None` if no world can be made here. Under Landlock none is
+/// needed, because it keeps attempts out of each other's worktrees, even through descriptors that
 /// they were given.
 pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<WorldSpec> {
     if probe::guard_refusal().is_some() {

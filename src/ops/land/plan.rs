@@ -203,8 +203,8 @@ impl Plan {
         Ok(merged)
     }
 
-    /// Merges with the target in memory over `base`, and judges the result with
-    /// [`Plan::judge_again`]. Gives the conflicts that are not resolved.
+    /// Merges with the target in memory over `base`, and judges the result with `judge_again`.
+    /// Gives the conflicts that are not resolved.
     pub fn merge_into(
         &mut self,
         session: &Session,

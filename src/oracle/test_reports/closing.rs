@@ -83,7 +83,7 @@ fn libtest(lines: &[String]) -> Option<u64> {
 }
 
 fn nextest(lines: &[String]) -> Option<u64> {
-    // nextest lists the failed tests again: `FAIL [ 0.004s] tiny inner::bad`.
+    // nextest lists the failed tests again: `FAIL [   0.004s] tiny inner::bad`.
     let is_behind = |line: &str| {
         line == "error: test run failed"
             || line.starts_with("warning: ") && line.contains("not run due to ")

@@ -477,7 +477,7 @@ fn mocha(lines: &[String]) -> Option<TestReport> {
         report.total += number;
         report.skipped += if word == "pending" { number } else { 0 };
     }
-    // ` 1) the suite`, then the titles below it; the last ends with a colon.
+    // `  1) the suite`, then the titles below it; the last ends with a colon.
     let mut titles: Option<String> = None;
     for line in &lines[first..] {
         let text = line.trim_start();
