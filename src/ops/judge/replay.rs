@@ -151,7 +151,7 @@ fn decide_and_save(
     let rules = Rules::of(&verdict.terms);
     require_known_tests(&verdict)?;
     let Verdict { candidates, baseline, terms, .. } = &mut verdict;
-    overrule(&session.repo, &run.base, terms, candidates, baseline.as_ref())?;
+    overrule(&session.repo, run.root(), terms, candidates, baseline.as_ref())?;
     if let Some(stored) = stored {
         require_confirmed(stored, &verdict.candidates, rules)?;
     }

@@ -113,7 +113,7 @@ impl OracleRunner<'_> {
     }
 
     pub(super) fn overrule(&self, entries: &mut [Entry], base: Option<&Baseline>) -> Result<bool> {
-        overrule(&self.session.repo, &self.run.base, &self.terms, entries, base)
+        overrule(&self.session.repo, self.run.root(), &self.terms, entries, base)
     }
 
     /// Judges the trees of a scheduler, as many at a time as the board has jobs, and shows the

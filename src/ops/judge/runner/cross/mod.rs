@@ -69,7 +69,7 @@ impl OracleRunner<'_> {
                 candidates.push(CrossCandidate {
                     name: entry.candidate.clone(),
                     tree: *tree,
-                    source: base_tests::without_tests(repo, base, tree, &self.terms)?,
+                    source: base_tests::without_tests(repo, self.run.root(), tree, &self.terms)?,
                     tests: TestFiles::of(repo, base, capture)?,
                 });
             }
@@ -150,7 +150,7 @@ impl Crossing<'_, '_> {
     fn set_apart(&self, authors: &mut [Author]) -> Result<()> {
         let OracleRunner { session, run, terms, .. } = self.runner;
         let source = &terms.settings.source;
-        let project = BaseProject::of(&session.repo, &run.base, &terms.oracle, source)?;
+        let project = BaseProject::of(&session.repo, run.root(), &terms.oracle, source)?;
         let all = authors.to_vec();
         for author in authors {
             let tests = &self.candidates[author.candidate].tests;
