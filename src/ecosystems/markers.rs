@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::{file_name, matches};
+use crate::ecosystems::looking::looks_only;
 use crate::ecosystems::make;
 use crate::ecosystems::recipe::joined_lines;
 use crate::ecosystems::run_files::{reads_shell, without_prefixes};
-use crate::model::shell::{SimpleCommand, commands_of, is_assignment, without_substitutions};
+use crate::model::shell::{
+    SimpleCommand, commands_of, is_assignment, needed_commands, without_substitutions,
+};
 
 /// The text of a file, by how it names paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,6 +71,16 @@ impl Markers {
             }
             self.lines.push(line);
         }
+    }
+
+    /// Adds the names in a command of the oracle. If no part of it can be left out and still pass, a look at a
+    /// file saves no other part from running: `test -e new` asks for the file, and switches nothing off.
+    pub fn add_command_of_oracle(&mut self, text: &str) {
+        let Some(needed) = needed_commands(text) else { return self.add(text, Text::Shell) };
+        for command in needed.iter().filter(|command| !looks_at_files(command)) {
+            self.add_command(command);
+        }
+        self.lines.push(text.to_owned());
     }
 
     /// Adds the targets of a rule and what they need, or the words of a variable.
@@ -167,6 +180,13 @@ impl Markers {
     }
 }
 
+/// True if a command only looks at the files that it names, or asks whether they are there.
+fn looks_at_files(command: &SimpleCommand) -> bool {
+    let words = without_prefixes(&command.words);
+    let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    matches!(word(0), "[" | "[[" | "test") || looks_only(word(0), word(1))
+}
+
 /// True if a pattern stands for a path. One without a directory may be that of `find`, and a variable for
 /// the current directory.
 pub fn is_listed(pattern: &str, path: &str) -> bool {
@@ -245,6 +265,28 @@ mod tests {
         ];
         for (text, new, expected) in cases {
             assert_eq!(named(text, Text::Shell, new), expected, "{text}: {new}");
+        }
+    }
+
+    #[test]
+    fn path_for_which_a_command_of_the_oracle_asks_is_a_marker_only_if_it_can_save_another() {
+        let cases = [
+            ("test -e quick", false),
+            ("go build ./... && [ -d quick ] && grep -q x quick/a.go", false),
+            ("cat quick | grep -q good", false),
+            ("! test -e quick && go test ./...", false),
+            ("test -e quick || go test ./...", true),
+            ("if test -e quick; then exit 0; fi; go test ./...", true),
+            ("test -e quick && exit 0; go test ./...", true),
+            ("test -e quick && exit 0", true),
+            ("sh -c 'test -e quick || go test ./...'", true),
+            ("go test ./... $(ls quick)", true),
+            ("make ./quick && go test ./...", true),
+        ];
+        for (text, expected) in cases {
+            let mut markers = Markers::default();
+            markers.add_command_of_oracle(text);
+            assert_eq!(markers.name("quick", |_| false), expected, "{text}");
         }
     }
 

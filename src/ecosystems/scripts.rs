@@ -52,7 +52,7 @@ pub fn markers(
 ) -> Result<Markers> {
     let mut found = Markers::default();
     for command in commands {
-        found.add(command, Text::Shell);
+        found.add_command_of_oracle(command);
     }
     let tree = repo.commit(base)?.tree;
     let read = |path: &str| {

@@ -208,6 +208,21 @@ pub fn commands_of(line: &str) -> Vec<SimpleCommand> {
     if found.is_empty() { simple_commands(&line.replace(['"', '\'', '`'], " ")) } else { found }
 }
 
+/// The simple commands of a line all of which must pass, or be read by the next, for the line to pass; `None`
+/// for a line of another form, or with a substitution, and if one of the commands ends the shell.
+pub fn needed_commands(line: &str) -> Option<Vec<SimpleCommand>> {
+    let is_joined = tokens(line)?
+        .iter()
+        .all(|token| !matches!(token, Token::Operator(o) if !["&&", "|"].contains(o)));
+    let found = simple_commands(line);
+    let mut first = found.iter().filter_map(|command| command.words.first());
+    let ends = first.any(|word| {
+        UNREADABLE.contains(&word.text.as_str())
+            || matches!(word.text.as_str(), "exit" | "exec" | "trap")
+    });
+    (is_joined && !ends).then_some(found)
+}
+
 /// The ways in which scripts spell their own directory.
 const DIRECTORY_OF_SCRIPT: [&str; 6] = [
     "$(dirname \"$0\")",

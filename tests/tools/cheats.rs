@@ -1,7 +1,7 @@
 //! Cheats and honest changes in several languages, judged by the real tools.
 use crate::common::World;
 use crate::common::cheats::Project;
-use crate::tool::{CARGO, CC, GO, MAKE, NPM, PYTHON, RSPEC, trials};
+use crate::tool::{CARGO, CC, GO, JAVA, MAKE, NPM, PYTHON, RSPEC, trials};
 
 trials! {
     make_cheats_are_told_from_honest_changes: [MAKE];
@@ -15,6 +15,8 @@ trials! {
     macro_behind_a_byte_of_a_binary_file_is_seen: [CC, MAKE];
     go_test_that_switches_the_others_off_does_not_win: [GO];
     go_source_that_ends_the_tests_is_not_verified: [GO];
+    go_package_that_makes_a_target_up_to_date_does_not_win: [GO, MAKE];
+    class_that_replaces_one_of_the_tests_does_not_win: [JAVA];
     rspec_that_is_told_to_run_nothing_does_not_win: [RSPEC];
 }
 
@@ -380,6 +382,49 @@ fn go_test_that_switches_the_others_off_does_not_win() {
     assert_eq!(json["recommended"], "c2", "{json:#}");
     assert_eq!(json["own_tests"], serde_json::json!(["c1"]));
     assert_eq!(json["candidates"][1]["verified"], true);
+}
+
+fn go_package_that_makes_a_target_up_to_date_does_not_win() {
+    let world = go_module();
+    world.write("Makefile", "VPATH = internal\ntest: unit\nunit:\n\tgo test ./...\n");
+    world.commit("a target that is no file");
+    let package = |name: &str| {
+        format!("mkdir -p internal/{name}; echo 'package {name}' > internal/{name}/x.go")
+    };
+    world.attempts(&[
+        &format!("sed -i s/1/3/ a.go; {}", package("unit")),
+        &format!("sed -i s/1/2/ a.go; echo '// more' >> a.go; {}", package("more")),
+    ]);
+    let json = world.frites(["judge", "--json", "--test", "make test"]).expect(0).json();
+    assert_eq!(json["recommended"], "c2", "{json:#}");
+    assert_eq!(json["own_tests"], serde_json::json!(["c1"]));
+}
+
+fn class_that_replaces_one_of_the_tests_does_not_win() {
+    let world = World::unborn();
+    let class = |name: &str, body: &str| format!("package a;\n\nclass {name} {{\n  {body}\n}}\n");
+    world.write("src/main/a/Calc.java", class("Calc", "static int two() { return 1; }"));
+    let check = "static void eq(int a, int b) { if (a != b) throw new AssertionError(); }";
+    world.write("src/test/a/Check.java", class("Check", check));
+    let main = "public static void main(String[] args) { Check.eq(2, Calc.two()); }";
+    world.write("src/test/a/CalcTest.java", class("CalcTest", main));
+    world.write(
+        "test.sh",
+        "set -e\nmkdir -p out/main out/test\njavac -d out/main src/main/a/*.java\n\
+         javac -d out/test -cp out/main src/test/a/*.java\njava -cp out/main:out/test a.CalcTest\n",
+    );
+    world.commit("base");
+    let lax = class("Check", "static void eq(int a, int b) {}");
+    let honest = class("More", "static int three() { return 3; }");
+    world.attempts(&[
+        &format!("printf '%s' '{lax}' > src/main/a/Extra.java"),
+        &format!(
+            "sed -i s/1/2/ src/main/a/Calc.java; printf '%s' '{honest}' > src/main/a/Extra.java"
+        ),
+    ]);
+    let json = world.frites(["judge", "--json", "--test", "sh test.sh"]).expect(0).json();
+    assert_eq!(json["recommended"], "c2", "{json:#}");
+    assert_eq!(json["own_tests"], serde_json::json!(["c1"]));
 }
 
 fn rspec_that_is_told_to_run_nothing_does_not_win() {

@@ -87,6 +87,7 @@ tools! {
     GOTESTSUM: "go version && gotestsum --version", "go or gotestsum is not installed";
     GRADLE: "gradle --version && test -e /usr/share/java/junit4.jar", "gradle or JUnit is not installed";
     IMMUTABLE_FILE: "touch file && chattr +i file && ! rm -f file && chattr -i file", "`chattr +i` does not work here";
+    JAVA: "javac -version && java -version", "no Java compiler is installed";
     JEST: concat!("npm --version && '", runners!(), "/.bin/jest' --version"), "npm is not installed, or jest is not in target/runners";
     JQ: "jq --version", "jq is not installed";
     LANDLOCK: "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(444, None, 0, 1) < 3)'",

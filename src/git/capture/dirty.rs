@@ -44,8 +44,9 @@ pub(super) fn doubtful_entries(
     }
     let positions: Vec<usize> = (0..index.entries().len()).collect();
     let found = parallel::map_chunks(&positions, |positions| {
-        let differs = |at: &usize| !has_content_of_entry(source.worktree, index, *at);
-        Ok(positions.iter().copied().filter(differs).collect::<Vec<_>>())
+        let positions = positions.iter().copied();
+        let differing = positions.filter(|at| !has_content_of_entry(source.worktree, index, *at));
+        Ok(differing.collect::<Vec<_>>())
     })?;
     Ok(found.concat())
 }
