@@ -18,7 +18,7 @@ use gix::index::write::{Extensions, Options};
 use tempfile::TempDir;
 
 use crate::error::{Error, IoContext, Result};
-use crate::fs::regular;
+use crate::fs::{regular, scratch};
 use crate::git::cli::{Call, Git};
 use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;
@@ -142,7 +142,7 @@ fn dissolved(file: &Path, bytes: &[u8], time: FileTime, link: &Link) -> Result<S
     let failed = || format!("could not read the split index '{}'", file.display());
     let name = format!("sharedindex.{}", link.shared_index_checksum);
     let shared = regular::read(&file.with_file_name(&name)).context(failed)?;
-    let room = tempfile::tempdir().context(failed)?;
+    let room = scratch::directory()?;
     let copy = room.path().join("index");
     fs::write(room.path().join(name), shared).context(failed)?;
     fs::write(&copy, bytes).context(failed)?;
@@ -216,8 +216,7 @@ pub struct ScratchIndex {
 impl ScratchIndex {
     /// An index without entries. `git` says which repository and which work tree it belongs to.
     pub fn empty(git: &Git) -> Result<ScratchIndex> {
-        let directory =
-            tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
+        let directory = scratch::directory()?;
         let file = directory.path().join("index");
         Ok(ScratchIndex { git: git.clone().index(&file), file, directory })
     }

@@ -118,6 +118,9 @@ paths! { StateDir:
     /// The directory in which layers over the user's directories are tried.
     probe: "probe";
 
+    /// The directory of the temporary files of commands that run now.
+    scratch: "scratch";
+
     /// The directory of worktrees, unless the configuration names another.
     worktrees: "worktrees";
 

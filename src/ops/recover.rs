@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::error::Result;
+use crate::fs::scratch;
 use crate::git::ref_list::RefsOfRuns;
 use crate::git::refs;
 use crate::integrity::baseline::runs_at_work;
@@ -65,6 +66,7 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     // Ignored, because the command that moved files into the trash has warned of files that cannot
     // be deleted.
     let _ = trash::empty(store, &store.worktrees(None));
+    scratch::delete_old(&store.dir().scratch());
     let is_at_rest = messages.is_empty() && locks.is_empty() && !store.repo().has_moved_refs();
     let is_seen = is_at_rest && seen.values().all(Option::is_some);
     let found = if is_seen { seen } else { store.repo().refs_of_runs()? };

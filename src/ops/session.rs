@@ -11,6 +11,7 @@ use crate::config::{Config, keys};
 use crate::ecosystems::base_project::BaseProject;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
+use crate::fs::scratch;
 use crate::git::capture::excludes::Excludes;
 use crate::git::diff::Change;
 use crate::git::repo::Repo;
@@ -106,6 +107,7 @@ impl ReadSession {
         std::mem::forget(repo.clone());
         let store = Store::of(&repo);
         refuse_linked_state(store.dir())?;
+        scratch::keep_in(&store.dir().scratch());
         let home = store.users_checkout()?;
         Ok(ReadSession { repo, store, ui, home })
     }
@@ -141,6 +143,7 @@ impl Session {
     pub fn in_mirror(ui: Ui, repo: Repo, lock: Lock) -> Result<Session> {
         let repo = Arc::new(repo);
         let store = Store::of(&repo);
+        scratch::keep_in(&store.dir().scratch());
         Session::of(ReadSession { repo, store, ui, home: None }, Some(lock))
     }
 

@@ -125,6 +125,20 @@ fn each_judged_tree_has_a_parent_directory_of_its_own() {
     world.assert_clean();
 }
 
+/// Attempts that still run can write to TMPDIR, so nothing of a judging lies there.
+#[test]
+fn judging_and_landing_keep_no_temporary_file_where_attempts_write() {
+    let mut world = World::new();
+    world.write("tests/check.sh", "grep -q good app\n");
+    world.write("app", "bad\n");
+    world.commit("base");
+    world.attempts(&["echo good >app; echo '# more' >>tests/check.sh"]);
+    world.set_env("TMPDIR", world.home().join("missing"));
+    world.frites(["judge", "--test", "sh tests/check.sh"]).expect(0);
+    world.frites(["apply", "1", "-m", "fix"]).expect(0);
+    assert_eq!(fs::read_dir(world.repo.join(".frites/scratch")).unwrap().count(), 0);
+}
+
 const EDIT: &str =
     "for d in \"$HOME\"/cache/git-frites/*/outcomes/*; do echo '# edited' >>$d/outcome.toml
         cp -r $d $d-2; done";

@@ -10,8 +10,8 @@ use gix::index::entry::{Mode, Stat};
 use gix::objs::Kind;
 use rustix::fs::FileType;
 
-use crate::error::{IoContext, Result};
-use crate::fs::{disk, parallel, regular};
+use crate::error::Result;
+use crate::fs::{disk, parallel, regular, scratch};
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::Call;
 use crate::git::stat::entry_stat;
@@ -102,8 +102,7 @@ pub fn untouched(
     if paths.is_empty() || modified.iter().any(|path| path.file_name() == b".gitattributes") {
         return Ok(Vec::new());
     }
-    let directory =
-        tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
+    let directory = scratch::directory()?;
     let mut prefix = OsString::from("--prefix=");
     prefix.push(directory.path().join(""));
     let list = TreePath::nul_terminated(paths.iter().copied());

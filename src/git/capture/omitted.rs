@@ -9,8 +9,8 @@ use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::Mode;
 
 use crate::error::{Error, IoContext, Result};
-use crate::fs::tree;
 use crate::fs::walk::is_nameable;
+use crate::fs::{scratch, tree};
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::output::Output;
@@ -350,7 +350,7 @@ pub(super) fn newly_ignored(
     }
     // A directory with nothing but the base's ignore files, in which git is asked about these
     // paths.
-    let rules = tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
+    let rules = scratch::directory()?;
     let base = repo.index_of(source.base)?;
     for entry in
         base.entries().iter().filter(|e| e.mode != Mode::COMMIT && is_ignore_file(e.path(&base)))

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::ecosystems;
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, Result};
+use crate::fs::scratch;
 use crate::model::env;
 use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
@@ -96,7 +97,7 @@ fn module_of(command: &CommandLine) -> Option<&str> {
 
 /// True if the interpreter finds a module, or does not answer.
 fn is_found(session: &Session, module: &str) -> Result<bool> {
-    let scratch = tempfile::tempdir().context(|| "could not make a temporary directory".into())?;
+    let scratch = scratch::directory()?;
     let argv: Vec<OsString> = [INTERPRETER, "-c", FIND, module].map(OsString::from).to_vec();
     let job = Job {
         argv: &argv,
