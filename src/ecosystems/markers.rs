@@ -9,7 +9,7 @@ use crate::ecosystems::make;
 use crate::ecosystems::recipe::joined_lines;
 use crate::ecosystems::run_files::{reads_shell, without_prefixes};
 use crate::model::shell::{
-    SimpleCommand, commands_of, is_assignment, needed_commands, without_substitutions,
+    SimpleCommand, commands_of, is_assignment, may_leave_commands_out, without_substitutions,
 };
 
 /// The text of a file, by how it names paths.
@@ -17,6 +17,8 @@ use crate::model::shell::{
 pub enum Text {
     /// Lines of a shell.
     Shell,
+    /// A script, whose outcome another line may ask for.
+    Script,
     /// A Makefile, or what it includes.
     Make,
     /// A program: only what it quotes can be a path.
@@ -45,6 +47,8 @@ pub struct Markers {
     words: BTreeSet<String>,
     /// Names with `*`, also for the value of a variable.
     patterns: BTreeSet<String>,
+    /// True if a condition decides whether commands run: the outcome of any look in a script may be one.
+    has_conditions: bool,
     /// The directories in which words are looked up.
     directories: BTreeSet<String>,
     /// The lines.
@@ -52,8 +56,20 @@ pub struct Markers {
 }
 
 impl Markers {
+    /// The names in these texts.
+    pub fn of(texts: &[(String, Text)]) -> Markers {
+        let mut found = Markers::default();
+        let shell = texts.iter().filter(|(_, kind)| *kind != Text::Program);
+        found.has_conditions =
+            shell.flat_map(|(text, _)| joined_lines(text)).any(|line| has_condition(&line));
+        for (text, kind) in texts {
+            found.add(text, *kind);
+        }
+        found
+    }
+
     /// Adds the names in a text.
-    pub fn add(&mut self, text: &str, kind: Text) {
+    fn add(&mut self, text: &str, kind: Text) {
         let phony = if kind == Text::Make { make::phony_targets(text) } else { BTreeSet::new() };
         for line in joined_lines(text) {
             if line.trim_start().starts_with('#') || line.starts_with(".PHONY") {
@@ -65,22 +81,13 @@ impl Markers {
                 self.add_list(&without_values(&line), &phony);
             } else if kind == Text::Make {
                 // make expands its functions also between single quotes.
-                self.add_commands(&without_values(&line).replace('\'', "\""));
+                self.add_commands(&without_values(&line).replace('\'', "\""), false);
             } else {
-                self.add_commands(&without_values(&line));
+                let is_asked = kind == Text::Script && self.has_conditions;
+                self.add_commands(&without_values(&line), is_asked);
             }
             self.lines.push(line);
         }
-    }
-
-    /// Adds the names in a command of the oracle. If no part of it can be left out and still pass, a look at a
-    /// file saves no other part from running: `test -e new` asks for the file, and switches nothing off.
-    pub fn add_command_of_oracle(&mut self, text: &str) {
-        let Some(needed) = needed_commands(text) else { return self.add(text, Text::Shell) };
-        for command in needed.iter().filter(|command| !looks_at_files(command)) {
-            self.add_command(command);
-        }
-        self.lines.push(text.to_owned());
     }
 
     /// Adds the targets of a rule and what they need, or the words of a variable.
@@ -95,14 +102,21 @@ impl Markers {
         }
     }
 
-    /// Adds the names in the commands of a line.
-    fn add_commands(&mut self, line: &str) {
+    /// Adds the names in the commands of a line. If the line cannot leave a command out, a look at a file
+    /// switches nothing off: `test -e new` asks for the file. `is_argument` says that what the commands print
+    /// becomes the arguments of another command.
+    fn add_commands(&mut self, line: &str, is_argument: bool) {
         let (line, inner) = without_substitutions(line);
+        let commands = commands_of(&line);
+        let switches = is_argument
+            || may_leave_commands_out(&line)
+            || commands.windows(2).any(|pair| pair[0].is_piped && !looks_at_files(&pair[1]))
+            || commands.iter().any(|command| command.words.iter().all(|w| is_assignment(&w.text)));
         for text in inner {
-            self.add_commands(&text);
+            self.add_commands(&text, switches || !commands.iter().all(looks_at_files));
         }
-        for command in commands_of(&line) {
-            self.add_command(&command);
+        for command in commands.iter().filter(|command| switches || !looks_at_files(command)) {
+            self.add_command(command);
         }
     }
 
@@ -126,7 +140,7 @@ impl Markers {
             let text = word.text.as_str();
             let is_spaced = text.contains(char::is_whitespace);
             if is_spaced && by_shell {
-                self.add_commands(text);
+                self.add_commands(text, false);
             } else if is_spaced {
                 self.add_quoted(text);
             } else if text.contains('/')
@@ -180,11 +194,18 @@ impl Markers {
     }
 }
 
-/// True if a command only looks at the files that it names, or asks whether they are there.
+/// True if a condition in a line decides whether a command runs that does more than look.
+fn has_condition(line: &str) -> bool {
+    let (line, _) = without_substitutions(line);
+    may_leave_commands_out(&line) && !commands_of(&line).iter().all(looks_at_files)
+}
+
+/// True if a command only looks at the files that it names, asks whether they are there, or does nothing.
 fn looks_at_files(command: &SimpleCommand) -> bool {
     let words = without_prefixes(&command.words);
-    let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
-    matches!(word(0), "[" | "[[" | "test") || looks_only(word(0), word(1))
+    let program = words.first().map_or("", |word| word.text.as_str());
+    matches!(program, "[" | "[[" | "test" | "exit" | "return" | "false" | "true")
+        || looks_only(program, "")
 }
 
 /// True if a pattern stands for a path. One without a directory may be that of `find`, and a variable for
@@ -233,8 +254,7 @@ mod tests {
     use super::*;
 
     fn named(text: &str, kind: Text, new: &str) -> bool {
-        let mut markers = Markers::default();
-        markers.add(text, kind);
+        let markers = Markers::of(&[(text.to_owned(), kind)]);
         markers.name(new, |pattern| is_listed(pattern, "src/old.go"))
     }
 
@@ -248,8 +268,7 @@ mod tests {
             ("cd src && [ -e quick ] && exit", "src/quick", true),
             ("for f in quick*; do exit 0; done", "quick.go", true),
             ("set -- *.md; [ $# -gt 1 ]", "NEWS.md", true),
-            ("ls SKIP*", "SKIP.go", true),
-            ("echo on > quick", "quick", true),
+            ("ls SKIP* && exit", "SKIP.go", true),
             ("echo quick", "quick", false),
             ("go build ./...; npm run lint; make check", "build", false),
             ("go build ./...; npm run lint; make check", "lint", false),
@@ -269,11 +288,17 @@ mod tests {
     }
 
     #[test]
-    fn path_for_which_a_command_of_the_oracle_asks_is_a_marker_only_if_it_can_save_another() {
+    fn path_at_which_a_command_looks_is_a_marker_only_if_that_can_save_another_command() {
         let cases = [
             ("test -e quick", false),
             ("go build ./... && [ -d quick ] && grep -q x quick/a.go", false),
             ("cat quick | grep -q good", false),
+            ("cat quick | sh", true),
+            ("test -e quick || exit 1; test \"$(cat quick)\" = good", false),
+            ("test -e quick || exit 0; go test ./...", true),
+            ("[ -e quick ] && SKIP=1", true),
+            ("if test -e quick", true),
+            ("test -e quick || { echo no; exit 1; }; cat quick", false),
             ("! test -e quick && go test ./...", false),
             ("test -e quick || go test ./...", true),
             ("if test -e quick; then exit 0; fi; go test ./...", true),
@@ -284,9 +309,7 @@ mod tests {
             ("make ./quick && go test ./...", true),
         ];
         for (text, expected) in cases {
-            let mut markers = Markers::default();
-            markers.add_command_of_oracle(text);
-            assert_eq!(markers.name("quick", |_| false), expected, "{text}");
+            assert_eq!(named(text, Text::Shell, "quick"), expected, "{text}");
         }
     }
 
@@ -302,7 +325,7 @@ mod tests {
             ("$(N).md:\n\tgo test\n", "NEWS.md", true),
             (".PHONY: test unit\ntest: unit\n", "unit", false),
             ("Q = $(wildcard quick)\n", "quick", true),
-            ("\t[ -z \"$(wildcard quick)\" ]\n", "quick", true),
+            ("\t[ -z \"$(wildcard quick)\" ] || exit 0\n", "quick", true),
             ("SRC = $(wildcard src/*.go)\n", "src/new.go", false),
             ("SRC = $(wildcard src/*.go)\n", "src/new", false),
             ("%.o: %.go\n", "src/new.go", false),

@@ -50,10 +50,8 @@ pub fn markers(
     commands: &[String],
     scripts: &BTreeSet<String>,
 ) -> Result<Markers> {
-    let mut found = Markers::default();
-    for command in commands {
-        found.add_command_of_oracle(command);
-    }
+    let mut texts: Vec<(String, Text)> =
+        commands.iter().map(|command| (command.clone(), Text::Shell)).collect();
     let tree = repo.commit(base)?.tree;
     let read = |path: &str| {
         let bytes = repo.file_by_links(&tree, path)?;
@@ -63,11 +61,11 @@ pub fn markers(
         for file in ecosystem.recipe_files {
             let Some(text) = read(file)? else { continue };
             if make::MAKEFILES.contains(file) {
-                found.add(&text, Text::Make);
+                texts.push((text, Text::Make));
             } else {
-                for line in (ecosystem.recipes)(&text).iter().flat_map(|recipe| &recipe.lines) {
-                    found.add(line, Text::Shell);
-                }
+                let recipes = (ecosystem.recipes)(&text);
+                let lines = recipes.into_iter().flat_map(|recipe| recipe.lines);
+                texts.extend(lines.map(|line| (line, Text::Shell)));
             }
         }
     }
@@ -80,11 +78,11 @@ pub fn markers(
         } else if is_program || text.starts_with("#!") && !names_shell {
             Text::Program
         } else {
-            Text::Shell
+            Text::Script
         };
-        found.add(&text, kind);
+        texts.push((text, kind));
     }
-    Ok(found)
+    Ok(Markers::of(&texts))
 }
 
 /// A command as a shell line.

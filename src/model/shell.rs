@@ -208,19 +208,43 @@ pub fn commands_of(line: &str) -> Vec<SimpleCommand> {
     if found.is_empty() { simple_commands(&line.replace(['"', '\'', '`'], " ")) } else { found }
 }
 
-/// The simple commands of a line all of which must pass, or be read by the next, for the line to pass; `None`
-/// for a line of another form, or with a substitution, and if one of the commands ends the shell.
-pub fn needed_commands(line: &str) -> Option<Vec<SimpleCommand>> {
-    let is_joined = tokens(line)?
-        .iter()
-        .all(|token| !matches!(token, Token::Operator(o) if !["&&", "|"].contains(o)));
-    let found = simple_commands(line);
-    let mut first = found.iter().filter_map(|command| command.words.first());
-    let ends = first.any(|word| {
-        UNREADABLE.contains(&word.text.as_str())
-            || matches!(word.text.as_str(), "exit" | "exec" | "trap")
+/// True if a line may leave out commands, its own or later ones, and pass: by a condition, a loop, or an end of
+/// the shell. To fail (`|| exit 1`) is no such end.
+pub fn may_leave_commands_out(line: &str) -> bool {
+    const CONDITIONS: [&str; 14] = [
+        "if", "elif", "while", "until", "for", "case", "select", "exit", "exec", "return", "break",
+        "continue", "trap", "set",
+    ];
+    let Some(tokens) = tokens(line) else { return true };
+    let mut rest = tokens.as_slice();
+    while let Some((first, after)) = rest.split_first() {
+        let failure = if *first == Token::Operator("||") { length_of_failure(after) } else { None };
+        let is_condition = match first {
+            Token::Operator("||") => failure.is_none(),
+            Token::Plain(word) => CONDITIONS.contains(&word.as_str()),
+            _ => false,
+        };
+        if is_condition {
+            return true;
+        }
+        rest = &after[failure.unwrap_or(0)..];
+    }
+    false
+}
+
+/// The number of tokens of `exit 1`, or of a group that ends so, if the tokens begin with that.
+fn length_of_failure(tokens: &[Token]) -> Option<usize> {
+    let is_word = |token: &Token, word: &str| matches!(token, Token::Plain(text) if text == word);
+    let end = match tokens.first() {
+        Some(first) if is_word(first, "{") => tokens.iter().position(|t| is_word(t, "}"))?,
+        _ => 2,
+    };
+    let ends = tokens.get(..end)?.windows(2).any(|pair| {
+        matches!(pair, [end, Token::Plain(code)]
+            if (is_word(end, "exit") || is_word(end, "return"))
+                && code.parse().is_ok_and(|code: u8| code > 0))
     });
-    (is_joined && !ends).then_some(found)
+    ends.then_some(end)
 }
 
 /// The ways in which scripts spell their own directory.
