@@ -413,6 +413,26 @@ fn only_the_layout_spells_a_path_of_the_state() {
     assert_none(&offenders, "only src/model/layout.rs joins names to a path of the state");
 }
 
+/// Where the system keeps temporary files, attempts that still run can replace them.
+#[test]
+fn temporary_directories_are_made_in_the_state_directory() {
+    let offenders: Vec<String> = sources()
+        .iter()
+        .filter(|source| source.module != "fs/scratch")
+        .filter(|source| {
+            let text = source.text();
+            let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let is_test = source.module.ends_with("tests");
+            !is_test
+                && ["tempfile::tempdir()", "NamedTempFile::new()", "tempfile::tempfile()"]
+                    .iter()
+                    .any(|call| product.contains(call))
+        })
+        .map(|source| format!("src/{}", source.module))
+        .collect();
+    assert_none(&offenders, "fs::scratch makes temporary directories");
+}
+
 #[test]
 fn only_ui_prints() {
     let mut offenders = lines_outside(

@@ -314,8 +314,14 @@ impl<'t> BaseProject<'t> {
         let lines = self.lines_with(&words, &[])?;
         let of_commands = &self.markers()?.lines;
         let mut of_commands = of_commands.iter().filter(|l| words.iter().any(|w| l.contains(w)));
-        let is_used = of_commands.any(|line| documents::is_use(line, &words, true))
-            || lines.iter().any(|(path, line)| documents::is_use(line, &words, is_code(path)));
+        let is_used = of_commands
+            .any(|line| documents::is_use(line, &words, true) || documents::lists(line, path))
+            || lines.iter().any(|(file, line)| {
+                // A setting of the tests may name the directory in which they lie.
+                let tests = is_test_path(file) || !is_code(file) && line.contains("test");
+                documents::is_use(line, &words, is_code(file))
+                    || tests && documents::lists(line, path)
+            });
         self.used.lock().insert(words, is_used);
         Ok(!is_used)
     }

@@ -61,11 +61,40 @@ pub fn without_documents() -> Vec<String> {
     texts.chain(others).map(|spec| format!(":(exclude){spec}")).collect()
 }
 
-/// The texts by which another file uses a document: its name, and patterns for its kind.
+/// The texts by which another file uses a document: its name, patterns for its kind, and the names of its
+/// directories.
 pub fn words_for(path: &str) -> Vec<String> {
     let name = file_name(path);
-    let kind = name.rsplit_once('.').map(|(_, extension)| format!("*.{extension}"));
-    [Some(name.to_owned()), kind].into_iter().flatten().collect()
+    let mut words = vec![name.to_owned()];
+    if let Some((_, extension)) = name.rsplit_once('.') {
+        words.push(format!("*.{extension}"));
+        words.extend(["\"", "'"].map(|quote| format!("{extension}{quote}")));
+    }
+    words.extend(directories(path).map(str::to_owned));
+    words
+}
+
+fn directories(path: &str) -> impl Iterator<Item = &str> {
+    path.rsplit_once('/').into_iter().flat_map(|(above, _)| above.split('/'))
+}
+
+/// True if a line may list the files among which a document is: it names one of its directories, or its
+/// extension (`".md"`, `"md"`).
+pub fn lists(line: &str, path: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let extension = file_name(path).rsplit_once('.').map(|(_, extension)| extension);
+    let names_extension = extension.is_some_and(|extension| {
+        ["\"", "'"].iter().any(|quote| {
+            let [plain, dotted] = ["", "."].map(|dot| format!("{quote}{dot}{extension}{quote}"));
+            line.contains(&plain) || line.contains(&dotted)
+        })
+    });
+    names_extension
+        || directories(path).any(|name| {
+            line.match_indices(name).any(|(at, _)| {
+                !line[..at].ends_with(is_word) && !line[at + name.len()..].starts_with(is_word)
+            })
+        })
 }
 
 /// True if a line with one of these words uses the document: the line names it in a file that runs, or runs
@@ -97,6 +126,23 @@ mod tests {
         ];
         for (path, expected) in cases {
             assert_eq!(is_document_by_name(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn document_is_listed_by_its_directory_or_its_extension() {
+        let cases = [
+            ("os.listdir('docs')", "docs/a.md", true),
+            ("doccheck docs", "docs/deep/a.md", true),
+            ("testpaths = docs", "docs/a.md", true),
+            ("if path.suffix == '.md':", "a.md", true),
+            ("path.extension() == Some(\"md\")", "docs/a.md", true),
+            ("docs_of(x)", "docs/a.md", false),
+            ("# md files", "a.md", false),
+            ("os.listdir('docs')", "README.md", false),
+        ];
+        for (line, path, expected) in cases {
+            assert_eq!(lists(line, path), expected, "{line}: {path}");
         }
     }
 

@@ -29,6 +29,7 @@ pub fn directory() -> Result<TempDir> {
     let home = HOME.get().filter(|home| home.parent().is_some_and(Path::is_dir));
     let made = match home {
         Some(home) => fs::create_dir_all(home).and_then(|()| tempfile::tempdir_in(home)),
+        // Without a state directory there are no attempts.
         None => tempfile::tempdir(),
     };
     made.context(|| "could not make a temporary directory".into())

@@ -1,5 +1,10 @@
 //! The traces of git itself (`GIT_TRACE*`), kept apart from the messages of our calls.
-use crate::error::{IoContext, Result};
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use crate::error::Result;
+use crate::fs::scratch;
 
 /// The target of the lines that git itself traces, when `GIT_TRACE*` sends them to standard error.
 pub const TRACES: &str = "git_frites::git::trace";
@@ -36,7 +41,7 @@ fn stderr_traces() -> impl Iterator<Item = &'static str> {
 
 /// A file that takes the traces of one call: its standard error is captured as the call's message,
 /// and must not hold them.
-pub(super) struct TraceFile(tempfile::NamedTempFile);
+pub(super) struct TraceFile(TempDir);
 
 impl TraceFile {
     /// Makes the file; `None` if no traces go to standard error.
@@ -44,19 +49,21 @@ impl TraceFile {
         if !traces_to_stderr() {
             return Ok(None);
         }
-        let file = tempfile::NamedTempFile::new()
-            .context(|| "could not make a file for git's traces".to_owned())?;
-        Ok(Some(TraceFile(file)))
+        Ok(Some(TraceFile(scratch::directory()?)))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("traces")
     }
 
     /// Sends the call's traces to the file.
     pub(super) fn redirect(&self, call: duct::Expression) -> duct::Expression {
-        stderr_traces().fold(call, |call, name| call.env(name, self.0.path()))
+        stderr_traces().fold(call, |call, name| call.env(name, self.path()))
     }
 
     /// Passes on what git has written.
     pub(super) fn print(self) {
-        let text = std::fs::read(self.0.path()).unwrap_or_default();
+        let text = std::fs::read(self.path()).unwrap_or_default();
         for line in String::from_utf8_lossy(&text).lines() {
             tracing::info!(target: TRACES, "{line}");
         }
