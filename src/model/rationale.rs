@@ -3,6 +3,7 @@ use crate::model::agreement;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::candidate::{ENOUGH_PASSED, State};
 use crate::model::count::{count, some_of};
+use crate::model::cross::ProofKind;
 use crate::model::flag::{self, Flag};
 use crate::model::name::Name;
 use crate::model::outcome::{CANNOT_TELL, Obstacle, Outcome, Stage, StageResult};
@@ -65,12 +66,7 @@ impl DecisionInputs<'_> {
         } else if let Some(base) =
             self.baseline.filter(|base| kind.verified() && base.results.passed())
         {
-            text.push_str(match base.inherited {
-                true => "; with build outputs of an earlier judging the base passes, too: this shows at most that nothing broke",
-                false => {
-                    "; the base passes, too: this shows that nothing broke, not that the change works"
-                }
-            });
+            text.push_str(base_passes_too(base, winner));
         }
         text.push_str(&to_check(kind, winner, self.baseline));
         if kind.verified()
@@ -436,6 +432,19 @@ fn fails_alike(base: &StageResult) -> String {
         _ => "the base or this machine may lack something".to_owned(),
     };
     format!("{stage} fails on the base in the same way ({outcome}: {line}): {why}")
+}
+
+/// What a base that passes, too, leaves open about the recommended candidate, as a clause.
+pub fn base_passes_too(base: &Baseline, winner: &Entry) -> &'static str {
+    match &winner.proof {
+        Some(proof) if proof.shows == ProofKind::Change => {
+            "; the base passes, too, but not with the candidate's own tests: they show that the change works"
+        }
+        _ if base.inherited => {
+            "; with build outputs of an earlier judging the base passes, too: this shows at most that nothing broke"
+        }
+        _ => "; the base passes, too: this shows that nothing broke, not that the change works",
+    }
 }
 
 /// The flags of the recommended candidate, as a reason to look at it.

@@ -97,7 +97,10 @@ fn winner_proves_itself_by_tests_that_fail_on_the_base() {
         let told = world.frites(["status", &run]).expect(0).out();
         assert!(told.contains(label), "{told}");
         let json = world.frites(["judge", "--json", &run]).expect(0).json();
-        assert!(json["candidates"][0]["proof"]["shows"].is_string(), "{json}");
+        let shows = json["candidates"][0]["proof"]["shows"].as_str();
+        // The reason does not say less than the proof.
+        let open = json["rationale"].as_str().unwrap().contains("not that the change works");
+        assert_eq!(open, shows.unwrap() != "change", "{json}");
     }
     // A test that was changed counts as the base's does not.
     let run = world.attempts(&["echo 3 > value.rs; echo 'grep -q 3 value.rs' > tests/old.t"]);
@@ -221,7 +224,7 @@ fn ranking_by_cross_is_refused_where_the_tests_were_not_judged() {
     let refused = world
         .frites(["judge", "--replay", "--rank", "cross"])
         .refuses(128, "run 1 cannot be ranked by cross: the tests of its candidates were not");
-    assert!(refused.stderr.contains("`git frites judge --rank cross 1`"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`git frites judge 1 --rank cross`"), "{}", refused.stderr);
     // Judged across by another rule, the winner by cross has a pass that nobody confirmed.
     world.frites(["judge", "--cross"]).expect(0);
     let before = world.frites(["status", "--json"]).expect(0).out();
@@ -230,7 +233,7 @@ fn ranking_by_cross_is_refused_where_the_tests_were_not_judged() {
         "by cross the verdict of run 1 depends on c2 and c3, whose results nobody has",
     );
     assert!(
-        refused.stderr.contains("`git frites judge --cross --rank cross 1`"),
+        refused.stderr.contains("`git frites judge 1 --cross --rank cross`"),
         "{}",
         refused.stderr
     );
@@ -260,7 +263,7 @@ fn parts_are_not_ranked_by_cross() {
     let refused = world
         .frites(["shard", "collect", "--rank", "cross", "1"])
         .refuses(2, "parts cannot be ranked by cross");
-    assert!(refused.stderr.contains("`git frites judge --rank cross 1`"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`git frites judge 1 --rank cross`"), "{}", refused.stderr);
     world
         .frites(["judge", "--replay", "--rank", "cross"])
         .refuses(128, "cannot be ranked by cross");

@@ -4,6 +4,7 @@ use crate::config::value::ProofMode;
 use crate::error::Result;
 use crate::git::diff::Change;
 use crate::model::cross::{Cell, Proof, edited_tests};
+use crate::model::rationale::base_passes_too;
 use crate::model::test_report::TestReport;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::ops::judge::options::JudgeOptions;
@@ -47,8 +48,11 @@ pub fn prove(
     let (proof, doubts) = runner.end(proof)?;
     let (Some(proof), false) = (proof, doubts.tainted) else { return Ok(None) };
     let sentence = format!("{} {}", entry.candidate, proof.in_words());
+    let open = base_passes_too(&base, &entry);
     for own in verdict.candidates.iter_mut().filter(|own| own.candidate == entry.candidate) {
         own.proof = Some(proof.clone());
+        let rationale = &mut verdict.decision.rationale;
+        *rationale = rationale.replace(open, base_passes_too(&base, own));
     }
     record::save_record(session, run, verdict)?;
     Ok(Some(sentence))
