@@ -1,6 +1,7 @@
 //! Adds hints to errors by their cause. These hints name commands and options, which only this
 //! layer knows.
 use crate::error::{Cause, Error};
+use crate::model::env;
 
 /// The error with the hint for its cause.
 pub fn add(error: Error) -> Error {
@@ -22,6 +23,13 @@ pub fn add(error: Error) -> Error {
         }
         Cause::StorageFull => {
             "free disk space: `git frites clean RUN` removes the worktrees of a run".to_owned()
+        }
+        Cause::ReadOnly if std::env::var_os(env::RUN).is_some() => {
+            return Error::fatal(format!(
+                "this is an attempt, which may only change its worktree: {}",
+                error.message
+            ))
+            .hint("end the attempt: whoever started it judges and lands what is in the worktree");
         }
         Cause::ReadOnly => {
             "`git frites status`, `log` and `diff --no-capture` only read".to_owned()

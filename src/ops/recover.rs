@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::error::Result;
+use crate::error::{Cause, Result};
 use crate::fs::scratch;
 use crate::git::ref_list::RefsOfRuns;
 use crate::git::refs;
@@ -84,6 +84,8 @@ pub fn recover(store: &Store) -> Result<Recovery> {
         });
         match recovered {
             Ok(message) => messages.extend(message),
+            // Nobody can recover it from here, and inside an attempt its run is not interrupted at all.
+            Err(error) if error.cause == Cause::ReadOnly => {}
             // One damaged run must not stop every command on the others.
             Err(error) => messages.push(format!(
                 "run {run} was interrupted and could not be recovered: {}",

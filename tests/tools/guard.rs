@@ -83,6 +83,7 @@ fn commands_write_to_their_worktree_and_home_and_to_nothing_else() {
         refuses 'echo x > /etc/frites-test'
         refuses 'mount -o remount,rw $top'
         refuses 'umount $git'
+        refuses 'git frites spawn -n 1'
         echo own > README; echo home > ~/mine; echo temporary > $TMPDIR/frites-test-$FRITES_INDEX
         rm $TMPDIR/frites-test-$FRITES_INDEX
     "#;
@@ -94,6 +95,9 @@ fn commands_write_to_their_worktree_and_home_and_to_nothing_else() {
     assert!(answer.changes_warned_of().is_empty(), "{}", answer.stderr);
     let refusals = fs::read_to_string(world.worktree("2/a").join("refusals")).unwrap();
     assert!(refusals.contains("Read-only file system"), "{refusals}");
+    // Its run is not interrupted, and cannot be recovered from there.
+    let nested = "fatal: this is an attempt, which may only change its worktree: could not lock";
+    assert!(refusals.contains(nested) && !refusals.contains("interrupted"), "{refusals}");
     assert!(!world.home().join("mine").exists(), "it is in a HOME of the attempt's own");
     assert_eq!(world.git(["show", "refs/frites/2/a:README"]), "own");
     assert_eq!(world.git_in(&linked, ["status", "--porcelain"]), "");
