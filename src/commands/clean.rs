@@ -148,13 +148,11 @@ fn hint_at_captures(session: &Session, removals: &[Removal]) -> Result<()> {
             let is_verified =
                 judged.as_ref().zip(tree).is_some_and(|(v, tree)| v.tree_passed(tree));
             let lands = match is_verified {
-                true => format!("`git frites apply {candidate}` lands it"),
-                false => {
-                    format!("`git frites apply --allow-unverified {candidate}` lands it unverified")
-                }
+                true => format!(", `git frites apply {candidate}` lands it"),
+                false => String::new(),
             };
             session.ui.hint(format!(
-                "captures stay: `git frites diff {candidate}` shows the work, {lands}"
+                "captures stay: `git frites diff {candidate}` shows the work{lands}"
             ));
             break;
         }

@@ -58,7 +58,7 @@ fn clean_captures_unsaved_work_first() {
         "{lines:?}"
     );
     assert!(lines[2].starts_with("freed ") && lines[2].ends_with("KiB"), "{lines:?}");
-    let hint = "hint: captures stay: `git frites diff 1/c1` shows the work, `git frites apply --allow-unverified 1/c1` lands it unverified\n";
+    let hint = "hint: captures stay: `git frites diff 1/c1` shows the work\n";
     assert_eq!(answer.stderr.matches(hint).count(), 1, "{}", answer.stderr);
     assert!(world.frites(["status"]).expect(0).out().contains("not landed"));
     assert_removed(&world, "1/c1");

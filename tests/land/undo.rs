@@ -250,6 +250,12 @@ fn undo_of_a_fresh_branch_that_was_merged_waits_until_the_change_is_reverted_the
         let revert = format!("hint: on 'main' `git revert {}` takes it back", &landed[..10]);
         assert!(told.contains(&revert), "{told}");
         assert_eq!(told.contains("`git branch -D frites/apply/1`"), !delete, "{told}");
+        if !delete {
+            // The hint names nothing that has just been refused.
+            let taken = world.frites(["apply"]).refuses(128, "'frites/apply/1' exists").stderr;
+            let way = "another branch has its commit, too: `git branch -D frites/apply/1`";
+            assert!(taken.contains(way) && !taken.contains("--undo"), "{taken}");
+        }
         assert_eq!(world.git(["for-each-ref"]), before);
         assert_eq!(landing(&world, "1"), "landed");
         world.git(["revert", "--no-edit", &landed]);

@@ -17,6 +17,7 @@ use crate::ops::land::execute::{LandedAs, execute};
 use crate::ops::land::guards::{refuse_candidates_worktree, refuse_changed_hooks};
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
+use crate::ops::land::undo_branch::refuse_merged;
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::store::events::MoveDetails;
@@ -160,6 +161,13 @@ fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
         let landed =
             record.landing == Landing::Landed && record.landing_branch.as_ref() == Some(branch);
         let left = store.left_conflicts(&run.run, candidate.name)?;
+        if landed && refuse_merged(session, &record, branch, false).is_err() {
+            return Ok(error
+                .hint(format!(
+                    "{candidate} landed there, and another branch has its commit, too: `git branch -D {short}` deletes this one"
+                ))
+                .hint(beside));
+        }
         if landed || left.is_some_and(|left| left.branch == *branch) {
             return Ok(error
                 .hint(format!(

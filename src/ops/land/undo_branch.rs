@@ -149,7 +149,7 @@ fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool)
 /// Refuses to undo a landing whose commit is also on a person's branch, for example after a merge,
 /// because the change would stay there. The undo is possible once that branch has reverted the
 /// commit.
-fn refuse_merged(
+pub(super) fn refuse_merged(
     session: &Session,
     candidate: &Candidate,
     fresh: &RefName,
