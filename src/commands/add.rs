@@ -82,7 +82,7 @@ pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     let round = RoundAnswer { run: &run, candidates: &names, report: &report, checkpoints };
     if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
         round.print(session, &args.answer)?;
-        session.ui.hint(format!("decide again with `git frites judge {}`", run.run));
+        session.ui.hint(format!("decide again with `{}`", session.store.judge_command(&run.run)));
         return Ok(exit::OK);
     }
     round.conclude(session, &args.answer, &resume_hint(&run))

@@ -75,7 +75,8 @@ impl RoundAnswer<'_> {
             ui.hint(format!("the work so far is kept; {go_on}"));
         } else if usable > 0 {
             ui.hint(format!(
-                "compare with `git frites diff {run}`, decide with `git frites judge {run}`"
+                "compare with `git frites diff {run}`, decide with `{}`",
+                session.store.judge_command(run)
             ));
         } else {
             ui.hint(format!(

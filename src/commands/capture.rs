@@ -68,7 +68,7 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
             session.ui.note(format!(
                 "{candidate} is open now: its files have changed since its command ended"
             ));
-            session.ui.hint(format!("judge it: `git frites judge {}`", run.run));
+            session.ui.hint(format!("judge it: `{}`", session.store.judge_command(&run.run)));
         }
         session.print_omissions(&captured);
         failed |= captured.problem.is_some() || captured.gone && captured.capture.is_none();

@@ -184,15 +184,16 @@ fn tests(
         return Err(Error::usage("--tests compares two candidates of one run")
             .hint("name both: `git frites diff --tests RUN/CAND CAND2`"));
     };
-    let verdict = session.store.verdict(&run.run)?;
-    let verdict = verdict.filter(|verdict| verdict.candidates.iter().any(|e| e.cross.is_some()));
+    let stored = session.store.verdict(&run.run)?;
+    let verdict =
+        stored.as_ref().filter(|verdict| verdict.candidates.iter().any(|e| e.cross.is_some()));
     let Some(verdict) = verdict else {
         let text = format!("the tests of run {} were not judged on each other", run.run);
-        return Err(
-            Error::no(text).hint(format!("judge them: `git frites judge --cross {}`", run.run))
-        );
+        let terms = stored.map(|verdict| verdict.terms).unwrap_or_default();
+        let judge = terms.judge_command(&run.run, " --cross");
+        return Err(Error::no(text).hint(format!("judge them: `{judge}`")));
     };
-    let found = cross_score::that_tell_apart(&verdict, one, &other);
+    let found = cross_score::that_tell_apart(verdict, one, &other);
     let code = if args.exit_code && !found.is_empty() { exit::NO } else { exit::OK };
     if args.json {
         let mut all = Vec::new();

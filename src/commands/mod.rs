@@ -286,7 +286,8 @@ fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<Stri
     {
         let address = format!("{}/{}", run.run, entry.candidate);
         hints.push(format!(
-            "correct it in `cd \"$(git frites path {address})\"`; after `git frites capture {address}` the next `git frites judge` judges it"
+            "correct it in `cd \"$(git frites path {address})\"`; after `git frites capture {address}`, `{}` judges it",
+            verdict.terms.judge_command(&run.run, "")
         ));
     }
     hints

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::model::base_tests::BaseTests;
-use crate::model::oracle::{CommandLine, OracleCommand, shell_word};
+use crate::model::name::Name;
+use crate::model::oracle::{CommandLine, OracleCommand, as_options, shell_word};
 use crate::model::outcome::Stage;
 use crate::model::rank::Rank;
 use crate::model::world::WorldKind;
@@ -157,6 +158,14 @@ impl Terms {
         terms
     }
 
+    /// The command that judges a run on these terms, with the options `more`. It names the commands again that
+    /// options named, as nothing else keeps those; not those that `more` replaces.
+    pub fn judge_command(&self, run: &Name, more: &str) -> String {
+        let named = |c: &&OracleCommand| c.source.starts_with("--") && !more.contains(&c.source);
+        let named = as_options(self.oracle.iter().filter(named));
+        format!("git frites judge {run}{more}{named}")
+    }
+
     /// The first difference between these terms and `ours` that matters to a verdict, as a clause
     /// about these. Ranking, doubts and the way of counting lines do not: the decision makes up for
     /// them, or remembers them. Seeds matter if both are known.
@@ -305,6 +314,16 @@ mod tests {
             let difference = other.first_difference(&terms()).unwrap_or_default();
             assert!(difference.starts_with(words), "{difference}");
         }
+    }
+
+    #[test]
+    fn command_that_judges_again_names_what_options_named() {
+        let (run, mut terms) = ("1".parse().expect("a name"), terms());
+        assert_eq!(terms.judge_command(&run, " --cold"), "git frites judge 1 --cold");
+        terms.oracle[0].source = "--test".into();
+        let again = terms.judge_command(&run, " --cold");
+        assert_eq!(again, "git frites judge 1 --cold --test 'make test'");
+        assert_eq!(terms.judge_command(&run, " --test CMD"), "git frites judge 1 --test CMD");
     }
 
     #[test]

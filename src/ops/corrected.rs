@@ -48,7 +48,8 @@ pub fn open(
 /// The hint how to have a corrected attempt judged.
 pub fn hint(candidate: CandidateRef<'_>) -> String {
     format!(
-        "{candidate} has changed since its command ended: after `git frites capture {candidate}` the next `git frites judge` judges it"
+        "{candidate} has changed since its command ended: after `git frites capture {candidate}`, `{}` judges it",
+        candidate.judge_command()
     )
 }
 

@@ -56,6 +56,11 @@ impl fmt::Display for CandidateRef<'_> {
 }
 
 impl CandidateRef<'_> {
+    /// The command that judges its run as it was judged last.
+    pub fn judge_command(self) -> String {
+        self.store.judge_command(&self.run.run)
+    }
+
     /// `RUN/CAND`.
     pub fn address(self) -> String {
         self.to_string()

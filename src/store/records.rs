@@ -73,6 +73,12 @@ impl Store {
         self.recorded(run, VERDICT)
     }
 
+    /// The command that judges a run as it was judged last.
+    pub fn judge_command(&self, run: &Name) -> String {
+        let verdict = self.verdict(run).ok().flatten();
+        verdict.map(|verdict| verdict.terms).unwrap_or_default().judge_command(run, "")
+    }
+
     fn recorded<T: DeserializeOwned>(&self, run: &Name, file: &str) -> Result<Option<T>> {
         self.stored(run, &refs::record(run), file)
     }

@@ -9,13 +9,13 @@ use crate::model::count::some_of;
 use crate::model::cross_score;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
-use crate::model::oracle::{as_options, shell_quoted};
+use crate::model::oracle::shell_quoted;
 use crate::model::outcome::{Outcome, Stage, StageResult};
 use crate::model::path::quoted;
 use crate::model::rank::Rank;
 use crate::model::ranking::Rules;
 use crate::model::rationale::why_judged_twice;
-use crate::model::terms::JudgeSettings;
+use crate::model::terms::{JudgeSettings, Terms};
 use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::usage::UsageSum;
 use crate::model::verdict::{Baseline, DecisionKind, Entry, Verdict, doubt_about_attempts};
@@ -244,32 +244,36 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
         ],
         (DecisionKind::BrokenBase, _) => {
             let base = verdict.baseline.as_ref().and_then(|base| base.results.stopped_at());
-            base.map_or_else(Vec::new, |base| broken_base_hints(run, base.stage))
+            base.map_or_else(Vec::new, |base| broken_base_hints(&verdict.terms, run, base.stage))
         }
         (DecisionKind::NearMiss, Some(_)) if lacks_as_the_base(verdict) => {
-            broken_base_hints(run, Stage::Test)
+            broken_base_hints(&verdict.terms, run, Stage::Test)
         }
         (DecisionKind::NearMiss, Some(name)) => vec![
             match near_miss_that_did_not_start(verdict, name) {
                 Some(hint) => hint,
                 None => format!("see why: `git frites output {run}/{name}`"),
             },
-            format!("continue in `cd \"$(git frites path {run}/{name})\"` and judge again"),
+            format!(
+                "continue in `cd \"$(git frites path {run}/{name})\"`, then judge again: `{}`",
+                verdict.terms.judge_command(run, "")
+            ),
         ],
         (DecisionKind::Undecided, Some(name)) if decision.undecided.is_empty() => vec![
             format!("see why a command could not tell: `git frites output {run}/{name}`"),
             format!(
-                "judge again when it can: `git frites judge {run}`; to land it all the same: \
-                 `git frites apply --allow-unverified {run}/{name}`"
+                "judge again when it can: `{}`; to land it all the same: \
+                 `git frites apply --allow-unverified {run}/{name}`",
+                verdict.terms.judge_command(run, "")
             ),
         ],
         (DecisionKind::Undecided, _) => {
             let missing: String =
                 decision.undecided.iter().map(|name| format!(" --candidate {name}")).collect();
-            let named = verdict.terms.oracle.iter().filter(|c| c.source.starts_with("--"));
-            let options = as_options(named);
             vec![format!(
-                "judge what is missing: `git frites judge {run}{missing}{options}`; then decide: `git frites judge --replay {run}{options}`"
+                "judge what is missing: `{}`; then decide: `{}`",
+                verdict.terms.judge_command(run, &missing),
+                verdict.terms.judge_command(run, " --replay")
             )]
         }
         (DecisionKind::NoTests, Some(name)) => vec![
@@ -294,18 +298,19 @@ fn hint_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> String
     let run = &verdict.run;
     let settings = &verdict.terms.settings;
     let doubts = &settings.doubts;
+    let judge = verdict.terms.judge_command(run, "");
     if settings.in_place {
-        return format!("judge it in a checkout of its own: `git frites judge {run}`");
+        return format!("judge it in a checkout of its own: `{judge}`");
     }
     if !doubts.leads_back.is_empty() {
-        return format!("change the seeds, then judge again: `git frites judge {run}`");
+        return format!("change the seeds, then judge again: `{judge}`");
     }
     if !doubts.attempts_write.is_empty() {
         return "take the path out of `spawn.write` and spawn again, or look at what attempts wrote there"
             .to_owned();
     }
     if doubts.tainted {
-        return format!("undo or accept the change, then judge again: `git frites judge {run}`");
+        return format!("undo or accept the change, then judge again: `{judge}`");
     }
     let next = match landing {
         Landing::Landed | Landing::Merged => {
@@ -347,14 +352,17 @@ fn lacks_as_the_base(verdict: &Verdict) -> bool {
 }
 
 /// Hints for a command that does not pass on a run's base: where to see why, and how to judge anyway.
-pub fn broken_base_hints(run: &Name, stage: Stage) -> Vec<String> {
+pub fn broken_base_hints(terms: &Terms, run: &Name, stage: Stage) -> Vec<String> {
     let other = match stage {
         Stage::Setup => "set `oracle.setup` to another command".to_owned(),
-        Stage::Test => format!("judge with another command: `git frites judge {run} --test CMD`"),
+        Stage::Test => {
+            format!("judge with another command: `{}`", terms.judge_command(run, " --test CMD"))
+        }
         // If options name a command, only the commands of options run, so another build or lint would
         // replace the test, too.
         Stage::Build | Stage::Lint => {
-            format!("leave it out: `git frites judge {run} --{stage} ''`")
+            let without = format!(" --{stage} ''");
+            format!("leave it out: `{}`", terms.judge_command(run, &without))
         }
     };
     vec![
@@ -383,9 +391,10 @@ fn near_miss_that_did_not_start(verdict: &Verdict, name: &Name) -> Option<String
     let why = stopped.outcome.why_not_started()?;
     let run = &verdict.run;
     let stage = stopped.stage;
+    let judge = verdict.terms.judge_command(run, &format!(" --{stage} CMD"));
     Some(format!(
         "the {stage} command did not start there ({why}): install what it needs, or judge with \
-         another: `git frites judge {run} --{stage} CMD`"
+         another: `{judge}`"
     ))
 }
 

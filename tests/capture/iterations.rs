@@ -243,7 +243,7 @@ fn failed_attempt_that_somebody_corrects_is_judged_once_it_is_captured_by_name()
     let fails = "echo bad > work; exit 3";
     world.frites(["spawn", "-n", "2", "--", "sh", "-c", fails]).expect(4);
     let judge = |code| world.frites(["judge", "--test", "grep -q good work"]).expect(code);
-    let correct = "hint: correct it in `cd \"$(git frites path 1/c1)\"`; after `git frites capture 1/c1` the next `git frites judge` judges it";
+    let correct = "hint: correct it in `cd \"$(git frites path 1/c1)\"`; after `git frites capture 1/c1`, `git frites judge 1 --test 'grep -q good work'` judges it";
     let lines = |answer: &crate::common::Answer, line: &str| {
         answer.stderr.lines().filter(|one| *one == line).count()
     };
@@ -258,7 +258,7 @@ fn failed_attempt_that_somebody_corrects_is_judged_once_it_is_captured_by_name()
     world.frites(["capture", "1/c1"]).expect(0);
     assert_eq!(world.first_candidate("1")["state"], "failed");
     world.sh(&world.worktree("1/c1"), "echo good > work").expect(0);
-    let hint = "hint: 1/c1 has changed since its command ended: after `git frites capture 1/c1` the next `git frites judge` judges it";
+    let hint = "hint: 1/c1 has changed since its command ended: after `git frites capture 1/c1`, `git frites judge 1 --test 'grep -q good work'` judges it";
     assert_eq!(lines(&judge(4), hint), 1);
     for words in [&["status"][..], &["status", "1/c1"], &["output", "1/c1"]] {
         let answer = world.frites(words).expect(0);

@@ -27,7 +27,7 @@ fn base_and_candidates_that_fail_in_one_command_before_the_test_are_a_broken_bas
         assert!(answer.out().contains("\n~  1/c1"), "{}", answer.out());
         for hint in [
             format!("hint: see why: `git frites output 1/@base {name}`"),
-            format!("leave it out: `git frites judge 1 --{name} ''`"),
+            format!("leave it out: `git frites judge 1 --{name} '' --test 'true'`"),
         ] {
             assert!(answer.stderr.contains(&hint), "{hint}\n{}", answer.stderr);
         }

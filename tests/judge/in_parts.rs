@@ -311,7 +311,7 @@ fn missing_outcome_that_could_win_leaves_a_replay_undecided() {
     assert!(
         answer.stderr.contains(
             "hint: judge what is missing: `git frites judge 1 --candidate c2`; then decide: \
-             `git frites judge --replay 1`\n"
+             `git frites judge 1 --replay`\n"
         ),
         "{}",
         answer.stderr

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::common::edits::{LARGE, MIDDLE, SMALL};
 use crate::common::transcript::{assert_shown, shown};
-use crate::common::{World, make_executable, poll, sentence, write};
+use crate::common::{Answer, World, make_executable, poll, sentence, write};
 
 /// The words of the row of a candidate of the first run in the table.
 fn row<'a>(out: &'a str, candidate: &str) -> Vec<&'a str> {
@@ -751,4 +751,33 @@ fn near_miss_is_not_marked_like_a_winner() {
     }
     let report = world.frites(["report", "--markdown"]).expect(0).out();
     assert!(report.contains("| \\~ | ") && !report.contains('→'), "{report}");
+}
+
+#[test]
+fn hints_that_judge_again_name_the_commands_that_options_named() {
+    let world = World::new();
+    world.attempts(&[SMALL, LARGE]);
+    let test = "--test 'test -e \"$PWD/new\"'";
+    let hinted = |answer: &Answer, hint: &str| {
+        assert!(answer.stderr.contains(hint), "{hint}\n{}", answer.stderr);
+    };
+    let near_miss = world.frites(["judge", "--test", "test -e \"$PWD/new\""]).expect(1);
+    hinted(&near_miss, &format!(", then judge again: `git frites judge 1 {test}`\n"));
+    world.sh(&world.worktree("1/c1"), "echo x > new").expect(0);
+    let refused = world.frites(["apply", "--judged", "1/c2"]).expect(1);
+    hinted(&refused, "see why: `git frites output 1/c2`");
+    let added = world.frites(["add", "1", "-n", "1"]).expect(0);
+    hinted(&added, &format!("decide again with `git frites judge 1 {test}`\n"));
+    let retried = world.frites(["retry", "1/c2", "--", "touch", "y"]).expect(0);
+    hinted(&retried, &format!("decide with `git frites judge 1 {test}`\n"));
+    let without = world.frites(["judge", "1"]).expect(3);
+    hinted(
+        &without,
+        &format!("hint: its last verdict had commands: `git frites judge 1 {test}`\n"),
+    );
+    // What a hint names can be typed.
+    world.sh(&world.repo, &format!("git frites judge 1 {test}")).expect(0);
+    let configured = "frites.oracle.test=false";
+    let plain = world.frites(["-c", configured, "judge", "1"]).expect(1);
+    hinted(&plain, "then judge again: `git frites judge 1`\n");
 }

@@ -156,7 +156,10 @@ fn require_working_commands(verdict: &Verdict, entries: &[Entry]) -> Result<()> 
     let source = command.map(|c| format!(" (this one is from {})", c.source)).unwrap_or_default();
     let other = match stage {
         Stage::Setup => "set `oracle.setup` to another command".to_owned(),
-        _ => format!("name another: `git frites judge {run} --{stage} CMD`"),
+        _ => {
+            let other = format!(" --{stage} CMD");
+            format!("name another: `{}`", verdict.terms.judge_command(run, &other))
+        }
     };
     Err(why_not_working(&verdict.terms.oracle, result)
         .hint(format!("install what it needs, or {other}{source}"))

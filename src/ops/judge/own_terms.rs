@@ -98,14 +98,14 @@ impl OwnTerms {
         candidate: Option<&Name>,
         theirs: &Terms,
     ) -> Result<()> {
+        let (what, options) = match candidate {
+            Some(name) => (format!("{}/{name}", run.run), format!(" --candidate {name}")),
+            None => (format!("run {}", run.run), String::new()),
+        };
+        let here = self.terms.judge_command(&run.run, &options);
         let refusal = |difference: &str| {
-            let run = &run.run;
-            let (what, options) = match candidate {
-                Some(name) => (format!("{run}/{name}"), format!(" --candidate {name}")),
-                None => (format!("run {run}"), String::new()),
-            };
             Error::fatal(format!("{what} was judged on other terms than this side's: {difference}"))
-                .hint(format!("judge it here: `git frites judge {run}{options}`"))
+                .hint(format!("judge it here: `{here}`"))
         };
         if let Some(mode) = self.unsettled {
             let world = theirs.settings.commands.world;

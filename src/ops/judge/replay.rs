@@ -181,7 +181,7 @@ fn require_known_tests(verdict: &Verdict) -> Result<()> {
         "run {} cannot be ranked by cross: the tests of its candidates were not judged on each other",
         verdict.run
     ))
-    .hint(format!("judge them: `git frites judge --rank cross {}`", verdict.run)))
+    .hint(format!("judge them: `{}`", verdict.terms.judge_command(&verdict.run, " --rank cross"))))
 }
 
 /// Refuses a ranking that depends on claims and differs from that of the stored verdict, because
@@ -192,14 +192,15 @@ fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Resul
         return Ok(());
     }
     let names: Vec<&str> = open.iter().map(|entry| entry.candidate.as_str()).collect();
-    let cross = if stored.terms.settings.cross { "--cross " } else { "" };
+    let cross = if stored.terms.settings.cross { " --cross" } else { "" };
+    let options = format!("{cross} --rank {}", rules.rank);
     Err(Error::fatal(format!(
         "by {} the verdict of run {} depends on {}, whose results nobody has confirmed so far",
         rules.rank,
         stored.run,
         and(&names)
     ))
-    .hint(format!("confirm them: `git frites judge {cross}--rank {} {}`", rules.rank, stored.run)))
+    .hint(format!("confirm them: `{}`", stored.terms.judge_command(&stored.run, &options))))
 }
 
 /// An entry without results for each candidate that has a stored outcome, or that is not in the

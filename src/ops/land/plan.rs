@@ -428,8 +428,11 @@ fn capture_to_land(
     };
     match judged {
         Some((_, tree)) if tree != capture.tree && !options.allow_unverified => {
-            let changed = Error::no(format!("{candidate} has changed since it was judged"))
-                .hint(format!("judge it as it is now: `git frites judge {}`", candidate.run.run));
+            let changed =
+                Error::no(format!("{candidate} has changed since it was judged")).hint(format!(
+                    "judge it as it is now: `{}`",
+                    session.store.judge_command(&candidate.run.run)
+                ));
             Err(match entry.is_some_and(Entry::verified) {
                 true => changed.hint(format!(
                     "or land what was judged: `git frites apply --judged {candidate}`"

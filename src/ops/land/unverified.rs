@@ -71,7 +71,8 @@ pub(super) fn unverified(
     why: &str,
 ) -> Error {
     let entry = verdict.and_then(|verdict| verdict.entry(name));
-    let cold = if entry.is_some_and(is_unconfirmed) { "--cold " } else { "" };
+    let cold = if entry.is_some_and(is_unconfirmed) { " --cold" } else { "" };
+    let terms = verdict.map(|verdict| verdict.terms.clone()).unwrap_or_default();
     let iteration = iteration.map(|number| format!("@{number}")).unwrap_or_default();
     let address = format!("{}/{name}{iteration}", run.run);
     let error = Error::no(format!("nothing verified to land: {why}"));
@@ -93,8 +94,8 @@ pub(super) fn unverified(
                 format!("see why: `git frites output {address}`")
             }
             _ => format!(
-                "look at it with `git frites diff {address}`; judge with `git frites judge {cold}{}`",
-                run.run
+                "look at it with `git frites diff {address}`; judge with `{}`",
+                terms.judge_command(&run.run, cold)
             ),
         })
         .hint(format!("to land it all the same: `git frites apply --allow-unverified {address}`"))

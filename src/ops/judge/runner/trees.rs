@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 use crate::model::name::{BASE, Name};
 use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Results, Stage, StageResult};
-use crate::model::run::Run;
 use crate::model::verdict::{Effort, Entry};
 use crate::model::world::WorldKind;
 use crate::ops::board::{self, Board, WorkKind};
@@ -16,7 +15,6 @@ use crate::ops::judge::runner::place::LaidTree;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::judge::schedule::{Judge, Subject, Work};
 use crate::ops::kept_commits;
-use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::known_outcomes::Turn;
 use crate::oracle::ledger::TreeOutcome;
@@ -171,7 +169,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         let Some((tree, outcome)) = tree.zip(outcome) else { return Ok(()) };
         runner.ledger.remember(&tree, outcome.clone());
         if work.of == Subject::Base {
-            warn_of_base(runner.session, runner.run, &outcome.results);
+            warn_of_base(runner, &outcome.results);
         }
         Ok(())
     }
@@ -444,9 +442,10 @@ fn nobody_waits() -> Error {
 
 /// Warns if a command fails on the base in a way that affects candidates: it prevents judging them,
 /// fails before the test, or reports failed tests but exits with 0.
-fn warn_of_base(session: &Session, run: &Run, results: &Results) {
+fn warn_of_base(runner: &OracleRunner<'_>, results: &Results) {
     let Some(result) = results.stopped_at() else { return };
-    let (ui, run, StageResult { stage, outcome, .. }) = (&session.ui, &run.run, result);
+    let StageResult { stage, outcome, .. } = result;
+    let (ui, run, terms) = (&runner.session.ui, &runner.run.run, &runner.terms);
     match outcome {
         Outcome::ReportedFailures { .. } => {
             ui.warn(format!("run {run}: the {stage} command ends on the base with {outcome}"));
@@ -462,16 +461,19 @@ fn warn_of_base(session: &Session, run: &Run, results: &Results) {
                 "run {run}: the {stage} command {verb} on the base: {why}; where it ends like this, no \
                  candidate can be judged"
             ));
-            comparison::broken_base_hints(run, *stage).into_iter().for_each(|hint| ui.hint(hint));
+            comparison::broken_base_hints(terms, run, *stage)
+                .into_iter()
+                .for_each(|hint| ui.hint(hint));
         }
         _ if *stage != Stage::Test => {
             ui.note(format!(
                 "run {run}: {stage} fails on the base ({outcome}), so that a candidate has to repair it"
             ));
             if matches!(stage, Stage::Build | Stage::Lint) {
+                let without = format!(" --{stage} ''");
                 ui.hint(format!(
-                    "or leave it out: `git frites judge {run} --{stage} ''`, or for every run \
-                     `git config frites.oracle.{stage} ''`"
+                    "or leave it out: `{}`, or for every run `git config frites.oracle.{stage} ''`",
+                    terms.judge_command(run, &without)
                 ));
             }
         }
