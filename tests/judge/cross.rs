@@ -263,7 +263,7 @@ fn parts_are_not_ranked_by_cross() {
     let refused = world
         .frites(["shard", "collect", "--rank", "cross", "1"])
         .refuses(2, "parts cannot be ranked by cross");
-    assert!(refused.stderr.contains("`git frites judge 1 --rank cross`"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`git frites judge --rank cross 1`"), "{}", refused.stderr);
     world
         .frites(["judge", "--replay", "--rank", "cross"])
         .refuses(128, "cannot be ranked by cross");

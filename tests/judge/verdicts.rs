@@ -757,18 +757,19 @@ fn near_miss_is_not_marked_like_a_winner() {
 fn hints_that_judge_again_name_the_commands_that_options_named() {
     let world = World::new();
     world.attempts(&[SMALL, LARGE]);
-    let test = "--test 'test -e \"$PWD/new\"'";
+    let command = "grep -qx 'a new line' src/lib.txt";
+    let test = r"--test 'grep -qx '\''a new line'\'' src/lib.txt'";
     let hinted = |answer: &Answer, hint: &str| {
         assert!(answer.stderr.contains(hint), "{hint}\n{}", answer.stderr);
     };
-    let near_miss = world.frites(["judge", "--test", "test -e \"$PWD/new\""]).expect(1);
+    let near_miss = world.frites(["judge", "--test", command]).expect(1);
     hinted(&near_miss, &format!(", then judge again: `git frites judge 1 {test}`\n"));
-    world.sh(&world.worktree("1/c1"), "echo x > new").expect(0);
+    world.sh(&world.worktree("1/c1"), "echo a new line >> src/lib.txt").expect(0);
     let refused = world.frites(["apply", "--judged", "1/c2"]).expect(1);
     hinted(&refused, "see why: `git frites output 1/c2`");
     let added = world.frites(["add", "1", "-n", "1"]).expect(0);
     hinted(&added, &format!("decide again with `git frites judge 1 {test}`\n"));
-    let retried = world.frites(["retry", "1/c2", "--", "touch", "y"]).expect(0);
+    let retried = world.frites(["retry", "1/c2", "--", "sed", "-i", "1d", "src/lib.txt"]).expect(0);
     hinted(&retried, &format!("decide with `git frites judge 1 {test}`\n"));
     let without = world.frites(["judge", "1"]).expect(3);
     hinted(
@@ -777,7 +778,6 @@ fn hints_that_judge_again_name_the_commands_that_options_named() {
     );
     // What a hint names can be typed.
     world.sh(&world.repo, &format!("git frites judge 1 {test}")).expect(0);
-    let configured = "frites.oracle.test=false";
-    let plain = world.frites(["-c", configured, "judge", "1"]).expect(1);
-    hinted(&plain, "then judge again: `git frites judge 1`\n");
+    let plain = "git -c frites.oracle.test=false frites judge 1";
+    hinted(&world.sh(&world.repo, plain).expect(1), "then judge again: `git frites judge 1`\n");
 }
