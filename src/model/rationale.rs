@@ -434,7 +434,7 @@ fn fails_alike(base: &StageResult) -> String {
     format!("{stage} fails on the base in the same way ({outcome}: {line}): {why}")
 }
 
-/// What a base that passes, too, leaves open about the recommended candidate, as a clause.
+/// The conclusion from a base that passes, too, about the recommended candidate, as a clause.
 pub fn base_passes_too(base: &Baseline, winner: &Entry) -> &'static str {
     match &winner.proof {
         Some(proof) if proof.shows == ProofKind::Change => {

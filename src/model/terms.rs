@@ -318,7 +318,8 @@ mod tests {
 
     #[test]
     fn command_that_judges_again_names_what_options_named() {
-        let (run, mut terms) = ("1".parse().expect("a name"), terms());
+        let run = "1".parse().expect("a name");
+        let mut terms = terms();
         assert_eq!(terms.judge_command(&run, " --cold"), "git frites judge 1 --cold");
         terms.oracle[0].source = "--test".into();
         let again = terms.judge_command(&run, " --cold");

@@ -445,7 +445,9 @@ fn nobody_waits() -> Error {
 fn warn_of_base(runner: &OracleRunner<'_>, results: &Results) {
     let Some(result) = results.stopped_at() else { return };
     let StageResult { stage, outcome, .. } = result;
-    let (ui, run, terms) = (&runner.session.ui, &runner.run.run, &runner.terms);
+    let ui = &runner.session.ui;
+    let run = &runner.run.run;
+    let terms = &runner.terms;
     match outcome {
         Outcome::ReportedFailures { .. } => {
             ui.warn(format!("run {run}: the {stage} command ends on the base with {outcome}"));
