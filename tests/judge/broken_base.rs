@@ -130,7 +130,7 @@ fn base_that_does_not_build_is_told_in_one_line_and_the_attempts_go_on() {
     let answer = world.frites(run.iter().chain(&["--", "sh", "-ec", SMALL])).expect(0);
     let told = "run 1: build fails on the base (exit 1), so that a candidate has to repair it";
     assert!(answer.stderr.contains(told), "{}", answer.stderr);
-    let hint = "hint: or leave it out: `git frites judge 1 --build ''`, or for every run \
+    let hint = "hint: or leave it out: `git frites judge 1 --build '' --test 'true'`, or for every run \
                 `git config frites.oracle.build ''`\n";
     assert!(answer.stderr.contains(hint), "{}", answer.stderr);
     assert_eq!(answer.warnings().len(), 0, "{}", answer.stderr);
