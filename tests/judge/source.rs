@@ -474,6 +474,29 @@ fn document_that_a_command_names_is_no_document() {
 }
 
 #[test]
+fn document_among_those_that_a_test_lists_is_no_document() {
+    let cases = [
+        ("tests/t.py", "for name in os.listdir('docs'): run(name)\n", true),
+        ("tests/t.py", "if path.suffix == '.md': run(path)\n", true),
+        ("pytest.ini", "[pytest]\ntestpaths = docs\n", true),
+        ("tests/t.py", "from documents import docs_of\n", false),
+        ("a.py", "# os.listdir('docs')\n", false),
+    ];
+    for (file, text, is_listed) in cases {
+        let world = World::unborn();
+        world.write("pyproject.toml", "");
+        world.write("src/a.py", "bad\n");
+        world.write("docs/guide.md", "x\n");
+        world.write(file, text);
+        world.commit("base");
+        let run = world.attempts(&["echo good > src/a.py; echo y > docs/guide.md"]);
+        let json =
+            world.frites(["judge", "--json", "--test", "grep -q good src/a.py", &run]).json();
+        assert_eq!(second(&json) != &Value::Null, is_listed, "{file}: {text}: {json:#}");
+    }
+}
+
+#[test]
 fn helper_of_tests_is_known_by_its_directory_and_its_types() {
     let java = "src/main/java/a/A.java";
     // More files of the base, its source, a change that switches the tests off, and an honest one.
