@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::complete::{self, Offers};
 use crate::error::{Error, IoContext, Result, exit};
+use crate::fs::scratch;
 use crate::manual::{self, Page};
 use crate::model::nearest::nearest;
 use crate::process;
@@ -38,7 +39,7 @@ pub fn run(args: &ManArgs, cli: clap::Command) -> Result<u8> {
         return Err(Error::fatal("'man' is not on PATH").hint(ELSEWHERE));
     }
     let failed = || "could not show the page".to_owned();
-    let directory = tempfile::tempdir().context(failed)?;
+    let directory = scratch::directory()?;
     let file = directory.path().join(page.file());
     fs::write(&file, &page.roff).context(failed)?;
     if process::show_manual(&file).context(failed)? {

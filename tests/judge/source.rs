@@ -408,7 +408,7 @@ fn new_path_that_a_command_or_a_recipe_names_is_no_source_and_no_document() {
         ("test:\n\t", "sh tests/t.sh || make test", "fast/x.go", "src/fast/x.go"),
         ("test:\n\tset -- *.md; [ $$# -gt 1 ] || ", "make test", "NEWS.md", "LICENSE"),
         ("test:\n\tset -- SKIP*; [ -e $$1 ] || ", "make test", "SKIP.md", "NO_SKIP.md"),
-        ("VPATH = src\ntest: NEWS\nNEWS:\n\t", "make test", "src/NEWS", "src/HISTORY"),
+        ("VPATH = src\ntest: NEWS\nNEWS:\n\t", "make test", "src/NEWS", "HISTORY"),
         ("N = NEWS\ntest: $(N).md\n$(N).md:\n\t", "make test", "NEWS.md", "LICENSE"),
     ];
     for (start, test, added, honest) in cases {
