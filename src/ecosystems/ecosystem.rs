@@ -103,6 +103,8 @@ pub struct InnerTests {
     pub place: fn(&str) -> Option<Range<usize>>,
     /// True if the text before the tests may prevent their compilation or run.
     pub hidden_by: fn(&str) -> bool,
+    /// The items outside of that place that are compiled for tests alone.
+    pub items: fn(&str) -> Vec<&str>,
 }
 
 impl Ecosystem {

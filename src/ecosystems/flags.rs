@@ -298,6 +298,7 @@ mod tests {
             inner_tests: Some(InnerTests {
                 place: |text| text.find("TESTS\n").map(|at| at..text.len()),
                 hidden_by: |_| false,
+                items: |_| Vec::new(),
             }),
             is_test_file: |stem, extension| extension == "fake" && stem.ends_with("-try"),
             test_directories: &["tries"],

@@ -179,7 +179,8 @@ impl<'p> NewModule<'p> {
     }
 
     /// True if a line of a test loads a module that this one may replace: the loaded name begins with the
-    /// first new part of this one, or has several parts, with which this one's path ends.
+    /// first new part of this one, or has several parts, with which this one's path ends. A name that is all of
+    /// the path counts only in an indented line: the test may do without the module there.
     pub fn is_loaded_in(&self, line: &str) -> bool {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         line.split(';').any(|statement| {
@@ -196,7 +197,8 @@ impl<'p> NewModule<'p> {
                 let all = format!("/{}", parts.join("/"));
                 !name.starts_with('.')
                     && (parts.first() == Some(&self.first)
-                        || parts.len() > 1 && self.path.ends_with(&all))
+                        || parts.len() > 1 && self.path.ends_with(&all)
+                        || line.starts_with(char::is_whitespace) && all[1..] == *self.path)
             })
         })
     }
@@ -279,6 +281,8 @@ mod tests {
             ("from calc import sum", "src/sum.py", false),
             ("from .sum import a", "src/sum.py", false),
             ("# I use sum", "src/sum.py", false),
+            ("    from src.local import A", "src/local.py", true),
+            ("from src.local import A", "src/local.py", false),
         ];
         for (line, path, expected) in cases {
             let module = NewModule::of(path, "src");

@@ -161,6 +161,12 @@ fn put_back_by_name(
 
 /// The thing to do with a source file that may hold tests beside the code.
 fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> PutBack {
+    if let Some(InnerTests { items, .. }) = &source.inner_tests {
+        let kept = items(after);
+        if !items(before).iter().all(|item| kept.contains(item)) {
+            return PutBack::Inseparable("it changes or drops code that only tests compile");
+        }
+    }
     let place = source.place_of_inner_tests(before).zip(source.inner_tests.as_ref());
     let Some((old, InnerTests { hidden_by, .. })) = place else {
         let has_tests = |text| count_marks(source, Some(text), source.test_marks) > 0;
@@ -534,6 +540,14 @@ mod tests {
         }
         let gone = of("src/a.rs", Some("#[test]\nfn t() {}\n"), None);
         assert!(matches!(gone, PutBack::Inseparable(_)), "{gone:?}");
+        let dropped = of("src/lib.rs", Some("#[cfg(test)]\nmod tests;\n"), Some("fn a() {}\n"));
+        assert!(matches!(dropped, PutBack::Inseparable(_)), "{dropped:?}");
+        let kept = of(
+            "src/lib.rs",
+            Some("#[cfg(test)]\nmod tests;\n"),
+            Some("fn a() {}\n#[cfg(test)]\nmod tests;\n#[cfg(test)]\nmod more;\n"),
+        );
+        assert_eq!(kept, PutBack::Keep);
         let off = of("src/lib.rs", Some("mod a;\n"), Some("#[cfg(any())]\nmod a;\n"));
         assert!(matches!(off, PutBack::Inseparable(_)), "{off:?}");
         let rename = |name: &str| format!("{{\"name\": \"{name}\"}}");

@@ -34,7 +34,11 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
             "panic",
         ],
     ),
-    inner_tests: Some(InnerTests { place: place_of_tests, hidden_by: hides_tests }),
+    inner_tests: Some(InnerTests {
+        place: place_of_tests,
+        hidden_by: hides_tests,
+        items: items_for_tests,
+    }),
     is_test_file: |stem, extension| {
         extension == "rs"
             && (stem.ends_with("_test")
@@ -134,6 +138,41 @@ fn place_of_tests(text: &str) -> Option<Range<usize>> {
         }
         at = end;
     }
+    found
+}
+
+/// The items under `#[cfg(test)]` in a file that rustfmt formatted, without imports and without modules that have
+/// a body: `mod tests;`, functions, methods, constants, fields.
+fn items_for_tests(text: &str) -> Vec<&str> {
+    const ATTRIBUTE: &str = "#[cfg(test)]";
+    let mut found = Vec::new();
+    // The place of an attribute with its indentation, until the end of its item.
+    let mut open: Option<(usize, usize)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let item = line.trim();
+        let indentation = line.len() - line.trim_start().len();
+        let end = at + line.len();
+        if open.is_none() && item.starts_with(ATTRIBUTE) {
+            open = Some((at, indentation));
+        }
+        let is_last_line = item != ATTRIBUTE && item.ends_with([';', '}', ',']);
+        if let Some((start, depth)) = open
+            && depth == indentation
+            && is_last_line
+        {
+            found.push(text[start..end].trim());
+            open = None;
+        }
+        at = end;
+    }
+    found.retain(|item| {
+        let rest = item.strip_prefix(ATTRIBUTE).unwrap_or(item);
+        let first = rest.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#'));
+        let first = first.unwrap_or_default();
+        let is_module = first.ends_with('{') && first.split_whitespace().any(|word| word == "mod");
+        !is_module && !first.split_whitespace().any(|word| word == "use")
+    });
     found
 }
 
@@ -348,6 +387,35 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(place_of_tests(text).map(|range| &text[range]), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn items_for_tests_are_those_under_the_attribute_alone() {
+        let cases = [
+            ("#[cfg(test)]\nmod tests;\nfn a() {}\n", vec!["#[cfg(test)]\nmod tests;"]),
+            ("#[cfg(test)] mod tests;\n", vec!["#[cfg(test)] mod tests;"]),
+            (
+                "#[cfg(test)]\n#[path = \"x.rs\"]\nmod tests;\n",
+                vec!["#[cfg(test)]\n#[path = \"x.rs\"]\nmod tests;"],
+            ),
+            (
+                "impl A {\n    #[cfg(test)]\n    fn a() {\n        if b {\n        }\n    }\n    fn c() {}\n}\n",
+                vec!["#[cfg(test)]\n    fn a() {\n        if b {\n        }\n    }"],
+            ),
+            (
+                "struct A {\n    #[cfg(test)]\n    a: u8,\n    b: u8,\n}\n",
+                vec!["#[cfg(test)]\n    a: u8,"],
+            ),
+            ("#[cfg(test)]\nconst A: u8 = 1;\n", vec!["#[cfg(test)]\nconst A: u8 = 1;"]),
+            (
+                "#[cfg(test)]\nuse a::b;\n#[cfg(test)]\nmod t {\n    #[test]\n    fn a() {}\n}\n",
+                vec![],
+            ),
+            ("fn a() {}\n", vec![]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(items_for_tests(text), expected, "{text}");
         }
     }
 
