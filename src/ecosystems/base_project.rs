@@ -138,7 +138,7 @@ impl<'t> BaseProject<'t> {
         let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
         for new in above.filter(|d| !code.has_directory(d)).chain([path]) {
             let is_marker = markers.name(new, |pattern| {
-                language_of(path).is_some()
+                !documents::is_document_by_name(path)
                     && code.has_sources_like(path, |p| is_listed(pattern, p))
             });
             if is_marker || self.is_asked_for(new)? {

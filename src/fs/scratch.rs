@@ -24,15 +24,23 @@ pub fn keep_in(home: &Path) {
     HOME.get_or_init(|| home.to_owned());
 }
 
+/// The free bytes below which a disk counts as full: a landing must come to its end there all the same.
+const FEW: u64 = 1 << 20;
+
 /// A new directory, which is deleted when the value is dropped.
 pub fn directory() -> Result<TempDir> {
-    let home = HOME.get().filter(|home| home.parent().is_some_and(Path::is_dir));
+    let home = HOME.get().filter(|home| home.parent().is_some_and(has_space));
     let made = match home {
         Some(home) => fs::create_dir_all(home).and_then(|()| tempfile::tempdir_in(home)),
         // Without a state directory there are no attempts.
         None => tempfile::tempdir(),
     };
     made.context(|| "could not make a temporary directory".into())
+}
+
+/// True if a directory is there, on a disk that is not full.
+fn has_space(directory: &Path) -> bool {
+    rustix::fs::statvfs(directory).is_ok_and(|disk| disk.f_bavail * disk.f_frsize >= FEW)
 }
 
 /// Deletes the directories in `home` that killed commands have left.

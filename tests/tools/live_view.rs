@@ -86,6 +86,8 @@ fn thirty_candidates_fit_on_sixteen_rows() {
         }
         let lines = shown.wait_for_lines(size, |lines| {
             has(lines, "judging: 2 of 29 done, ")
+                && !rows(lines, "✓ ").is_empty()
+                && !rows(lines, "✗ ").is_empty()
                 && rows(lines, "● ").iter().any(|row| row.starts_with("● 1/c4   test"))
         });
         assert!(rows(&lines, "✓ ")[0].starts_with("✓ 1/c2   passed"), "{lines:#?}");

@@ -284,7 +284,8 @@ fn only_confirmed_results_can_be_landed_or_replayed() {
         1,
         "nothing verified to land: 1/c2 passed only with what the base's commands left behind",
     );
-    assert!(refused.stderr.contains("`git frites judge 1 --cold`"), "{}", refused.stderr);
+    let again = "`git frites judge 1 --cold --test 'make -s test'`";
+    assert!(refused.stderr.contains(again), "{}", refused.stderr);
     world.frites(["apply", "--no-switch", "1"]).expect(0);
 }
 
