@@ -24,10 +24,11 @@ fn gated() -> World {
                    printf 'one\\n%s\\n' $FRITES_CANDIDATE >made; sed -i 1d old\n\
                    echo \"thinking about $FRITES_CANDIDATE\"\n\
                    wait_for \"attempt-$FRITES_CANDIDATE\" attempts; test $FRITES_CANDIDATE != c1\n";
-    let check = "test -e made || exit 1\nname=$(sed -n 2p made)\nwait_for check-$name checks\ntest $name != c3\n";
+    let check = "test -s made || exit 1\nname=$(sed -n 2p made)\nwait_for check-$name checks\ntest $name != c3\n";
     world.write("attempt", format!("{WAIT}{attempt}"));
     world.write("check", format!("{WAIT}{check}"));
     world.write("old", "first\nsecond\n");
+    world.write("made", "");
     world.commit("scripts");
     world.write_home("all-started");
     world
