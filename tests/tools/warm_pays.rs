@@ -134,6 +134,8 @@ fn where_the_base_fails_and_leaves_nothing_each_candidate_is_judged_once() {
     let verdict = world.frites(words).expect(1).json();
     assert_eq!(verdict["decision"], "near-miss", "{verdict:#}");
     assert_eq!(counted(&world), [4, 0]);
+    world.write("new", "none\n");
+    world.commit("a file that is wrong");
     world.attempts(&["echo wrong > new", "echo right > new; seq 9 >> new"]);
     let verdict = world.frites([&words[..], &["2"]].concat()).expect(0).json();
     assert_eq!(verdict["recommended"], "c2", "{verdict:#}");
