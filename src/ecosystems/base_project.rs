@@ -11,7 +11,7 @@ use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
-use crate::ecosystems::markers::{ASKING, Markers, is_listed};
+use crate::ecosystems::markers::{ASKING, Markers, is_listed, quoted_words};
 use crate::ecosystems::new_file::{LOADING, NewModule, directory_of};
 use crate::ecosystems::run_files::{NamedFiles, resolved};
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
@@ -137,7 +137,7 @@ impl<'t> BaseProject<'t> {
         let markers = self.markers()?;
         let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
         for new in above.filter(|d| !code.has_directory(d)).chain([path]) {
-            let is_marker = markers.name(new, |pattern| {
+            let is_marker = markers.names(new, |pattern| {
                 !documents::is_document_by_name(path)
                     && code.has_sources_like(path, |p| is_listed(pattern, p))
             });
@@ -155,7 +155,7 @@ impl<'t> BaseProject<'t> {
             let from_test =
                 path.strip_prefix(directory_of(test)).map(|p| p.trim_start_matches('/'));
             is_test_path(test)
-                && line.split(['"', '\'', '`']).skip(1).step_by(2).any(|word| {
+                && quoted_words(line).any(|word| {
                     let word = word.trim_start_matches("./");
                     word == path || Some(word) == from_test
                 })

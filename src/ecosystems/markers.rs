@@ -14,7 +14,7 @@ use crate::model::shell::{
 
 /// The text of a file, by how it names paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Text {
+pub enum TextKind {
     /// Lines of a shell.
     Shell,
     /// A script, whose outcome another line may ask for.
@@ -57,9 +57,9 @@ pub struct Markers {
 
 impl Markers {
     /// The names in these texts.
-    pub fn of(texts: &[(String, Text)]) -> Markers {
+    pub fn of(texts: &[(String, TextKind)]) -> Markers {
         let mut found = Markers::default();
-        let shell = texts.iter().filter(|(_, kind)| *kind != Text::Program);
+        let shell = texts.iter().filter(|(_, kind)| *kind != TextKind::Program);
         found.has_conditions =
             shell.flat_map(|(text, _)| joined_lines(text)).any(|line| has_condition(&line));
         for (text, kind) in texts {
@@ -69,21 +69,22 @@ impl Markers {
     }
 
     /// Adds the names in a text.
-    fn add(&mut self, text: &str, kind: Text) {
-        let phony = if kind == Text::Make { make::phony_targets(text) } else { BTreeSet::new() };
+    fn add(&mut self, text: &str, kind: TextKind) {
+        let phony =
+            if kind == TextKind::Make { make::phony_targets(text) } else { BTreeSet::new() };
         for line in joined_lines(text) {
             if line.trim_start().starts_with('#') || line.starts_with(".PHONY") {
                 continue;
             }
-            if kind == Text::Program {
+            if kind == TextKind::Program {
                 self.add_quoted(&line);
-            } else if kind == Text::Make && make::is_rule_or_assignment(&line) {
+            } else if kind == TextKind::Make && make::is_rule_or_assignment(&line) {
                 self.add_list(&without_values(&line), &phony);
-            } else if kind == Text::Make {
+            } else if kind == TextKind::Make {
                 // make expands its functions also between single quotes.
                 self.add_commands(&without_values(&line).replace('\'', "\""), false);
             } else {
-                let is_asked = kind == Text::Script && self.has_conditions;
+                let is_asked = kind == TextKind::Script && self.has_conditions;
                 self.add_commands(&without_values(&line), is_asked);
             }
             self.lines.push(line);
@@ -157,7 +158,7 @@ impl Markers {
 
     /// Adds what a line quotes.
     fn add_quoted(&mut self, line: &str) {
-        for word in line.split(['"', '\'', '`']).skip(1).step_by(2) {
+        for word in quoted_words(line) {
             self.add_word(word);
         }
     }
@@ -184,7 +185,7 @@ impl Markers {
 
     /// True if a word names a new path. A pattern does so, too, unless `is_open` says that it lists files
     /// of this kind in the base already.
-    pub fn name(&self, new: &str, is_open: impl Fn(&str) -> bool) -> bool {
+    pub fn names(&self, new: &str, is_open: impl Fn(&str) -> bool) -> bool {
         self.words.contains(new)
             || self.directories.iter().any(|directory| {
                 let word = new.strip_prefix(directory.as_str());
@@ -214,6 +215,11 @@ pub fn is_listed(pattern: &str, path: &str) -> bool {
     matches(pattern, path)
         || !pattern.contains('/') && matches(pattern, file_name(path))
         || pattern.strip_prefix("*/").is_some_and(|rest| matches(rest, path))
+}
+
+/// The texts between quotes in a line of a program.
+pub fn quoted_words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(['"', '\'', '`']).skip(1).step_by(2)
 }
 
 /// A word as the path of a tree.
@@ -253,9 +259,9 @@ fn without_values(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn named(text: &str, kind: Text, new: &str) -> bool {
+    fn named(text: &str, kind: TextKind, new: &str) -> bool {
         let markers = Markers::of(&[(text.to_owned(), kind)]);
-        markers.name(new, |pattern| is_listed(pattern, "src/old.go"))
+        markers.names(new, |pattern| is_listed(pattern, "src/old.go"))
     }
 
     #[test]
@@ -283,7 +289,7 @@ mod tests {
             ("gofmt -l $files", "new.go", false),
         ];
         for (text, new, expected) in cases {
-            assert_eq!(named(text, Text::Shell, new), expected, "{text}: {new}");
+            assert_eq!(named(text, TextKind::Shell, new), expected, "{text}: {new}");
         }
     }
 
@@ -309,7 +315,7 @@ mod tests {
             ("make ./quick && go test ./...", true),
         ];
         for (text, expected) in cases {
-            assert_eq!(named(text, Text::Shell, "quick"), expected, "{text}");
+            assert_eq!(named(text, TextKind::Shell, "quick"), expected, "{text}");
         }
     }
 
@@ -331,14 +337,14 @@ mod tests {
             ("%.o: %.go\n", "src/new.go", false),
         ];
         for (text, new, expected) in cases {
-            assert_eq!(named(text, Text::Make, new), expected, "{text}: {new}");
+            assert_eq!(named(text, TextKind::Make, new), expected, "{text}: {new}");
         }
     }
 
     #[test]
     fn program_names_a_path_in_quotes() {
         let text = "if os.path.exists('quick'): quit(server)\n";
-        assert!(named(text, Text::Program, "quick"));
-        assert!(!named(text, Text::Program, "server"));
+        assert!(named(text, TextKind::Program, "quick"));
+        assert!(!named(text, TextKind::Program, "server"));
     }
 }

@@ -5,7 +5,7 @@ use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::make;
-use crate::ecosystems::markers::{Markers, Text};
+use crate::ecosystems::markers::{Markers, TextKind};
 use crate::ecosystems::run_files::{InTree, NamedFiles, named_files};
 use crate::error::Result;
 use crate::git::repo::Repo;
@@ -50,8 +50,8 @@ pub fn markers(
     commands: &[String],
     scripts: &BTreeSet<String>,
 ) -> Result<Markers> {
-    let mut texts: Vec<(String, Text)> =
-        commands.iter().map(|command| (command.clone(), Text::Shell)).collect();
+    let mut texts: Vec<(String, TextKind)> =
+        commands.iter().map(|command| (command.clone(), TextKind::Shell)).collect();
     let tree = repo.commit(base)?.tree;
     let read = |path: &str| {
         let bytes = repo.file_by_links(&tree, path)?;
@@ -61,11 +61,11 @@ pub fn markers(
         for file in ecosystem.recipe_files {
             let Some(text) = read(file)? else { continue };
             if make::MAKEFILES.contains(file) {
-                texts.push((text, Text::Make));
+                texts.push((text, TextKind::Make));
             } else {
                 let recipes = (ecosystem.recipes)(&text);
                 let lines = recipes.into_iter().flat_map(|recipe| recipe.lines);
-                texts.extend(lines.map(|line| (line, Text::Shell)));
+                texts.extend(lines.map(|line| (line, TextKind::Shell)));
             }
         }
     }
@@ -74,11 +74,11 @@ pub fn markers(
         let is_program = language_of(path).is_some_and(|language| !language.is_shell());
         let names_shell = text.lines().next().is_some_and(|l| l.trim_end().ends_with("sh"));
         let kind = if (make::ECOSYSTEM.manifest)(file_name(path)).is_some() {
-            Text::Make
+            TextKind::Make
         } else if is_program || text.starts_with("#!") && !names_shell {
-            Text::Program
+            TextKind::Program
         } else {
-            Text::Script
+            TextKind::Script
         };
         texts.push((text, kind));
     }

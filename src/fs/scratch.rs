@@ -15,6 +15,9 @@ use crate::fs::delete::delete_tree;
 /// The age at which a directory was left by a killed command.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The free bytes below which a disk counts as full: a landing must come to its end there all the same.
+const FEW: u64 = 1 << 20;
+
 /// The directory in which this process makes its temporary directories.
 static HOME: OnceLock<PathBuf> = OnceLock::new();
 
@@ -24,15 +27,12 @@ pub fn keep_in(home: &Path) {
     HOME.get_or_init(|| home.to_owned());
 }
 
-/// The free bytes below which a disk counts as full: a landing must come to its end there all the same.
-const FEW: u64 = 1 << 20;
-
 /// A new directory, which is deleted when the value is dropped.
 pub fn directory() -> Result<TempDir> {
     let home = HOME.get().filter(|home| home.parent().is_some_and(has_space));
     let made = match home {
         Some(home) => fs::create_dir_all(home).and_then(|()| tempfile::tempdir_in(home)),
-        // Without a state directory there are no attempts.
+        // Without a state directory there are no attempts; on a full disk nothing else is left.
         None => tempfile::tempdir(),
     };
     made.context(|| "could not make a temporary directory".into())
