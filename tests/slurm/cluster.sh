@@ -1,26 +1,46 @@
 #!/bin/bash
 # A real Slurm cluster of four nodes on this host, on the loopback device alone, for tests.
-#   cluster.sh up DIR         starts munged, slurmctld and four slurmd
+#   cluster.sh up DIR         starts munged, slurmctld and four slurmd, and waits until all nodes are idle
 #   cluster.sh down DIR       ends them, by their process ids, and waits for that
 #   cluster.sh kill DIR NODE  kills one node with all that runs on it, as a power cut does
 set -eu
 verb=$1 dir=$2 here=$(cd "$(dirname "$0")" && pwd)
 
 up() {
+    for attempt in 1 2 3; do
+        start $((20000 + ($$ + attempt * 397) % 1200 * 10))
+        wait_until_idle && return
+        # Another program may have the ports: the daemons write that to their logs alone.
+        tail -n 5 "$dir"/log/*.log >&2
+        down
+        rm -r "$dir"
+    done
+    return 1
+}
+
+start() {
     mkdir -p "$dir"/{state,log,mlog,spool}
     chmod 755 "$dir" "$dir/mlog"
     # Two tests, or two users, may each have a cluster.
-    port=$((20000 + $$ % 1200 * 10))
-    sed "s#@DIR@#$dir#g; s#@CONTROL@#$port#; s#@FIRST@#$((port + 1))#; s#@LAST@#$((port + 4))#" \
+    sed "s#@DIR@#$dir#g; s#@CONTROL@#$1#; s#@FIRST@#$(($1 + 1))#; s#@LAST@#$(($1 + 4))#" \
         "$here/slurm.conf.in" >"$dir/slurm.conf"
     head -c 128 /dev/urandom >"$dir/munge.key"
     chmod 400 "$dir/munge.key"
     munged --force --key-file="$dir/munge.key" --socket="$dir/munge.sock" --pid-file="$dir/munged.pid" \
         --log-file="$dir/mlog/munged.log" --seed-file="$dir/munge.seed" --num-threads=2
-    slurmctld -c -f "$dir/slurm.conf"
+    slurmctld -c -f "$dir/slurm.conf" || true
     for node in n1 n2 n3 n4; do
         mkdir -p "$dir/spool/$node"
-        slurmd -N $node -f "$dir/slurm.conf"
+        slurmd -N $node -f "$dir/slurm.conf" || true
+    done
+}
+
+# True if the four nodes are idle within half a minute.
+wait_until_idle() {
+    end=$((SECONDS + 30))
+    until test "$(SLURM_CONF=$dir/slurm.conf timeout 10 sinfo -h -N -t idle -o %N 2>/dev/null | sort -u | wc -l)" = 4; do
+        test $SECONDS -lt $end || return 1
+        sleep 0.02
     done
 }
 
