@@ -7,16 +7,18 @@ use std::sync::OnceLock;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use parking_lot::Mutex;
 
+use crate::ecosystems::ALL;
 use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
-use crate::ecosystems::markers::{ASKING, Markers, is_listed, quoted_words};
+use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName};
+use crate::ecosystems::markers::{ASKING, Markers, TextKind, is_listed, quoted_words};
 use crate::ecosystems::new_file::{LOADING, NewModule, directory_of};
 use crate::ecosystems::run_files::{NamedFiles, resolved};
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
 use crate::ecosystems::test_data;
-use crate::ecosystems::touched::{TouchedPath, is_named, is_test_path};
+use crate::ecosystems::touched::{TouchedPath, is_named, is_test_path, source_of};
 use crate::error::{Error, Result};
 use crate::git::ignored::ignored;
 use crate::git::repo::Repo;
@@ -46,8 +48,8 @@ pub struct BaseProject<'t> {
     links: OnceLock<Vec<(String, String)>>,
     /// The patterns of the seeds with their checkout, and the seeds once they were found.
     seeds: (Option<SeedPatterns>, OnceLock<Seeds>),
-    /// The source files that were examined, by path; true if a file is data of tests.
-    test_data: Mutex<BTreeMap<String, bool>>,
+    /// The source files that were examined, by path; true if a file is a part of the product.
+    products: Mutex<BTreeMap<String, bool>>,
     /// The documents that were examined, by their words; true if a document is used.
     used: Mutex<BTreeMap<Vec<String>, bool>>,
 }
@@ -74,7 +76,7 @@ impl<'t> BaseProject<'t> {
             code: OnceLock::new(),
             links: OnceLock::new(),
             seeds: Default::default(),
-            test_data: Mutex::default(),
+            products: Mutex::default(),
             used: Mutex::default(),
         })
     }
@@ -113,9 +115,9 @@ impl<'t> BaseProject<'t> {
         }
         let language = language_of(path);
         if language.is_some() && !is_new {
-            self.look_for_test_data([path].into_iter())?;
-            let known = self.test_data.lock();
-            return Ok(!is_named(path, &self.compared) && known.get(path) != Some(&true));
+            self.look_for_uses([path].into_iter())?;
+            let known = self.products.lock();
+            return Ok(!is_named(path, &self.compared) && known.get(path) != Some(&false));
         }
         // A build writes an ignored file, and the new file would replace it.
         if is_new && (self.ignores(path)? || self.is_marker(path)?) {
@@ -205,10 +207,10 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// Finds out which of these files of the base are data of tests. One search for all files saves a search
-    /// for each.
-    pub fn look_for_test_data<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<()> {
-        let mut known = self.test_data.lock();
+    /// Finds out which of these files of the base are parts of the product, not data of tests, and not run by
+    /// recipes or settings alone. One search for all files saves a search for each.
+    pub fn look_for_uses<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<()> {
+        let mut known = self.products.lock();
         let paths: Vec<&str> = paths
             .filter(|path| language_of(path).is_some() && !known.contains_key(*path))
             .filter(|path| !is_test_path(path) && !is_hidden_or_installed(path))
@@ -217,11 +219,53 @@ impl<'t> BaseProject<'t> {
             let names: BTreeSet<String> =
                 paths.iter().map(|path| file_name(path).to_owned()).collect();
             let lines = self.lines_with(&names.into_iter().collect::<Vec<_>>(), &[])?;
+            let unloaded = self.unloaded(paths)?;
             for path in paths {
-                known.insert((*path).to_owned(), self.is_test_data(path, &lines)?);
+                let is_product = !unloaded.contains(path) && !self.is_test_data(path, &lines)?;
+                known.insert((*path).to_owned(), is_product);
             }
         }
         Ok(())
+    }
+
+    /// The files that code would have to load, and that no code of the base loads.
+    fn unloaded<'p>(&self, paths: &[&'p str]) -> Result<BTreeSet<&'p str>> {
+        let mut sought: Vec<LoadedName<'p>> =
+            paths.iter().filter_map(|path| LoadedName::of(path)).collect();
+        let drop_found = |sought: &mut Vec<LoadedName<'p>>, lines: &[(String, String)]| {
+            sought.retain(|file| {
+                !lines.iter().any(|(other, line)| {
+                    let is_run = !is_test_path(other) && is_named(other, &self.scripts);
+                    file.is_loaded_in(other, line, is_run) && !self.is_for_tests(other, line)
+                })
+            });
+        };
+        let modules: Vec<String> = sought.iter().map(|file| file.module().to_owned()).collect();
+        if !sought.is_empty() {
+            drop_found(&mut sought, &self.lines_with(&modules, &BESIDE_MODULES)?);
+        }
+        if !sought.is_empty() {
+            let words = sought.iter().flat_map(LoadedName::searched).collect::<Vec<_>>();
+            drop_found(&mut sought, &self.lines_with(&words, &[])?);
+        }
+        if !sought.is_empty() {
+            // A file that these run decides. One that they only name is the product.
+            let lines = &self.markers()?.lines;
+            let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
+            sought.retain(|file| !shell.clone().any(|(_, line)| file.is_named_in(line)));
+        }
+        Ok(sought.iter().map(LoadedName::path).collect())
+    }
+
+    /// True if a line of a source file of the base belongs to an item that is compiled for tests alone.
+    fn is_for_tests(&self, path: &str, line: &str) -> bool {
+        let items = source_of(ALL, path).and_then(|source| source.inner_tests.as_ref());
+        let text = items.and_then(|_| self.repo.bytes_at(&self.commit, path)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        items.is_some_and(|tests| {
+            let mut items = (tests.items)(&text).into_iter();
+            items.any(|item| item.lines().any(|own| own.trim() == line.trim()))
+        })
     }
 
     /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are the lines
@@ -312,8 +356,8 @@ impl<'t> BaseProject<'t> {
             return Ok(!is_used);
         }
         let lines = self.lines_with(&words, &[])?;
-        let of_commands = &self.markers()?.lines;
-        let mut of_commands = of_commands.iter().filter(|l| words.iter().any(|w| l.contains(w)));
+        let of_commands = self.markers()?.lines.iter().map(|(_, line)| line);
+        let mut of_commands = of_commands.filter(|l| words.iter().any(|w| l.contains(w)));
         let is_used = of_commands
             .any(|line| documents::is_use(line, &words, true) || documents::lists(line, path))
             || lines.iter().any(|(file, line)| {

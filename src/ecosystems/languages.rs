@@ -26,6 +26,27 @@ impl Language {
         matches!(self.name, "py" | "rb" | "pm")
     }
 
+    /// True if both belong to one ecosystem, and can load each other's files.
+    pub fn is_related_to(self, other: Language) -> bool {
+        std::ptr::eq(self.ecosystem, other.ecosystem)
+    }
+
+    /// True if only code that names a source file makes it a part of the program: no build lists it.
+    pub fn loads_files_by_name(self) -> bool {
+        self.is_shell()
+            || matches!(self.name, "ex" | "js" | "lua" | "php" | "pl" | "pm" | "py" | "rb" | "rs")
+    }
+
+    /// True if a file is part of a program only if another file declares it as a module.
+    pub fn declares_modules(self) -> bool {
+        self.name == "rs"
+    }
+
+    /// True if a constant's or class's name can load the file that defines it.
+    pub fn loads_files_by_constants(self) -> bool {
+        matches!(self.name, "ex" | "php" | "rb")
+    }
+
     /// True for shell, because any project may have shell scripts.
     pub fn is_shell(self) -> bool {
         self.ecosystem.other_extensions.contains(&"sh")

@@ -51,8 +51,8 @@ pub struct Markers {
     has_conditions: bool,
     /// The directories in which words are looked up.
     directories: BTreeSet<String>,
-    /// The lines.
-    pub lines: Vec<String>,
+    /// The lines, by the kinds of their texts.
+    pub lines: Vec<(TextKind, String)>,
 }
 
 impl Markers {
@@ -87,7 +87,7 @@ impl Markers {
                 let is_asked = kind == TextKind::Script && self.has_conditions;
                 self.add_commands(&without_values(&line), is_asked);
             }
-            self.lines.push(line);
+            self.lines.push((kind, line));
         }
     }
 

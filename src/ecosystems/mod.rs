@@ -21,6 +21,7 @@ mod javascript;
 mod just;
 mod jvm;
 pub mod languages;
+mod loaded;
 mod looking;
 mod make;
 mod manifest;

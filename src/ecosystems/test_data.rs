@@ -69,7 +69,7 @@ fn runs_a_file(word: &str) -> bool {
 }
 
 /// The position of this word in a line, not as a part of a longer word.
-fn place_of_word(line: &str, word: &str) -> Option<usize> {
+pub fn place_of_word(line: &str, word: &str) -> Option<usize> {
     let places = line.match_indices(word).map(|(at, _)| at);
     places.into_iter().find(|at| {
         !line[..*at].ends_with(is_of_word) && !line[at + word.len()..].starts_with(is_of_word)

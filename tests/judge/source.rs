@@ -148,6 +148,8 @@ fn new_module_that_is_found_before_one_of_the_base_is_no_source() {
         world.write(old, "on\n");
         let source = if marker == "package.json" { "src/app.js" } else { "src/app.py" };
         world.write(source, "good\n");
+        // A module that no code loads is no source.
+        world.write(source.replace("app", "main"), "from checks import a\n");
         world.commit("base");
         let add = format!("mkdir -p \"$(dirname {added})\"; echo off > {added}");
         world.attempts(&[
@@ -470,6 +472,70 @@ fn document_that_a_command_names_is_no_document() {
         let json = world.frites(["judge", "--json", "--test", test, &run]).json();
         let is_document = package.contains("files");
         assert_eq!(second(&json) == &Value::Null, is_document, "{test}: {json:#}");
+    }
+}
+
+#[test]
+fn file_that_no_code_loads_is_run_by_something_else_and_is_no_source() {
+    let by_make = "all:\n\tcd .. && for f in verify/*y; do python3 $$f || exit 1; done\n";
+    // More files of the base, the command, a file that it runs by them.
+    let cases = [
+        (vec![("verify/Makefile", by_make)], "make -s -C verify", "verify/all.py"),
+        (vec![], "for f in $(ls verify); do python3 verify/$f || exit 1; done", "verify/all.py"),
+        (
+            vec![("checks.list", "verify/all.py\n")],
+            "xargs -n 1 python3 < checks.list",
+            "verify/all.py",
+        ),
+        (vec![("checks.list", "verify/all.sh\n")], "xargs -n 1 sh < checks.list", "verify/all.sh"),
+        (
+            vec![(
+                "run.py",
+                "import os\nos.execlp('sh', 'sh', os.path.join('verify', 'all.sh'))\n",
+            )],
+            "python3 run.py",
+            "verify/all.sh",
+        ),
+    ];
+    for (files, test, run) in cases {
+        let world = World::unborn();
+        world.write("pyproject.toml", "");
+        world.write("src/app.py", "bad\n");
+        let check = "grep -q good src/app.py";
+        let python = format!("import os, sys\nsys.exit(os.system('{check}') >> 8)\n");
+        world.write(run, if run.ends_with("py") { python } else { format!("{check}\n") });
+        for (path, text) in files {
+            world.write(path, text);
+        }
+        world.commit("base");
+        world.attempts(&[
+            &format!("echo worse > src/app.py; echo > {run}"),
+            "echo good > src/app.py",
+        ]);
+        let json = world.frites(["judge", "--json", "--test", test]).expect(0).json();
+        assert_eq!(json["own_tests"], json!(["c1"]), "{run} by {test}: {json:#}");
+        assert_eq!(json["recommended"], "c2", "{run} by {test}");
+    }
+}
+
+#[test]
+fn file_that_code_or_a_manifest_names_is_source() {
+    let cases = [
+        ("lib/tool.js", "package.json", "{\n  \"bin\": \"lib/tool.js\"\n}\n"),
+        ("src/tool.py", "tests/t.py", "from src import tool\n"),
+        ("src/tool.rb", "lib/a.rb", "Tool.new\n"),
+        ("src/tool.sh", "tests/t.sh", ". src/tool.sh\n"),
+    ];
+    for (source, other, text) in cases {
+        let world = World::unborn();
+        world.write("package.json", "{}\n");
+        world.write(source, "bad\n");
+        world.write(other, text);
+        world.commit("base");
+        let run = world.attempts(&[&format!("echo good > {source}")]);
+        let json =
+            world.frites(["judge", "--json", "--test", "grep -rq good", &run]).expect(0).json();
+        assert_eq!(second(&json), &Value::Null, "{source}: {json:#}");
     }
 }
 

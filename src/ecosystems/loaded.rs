@@ -1,0 +1,224 @@
+//! Source files that code loads by their names. Something else must run a file that no code loads: a recipe, a
+//! setting of a tool, or a program that lists its directory.
+use std::iter;
+
+use crate::ecosystems::ALL;
+use crate::ecosystems::ecosystem::file_name;
+use crate::ecosystems::languages::{Language, is_hidden_or_installed, language_of};
+use crate::ecosystems::new_file::directory_of;
+use crate::ecosystems::test_data::place_of_word;
+use crate::ecosystems::touched::is_test_path;
+
+/// The words beside the name of a module in a line that loads it.
+pub const BESIDE_MODULES: [&str; 7] =
+    ["alias", "from", "import", "load", DECLARING, "require", "use"];
+
+/// The word by which a file in Rust makes another one part of its crate: its other words only give names.
+const DECLARING: &str = "mod ";
+
+/// The names of the files with which a program or a library begins.
+const ROOTS: [&str; 2] = ["lib", "main"];
+
+/// The names of files that stand for their directory.
+const FOR_DIRECTORIES: [&str; 5] = ["__init__", "__main__", "index", "init", "mod"];
+
+/// A source file, by the ways in which code names it.
+pub struct LoadedName<'p> {
+    path: &'p str,
+    language: Language,
+    /// The name of its module: of the file without its extension, or of the directory for which it stands.
+    module: &'p str,
+    /// The last directory and the file, as a path and as a name with dots.
+    with_directory: [String; 2],
+    /// The class or the module that the file defines by custom, for languages that load files by these.
+    constants: Vec<String>,
+}
+
+impl<'p> LoadedName<'p> {
+    /// The names of a file that only code can load. `None` for one in the root, which is probably the program
+    /// itself, and in languages whose sources are named by builds or found by their place.
+    pub fn of(path: &'p str) -> Option<LoadedName<'p>> {
+        let language = language_of(path).filter(|language| language.loads_files_by_name())?;
+        let directory = file_name(directory_of(path));
+        if directory.is_empty() {
+            return None;
+        }
+        let name = file_name(path);
+        let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+        // Cargo finds these by their place.
+        if language.declares_modules() && (ROOTS.contains(&stem) || directory == "bin") {
+            return None;
+        }
+        let for_directory = FOR_DIRECTORIES.contains(&stem);
+        let module = if for_directory { directory } else { stem };
+        let constants = if language.loads_files_by_constants() {
+            vec![camel_case(module), module.to_uppercase()]
+        } else {
+            Vec::new()
+        };
+        let with_directory = [format!("{directory}/{stem}"), format!("{directory}.{stem}")];
+        Some(LoadedName { path, language, module, with_directory, constants })
+    }
+
+    /// The texts of which any line that names the file has one: its names, or its module in a list of imports.
+    pub fn searched(&self) -> impl Iterator<Item = String> {
+        self.words().chain([format!(" {},", self.module)])
+    }
+
+    /// The words that name the file in any line.
+    fn words(&self) -> impl Iterator<Item = String> {
+        let own = iter::once(file_name(self.path).to_owned());
+        own.chain(self.with_directory.iter().cloned()).chain(self.constants.iter().cloned())
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &'p str {
+        self.path
+    }
+
+    /// The word with which a line that also has one of [`BESIDE_MODULES`] can name the file.
+    pub fn module(&self) -> &'p str {
+        self.module
+    }
+
+    /// True if a line of a shell has the file's path as a word, or the end of it with a directory.
+    pub fn is_named_in(&self, line: &str) -> bool {
+        let name = file_name(self.path);
+        let mut words = line.split(|c: char| c.is_whitespace() || "\"'`();<>|&".contains(c));
+        words.any(|word| word.strip_suffix(name).is_some_and(|directory| directory.ends_with('/')))
+    }
+
+    /// True if a line of another file of the base loads the file, or names it as a part of the product.
+    /// `is_run` says that the commands run the other file, and that it is no test: what it names runs, too.
+    pub fn is_loaded_in(&self, other: &str, line: &str, is_run: bool) -> bool {
+        let is_test = is_test_path(other);
+        if other == self.path || is_hidden_or_installed(other) || is_comment(line) {
+            return false;
+        }
+        if !is_test && names_commands(other) {
+            return is_manifest(other)
+                && !self.language.declares_modules()
+                && self.words().any(|word| is_value(line, &word));
+        }
+        let language = language_of(other);
+        // A program can lack an extension.
+        let is_code = is_test || language.is_some() || !file_name(other).contains('.');
+        let is_same = language.is_none_or(|language| language.is_related_to(self.language));
+        let has = |word: &str| place_of_word(line, word).is_some();
+        let is_item = || line.trim().trim_end_matches([',', ')', '}']) == self.module;
+        let loads = || {
+            if self.language.declares_modules() {
+                line.contains(DECLARING)
+            } else {
+                BESIDE_MODULES.iter().any(|word| line.contains(word)) || is_item()
+            }
+        };
+        is_code
+            && (!is_run && self.words().any(|word| has(&word))
+                || is_same && has(self.module) && loads())
+    }
+}
+
+/// True for a comment, but not for an attribute of Rust or an include of C.
+fn is_comment(line: &str) -> bool {
+    let line = line.trim_start();
+    ["//", "*", "--", "# "].iter().any(|start| line.starts_with(start))
+}
+
+/// True for a file with the commands of a tool, which name files that are no part of the product.
+fn names_commands(path: &str) -> bool {
+    is_manifest(path)
+        || ALL.iter().any(|ecosystem| {
+            ecosystem.is_decisive(path) || ecosystem.recipe_files.contains(&file_name(path))
+        })
+}
+
+/// True for a file that lists packages and the files of the product.
+fn is_manifest(path: &str) -> bool {
+    ALL.iter().any(|ecosystem| (ecosystem.manifest)(file_name(path)).is_some())
+}
+
+/// True if a word begins a value of a manifest. An argument after another word belongs to a command.
+fn is_value(line: &str, word: &str) -> bool {
+    let Some(at) = place_of_word(line, word) else { return false };
+    let before = line[..at].trim_end_matches(|c: char| c.is_alphanumeric() || "._-/".contains(c));
+    let before = before.trim_end_matches(['"', '\'']).trim_end();
+    before.is_empty() || before.ends_with(['=', ':', '[', '{'])
+}
+
+/// `json_parser` as `JsonParser`.
+fn camel_case(module: &str) -> String {
+    let parts = module.split(['_', '-']).map(|part| {
+        let mut letters = part.chars();
+        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect::<String>()
+    });
+    parts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_loads_a_file_by_its_module_and_names_it_by_its_path() {
+        let cases = [
+            ("lib/calc.py", "tests/t.py", "from lib import calc", true),
+            ("lib/calc.py", "tests/t.py", "from lib import (", false),
+            ("lib/calc.py", "lib/b.py", "    from .calc import add", true),
+            ("lib/calc.py", "lib/b.py", "    calc,", true),
+            ("lib/calc.py", "lib/b.py", "importlib.import_module('lib.calc')", true),
+            ("lib/calc.py", "tests/t.sh", "python3 lib/calc.py", true),
+            ("lib/calc.py", "lib/b.py", "# import calc", false),
+            ("lib/calc.py", "lib/b.rb", "require 'calc'", false),
+            ("lib/calc.py", "bin/calc", "import calc", true),
+            ("lib/calc.py", "Makefile", "\tpython3 lib/calc.py", false),
+            ("lib/calc.py", "verify.toml", "run = 'lib/calc.py'", false),
+            ("lib/calc.py", "lib/calc.py", "import calc", false),
+            ("lib/calc/__init__.py", "tests/t.py", "from lib.calc import add", true),
+            ("lib/calc/__init__.py", "tests/t.py", "from lib import __init__", false),
+            ("lib/calc.js", "lib/a.vue", "import add from './calc'", true),
+            ("lib/calc.js", "package.json", "\"bin\": {\"calc\": \"./lib/calc.js\"},", true),
+            ("lib/calc.js", "package.json", "\"files\": [\"lib/calc.js\"],", true),
+            ("lib/calc.js", "package.json", "\"test\": \"node lib/calc.js\",", false),
+            ("lib/calc.py", "pyproject.toml", "calc = 'lib.calc:main'", true),
+            ("lib/calc.py", "pyproject.toml", "addopts = '-p lib.calc'", false),
+            ("lib/json_calc.rb", "lib/a.rb", "JsonCalc.new", true),
+            ("lib/calc.ex", "test/t_test.exs", "assert Calc.add(1, 2) == 3", true),
+            ("src/calc.rs", "src/lib.rs", "pub mod calc;", true),
+            ("src/calc.rs", "src/a.rs", "use crate::calc;", false),
+            ("src/calc.rs", "Cargo.toml", "path = \"src/calc.rs\"", false),
+            ("src/calc.rs", "src/lib.rs", "#[path = \"calc.rs\"]", true),
+        ];
+        for (path, other, line, expected) in cases {
+            let file = LoadedName::of(path).unwrap();
+            assert_eq!(
+                file.is_loaded_in(other, line, false),
+                expected,
+                "{path} in {other}: {line}"
+            );
+        }
+        for path in ["calc.py", "src/main.rs", "src/bin/calc.rs", "src/calc.c", "src/calc.go"] {
+            assert!(LoadedName::of(path).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn file_that_runs_loads_modules_and_names_what_runs() {
+        let file = LoadedName::of("verify/all.py").unwrap();
+        assert!(file.is_loaded_in("checks.py", "from verify import all", true));
+        assert!(!file.is_loaded_in("checks.py", "run('verify/all.py')", true));
+    }
+
+    #[test]
+    fn command_names_a_file_by_its_path() {
+        let file = LoadedName::of("src/app.py").unwrap();
+        for (line, expected) in [
+            ("grep -q good src/app.py", true),
+            ("test \"$(python3 ./app.py)\" = 3", true),
+            ("CHECKS = app.py", false),
+            ("python3 src/my-app.py", false),
+        ] {
+            assert_eq!(file.is_named_in(line), expected, "{line}");
+        }
+    }
+}
