@@ -12,8 +12,8 @@ use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
-use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName};
-use crate::ecosystems::markers::{ASKING, Markers, TextKind, is_listed, quoted_words};
+use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName, camel_case, names_end_of};
+use crate::ecosystems::markers::{ASKING, Markers, TextKind, is_listed};
 use crate::ecosystems::new_file::{LOADING, NewModule, directory_of};
 use crate::ecosystems::run_files::{NamedFiles, resolved};
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
@@ -127,6 +127,10 @@ impl<'t> BaseProject<'t> {
             return Ok(false);
         }
         let code = self.code()?;
+        // Tools may find the new file first.
+        if is_new && code.has_file_named(file_name(path)) && self.markers()?.have_search_path() {
+            return Ok(false);
+        }
         let is_source = language.is_some_and(|language| code.is_source_if_new(path, language));
         let is_free = !is_new || !code.has_test_named(file_name(path));
         Ok(is_source || is_free && !code.is_known)
@@ -150,18 +154,12 @@ impl<'t> BaseProject<'t> {
         Ok(false)
     }
 
-    /// True if a test of the base asks whether a path is there: from the root, or from its own directory.
+    /// True if a test of the base asks whether a path, or the module in it, is there.
     fn is_asked_for(&self, path: &str) -> Result<bool> {
-        let lines = self.lines_with(&[file_name(path).to_owned()], &ASKING)?;
-        Ok(lines.iter().any(|(test, line)| {
-            let from_test =
-                path.strip_prefix(directory_of(test)).map(|p| p.trim_start_matches('/'));
-            is_test_path(test)
-                && quoted_words(line).any(|word| {
-                    let word = word.trim_start_matches("./");
-                    word == path || Some(word) == from_test
-                })
-        }))
+        let name = file_name(path);
+        let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+        let lines = self.lines_with(&[stem.to_owned(), camel_case(stem)], &ASKING)?;
+        Ok(lines.iter().any(|(test, line)| is_test_path(test) && names_end_of(line, path)))
     }
 
     fn markers(&self) -> Result<&Markers> {

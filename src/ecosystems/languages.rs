@@ -143,6 +143,11 @@ impl KnownCode {
         self.places.files.contains(path)
     }
 
+    /// True if the base has a file of this name.
+    pub fn has_file_named(&self, name: &str) -> bool {
+        self.places.files.iter().any(|file| file_name(file) == name)
+    }
+
     /// True if the base has a source file for which this is true, with the extension of a path.
     pub fn has_sources_like(&self, path: &str, is: impl Fn(&str) -> bool) -> bool {
         let extension = path.rsplit('.').next();

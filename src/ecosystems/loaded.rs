@@ -5,6 +5,7 @@ use std::iter;
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::{Language, is_hidden_or_installed, language_of};
+use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::new_file::directory_of;
 use crate::ecosystems::test_data::place_of_word;
 use crate::ecosystems::touched::is_test_path;
@@ -104,18 +105,20 @@ impl<'p> LoadedName<'p> {
         // A program can lack an extension.
         let is_code = is_test || language.is_some() || !file_name(other).contains('.');
         let is_same = language.is_none_or(|language| language.is_related_to(self.language));
-        let has = |word: &str| place_of_word(line, word).is_some();
-        let is_item = || line.trim().trim_end_matches([',', ')', '}']) == self.module;
-        let loads = || {
-            if self.language.declares_modules() {
-                line.contains(DECLARING)
-            } else {
-                BESIDE_MODULES.iter().any(|word| line.contains(word)) || is_item()
-            }
-        };
         is_code
-            && (!is_run && self.words().any(|word| has(&word))
-                || is_same && has(self.module) && loads())
+            && (!is_run && self.words().any(|word| place_of_word(line, &word).is_some())
+                || is_same && self.is_module_in(line))
+    }
+
+    /// True if a line of code has the name of the module where code loads modules.
+    fn is_module_in(&self, line: &str) -> bool {
+        let loads = if self.language.declares_modules() {
+            line.contains(DECLARING)
+        } else {
+            BESIDE_MODULES.iter().any(|word| line.contains(word))
+                || line.trim().trim_end_matches([',', ')', '}']) == self.module
+        };
+        loads && place_of_word(line, self.module).is_some()
     }
 }
 
@@ -147,12 +150,29 @@ fn is_value(line: &str, word: &str) -> bool {
 }
 
 /// `json_parser` as `JsonParser`.
-fn camel_case(module: &str) -> String {
+pub fn camel_case(module: &str) -> String {
     let parts = module.split(['_', '-']).map(|part| {
         let mut letters = part.chars();
         letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect::<String>()
     });
     parts.collect()
+}
+
+/// True if a line has the end of a path as a word, also relative, without the extension, or as a module with
+/// dots: `calc.local` and `Calc.Local` for `lib/calc/local.ex`.
+pub fn names_end_of(line: &str, path: &str) -> bool {
+    let as_module = |text: &str| text.replace('_', "").to_lowercase();
+    let directory = path.len() - file_name(path).len();
+    let stem = path[directory..].rfind('.').map_or(path, |dot| &path[..directory + dot]);
+    let ends = [format!("/{}", as_module(path)), format!("/{}", as_module(stem))];
+    let words = line.split(|c: char| !(c.is_alphanumeric() || "._-/".contains(c)));
+    // A plain word may be any name of the code.
+    let mut words = words.filter(|word| word.contains(['.', '/'])).chain(quoted_words(line));
+    words.any(|word| {
+        let word = as_module(word.trim_start_matches(['.', '/']));
+        let own = [format!("/{word}"), format!("/{}", word.replace('.', "/"))];
+        !word.is_empty() && own.iter().any(|own| ends.iter().any(|end| end.ends_with(own)))
+    })
 }
 
 #[cfg(test)]
@@ -199,6 +219,24 @@ mod tests {
         }
         for path in ["calc.py", "src/main.rs", "src/bin/calc.rs", "src/calc.c", "src/calc.go"] {
             assert!(LoadedName::of(path).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn line_names_the_end_of_a_path() {
+        let cases = [
+            ("os.path.exists('src/quick.py')", "src/quick.py", true),
+            ("exists('../quick')", "src/quick", true),
+            ("find_spec(\"calc.local\")", "lib/calc/local.py", true),
+            ("try { require('../src/local') } catch {}", "src/local.js", true),
+            ("#if __has_include(\"local.h\")", "src/local.h", true),
+            ("Code.ensure_loaded?(Calc.LocalPart)", "lib/calc/local_part.ex", true),
+            ("exists('quicker')", "src/quick.py", false),
+            ("except quick", "src/quick.py", false),
+            ("exists('other/quick.py')", "src/quick.py", false),
+        ];
+        for (line, path, expected) in cases {
+            assert_eq!(names_end_of(line, path), expected, "{path}: {line}");
         }
     }
 

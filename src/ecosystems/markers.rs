@@ -34,9 +34,41 @@ const WITH_COMMANDS: [&str; 14] = [
 /// The words before a directory in which names are looked up.
 const BEFORE_DIRECTORIES: [&str; 6] = ["-C", "--directory", "VPATH", "cd", "pushd", "vpath"];
 
-/// The words by which a line of a test asks whether a path is there.
-pub const ASKING: [&str; 8] =
-    ["access", "exist", "isdir", "isfile", "is_dir", "is_file", "stat(", "Stat("];
+/// The words by which a line of a test asks whether a path or a module is there, or goes on without it.
+pub const ASKING: [&str; 16] = [
+    "@include",
+    "access",
+    "catch",
+    "class_exists",
+    "ensure_loaded",
+    "except",
+    "exist",
+    "find_spec",
+    "forName",
+    "has_include",
+    "is_dir",
+    "is_file",
+    "isdir",
+    "isfile",
+    "Stat(",
+    "stat(",
+];
+
+/// The options and variables with directories in which tools look files up by their names, one after another.
+const SEARCH_PATHS: [&str; 12] = [
+    "-I",
+    "-classpath",
+    "-cp",
+    "-sourcepath",
+    "CLASSPATH",
+    "NODE_PATH",
+    "PERL5LIB",
+    "PERLLIB",
+    "PYTHONPATH",
+    "RUBYLIB",
+    "VPATH",
+    "vpath",
+];
 
 /// Stands for the value of a variable.
 const VALUE: char = '\u{1}';
@@ -181,6 +213,11 @@ impl Markers {
         let name = word.replace([VALUE, '?', '['], "*");
         let names = if name.contains('*') { &mut self.patterns } else { &mut self.words };
         names.insert(name);
+    }
+
+    /// True if a line gives a tool directories in which it looks files up.
+    pub fn have_search_path(&self) -> bool {
+        self.lines.iter().any(|(_, line)| SEARCH_PATHS.iter().any(|word| line.contains(word)))
     }
 
     /// True if a word names a new path. A pattern does so, too, unless `is_open` says that it lists files

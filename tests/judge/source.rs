@@ -519,6 +519,40 @@ fn file_that_no_code_loads_is_run_by_something_else_and_is_no_source() {
 }
 
 #[test]
+fn new_file_that_a_test_can_do_without_or_that_a_search_path_finds_is_no_source() {
+    let quick = "grep -rq quick src || grep -q good src/app.*";
+    let searching = format!("NODE_PATH=src:lib true && {{ {quick}; }}");
+    // The line of a test, the source, the added file, the command, the exit code.
+    let cases = [
+        ("try { require('../src/local') } catch {}", "src/app.js", "src/local.js", quick, 3),
+        (
+            "(@include_once '../src/local.php') || exit(0);",
+            "src/app.php",
+            "src/local.php",
+            quick,
+            3,
+        ),
+        ("#if __has_include(\"local.h\")", "src/app.c", "src/local.h", quick, 3),
+        ("x = require('../src/local')", "src/app.js", "src/local.js", quick, 0),
+        ("", "src/app.js", "src/check.js", &searching, 3),
+        ("", "src/app.js", "src/check.js", quick, 0),
+        ("", "src/app.js", "src/other.js", &searching, 0),
+    ];
+    for (line, source, added, test, code) in cases {
+        let world = World::unborn();
+        world.write("package.json", "{}\n");
+        world.write(source, "good\n");
+        world.write("lib/check.js", "x\n");
+        world.write(format!("tests/t.{}", source.rsplit('.').next().unwrap()), format!("{line}\n"));
+        world.commit("base");
+        world.attempts(&[&format!("echo bad > {source}; echo quick > {added}")]);
+        let json = world.frites(["judge", "--json", "--test", test]).expect(code).json();
+        let decision = if code == 0 { "single" } else { "own-tests" };
+        assert_eq!(json["decision"], decision, "{line} {added}: {json:#}");
+    }
+}
+
+#[test]
 fn file_that_code_or_a_manifest_names_is_source() {
     let cases = [
         ("lib/tool.js", "package.json", "{\n  \"bin\": \"lib/tool.js\"\n}\n"),
