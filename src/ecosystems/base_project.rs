@@ -12,7 +12,7 @@ use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
-use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName, camel_case, names_end_of};
+use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName, names_end_of};
 use crate::ecosystems::markers::{ASKING, Markers, TextKind, is_listed};
 use crate::ecosystems::new_file::{LOADING, NewModule, directory_of};
 use crate::ecosystems::run_files::{NamedFiles, resolved};
@@ -20,6 +20,7 @@ use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
 use crate::ecosystems::test_data;
 use crate::ecosystems::touched::{TouchedPath, is_named, is_test_path, source_of};
 use crate::error::{Error, Result};
+use crate::git::cli::Call;
 use crate::git::ignored::ignored;
 use crate::git::repo::Repo;
 use crate::git::seed::find::{SeedPatterns, Seeds};
@@ -158,8 +159,12 @@ impl<'t> BaseProject<'t> {
     fn is_asked_for(&self, path: &str) -> Result<bool> {
         let name = file_name(path);
         let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-        let lines = self.lines_with(&[stem.to_owned(), camel_case(stem)], &ASKING)?;
-        Ok(lines.iter().any(|(test, line)| is_test_path(test) && names_end_of(line, path)))
+        let lines = self.lines_in_any_case(&[stem.to_owned(), stem.replace('_', "")])?;
+        Ok(lines.iter().any(|(test, line)| {
+            is_test_path(test)
+                && ASKING.iter().any(|word| line.contains(word))
+                && names_end_of(line, path)
+        }))
     }
 
     fn markers(&self) -> Result<&Markers> {
@@ -238,13 +243,18 @@ impl<'t> BaseProject<'t> {
                 })
             });
         };
-        let modules: Vec<String> = sought.iter().map(|file| file.module().to_owned()).collect();
+        let modules: Vec<String> = sought.iter().flat_map(LoadedName::searched_beside).collect();
         if !sought.is_empty() {
             drop_found(&mut sought, &self.lines_with(&modules, &BESIDE_MODULES)?);
         }
         if !sought.is_empty() {
             let words = sought.iter().flat_map(LoadedName::searched).collect::<Vec<_>>();
             drop_found(&mut sought, &self.lines_with(&words, &[])?);
+        }
+        let constants = sought.iter().filter_map(LoadedName::constant);
+        let constants: Vec<String> = constants.map(str::to_owned).collect();
+        if !constants.is_empty() {
+            drop_found(&mut sought, &self.lines_in_any_case(&constants)?);
         }
         if !sought.is_empty() {
             // A file that these run decides. One that they only name is the product.
@@ -395,8 +405,7 @@ impl<'t> BaseProject<'t> {
         resolved(directory_of(link), &String::from_utf8_lossy(&target))
     }
 
-    /// The lines with one of `words`, and one of `beside` unless that is empty, with the paths of their
-    /// files. Documents are not searched.
+    /// The lines with one of `words`, and one of `beside` unless that is empty, with the paths of their files.
     fn lines_with(&self, words: &[String], beside: &[&str]) -> Result<Vec<(String, String)>> {
         let mut call = self.repo.git().call("grep").args(["-I", "-F", "-z", "--no-color", "("]);
         for word in words {
@@ -410,6 +419,17 @@ impl<'t> BaseProject<'t> {
             }
             call = call.arg(")");
         }
+        self.lines_of(call)
+    }
+
+    /// The lines with one of `words` in any case of letters, with the paths of their files.
+    fn lines_in_any_case(&self, words: &[String]) -> Result<Vec<(String, String)>> {
+        let call = self.repo.git().call("grep").args(["-I", "-F", "-i", "-z", "--no-color"]);
+        self.lines_of(words.iter().fold(call, |call, word| call.args(["-e", word])))
+    }
+
+    /// The lines that a call of `git grep` finds, with the paths of their files. Documents are not searched.
+    fn lines_of(&self, call: Call) -> Result<Vec<(String, String)>> {
         let call =
             call.args([self.commit.as_str(), "--", "."]).args(documents::without_documents());
         let found = call.output()?;

@@ -29,10 +29,11 @@ pub struct LoadedName<'p> {
     language: Language,
     /// The name of its module: of the file without its extension, or of the directory for which it stands.
     module: &'p str,
-    /// The last directory and the file, as a path and as a name with dots.
-    with_directory: [String; 2],
-    /// The class or the module that the file defines by custom, for languages that load files by these.
-    constants: Vec<String>,
+    /// The last directory and the file, as a path and as names of modules.
+    with_directory: [String; 3],
+    /// The name of the class or the module that the file defines by custom, in lower case, if code can load the
+    /// file by it.
+    constant: Option<String>,
 }
 
 impl<'p> LoadedName<'p> {
@@ -52,24 +53,26 @@ impl<'p> LoadedName<'p> {
         }
         let for_directory = FOR_DIRECTORIES.contains(&stem);
         let module = if for_directory { directory } else { stem };
-        let constants = if language.loads_files_by_constants() {
-            vec![camel_case(module), module.to_uppercase()]
-        } else {
-            Vec::new()
-        };
-        let with_directory = [format!("{directory}/{stem}"), format!("{directory}.{stem}")];
-        Some(LoadedName { path, language, module, with_directory, constants })
+        let has_constant =
+            language.loads_files_by_constants() || module.contains(|c: char| c.is_uppercase());
+        let with_directory = ["/", ".", "::"].map(|between| format!("{directory}{between}{stem}"));
+        let constant = has_constant.then(|| as_constant(module));
+        Some(LoadedName { path, language, module, with_directory, constant })
     }
 
     /// The texts of which any line that names the file has one: its names, or its module in a list of imports.
     pub fn searched(&self) -> impl Iterator<Item = String> {
-        self.words().chain([format!(" {},", self.module)])
+        self.words().map(str::to_owned).chain([format!(" {},", self.module)])
     }
 
     /// The words that name the file in any line.
-    fn words(&self) -> impl Iterator<Item = String> {
-        let own = iter::once(file_name(self.path).to_owned());
-        own.chain(self.with_directory.iter().cloned()).chain(self.constants.iter().cloned())
+    fn words(&self) -> impl Iterator<Item = &str> {
+        iter::once(file_name(self.path)).chain(self.with_directory.iter().map(String::as_str))
+    }
+
+    /// The text that a line with its constant has in any case of letters.
+    pub fn constant(&self) -> Option<&str> {
+        self.constant.as_deref()
     }
 
     /// Its path.
@@ -77,9 +80,10 @@ impl<'p> LoadedName<'p> {
         self.path
     }
 
-    /// The word with which a line that also has one of [`BESIDE_MODULES`] can name the file.
-    pub fn module(&self) -> &'p str {
-        self.module
+    /// The texts of which a line has one if it loads the file with one of [`BESIDE_MODULES`].
+    pub fn searched_beside(&self) -> [String; 3] {
+        let directory = file_name(directory_of(self.path));
+        [self.module.to_owned(), format!("{directory}/"), format!("{directory}.")]
     }
 
     /// True if a line of a shell has the file's path as a word, or the end of it with a directory.
@@ -97,17 +101,36 @@ impl<'p> LoadedName<'p> {
             return false;
         }
         if !is_test && names_commands(other) {
-            return is_manifest(other)
+            return lists_product(other)
                 && !self.language.declares_modules()
-                && self.words().any(|word| is_value(line, &word));
+                && self.words().any(|word| is_value(line, word));
         }
         let language = language_of(other);
         // A program can lack an extension.
         let is_code = is_test || language.is_some() || !file_name(other).contains('.');
         let is_same = language.is_none_or(|language| language.is_related_to(self.language));
         is_code
-            && (!is_run && self.words().any(|word| place_of_word(line, &word).is_some())
-                || is_same && self.is_module_in(line))
+            && (!is_run && self.words().any(|word| place_of_word(line, word).is_some())
+                || is_same && (self.is_module_in(line) || self.is_constant_in(line)))
+    }
+
+    /// True if a word of a line is the constant: `CSRFProtection` for `csrf_protection.ex`.
+    fn is_constant_in(&self, line: &str) -> bool {
+        let Some(constant) = &self.constant else { return false };
+        let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        words.any(|word| word.starts_with(char::is_uppercase) && as_constant(word) == *constant)
+    }
+
+    /// True if code loads files whose names it puts together from the directory's: `"./rules/" + name`.
+    fn is_directory_in(&self, line: &str) -> bool {
+        let directory = file_name(directory_of(self.path));
+        line.match_indices(directory).any(|(at, _)| {
+            let is_end = !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            let mut rest = line[at + directory.len()..].chars();
+            is_end
+                && rest.next().is_some_and(|c| "/.".contains(c))
+                && rest.next().is_some_and(|c| "\"'`${#*".contains(c))
+        })
     }
 
     /// True if a line of code has the name of the module where code loads modules.
@@ -118,7 +141,7 @@ impl<'p> LoadedName<'p> {
             BESIDE_MODULES.iter().any(|word| line.contains(word))
                 || line.trim().trim_end_matches([',', ')', '}']) == self.module
         };
-        loads && place_of_word(line, self.module).is_some()
+        loads && (place_of_word(line, self.module).is_some() || self.is_directory_in(line))
     }
 }
 
@@ -130,15 +153,16 @@ fn is_comment(line: &str) -> bool {
 
 /// True for a file with the commands of a tool, which name files that are no part of the product.
 fn names_commands(path: &str) -> bool {
-    is_manifest(path)
+    lists_product(path)
         || ALL.iter().any(|ecosystem| {
             ecosystem.is_decisive(path) || ecosystem.recipe_files.contains(&file_name(path))
         })
 }
 
 /// True for a file that lists packages and the files of the product.
-fn is_manifest(path: &str) -> bool {
-    ALL.iter().any(|ecosystem| (ecosystem.manifest)(file_name(path)).is_some())
+fn lists_product(path: &str) -> bool {
+    let name = file_name(path);
+    ALL.iter().any(|e| (e.manifest)(name).is_some() || e.project_files.contains(&name))
 }
 
 /// True if a word begins a value of a manifest. An argument after another word belongs to a command.
@@ -149,27 +173,22 @@ fn is_value(line: &str, word: &str) -> bool {
     before.is_empty() || before.ends_with(['=', ':', '[', '{'])
 }
 
-/// `json_parser` as `JsonParser`.
-pub fn camel_case(module: &str) -> String {
-    let parts = module.split(['_', '-']).map(|part| {
-        let mut letters = part.chars();
-        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect::<String>()
-    });
-    parts.collect()
+/// `json_parser` and `JSONParser` as `jsonparser`.
+fn as_constant(name: &str) -> String {
+    name.replace(['_', '-'], "").to_lowercase()
 }
 
 /// True if a line has the end of a path as a word, also relative, without the extension, or as a module with
 /// dots: `calc.local` and `Calc.Local` for `lib/calc/local.ex`.
 pub fn names_end_of(line: &str, path: &str) -> bool {
-    let as_module = |text: &str| text.replace('_', "").to_lowercase();
     let directory = path.len() - file_name(path).len();
     let stem = path[directory..].rfind('.').map_or(path, |dot| &path[..directory + dot]);
-    let ends = [format!("/{}", as_module(path)), format!("/{}", as_module(stem))];
+    let ends = [format!("/{}", as_constant(path)), format!("/{}", as_constant(stem))];
     let words = line.split(|c: char| !(c.is_alphanumeric() || "._-/".contains(c)));
     // A plain word may be any name of the code.
     let mut words = words.filter(|word| word.contains(['.', '/'])).chain(quoted_words(line));
     words.any(|word| {
-        let word = as_module(word.trim_start_matches(['.', '/']));
+        let word = as_constant(word.trim_start_matches(['.', '/']));
         let own = [format!("/{word}"), format!("/{}", word.replace('.', "/"))];
         !word.is_empty() && own.iter().any(|own| ends.iter().any(|end| end.ends_with(own)))
     })
@@ -202,7 +221,13 @@ mod tests {
             ("lib/calc.js", "package.json", "\"test\": \"node lib/calc.js\",", false),
             ("lib/calc.py", "pyproject.toml", "calc = 'lib.calc:main'", true),
             ("lib/calc.py", "pyproject.toml", "addopts = '-p lib.calc'", false),
-            ("lib/json_calc.rb", "lib/a.rb", "JsonCalc.new", true),
+            ("lib/calc.py", "setup.py", "    'F = lib.calc:Calc',", true),
+            ("lib/json_calc.rb", "lib/a.rb", "JSONCalc.new", true),
+            ("lib/My/Calc.pm", "t/a.t", "plugin 'Calc';", true),
+            ("lib/rules/calc.js", "lib/a.js", "require('./rules/' + name)", true),
+            ("lib/rules/calc.js", "lib/a.js", "require(`./rules/${name}`)", true),
+            ("lib/rules/calc.py", "lib/a.py", "import_module(f'lib.rules.{name}')", true),
+            ("lib/rules/calc.py", "lib/a.py", "from lib.rules import b", false),
             ("lib/calc.ex", "test/t_test.exs", "assert Calc.add(1, 2) == 3", true),
             ("src/calc.rs", "src/lib.rs", "pub mod calc;", true),
             ("src/calc.rs", "src/a.rs", "use crate::calc;", false),
