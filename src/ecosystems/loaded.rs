@@ -235,7 +235,7 @@ mod tests {
             ("src/calc.rs", "src/lib.rs", "#[path = \"calc.rs\"]", true),
         ];
         for (path, other, line, expected) in cases {
-            let file = LoadedName::of(path).unwrap();
+            let file = LoadedName::of(path).expect("only code loads it");
             assert_eq!(
                 file.is_loaded_in(other, line, false),
                 expected,
@@ -267,14 +267,14 @@ mod tests {
 
     #[test]
     fn file_that_runs_loads_modules_and_names_what_runs() {
-        let file = LoadedName::of("verify/all.py").unwrap();
+        let file = LoadedName::of("verify/all.py").expect("only code loads it");
         assert!(file.is_loaded_in("checks.py", "from verify import all", true));
         assert!(!file.is_loaded_in("checks.py", "run('verify/all.py')", true));
     }
 
     #[test]
     fn command_names_a_file_by_its_path() {
-        let file = LoadedName::of("src/app.py").unwrap();
+        let file = LoadedName::of("src/app.py").expect("only code loads it");
         for (line, expected) in [
             ("grep -q good src/app.py", true),
             ("test \"$(python3 ./app.py)\" = 3", true),
