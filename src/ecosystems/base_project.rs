@@ -8,6 +8,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use parking_lot::Mutex;
 
 use crate::ecosystems::ALL;
+use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::jvm;
@@ -134,6 +135,13 @@ impl<'t> BaseProject<'t> {
         }
         let is_source = language.is_some_and(|language| code.is_source_if_new(path, language));
         let is_free = !is_new || !code.has_test_named(file_name(path));
+        // Among scripts of a shell, a document is no source.
+        if !code.is_known
+            && documents::is_document_by_name(path)
+            && code.has_sources_like("a.sh", |script| !self.scripts.contains(script))
+        {
+            return self.is_document(path);
+        }
         Ok(is_source || is_free && !code.is_known)
     }
 
@@ -358,24 +366,45 @@ impl<'t> BaseProject<'t> {
         {
             return Ok(false);
         }
+        Ok(!self.is_used(path, false)?)
+    }
+
+    /// True if a file is a manifest or a lock file, and only data: tests, their settings or commands name it
+    /// or list its directory, which has no source of its ecosystem.
+    pub fn is_manifest_as_data(&self, path: &str) -> Result<bool> {
+        let Some(ecosystem) = dependencies::ecosystem_of(file_name(path)) else { return Ok(false) };
+        let directory = self.code()?.nearest_directory(path);
+        let files = self.repo.paths_and_modes_of(&self.commit)?;
+        let has_source = files.iter().any(|(file, _)| {
+            let below = file.strip_prefix(directory);
+            below.is_some_and(|below| below.starts_with('/')) && ecosystem.has_source(file)
+        });
+        Ok(!directory.is_empty() && !has_source && self.is_used(path, true)?)
+    }
+
+    /// True if a line of the base uses a document, or a manifest as data.
+    fn is_used(&self, path: &str, is_manifest: bool) -> Result<bool> {
         let words = documents::words_for(path);
         let known = self.used.lock().get(&words).copied();
         if let Some(is_used) = known {
-            return Ok(!is_used);
+            return Ok(is_used);
         }
         let lines = self.lines_with(&words, &[])?;
         let of_commands = self.markers()?.lines.iter().map(|(_, line)| line);
-        let mut of_commands = of_commands.filter(|l| words.iter().any(|w| l.contains(w)));
-        let is_used = of_commands
-            .any(|line| documents::is_use(line, &words, true) || documents::lists(line, path))
-            || lines.iter().any(|(file, line)| {
-                // A setting of the tests may name the directory in which they lie.
-                let tests = is_test_path(file) || !is_code(file) && line.contains("test");
-                documents::is_use(line, &words, is_code(file))
-                    || tests && documents::lists(line, path)
-            });
+        let of_commands = of_commands.filter(|l| words.iter().any(|w| l.contains(w)));
+        // The commands belong to no file.
+        let lines = lines.iter().map(|(file, line)| (Some(file.as_str()), line));
+        let mut lines = lines.chain(of_commands.map(|line| (None, line)));
+        let is_used = lines.any(|(file, line)| {
+            // A setting of the tests may name the directory in which they lie.
+            let tests = file
+                .is_none_or(|file| is_test_path(file) || !is_code(file) && line.contains("test"));
+            let runs = if is_manifest { tests } else { file.is_none_or(is_code) };
+            !(is_manifest && dependencies::are_installed_in(line))
+                && (documents::is_use(line, &words, runs) || tests && documents::lists(line, path))
+        });
         self.used.lock().insert(words, is_used);
-        Ok(!is_used)
+        Ok(is_used)
     }
 
     /// True if no file of the base shows its languages. Then source cannot be told from other files.

@@ -379,6 +379,16 @@ pub fn ecosystem_of(name: &str) -> Option<&'static Ecosystem> {
     ALL.iter().copied().find(|e| (e.manifest)(name).is_some() || e.lock_files.contains(&name))
 }
 
+/// True if a line of commands or settings has a tool install the packages of a manifest that it names.
+pub fn are_installed_in(line: &str) -> bool {
+    let words = line.split(|c: char| c.is_whitespace() || BETWEEN_WORDS.contains(c));
+    let words: Vec<&str> = words.collect();
+    words.iter().any(|word| {
+        ["ci", "install", "restore", "sync"].contains(word)
+            || ["-r", "-c"].iter().any(|option| word.starts_with(option) && word.ends_with(".txt"))
+    }) || words.windows(2).any(|pair| pair[0] == "-r" && pair[1].ends_with(".txt"))
+}
+
 /// The characters between the words of a lock file, besides blanks.
 const BETWEEN_WORDS: &str = "\"'`,;=()[]{}<>#?&|^*!";
 

@@ -597,6 +597,86 @@ fn document_among_those_that_a_test_lists_is_no_document() {
 }
 
 #[test]
+fn document_that_a_recipe_lists_is_no_document_beside_shell_alone() {
+    for (recipe, source, is_listed) in [
+        ("for d in chapters/*; do grep -q . $$d; done", "lib/add.sh", true),
+        ("for d in chapters/*; do grep -q . $$d; done", "lib/add.c", true),
+        ("sh -n lib/*.sh", "lib/add.sh", false),
+        ("for d in chapters/*; do grep -q . $$d; done", "lib/add", false),
+    ] {
+        let world = World::unborn();
+        world.write("Makefile", format!("test:\n\t{recipe}\n"));
+        world.write("chapters/one.md", "x\n");
+        world.write(source, "bad\n");
+        world.commit("base");
+        let run = world.attempts(&[&format!("echo good > {source}; echo y > chapters/one.md")]);
+        let test = format!("make test; grep -q good {source}");
+        let json = world.frites(["judge", "--json", "--test", &test, &run]).json();
+        assert_eq!(second(&json) != &Value::Null, is_listed, "{recipe}, {source}: {json:#}");
+    }
+}
+
+#[test]
+fn manifest_that_is_only_data_of_tests_is_no_dependency() {
+    const LISTS: &str = "for name in os.listdir('samples'): run(name)\n";
+    let locked = "version = 3\n\n[[package]]\nname = \"b\"\nversion = \"1.0.0\"\n";
+    /// The manifest and its text, a file of the base and its text, true if the manifest is data.
+    type Case<'a> = (&'a str, &'a str, &'a str, &'a str, bool);
+    let cases: [Case<'_>; 14] = [
+        ("samples/one/requirements.txt", "b==1.0\n", "tests/t.py", LISTS, true),
+        ("samples/one/package.json", "{\"version\": \"1.0\"}\n", "tests/t.py", LISTS, true),
+        ("samples/one/Cargo.lock", locked, "tests/t.py", LISTS, true),
+        ("samples/requirements.txt", "b==1.0\n", "tests/t.py", "if suffix == '.txt':\n", true),
+        ("samples/requirements.txt", "b==1.0\n", "tests/t.py", "'requirements.txt'\n", true),
+        ("samples/requirements.txt", "b==1.0\n", "tox.ini", "test_data = samples\n", true),
+        (
+            "samples/requirements.txt",
+            "b==1.0\n",
+            "Makefile",
+            "test:\n\tfor d in samples/*; do ./app $$d; done\n",
+            true,
+        ),
+        ("samples/requirements.txt", "b==1.0\n", "samples/b.py", LISTS, false),
+        ("samples/requirements.txt", "b==1.0\n", "app.py", LISTS, false),
+        (
+            "samples/requirements.txt",
+            "b==1.0\n",
+            "Makefile",
+            "test:\n\tpip install -r samples/requirements.txt\n",
+            false,
+        ),
+        (
+            "samples/requirements.txt",
+            "b==1.0\n",
+            "tox.ini",
+            "[testenv]\ndeps = -rsamples/requirements.txt\n",
+            false,
+        ),
+        ("requirements.txt", "b==1.0\n", "tests/t.py", "'requirements.txt'\n", false),
+        ("package.json", "{\"version\": \"1.0\"}\n", "tests/t.py", "'../package.json'\n", false),
+        ("Cargo.lock", locked, "tests/t.py", "open('Cargo.lock')\n", false),
+    ];
+    for (manifest, text, file, line, is_data) in cases {
+        let world = World::unborn();
+        world.write("pyproject.toml", "");
+        world.write("src/a.py", "bad\n");
+        world.write(manifest, text);
+        world.write(file, line);
+        world.commit("base");
+        let newer = text.replace("1.0", "1.1");
+        let run = world.attempts(&[
+            &format!("echo good > src/a.py; cat > {manifest} <<'END'\n{newer}END\n"),
+            &format!("printf 'good\\n\\n' > src/a.py; rm {manifest}"),
+        ]);
+        let json =
+            world.frites(["judge", "--json", "--test", "grep -q good src/a.py", &run]).json();
+        let twice = |at: usize| json["candidates"][at].get("base_tests").is_some();
+        assert_eq!(twice(0), is_data, "{manifest}, {file}: {line}: {json:#}");
+        assert!(twice(1) || !is_data, "{manifest}, {file}: {line}: {json:#}");
+    }
+}
+
+#[test]
 fn helper_of_tests_is_known_by_its_directory_and_its_types() {
     let java = "src/main/java/a/A.java";
     // More files of the base, its source, a change that switches the tests off, and an honest one.

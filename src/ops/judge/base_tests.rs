@@ -152,7 +152,7 @@ pub fn is_source_unknown(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> R
 }
 
 /// Changes the choice for manifests and lock files that redirect packages, so that they are put
-/// back: files that take a package from a directory in the tree where the base took none, that move
+/// back: files that are only data of the tests, that take a package from a directory in the tree where the base took none, that move
 /// a package to another source, or that drop a package which is then found in such a directory.
 fn put_redirected_back(
     changes: &[ChangedFile],
@@ -175,11 +175,13 @@ fn put_redirected_back(
             _ => continue,
         };
         let base = text(&file.before);
-        if own.is_some_and(|own| {
-            dependencies::leads_into_tree(path, base.as_deref(), &own, &is_directory)
-                || dependencies::moves_package(path, base.as_deref(), &own)
-                || dependencies::drops_into_tree(path, base.as_deref(), &own, &is_directory)
-        }) {
+        if project.is_manifest_as_data(path)?
+            || own.is_some_and(|own| {
+                dependencies::leads_into_tree(path, base.as_deref(), &own, &is_directory)
+                    || dependencies::moves_package(path, base.as_deref(), &own)
+                    || dependencies::drops_into_tree(path, base.as_deref(), &own, &is_directory)
+            })
+        {
             choices.insert(file.path.clone(), instead);
         }
     }
