@@ -187,7 +187,7 @@ impl<'t> BaseProject<'t> {
     fn is_loaded(&self, path: &str) -> Result<bool> {
         let module = NewModule::of(path, self.code()?.nearest_directory(path));
         // The search needs the keywords, because a short name is in nearly every line.
-        let lines = self.lines_with(&module.names().map(str::to_owned), &LOADING)?;
+        let lines = self.lines_with(&[], &module.names().map(str::to_owned), &LOADING)?;
         Ok(lines.iter().any(|(other, line)| {
             (is_test_path(other) || self.scripts.contains(other)) && module.is_loaded_in(line)
         }))
@@ -209,7 +209,7 @@ impl<'t> BaseProject<'t> {
             return Ok(false);
         }
         let names: Vec<String> = types.iter().map(|name| (*name).to_owned()).collect();
-        let lines = self.lines_with(&names, &jvm::TYPES)?;
+        let lines = self.lines_with(&[], &names, &jvm::TYPES)?;
         Ok(lines.iter().any(|(test, line)| {
             is_test_path(test)
                 && jvm::ECOSYSTEM.has_source(test)
@@ -229,8 +229,12 @@ impl<'t> BaseProject<'t> {
         for paths in paths.chunks(MOST_NAMES) {
             let names: BTreeSet<String> =
                 paths.iter().map(|path| file_name(path).to_owned()).collect();
-            let lines = self.lines_with(&names.into_iter().collect::<Vec<_>>(), &[])?;
-            let unloaded = self.unloaded(paths)?;
+            let names: Vec<String> = names.into_iter().collect();
+            let loaded: Vec<LoadedName<'_>> =
+                paths.iter().filter_map(|path| LoadedName::of(path)).collect();
+            let modules: Vec<String> = loaded.iter().map(|file| file.module().to_owned()).collect();
+            let lines = self.lines_with(&names, &modules, &BESIDE_MODULES)?;
+            let unloaded = self.unloaded(loaded, &lines)?;
             for path in paths {
                 let is_product = !unloaded.contains(path) && !self.is_test_data(path, &lines)?;
                 known.insert((*path).to_owned(), is_product);
@@ -239,10 +243,13 @@ impl<'t> BaseProject<'t> {
         Ok(())
     }
 
-    /// The files that code would have to load, and that no code of the base loads.
-    fn unloaded<'p>(&self, paths: &[&'p str]) -> Result<BTreeSet<&'p str>> {
-        let mut sought: Vec<LoadedName<'p>> =
-            paths.iter().filter_map(|path| LoadedName::of(path)).collect();
+    /// The files among these that no code of the base loads. `lines` are those with their names, and with
+    /// their modules where a line loads some.
+    fn unloaded<'p>(
+        &self,
+        mut sought: Vec<LoadedName<'p>>,
+        lines: &[(String, String)],
+    ) -> Result<BTreeSet<&'p str>> {
         let drop_found = |sought: &mut Vec<LoadedName<'p>>, lines: &[(String, String)]| {
             sought.retain(|file| {
                 !lines.iter().any(|(other, line)| {
@@ -251,13 +258,13 @@ impl<'t> BaseProject<'t> {
                 })
             });
         };
-        let modules: Vec<String> = sought.iter().flat_map(LoadedName::searched_beside).collect();
+        drop_found(&mut sought, lines);
+        // Most files are found by now: these searches cost time.
         if !sought.is_empty() {
-            drop_found(&mut sought, &self.lines_with(&modules, &BESIDE_MODULES)?);
-        }
-        if !sought.is_empty() {
-            let words = sought.iter().flat_map(LoadedName::searched).collect::<Vec<_>>();
-            drop_found(&mut sought, &self.lines_with(&words, &[])?);
+            let words: Vec<String> = sought.iter().flat_map(LoadedName::searched).collect();
+            let directories: Vec<String> =
+                sought.iter().flat_map(LoadedName::searched_beside).collect();
+            drop_found(&mut sought, &self.lines_with(&words, &directories, &BESIDE_MODULES)?);
         }
         let constants = sought.iter().filter_map(LoadedName::constant);
         let constants: Vec<String> = constants.map(str::to_owned).collect();
@@ -292,7 +299,7 @@ impl<'t> BaseProject<'t> {
         };
         Ok(lines.iter().any(|(test, line)| test_data::is_read_in(test, line, path))
             && !is_used(lines)
-            && !is_used(&self.lines_with(&test_data::words_of_use(path), &[])?))
+            && !is_used(&self.lines_with(&test_data::words_of_use(path), &[], &[])?))
     }
 
     /// The names that symbolic links of the base give to a path, besides its own.
@@ -389,7 +396,7 @@ impl<'t> BaseProject<'t> {
         if let Some(is_used) = known {
             return Ok(is_used);
         }
-        let lines = self.lines_with(&words, &[])?;
+        let lines = self.lines_with(&words, &[], &[])?;
         let of_commands = self.markers()?.lines.iter().map(|(_, line)| line);
         let of_commands = of_commands.filter(|l| words.iter().any(|w| l.contains(w)));
         // The commands belong to no file.
@@ -434,19 +441,28 @@ impl<'t> BaseProject<'t> {
         resolved(directory_of(link), &String::from_utf8_lossy(&target))
     }
 
-    /// The lines with one of `words`, and one of `beside` unless that is empty, with the paths of their files.
-    fn lines_with(&self, words: &[String], beside: &[&str]) -> Result<Vec<(String, String)>> {
-        let mut call = self.repo.git().call("grep").args(["-I", "-F", "-z", "--no-color", "("]);
+    /// The lines with one of `words`, and those with one of `pairs` and one of `beside`, with the paths of their
+    /// files.
+    fn lines_with(
+        &self,
+        words: &[String],
+        pairs: &[String],
+        beside: &[&str],
+    ) -> Result<Vec<(String, String)>> {
+        let mut call = self.repo.git().call("grep").args(["-I", "-F", "-z", "--no-color"]);
         for word in words {
             call = call.args(["-e", word]);
         }
-        call = call.arg(")");
-        if !beside.is_empty() {
-            call = call.args(["--and", "("]);
+        if !pairs.is_empty() {
+            call = call.args(["(", "("]);
+            for word in pairs {
+                call = call.args(["-e", word]);
+            }
+            call = call.args([")", "--and", "("]);
             for word in beside {
                 call = call.args(["-e", word]);
             }
-            call = call.arg(")");
+            call = call.args([")", ")"]);
         }
         self.lines_of(call)
     }

@@ -80,10 +80,15 @@ impl<'p> LoadedName<'p> {
         self.path
     }
 
-    /// The texts of which a line has one if it loads the file with one of [`BESIDE_MODULES`].
-    pub fn searched_beside(&self) -> [String; 3] {
+    /// The word with which a line that also has one of [`BESIDE_MODULES`] can name the file.
+    pub fn module(&self) -> &'p str {
+        self.module
+    }
+
+    /// The texts of which a line has one if it puts the file's name together beside one of these words.
+    pub fn searched_beside(&self) -> [String; 2] {
         let directory = file_name(directory_of(self.path));
-        [self.module.to_owned(), format!("{directory}/"), format!("{directory}.")]
+        [format!("{directory}/"), format!("{directory}.")]
     }
 
     /// True if a line of a shell has the file's path as a word, or the end of it with a directory.
