@@ -130,7 +130,14 @@ impl<'t> BaseProject<'t> {
         }
         let code = self.code()?;
         // Tools may find the new file first.
-        if is_new && code.has_file_named(file_name(path)) && self.markers()?.have_search_path() {
+        if is_new && self.markers()?.searches_before(path, |file| code.has_file(file)) {
+            return Ok(false);
+        }
+        if is_new
+            && let Some(file) = LoadedName::of(path)
+            && code.files_beside(path).next().is_some()
+            && self.runs_directory_of(&file)?
+        {
             return Ok(false);
         }
         let is_source = language.is_some_and(|language| code.is_source_if_new(path, language));
@@ -230,41 +237,87 @@ impl<'t> BaseProject<'t> {
             let names: BTreeSet<String> =
                 paths.iter().map(|path| file_name(path).to_owned()).collect();
             let names: Vec<String> = names.into_iter().collect();
-            let loaded: Vec<LoadedName<'_>> =
+            let files: Vec<LoadedName<'_>> =
                 paths.iter().filter_map(|path| LoadedName::of(path)).collect();
-            let modules: Vec<String> = loaded.iter().map(|file| file.module().to_owned()).collect();
+            let modules: Vec<String> = files.iter().map(|file| file.module().to_owned()).collect();
             let lines = self.lines_with(&names, &modules, &BESIDE_MODULES)?;
-            let unloaded = self.unloaded(loaded, &lines)?;
+            let checks = self.checks_among(files, &lines)?;
             for path in paths {
-                let is_product = !unloaded.contains(path) && !self.is_test_data(path, &lines)?;
+                let is_product = !checks.contains(path) && !self.is_test_data(path, &lines)?;
                 known.insert((*path).to_owned(), is_product);
             }
         }
         Ok(())
     }
 
-    /// The files among these that no code of the base loads. `lines` are those with their names, and with
-    /// their modules where a line loads some.
+    /// The files among these that no code of the base loads, and that something else runs: a recipe, a setting,
+    /// or a command that takes their directory. `lines` are those with their names, and with their modules where
+    /// a line loads some.
+    fn checks_among<'p>(
+        &self,
+        files: Vec<LoadedName<'p>>,
+        lines: &[(String, String)],
+    ) -> Result<BTreeSet<&'p str>> {
+        let (sought, more_lines) = self.unloaded(files, lines)?;
+        let mut found = BTreeSet::new();
+        for file in &sought {
+            let mut lines = lines.iter().chain(&more_lines);
+            let is_run = lines.any(|(other, line)| {
+                file.is_run_in(other, line, self.runs(other))
+                    || file.is_loaded_in(other, line, false) && self.is_for_tests(other, line)
+            });
+            if is_run
+                || self.commands.iter().any(|line| file.is_task_in(line))
+                || self.runs_directory_of(file)?
+            {
+                found.insert(file.path());
+            }
+        }
+        Ok(found)
+    }
+
+    /// True if the commands, or their recipes or scripts, take the directory of a file, and no code of the base
+    /// loads any other source in it.
+    fn runs_directory_of(&self, file: &LoadedName<'_>) -> Result<bool> {
+        if !self.markers()?.lines.iter().any(|(_, line)| file.has_directory_in(line)) {
+            return Ok(false);
+        }
+        let others = self.code()?.files_beside(file.path());
+        let others: Vec<LoadedName<'_>> =
+            others.filter_map(LoadedName::of).take(MOST_NAMES).collect();
+        let number = others.len();
+        Ok(number == 0 || self.unloaded(others, &[])?.0.len() == number)
+    }
+
+    /// True if the commands run a file of the base that is no test.
+    fn runs(&self, path: &str) -> bool {
+        !is_test_path(path) && is_named(path, &self.scripts)
+    }
+
+    /// The files among these that no code of the base loads, and further lines with their names.
     fn unloaded<'p>(
         &self,
         mut sought: Vec<LoadedName<'p>>,
         lines: &[(String, String)],
-    ) -> Result<BTreeSet<&'p str>> {
+    ) -> Result<(Vec<LoadedName<'p>>, Vec<(String, String)>)> {
         let drop_found = |sought: &mut Vec<LoadedName<'p>>, lines: &[(String, String)]| {
             sought.retain(|file| {
                 !lines.iter().any(|(other, line)| {
-                    let is_run = !is_test_path(other) && is_named(other, &self.scripts);
-                    file.is_loaded_in(other, line, is_run) && !self.is_for_tests(other, line)
+                    file.is_loaded_in(other, line, self.runs(other))
+                        && !self.is_for_tests(other, line)
                 })
             });
         };
         drop_found(&mut sought, lines);
         // Most files are found by now: these searches cost time.
+        let mut more = Vec::new();
         if !sought.is_empty() {
             let words: Vec<String> = sought.iter().flat_map(LoadedName::searched).collect();
-            let directories: Vec<String> =
+            let mut beside: Vec<String> =
                 sought.iter().flat_map(LoadedName::searched_beside).collect();
-            drop_found(&mut sought, &self.lines_with(&words, &directories, &BESIDE_MODULES)?);
+            beside.extend(sought.iter().map(|file| file.module().to_owned()));
+            more = self.lines_with(&words, &beside, &BESIDE_MODULES)?;
+            drop_found(&mut sought, &more);
         }
         let constants = sought.iter().filter_map(LoadedName::constant);
         let constants: Vec<String> = constants.map(str::to_owned).collect();
@@ -277,7 +330,7 @@ impl<'t> BaseProject<'t> {
             let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
             sought.retain(|file| !shell.clone().any(|(_, line)| file.is_named_in(line)));
         }
-        Ok(sought.iter().map(LoadedName::path).collect())
+        Ok((sought, more))
     }
 
     /// True if a line of a source file of the base belongs to an item that is compiled for tests alone.

@@ -143,9 +143,16 @@ impl KnownCode {
         self.places.files.contains(path)
     }
 
-    /// True if the base has a file of this name.
-    pub fn has_file_named(&self, name: &str) -> bool {
-        self.places.files.iter().any(|file| file_name(file) == name)
+    /// The other source files of the base with the extension of a path, in its directory.
+    pub fn files_beside<'s>(&'s self, path: &'s str) -> impl Iterator<Item = &'s str> {
+        let directory = directory_of(path);
+        let extension = path.rsplit('.').next();
+        self.places.files.iter().map(String::as_str).filter(move |file| {
+            *file != path
+                && directory_of(file) == directory
+                && file.rsplit('.').next() == extension
+                && !is_test_path(file)
+        })
     }
 
     /// True if the base has a source file for which this is true, with the extension of a path.

@@ -3,7 +3,7 @@
 use std::iter;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::file_name;
+use crate::ecosystems::ecosystem::{file_name, matches};
 use crate::ecosystems::languages::{Language, is_hidden_or_installed, language_of};
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::new_file::directory_of;
@@ -91,11 +91,44 @@ impl<'p> LoadedName<'p> {
         [format!("{directory}/"), format!("{directory}.")]
     }
 
-    /// True if a line of a shell has the file's path as a word, or the end of it with a directory.
+    /// True if a line of a shell has the file's path as a word, the end of it with a directory, or a pattern for
+    /// it.
     pub fn is_named_in(&self, line: &str) -> bool {
         let name = file_name(self.path);
         let mut words = line.split(|c: char| c.is_whitespace() || "\"'`();<>|&".contains(c));
-        words.any(|word| word.strip_suffix(name).is_some_and(|directory| directory.ends_with('/')))
+        words.any(|word| {
+            let pattern = word.trim_start_matches(['.', '/']);
+            word.strip_suffix(name).is_some_and(|directory| directory.ends_with('/'))
+                || pattern.contains('*')
+                    && pattern.contains('/')
+                    && (matches(pattern, self.path) || matches(&format!("*/{pattern}"), self.path))
+        })
+    }
+
+    /// True if a line of a setting, a recipe or a list names the file, or one of a file that the commands run.
+    pub fn is_run_in(&self, other: &str, line: &str, is_run: bool) -> bool {
+        let is_setting =
+            names_commands(other) || language_of(other).is_none() && file_name(other).contains('.');
+        other != self.path
+            && !is_test_path(other)
+            && !is_comment(line)
+            && (is_run || is_setting)
+            && self.words().any(|word| place_of_word(line, word).is_some())
+    }
+
+    /// True if a line of a command has the name of the file's module as a word: `mix verify`.
+    pub fn is_task_in(&self, line: &str) -> bool {
+        line.split_whitespace().any(|word| word == self.module)
+    }
+
+    /// True if a word of a line is the file's directory, or begins with it.
+    pub fn has_directory_in(&self, line: &str) -> bool {
+        let directory = directory_of(self.path);
+        let mut words = line.split(|c: char| !(c.is_alphanumeric() || "._-/".contains(c)));
+        words.any(|word| {
+            let rest = word.trim_start_matches("./").strip_prefix(directory);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
     }
 
     /// True if a line of another file of the base loads the file, or names it as a part of the product.
@@ -106,9 +139,7 @@ impl<'p> LoadedName<'p> {
             return false;
         }
         if !is_test && names_commands(other) {
-            return lists_product(other)
-                && !self.language.declares_modules()
-                && self.words().any(|word| is_value(line, word));
+            return lists_product(other) && self.words().any(|word| is_value(line, word));
         }
         let language = language_of(other);
         // A program can lack an extension.
@@ -193,7 +224,13 @@ pub fn names_end_of(line: &str, path: &str) -> bool {
     // A plain word may be any name of the code.
     let mut words = words.filter(|word| word.contains(['.', '/'])).chain(quoted_words(line));
     words.any(|word| {
-        let word = as_constant(word.trim_start_matches(['.', '/']));
+        let word = word.trim_start_matches(['.', '/']);
+        // A name alone may be that of a file elsewhere. A compiler looks it up in several directories.
+        let is_name = !word.contains('/') && (word == file_name(path) || !word.contains('.'));
+        if is_name && path.contains('/') && !line.contains("has_include") {
+            return false;
+        }
+        let word = as_constant(word);
         let own = [format!("/{word}"), format!("/{}", word.replace('.', "/"))];
         !word.is_empty() && own.iter().any(|own| ends.iter().any(|end| end.ends_with(own)))
     })
@@ -236,7 +273,7 @@ mod tests {
             ("lib/calc.ex", "test/t_test.exs", "assert Calc.add(1, 2) == 3", true),
             ("src/calc.rs", "src/lib.rs", "pub mod calc;", true),
             ("src/calc.rs", "src/a.rs", "use crate::calc;", false),
-            ("src/calc.rs", "Cargo.toml", "path = \"src/calc.rs\"", false),
+            ("src/calc.rs", "Cargo.toml", "path = \"src/calc.rs\"", true),
             ("src/calc.rs", "src/lib.rs", "#[path = \"calc.rs\"]", true),
         ];
         for (path, other, line, expected) in cases {
@@ -256,13 +293,14 @@ mod tests {
     fn line_names_the_end_of_a_path() {
         let cases = [
             ("os.path.exists('src/quick.py')", "src/quick.py", true),
-            ("exists('../quick')", "src/quick", true),
+            ("exists('../src/quick')", "src/quick", true),
             ("find_spec(\"calc.local\")", "lib/calc/local.py", true),
             ("try { require('../src/local') } catch {}", "src/local.js", true),
             ("#if __has_include(\"local.h\")", "src/local.h", true),
             ("Code.ensure_loaded?(Calc.LocalPart)", "lib/calc/local_part.ex", true),
             ("exists('quicker')", "src/quick.py", false),
-            ("except quick", "src/quick.py", false),
+            ("exists(tmp / 'quick.py')", "src/quick.py", false),
+            ("exists('quick')", "quick", true),
             ("exists('other/quick.py')", "src/quick.py", false),
         ];
         for (line, path, expected) in cases {

@@ -35,13 +35,11 @@ const WITH_COMMANDS: [&str; 14] = [
 const BEFORE_DIRECTORIES: [&str; 6] = ["-C", "--directory", "VPATH", "cd", "pushd", "vpath"];
 
 /// The words by which a line of a test asks whether a path or a module is there, or goes on without it.
-pub const ASKING: [&str; 16] = [
+pub const ASKING: [&str; 15] = [
     "@include",
     "access",
-    "catch",
     "class_exists",
     "ensure_loaded",
-    "except",
     "exist",
     "find_spec",
     "forName",
@@ -52,6 +50,7 @@ pub const ASKING: [&str; 16] = [
     "isfile",
     "Stat(",
     "stat(",
+    "try {",
 ];
 
 /// The options and variables with directories in which tools look files up by their names, one after another.
@@ -215,9 +214,26 @@ impl Markers {
         names.insert(name);
     }
 
-    /// True if a line gives a tool directories in which it looks files up.
-    pub fn have_search_path(&self) -> bool {
-        self.lines.iter().any(|(_, line)| SEARCH_PATHS.iter().any(|word| line.contains(word)))
+    /// True if a line gives a tool directories in which it looks files up, and it may find a new path before a
+    /// file of the base, as the path from another of them. `has` says which files the base has.
+    pub fn searches_before(&self, new: &str, has: impl Fn(&str) -> bool) -> bool {
+        let mut lines = self.lines.iter().map(|(_, line)| line.as_str());
+        lines.any(|line| {
+            let Some(at) = SEARCH_PATHS.iter().filter_map(|word| line.find(word)).min() else {
+                return false;
+            };
+            let words = line[at..].split(|c: char| !(c.is_alphanumeric() || "._-/".contains(c)));
+            let directories: Vec<&str> =
+                words.map(|word| plain(word.strip_prefix("-I").unwrap_or(word))).collect();
+            directories.iter().any(|directory| {
+                let below = new.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/'));
+                below.is_some_and(|path| {
+                    directories
+                        .iter()
+                        .any(|other| other != directory && has(&format!("{other}/{path}")))
+                })
+            })
+        })
     }
 
     /// True if a word names a new path. A pattern does so, too, unless `is_open` says that it lists files
