@@ -32,6 +32,9 @@ use crate::model::path::TreePath;
 /// The maximum number of names in one search, because the time of a search grows with them.
 const MOST_NAMES: usize = 100;
 
+/// Lines of files in the base, each after the path of its file.
+type Lines = Vec<(String, String)>;
+
 /// The base of attempts, with the scripts that the oracle's commands run.
 pub struct BaseProject<'t> {
     repo: &'t Repo,
@@ -299,7 +302,7 @@ impl<'t> BaseProject<'t> {
         &self,
         mut sought: Vec<LoadedName<'p>>,
         lines: &[(String, String)],
-    ) -> Result<(Vec<LoadedName<'p>>, Vec<(String, String)>)> {
+    ) -> Result<(Vec<LoadedName<'p>>, Lines)> {
         let drop_found = |sought: &mut Vec<LoadedName<'p>>, lines: &[(String, String)]| {
             sought.retain(|file| {
                 !lines.iter().any(|(other, line)| {
@@ -333,14 +336,16 @@ impl<'t> BaseProject<'t> {
         Ok((sought, more))
     }
 
-    /// True if a line of a source file of the base belongs to an item that is compiled for tests alone.
+    /// True if a line of a source file of the base belongs to an item or a module that is compiled for tests
+    /// alone.
     fn is_for_tests(&self, path: &str, line: &str) -> bool {
-        let items = source_of(ALL, path).and_then(|source| source.inner_tests.as_ref());
-        let text = items.and_then(|_| self.repo.bytes_at(&self.commit, path)).unwrap_or_default();
+        let tests = source_of(ALL, path).and_then(|source| source.inner_tests.as_ref());
+        let text = tests.and_then(|_| self.repo.bytes_at(&self.commit, path)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        items.is_some_and(|tests| {
-            let mut items = (tests.items)(&text).into_iter();
-            items.any(|item| item.lines().any(|own| own.trim() == line.trim()))
+        tests.is_some_and(|tests| {
+            let module = (tests.place)(&text).map_or("", |range| &text[range]);
+            let mut parts = (tests.items)(&text).into_iter().chain([module]);
+            parts.any(|part| part.lines().any(|own| own.trim() == line.trim()))
         })
     }
 
@@ -496,12 +501,7 @@ impl<'t> BaseProject<'t> {
 
     /// The lines with one of `words`, and those with one of `pairs` and one of `beside`, with the paths of their
     /// files.
-    fn lines_with(
-        &self,
-        words: &[String],
-        pairs: &[String],
-        beside: &[&str],
-    ) -> Result<Vec<(String, String)>> {
+    fn lines_with(&self, words: &[String], pairs: &[String], beside: &[&str]) -> Result<Lines> {
         let mut call = self.repo.git().call("grep").args(["-I", "-F", "-z", "--no-color"]);
         for word in words {
             call = call.args(["-e", word]);
@@ -521,13 +521,13 @@ impl<'t> BaseProject<'t> {
     }
 
     /// The lines with one of `words` in any case of letters, with the paths of their files.
-    fn lines_in_any_case(&self, words: &[String]) -> Result<Vec<(String, String)>> {
+    fn lines_in_any_case(&self, words: &[String]) -> Result<Lines> {
         let call = self.repo.git().call("grep").args(["-I", "-F", "-i", "-z", "--no-color"]);
         self.lines_of(words.iter().fold(call, |call, word| call.args(["-e", word])))
     }
 
     /// The lines that a call of `git grep` finds, with the paths of their files. Documents are not searched.
-    fn lines_of(&self, call: Call) -> Result<Vec<(String, String)>> {
+    fn lines_of(&self, call: Call) -> Result<Lines> {
         let call =
             call.args([self.commit.as_str(), "--", "."]).args(documents::without_documents());
         let found = call.output()?;

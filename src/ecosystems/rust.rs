@@ -141,10 +141,9 @@ fn place_of_tests(text: &str) -> Option<Range<usize>> {
     found
 }
 
-/// The items under `#[cfg(test)]` in a file that rustfmt formatted, without imports and without modules that have
-/// a body: `mod tests;`, functions, methods, constants, fields.
+/// The items under `#[cfg(test)]`, or under a condition with `test`, in a file that rustfmt formatted, without
+/// imports and without modules that have a body: `mod tests;`, functions, methods, constants, fields.
 fn items_for_tests(text: &str) -> Vec<&str> {
-    const ATTRIBUTE: &str = "#[cfg(test)]";
     let mut found = Vec::new();
     // The place of an attribute with its indentation, until the end of its item.
     let mut open: Option<(usize, usize)> = None;
@@ -153,10 +152,11 @@ fn items_for_tests(text: &str) -> Vec<&str> {
         let item = line.trim();
         let indentation = line.len() - line.trim_start().len();
         let end = at + line.len();
-        if open.is_none() && item.starts_with(ATTRIBUTE) {
+        let after_attribute = after_test_attribute(item);
+        if open.is_none() && after_attribute.is_some() {
             open = Some((at, indentation));
         }
-        let is_last_line = item != ATTRIBUTE && item.ends_with([';', '}', ',']);
+        let is_last_line = after_attribute != Some("") && item.ends_with([';', '}', ',']);
         if let Some((start, depth)) = open
             && depth == indentation
             && is_last_line
@@ -167,13 +167,20 @@ fn items_for_tests(text: &str) -> Vec<&str> {
         at = end;
     }
     found.retain(|item| {
-        let rest = item.strip_prefix(ATTRIBUTE).unwrap_or(item);
+        let rest = after_test_attribute(item).unwrap_or(item);
         let first = rest.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#'));
         let first = first.unwrap_or_default();
         let is_module = first.ends_with('{') && first.split_whitespace().any(|word| word == "mod");
         !is_module && !first.split_whitespace().any(|word| word == "use")
     });
     found
+}
+
+/// The text after an attribute whose condition needs `test`, or has it among others: `#[cfg(all(test, unix))]`.
+fn after_test_attribute(item: &str) -> Option<&str> {
+    let (condition, rest) = item.strip_prefix("#[cfg(")?.split_once(")]")?;
+    let mut words = condition.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    (words.any(|word| word == "test") && !condition.contains("not(")).then_some(rest)
 }
 
 /// True if a text ends inside of a comment, a string, braces or an attribute. The text after it may then be
@@ -395,6 +402,9 @@ mod tests {
         let cases = [
             ("#[cfg(test)]\nmod tests;\nfn a() {}\n", vec!["#[cfg(test)]\nmod tests;"]),
             ("#[cfg(test)] mod tests;\n", vec!["#[cfg(test)] mod tests;"]),
+            ("#[cfg(all(test, unix))]\nmod a;\n", vec!["#[cfg(all(test, unix))]\nmod a;"]),
+            ("#[cfg(not(test))]\nmod a;\n", vec![]),
+            ("#[cfg(feature = \"tests\")]\nmod a;\n", vec![]),
             (
                 "#[cfg(test)]\n#[path = \"x.rs\"]\nmod tests;\n",
                 vec!["#[cfg(test)]\n#[path = \"x.rs\"]\nmod tests;"],
