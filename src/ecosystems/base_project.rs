@@ -14,7 +14,7 @@ use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName, names_end_of};
-use crate::ecosystems::markers::{ASKING, Markers, TextKind, is_listed};
+use crate::ecosystems::markers::{ASKING, Markers, TextKind, is_listed, only_looks};
 use crate::ecosystems::new_file::{LOADING, NewModule, directory_of};
 use crate::ecosystems::run_files::{NamedFiles, resolved};
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
@@ -282,7 +282,8 @@ impl<'t> BaseProject<'t> {
     /// True if the commands, or their recipes or scripts, take the directory of a file, and no code of the base
     /// loads any other source in it.
     fn runs_directory_of(&self, file: &LoadedName<'_>) -> Result<bool> {
-        if !self.markers()?.lines.iter().any(|(_, line)| file.has_directory_in(line)) {
+        let mut lines = self.markers()?.lines.iter();
+        if !lines.any(|(_, line)| file.has_directory_in(line) && !only_looks(line)) {
             return Ok(false);
         }
         let others = self.code()?.files_beside(file.path());

@@ -555,6 +555,7 @@ fn new_file_that_a_test_can_do_without_or_that_a_search_path_finds_is_no_source(
 #[test]
 fn file_that_code_or_a_manifest_names_is_source() {
     let cases = [
+        ("src/tool.py", "src/other.py", "alone\n"),
         ("lib/tool.js", "package.json", "{\n  \"bin\": \"lib/tool.js\"\n}\n"),
         ("src/tool.py", "tests/t.py", "from src import tool\n"),
         ("src/tool.rb", "lib/a.rb", "Tool.new\n"),
@@ -567,8 +568,10 @@ fn file_that_code_or_a_manifest_names_is_source() {
         world.write(other, text);
         world.commit("base");
         let run = world.attempts(&[&format!("echo good > {source}")]);
-        let json =
-            world.frites(["judge", "--json", "--test", "grep -rq good", &run]).expect(0).json();
+        let json = world
+            .frites(["judge", "--json", "--test", "grep -rq good src lib", &run])
+            .expect(0)
+            .json();
         assert_eq!(second(&json), &Value::Null, "{source}: {json:#}");
     }
 }
