@@ -124,25 +124,10 @@ impl<'t> BaseProject<'t> {
             let known = self.products.lock();
             return Ok(!is_named(path, &self.compared) && known.get(path) != Some(&false));
         }
-        // A build writes an ignored file, and the new file would replace it.
-        if is_new && (self.ignores(path)? || self.is_marker(path)?) {
-            return Ok(false);
-        }
-        if is_new && language.is_some_and(|l| l.looks_modules_up()) && self.is_loaded(path)? {
+        if is_new && self.has_effect_by_name(path)? {
             return Ok(false);
         }
         let code = self.code()?;
-        // Tools may find the new file first.
-        if is_new && self.markers()?.searches_before(path, |file| code.has_file(file)) {
-            return Ok(false);
-        }
-        if is_new
-            && let Some(file) = LoadedName::of(path)
-            && code.files_beside(path).next().is_some()
-            && self.runs_directory_of(&file)?
-        {
-            return Ok(false);
-        }
         let is_source = language.is_some_and(|language| code.is_source_if_new(path, language));
         let is_free = !is_new || !code.has_test_named(file_name(path));
         // Among scripts of a shell, a document is no source.
@@ -153,6 +138,25 @@ impl<'t> BaseProject<'t> {
             return self.is_document(path);
         }
         Ok(is_source || is_free && !code.is_known)
+    }
+
+    /// True if tools of the base may take a new file for more than source, because of its path.
+    fn has_effect_by_name(&self, path: &str) -> Result<bool> {
+        // A build writes an ignored file, and the new file would replace it.
+        if self.ignores(path)? || self.is_marker(path)? {
+            return Ok(true);
+        }
+        if language_of(path).is_some_and(|l| l.looks_modules_up()) && self.is_loaded(path)? {
+            return Ok(true);
+        }
+        let code = self.code()?;
+        // Tools may find the new file first.
+        if self.markers()?.searches_before(path, |file| code.has_file(file)) {
+            return Ok(true);
+        }
+        // In a directory of checks it is one of them.
+        let Some(file) = LoadedName::of(path) else { return Ok(false) };
+        Ok(code.files_beside(path).next().is_some() && self.runs_directory_of(&file)?)
     }
 
     /// True if the path of a new file, or that of a directory which it brings, is a name in the commands and

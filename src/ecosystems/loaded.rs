@@ -1,5 +1,5 @@
-//! Source files that code loads by their names. Something else must run a file that no code loads: a recipe, a
-//! setting of a tool, or a program that lists its directory.
+//! The ways in which code loads a source file by its name. One that no code loads is a check if a recipe, a
+//! setting of a tool, or a command that takes its directory runs it.
 use std::iter;
 
 use crate::ecosystems::ALL;

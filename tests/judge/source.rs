@@ -148,8 +148,6 @@ fn new_module_that_is_found_before_one_of_the_base_is_no_source() {
         world.write(old, "on\n");
         let source = if marker == "package.json" { "src/app.js" } else { "src/app.py" };
         world.write(source, "good\n");
-        // A module that no code loads is no source.
-        world.write(source.replace("app", "main"), "from checks import a\n");
         world.commit("base");
         let add = format!("mkdir -p \"$(dirname {added})\"; echo off > {added}");
         world.attempts(&[

@@ -151,9 +151,9 @@ pub fn is_source_unknown(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> R
     BaseProject::of(repo, base, oracle, &[])?.is_unknown()
 }
 
-/// Changes the choice for manifests and lock files that redirect packages, so that they are put
-/// back: files that are only data of the tests, that take a package from a directory in the tree where the base took none, that move
-/// a package to another source, or that drop a package which is then found in such a directory.
+/// Changes the choice for manifests and lock files so that these are put back: files that are only data of
+/// the tests, that take a package from a directory in the tree where the base took none, that move a package
+/// to another source, or that drop a package which is then found in such a directory.
 fn put_redirected_back(
     changes: &[ChangedFile],
     project: &BaseProject<'_>,
