@@ -8,6 +8,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use parking_lot::Mutex;
 
 use crate::ecosystems::ALL;
+use crate::ecosystems::base_lines::{BaseLines, Lines, Search};
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
@@ -21,7 +22,6 @@ use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
 use crate::ecosystems::test_data;
 use crate::ecosystems::touched::{TouchedPath, is_named, is_test_path, source_of};
 use crate::error::{Error, Result};
-use crate::git::cli::Call;
 use crate::git::ignored::ignored;
 use crate::git::repo::Repo;
 use crate::git::seed::find::{SeedPatterns, Seeds};
@@ -29,16 +29,14 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::path::TreePath;
 
-/// The maximum number of names in one search, because the time of a search grows with them.
+/// The maximum number of files for which one search looks, because its time grows with their names.
 const MOST_NAMES: usize = 100;
-
-/// Lines of files in the base, each after the path of its file.
-type Lines = Vec<(String, String)>;
 
 /// The base of attempts, with the scripts that the oracle's commands run.
 pub struct BaseProject<'t> {
     repo: &'t Repo,
     commit: Oid,
+    lines: BaseLines<'t>,
     /// The files that the oracle's commands run, as paths or as patterns.
     pub scripts: BTreeSet<String>,
     /// The files and directories that these commands compare with others, as paths or as patterns.
@@ -73,6 +71,7 @@ impl<'t> BaseProject<'t> {
         Ok(BaseProject {
             repo,
             commit: *base,
+            lines: BaseLines::of(repo, base),
             scripts: run,
             compared,
             more_source: globs(source)?,
@@ -164,29 +163,52 @@ impl<'t> BaseProject<'t> {
     fn is_marker(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         let markers = self.markers()?;
-        let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
-        for new in above.filter(|d| !code.has_directory(d)).chain([path]) {
+        let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
+        Ok(self.new_parts(path)?.any(|new| {
             let is_marker = markers.names(new, |pattern| {
                 !documents::is_document_by_name(path)
                     && code.has_sources_like(path, |p| is_listed(pattern, p))
             });
-            if is_marker || self.is_asked_for(new)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+            is_marker
+                || lines.iter().any(|(test, line)| {
+                    is_test_path(test)
+                        && ASKING.iter().any(|word| line.contains(word))
+                        && names_end_of(line, new)
+                })
+        }))
     }
 
-    /// True if a test of the base asks whether a path, or the module in it, is there.
-    fn is_asked_for(&self, path: &str) -> Result<bool> {
-        let name = file_name(path);
-        let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-        let lines = self.lines_in_any_case(&[stem.to_owned(), stem.replace('_', "")])?;
-        Ok(lines.iter().any(|(test, line)| {
-            is_test_path(test)
-                && ASKING.iter().any(|word| line.contains(word))
-                && names_end_of(line, path)
-        }))
+    /// The path of a new file, after those of the directories which it brings.
+    fn new_parts<'p>(
+        &self,
+        path: &'p str,
+    ) -> Result<impl Iterator<Item = &'p str> + use<'_, 'p, 't>> {
+        let code = self.code()?;
+        let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
+        Ok(above.filter(|directory| !code.has_directory(directory)).chain([path]))
+    }
+
+    /// The search for lines that ask for one of these new files, or load it.
+    fn search_for_new<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<Search> {
+        let code = self.code()?;
+        // Only lines of tests and of scripts count.
+        if !code.has_tests() && self.scripts.is_empty() {
+            return Ok(Search::default());
+        }
+        let mut names = BTreeSet::new();
+        for path in paths {
+            for new in self.new_parts(path)? {
+                let name = file_name(new);
+                let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+                names.extend([stem.to_owned(), stem.replace('_', "")]);
+            }
+            let module = NewModule::of(path, code.nearest_directory(path));
+            names.extend(module.names().map(str::to_owned));
+        }
+        names.remove("");
+        // A short name is in nearly every line, so these words are a part of the search.
+        let beside = [ASKING.as_slice(), &LOADING].concat();
+        Ok(Search { pairs: names, beside, any_case: true, ..Search::default() })
     }
 
     fn markers(&self) -> Result<&Markers> {
@@ -200,8 +222,7 @@ impl<'t> BaseProject<'t> {
     /// True if a test of the base, or a script of its commands, loads a module that a new file may replace.
     fn is_loaded(&self, path: &str) -> Result<bool> {
         let module = NewModule::of(path, self.code()?.nearest_directory(path));
-        // The search needs the keywords, because a short name is in nearly every line.
-        let lines = self.lines_with(&[], &module.names().map(str::to_owned), &LOADING)?;
+        let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
         Ok(lines.iter().any(|(other, line)| {
             (is_test_path(other) || self.scripts.contains(other)) && module.is_loaded_in(line)
         }))
@@ -222,8 +243,9 @@ impl<'t> BaseProject<'t> {
         if types.is_empty() {
             return Ok(false);
         }
-        let names: Vec<String> = types.iter().map(|name| (*name).to_owned()).collect();
-        let lines = self.lines_with(&[], &names, &jvm::TYPES)?;
+        let pairs = types.iter().map(|name| (*name).to_owned()).collect();
+        let beside = jvm::TYPES.to_vec();
+        let lines = self.lines.find(Search { pairs, beside, ..Search::default() })?;
         Ok(lines.iter().any(|(test, line)| {
             is_test_path(test)
                 && jvm::ECOSYSTEM.has_source(test)
@@ -232,22 +254,43 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
+    /// Searches the base for these changed paths, each with true if the base does not have it. One search for
+    /// all saves a search for each.
+    pub fn look_for(&self, paths: impl Iterator<Item = (String, bool)>) -> Result<()> {
+        let mut of_base = BTreeSet::new();
+        let mut new = BTreeSet::new();
+        for (path, is_new) in paths.filter(|(path, _)| !is_test_path(path)) {
+            if is_new {
+                new.insert(path)
+            } else {
+                of_base.insert(path)
+            };
+        }
+        self.look_for_uses(of_base.iter().map(String::as_str))?;
+        let new: Vec<String> = new.into_iter().collect();
+        for paths in new.chunks(MOST_NAMES) {
+            self.lines.find(self.search_for_new(paths.iter().map(String::as_str))?)?;
+        }
+        Ok(())
+    }
+
     /// Finds out which of these files of the base are parts of the product, not data of tests, and not run by
-    /// recipes or settings alone. One search for all files saves a search for each.
-    pub fn look_for_uses<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<()> {
+    /// recipes or settings alone.
+    fn look_for_uses<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<()> {
         let mut known = self.products.lock();
         let paths: Vec<&str> = paths
             .filter(|path| language_of(path).is_some() && !known.contains_key(*path))
             .filter(|path| !is_test_path(path) && !is_hidden_or_installed(path))
             .collect();
         for paths in paths.chunks(MOST_NAMES) {
-            let names: BTreeSet<String> =
-                paths.iter().map(|path| file_name(path).to_owned()).collect();
-            let names: Vec<String> = names.into_iter().collect();
             let files: Vec<LoadedName<'_>> =
                 paths.iter().filter_map(|path| LoadedName::of(path)).collect();
-            let modules: Vec<String> = files.iter().map(|file| file.module().to_owned()).collect();
-            let lines = self.lines_with(&names, &modules, &BESIDE_MODULES)?;
+            let lines = self.lines.find(Search {
+                words: paths.iter().map(|path| file_name(path).to_owned()).collect(),
+                pairs: files.iter().map(|file| file.module().to_owned()).collect(),
+                beside: BESIDE_MODULES.to_vec(),
+                any_case: false,
+            })?;
             let checks = self.checks_among(files, &lines)?;
             for path in paths {
                 let is_product = !checks.contains(path) && !self.is_test_data(path, &lines)?;
@@ -320,18 +363,18 @@ impl<'t> BaseProject<'t> {
         // Most files are found by now: these searches cost time.
         let mut more = Vec::new();
         if !sought.is_empty() {
-            let words: Vec<String> = sought.iter().flat_map(LoadedName::searched).collect();
-            let mut beside: Vec<String> =
-                sought.iter().flat_map(LoadedName::searched_beside).collect();
-            beside.extend(sought.iter().map(|file| file.module().to_owned()));
-            more = self.lines_with(&words, &beside, &BESIDE_MODULES)?;
+            let modules = sought.iter().map(|file| file.module().to_owned());
+            more = self.lines.find(Search {
+                words: sought.iter().flat_map(LoadedName::searched).collect(),
+                pairs: sought.iter().flat_map(LoadedName::searched_beside).chain(modules).collect(),
+                beside: BESIDE_MODULES.to_vec(),
+                any_case: false,
+            })?;
             drop_found(&mut sought, &more);
         }
-        let constants = sought.iter().filter_map(LoadedName::constant);
-        let constants: Vec<String> = constants.map(str::to_owned).collect();
-        if !constants.is_empty() {
-            drop_found(&mut sought, &self.lines_in_any_case(&constants)?);
-        }
+        let constants = sought.iter().filter_map(LoadedName::constant).map(str::to_owned);
+        let constants = Search { any_case: true, ..Search::of(constants) };
+        drop_found(&mut sought, &self.lines.find(constants)?);
         if !sought.is_empty() {
             // A file that these run decides. One that they only name is the product.
             let lines = &self.markers()?.lines;
@@ -362,7 +405,7 @@ impl<'t> BaseProject<'t> {
         };
         Ok(lines.iter().any(|(test, line)| test_data::is_read_in(test, line, path))
             && !is_used(lines)
-            && !is_used(&self.lines_with(&test_data::words_of_use(path), &[], &[])?))
+            && !is_used(&self.lines.find(Search::of(test_data::words_of_use(path)))?))
     }
 
     /// The names that symbolic links of the base give to a path, besides its own.
@@ -459,7 +502,7 @@ impl<'t> BaseProject<'t> {
         if let Some(is_used) = known {
             return Ok(is_used);
         }
-        let lines = self.lines_with(&words, &[], &[])?;
+        let lines = self.lines.find(Search::of(words.clone()))?;
         let of_commands = self.markers()?.lines.iter().map(|(_, line)| line);
         let of_commands = of_commands.filter(|l| words.iter().any(|w| l.contains(w)));
         // The commands belong to no file.
@@ -502,53 +545,6 @@ impl<'t> BaseProject<'t> {
     fn target_of(&self, link: &str) -> Option<String> {
         let target = self.repo.bytes_at(&self.commit, link)?;
         resolved(directory_of(link), &String::from_utf8_lossy(&target))
-    }
-
-    /// The lines with one of `words`, and those with one of `pairs` and one of `beside`, with the paths of their
-    /// files.
-    fn lines_with(&self, words: &[String], pairs: &[String], beside: &[&str]) -> Result<Lines> {
-        let mut call = self.repo.git().call("grep").args(["-I", "-F", "-z", "--no-color"]);
-        for word in words {
-            call = call.args(["-e", word]);
-        }
-        if !pairs.is_empty() {
-            call = call.args(["(", "("]);
-            for word in pairs {
-                call = call.args(["-e", word]);
-            }
-            call = call.args([")", "--and", "("]);
-            for word in beside {
-                call = call.args(["-e", word]);
-            }
-            call = call.args([")", ")"]);
-        }
-        self.lines_of(call)
-    }
-
-    /// The lines with one of `words` in any case of letters, with the paths of their files.
-    fn lines_in_any_case(&self, words: &[String]) -> Result<Lines> {
-        let call = self.repo.git().call("grep").args(["-I", "-F", "-i", "-z", "--no-color"]);
-        self.lines_of(words.iter().fold(call, |call, word| call.args(["-e", word])))
-    }
-
-    /// The lines that a call of `git grep` finds, with the paths of their files. Documents are not searched.
-    fn lines_of(&self, call: Call) -> Result<Lines> {
-        let call =
-            call.args([self.commit.as_str(), "--", "."]).args(documents::without_documents());
-        let found = call.output()?;
-        match found.code {
-            0 => {}
-            1 => return Ok(Vec::new()),
-            _ => return Err(found.error("grep")),
-        }
-        // Each line is the commit, a colon and the path, a NUL, and the text.
-        let text = String::from_utf8_lossy(&found.stdout);
-        let lines = text.lines().filter_map(|line| {
-            let (place, text) = line.split_once('\0')?;
-            let path = place.split_once(':').map_or(place, |(_, path)| path);
-            Some((path.to_owned(), text.to_owned()))
-        });
-        Ok(lines.collect())
     }
 }
 

@@ -175,6 +175,11 @@ impl KnownCode {
         })
     }
 
+    /// True if the base has tests.
+    pub fn has_tests(&self) -> bool {
+        !self.places.test_names.is_empty()
+    }
+
     /// True if a test of the base, or a helper of tests, has this name.
     pub fn has_test_named(&self, name: &str) -> bool {
         self.places.test_names.contains(name)

@@ -3,6 +3,7 @@
 //! An [`Ecosystem`] describes how its projects are built, linted and tested, how its tests are named, and
 //! which of its files decide what is run. To add one, write a file with a `pub const ECOSYSTEM`, its `mod`
 //! line, and one line in [`ALL`].
+mod base_lines;
 pub mod base_project;
 mod ci;
 mod ci_steps;

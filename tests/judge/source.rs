@@ -1291,3 +1291,26 @@ fn dependency_of_another_version_is_believed_and_nothing_else_about_it() {
         assert_eq!(json["candidates"][1]["verified"], true, "{honest}: {json:#}");
     }
 }
+
+#[test]
+fn the_base_is_searched_once_for_all_candidates() {
+    let world = World::unborn();
+    world.write("calc/__init__.py", "def add(a, b):\n    return a - b\n");
+    world.write("tests/test_calc.py", "import calc\nassert calc.add(1, 2) == 3\n");
+    world.write(".frites.toml", "[oracle]\ntest = 'PYTHONPATH=. python3 tests/test_calc.py'\n");
+    world.commit("base");
+    // Each attempt changes the same file, and adds one of its own.
+    let script = "name=$(basename \"$PWD\")
+                  printf 'import calc.%s_own\\ndef add(a, b):\\n    return a + b\\n' $name >calc/__init__.py
+                  echo >calc/${name}_own.py";
+    world.attempts(&[script; 4]);
+    let log = world.home().join("log");
+    let mut judge = world.command(&world.repo, "git", ["frites", "judge", "--json"]);
+    judge.env("FRITES_LOG", "debug").env("FRITES_LOG_FILE", &log);
+    let verdict = crate::common::answer(&judge.output().unwrap()).expect(0).json();
+    assert_eq!(verdict["verified"], true, "{verdict}");
+    let log = fs::read_to_string(log).unwrap();
+    let searches = log.lines().filter(|line| line.contains(": git grep ")).count();
+    // One for the changed file, one for the new files, and one for the others in their directory.
+    assert_eq!(searches, 3, "{log}");
+}

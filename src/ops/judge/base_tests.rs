@@ -198,9 +198,7 @@ pub(super) fn choose(
     if mode == BaseTests::Never {
         return Ok(choices);
     }
-    let of_base = changes.iter().filter(|file| file.before.bytes().is_some());
-    let of_base: Vec<String> = of_base.map(|file| file.path.lossy()).collect();
-    project.look_for_uses(of_base.iter().map(String::as_str))?;
+    project.look_for(changes.iter().map(|f| (f.path.lossy(), f.before.bytes().is_none())))?;
     for file in changes {
         let name = file.path.lossy();
         let choice = match put_back(touched(file, &name), project)? {

@@ -14,7 +14,7 @@ use crate::git::mode::EntryMode;
 use crate::git::protect::{RestoredTree, protected};
 use crate::git::repo::Repo;
 use crate::model::agreement::{self, Edit};
-use crate::model::base_tests::BaseTestsResult;
+use crate::model::base_tests::{BaseTests, BaseTestsResult};
 use crate::model::candidate::{Candidate, State};
 use crate::model::changed_file::{ChangedFile, FileContent};
 use crate::model::flag::{Flag, LARGE};
@@ -89,6 +89,11 @@ pub fn from_captured(
 ) -> Result<Vec<Entry>> {
     let base = run.root();
     let project = session.project(base, terms)?;
+    if terms.settings.base_tests != BaseTests::Never {
+        let usable = candidates.iter().filter(|captured| captured.usable());
+        let changes = usable.flat_map(|captured| &captured.changes);
+        project.look_for(changes.map(|c| (c.path.lossy(), c.status == ChangeStatus::Added)))?;
+    }
     let made = process::in_parallel(process::processors(), candidates, |captured| {
         // No ref keeps these new trees yet, so a garbage collection may delete them.
         session.repo.retry_during_gc(|| entry_of(session, run, captured, &terms.settings, &project))

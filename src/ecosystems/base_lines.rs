@@ -1,0 +1,159 @@
+//! Searches the lines of a base. Attempts at one change touch much the same files, and each search of a large base
+//! takes a tenth of a second, so a search is answered by an earlier one that looked for its words, too.
+use std::collections::BTreeSet;
+
+use parking_lot::Mutex;
+
+use crate::ecosystems::documents;
+use crate::error::Result;
+use crate::git::repo::Repo;
+use crate::model::oid::Oid;
+
+/// Lines of files, each after the path of its file.
+pub type Lines = Vec<(String, String)>;
+
+/// A search for the lines that have one of `words`, and for those that have one of `pairs` and one of `beside`.
+#[derive(Default)]
+pub struct Search {
+    /// Texts that a line may have.
+    pub words: BTreeSet<String>,
+    /// Texts that a line may have together with one of `beside`.
+    pub pairs: BTreeSet<String>,
+    /// The texts beside `pairs`.
+    pub beside: Vec<&'static str>,
+    /// True if upper and lower case are the same.
+    pub any_case: bool,
+}
+
+impl Search {
+    /// The search for lines that have one of these words.
+    pub fn of(words: impl IntoIterator<Item = String>) -> Search {
+        Search { words: words.into_iter().collect(), ..Search::default() }
+    }
+
+    /// True if it finds all lines of the other search.
+    fn covers(&self, other: &Search) -> bool {
+        self.any_case == other.any_case
+            && self.words.is_superset(&other.words)
+            && self.pairs.is_superset(&other.pairs)
+            && (other.pairs.is_empty() || self.beside == other.beside)
+    }
+
+    /// The lines among these that it finds.
+    fn among(&self, lines: &Lines) -> Lines {
+        let folded = |text: &str| if self.any_case { text.to_lowercase() } else { text.to_owned() };
+        let words: Vec<String> = self.words.iter().map(|word| folded(word)).collect();
+        let pairs: Vec<String> = self.pairs.iter().map(|word| folded(word)).collect();
+        let beside: Vec<String> = self.beside.iter().map(|word| folded(word)).collect();
+        let found = lines.iter().filter(|(_, line)| {
+            let line = folded(line);
+            let has = |texts: &[String]| texts.iter().any(|text| line.contains(text.as_str()));
+            has(&words) || has(&pairs) && has(&beside)
+        });
+        found.cloned().collect()
+    }
+}
+
+/// The lines of a base, without its documents, as far as they were searched.
+pub struct BaseLines<'t> {
+    repo: &'t Repo,
+    commit: Oid,
+    /// The searches that were made, with their lines. Another thread that needs the same lines waits for them.
+    searched: Mutex<Vec<(Search, Lines)>>,
+}
+
+impl<'t> BaseLines<'t> {
+    /// The lines of a commit, of which none has been searched.
+    pub fn of(repo: &'t Repo, commit: &Oid) -> BaseLines<'t> {
+        BaseLines { repo, commit: *commit, searched: Mutex::default() }
+    }
+
+    /// The lines that a search finds. Fails if git does.
+    pub fn find(&self, search: Search) -> Result<Lines> {
+        let mut searched = self.searched.lock();
+        if search.words.is_empty() && search.pairs.is_empty() {
+            return Ok(Lines::new());
+        }
+        if let Some((_, lines)) = searched.iter().find(|(earlier, _)| earlier.covers(&search)) {
+            return Ok(search.among(lines));
+        }
+        let lines = self.search(&search)?;
+        searched.push((search, lines.clone()));
+        Ok(lines)
+    }
+
+    fn search(&self, search: &Search) -> Result<Lines> {
+        let mut call = self.repo.git().call("grep").args(["-I", "-F", "-z", "--no-color"]);
+        call = call.args(search.any_case.then_some("-i"));
+        for word in &search.words {
+            call = call.args(["-e", word]);
+        }
+        if !search.pairs.is_empty() {
+            call = call.args(["(", "("]);
+            for word in &search.pairs {
+                call = call.args(["-e", word]);
+            }
+            call = call.args([")", "--and", "("]);
+            for word in &search.beside {
+                call = call.args(["-e", word]);
+            }
+            call = call.args([")", ")"]);
+        }
+        let call =
+            call.args([self.commit.as_str(), "--", "."]).args(documents::without_documents());
+        let found = call.output()?;
+        match found.code {
+            0 => {}
+            1 => return Ok(Lines::new()),
+            _ => return Err(found.error("grep")),
+        }
+        // Each line is the commit, a colon and the path, a NUL, and the text.
+        let text = String::from_utf8_lossy(&found.stdout);
+        let lines = text.lines().filter_map(|line| {
+            let (place, text) = line.split_once('\0')?;
+            let path = place.split_once(':').map_or(place, |(_, path)| path);
+            Some((path.to_owned(), text.to_owned()))
+        });
+        Ok(lines.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(words: &[&str]) -> BTreeSet<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_search_is_answered_by_one_that_looks_for_its_words_too() {
+        let wide = Search {
+            words: set(&["a.py", "b.py"]),
+            pairs: set(&["a", "b"]),
+            beside: vec!["import"],
+            any_case: false,
+        };
+        let of = |words: &[&str], pairs: &[&str], beside: &[&'static str], any_case| Search {
+            words: set(words),
+            pairs: set(pairs),
+            beside: beside.to_vec(),
+            any_case,
+        };
+        assert!(wide.covers(&of(&["a.py"], &["b"], &["import"], false)));
+        assert!(wide.covers(&of(&["a.py"], &[], &[], false)));
+        assert!(!wide.covers(&of(&["c.py"], &[], &[], false)));
+        assert!(!wide.covers(&of(&[], &["a"], &["use"], false)));
+        assert!(!wide.covers(&of(&["a.py"], &[], &[], true)));
+        // The lines of the other file are left out.
+        let lines = ["open a.py", "open b.py", "import a", "say a", "IMPORT A"];
+        let lines: Lines = lines.map(|line| ("x".to_owned(), line.to_owned())).into();
+        let found = |search: &Search| -> Vec<String> {
+            search.among(&lines).into_iter().map(|(_, line)| line).collect()
+        };
+        let narrow = of(&["a.py"], &["a"], &["import"], false);
+        assert_eq!(found(&narrow), ["open a.py", "import a"]);
+        let any_case = Search { any_case: true, ..narrow };
+        assert_eq!(found(&any_case), ["open a.py", "import a", "IMPORT A"]);
+    }
+}
