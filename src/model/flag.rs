@@ -139,7 +139,7 @@ impl fmt::Display for Flag {
             Flag::TestsEdited { .. } => write!(f, "edits tests in {path}"),
             Flag::TestsSkipped { marker, .. } => write!(f, "skips tests in {path} ({marker})"),
             Flag::TestsRewritten { .. } => {
-                write!(f, "has a command rewrite {path}, on which the verdict rests")
+                write!(f, "has a command rewrite {path}, so its pass does not count")
             }
             Flag::IgnoredAdded { .. } => write!(f, "adds {path}, which git ignores"),
             Flag::LinksOutside { .. } => write!(f, "links {path} to a place outside the tree"),

@@ -193,7 +193,7 @@ impl fmt::Display for Obstacle {
             Obstacle::Hidden { file } => write!(f, "'{file}' is hidden from the commands"),
             Obstacle::Download => write!(f, "its dependencies could not be downloaded"),
             Obstacle::Rewritten { file } => {
-                write!(f, "a command rewrote '{file}', on which the verdict rests")
+                write!(f, "a command rewrote '{file}', so its pass does not count")
             }
         }
     }

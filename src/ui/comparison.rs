@@ -199,7 +199,7 @@ fn doubts(verdict: &Verdict) -> Vec<String> {
     }
     for path in &verdict.terms.settings.doubts.attempts_write {
         lines.push(format!(
-            "reads {}, which attempts may write, so the result is not verified",
+            "the commands can read {}, which attempts may write, so the result is not verified",
             quoted(path.as_bytes())
         ));
     }
@@ -255,7 +255,7 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
                 None => format!("see why: `git frites output {run}/{name}`"),
             },
             format!(
-                "continue in `cd \"$(git frites path {run}/{name})\"`, then judge again: `{}`",
+                "continue in the worktree: `cd \"$(git frites path {run}/{name})\"`, then judge again: `{}`",
                 verdict.terms.judge_command(run, "")
             ),
         ],
@@ -329,8 +329,8 @@ fn hint_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> String
 /// The hint for a candidate that passes only with its own tests or commands.
 pub fn look_at_own_tests(address: &str) -> String {
     format!(
-        "look at what it changes in tests and commands: `git frites diff {address}`, and at what the \
-         base's say: `git frites output {address}`"
+        "look at what it changes in tests and commands: `git frites diff {address}`; see how it fails \
+         with the base's: `git frites output {address}`"
     )
 }
 
@@ -338,7 +338,9 @@ pub fn look_at_own_tests(address: &str) -> String {
 pub fn after_no_change(address: &str, state: State) -> String {
     match state {
         State::Open => {
-            format!("change its files in `cd \"$(git frites path {address})\"`, then judge again")
+            format!(
+                "change files in the worktree: `cd \"$(git frites path {address})\"`, then judge again"
+            )
         }
         _ => format!("see what its command printed: `git frites output {address}`"),
     }
@@ -367,7 +369,9 @@ pub fn broken_base_hints(terms: &Terms, run: &Name, stage: Stage) -> Vec<String>
     };
     vec![
         format!("see why: `git frites output {run}/@base {stage}`"),
-        format!("install what it needs, repair it in a commit to begin from, or {other}"),
+        format!(
+            "install what it needs, fix it in a commit and start the run from that commit, or {other}"
+        ),
     ]
 }
 
@@ -379,7 +383,7 @@ fn more_source(entry: Option<&Entry>) -> Option<String> {
         None => file.clone(),
     };
     Some(format!(
-        "if such files are source of the project, which switches no test off: \
+        "if such files belong to the product and cannot switch a test off: \
          `git config --add frites.oracle.source {}`, then judge again",
         shell_quoted(&pattern)
     ))
@@ -393,7 +397,7 @@ fn near_miss_that_did_not_start(verdict: &Verdict, name: &Name) -> Option<String
     let stage = stopped.stage;
     let judge = verdict.terms.judge_command(run, &format!(" --{stage} CMD"));
     Some(format!(
-        "the {stage} command did not start there ({why}): install what it needs, or judge with \
+        "the {stage} command did not start on this candidate ({why}): install what it needs, or judge with \
          another: `{judge}`"
     ))
 }
@@ -501,8 +505,8 @@ fn row(entry: &Entry, base: Option<&Baseline>, figures: &[Figure]) -> Comparison
 /// A figure of a candidate: its heading, and its text.
 type Figure = (&'static str, fn(&Entry) -> String);
 
-/// The columns of figures: the agreement only if it decides; the score by the tests of others, tokens and
-/// cost only if a candidate has one.
+/// The columns of figures: `agree` only if the ranking uses it; `cross`, `tokens` and `cost` only if some
+/// candidate has a value.
 fn figures<'a>(rank: Rank, entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Figure> {
     let mut all: Vec<Figure> = vec![
         ("time", |e| time(&e.results)),

@@ -209,6 +209,9 @@ fn near_miss_whose_command_does_not_start_says_what_to_install() {
     world.frites(["judge", "--test", "grep -q hello README || sh README"]).expect(1);
     let told =
         world.frites(["judge", "--test", "grep -q hello README || sh README"]).expect(1).stderr;
-    assert!(told.contains("hint: the test command did not start there (exit 127"), "{told}");
+    assert!(
+        told.contains("hint: the test command did not start on this candidate (exit 127"),
+        "{told}"
+    );
     assert!(told.contains("judge with another: `git frites judge 1 --test CMD`\n"), "{told}");
 }

@@ -71,7 +71,7 @@ fn a_test_that_ends_in_one_way_everywhere_is_said_before_any_candidate() {
         assert!(said.contains(closest), "{said}");
         for hint in [
             "hint: see why: `git frites output 1/@base test`",
-            "hint: install what it needs, repair it in a commit to begin from, or judge with another",
+            "hint: install what it needs, fix it in a commit and start the run from that commit, or judge with another",
         ] {
             assert!(answer.stderr.contains(hint), "{hint}\n{}", answer.stderr);
         }

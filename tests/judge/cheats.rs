@@ -94,8 +94,8 @@ fn cheat_ranks_behind_every_other_and_the_table_says_why() {
     world.frites(["apply", "1/c1"]).refuses(1, "1/c1 passes only with its own tests or commands");
     let told = world.frites(["apply", "1/c1"]).refuses(1, "only with its own tests").stderr;
     let hints = "hint: 1/c3 is verified: land it with `git frites apply 1`\n\
-                 hint: look at what it changes in tests and commands: `git frites diff 1/c1`, and at \
-                 what the base's say: `git frites output 1/c1`\n\
+                 hint: look at what it changes in tests and commands: `git frites diff 1/c1`; see \
+                 how it fails with the base's: `git frites output 1/c1`\n\
                  hint: to land it all the same: `git frites apply --allow-unverified 1/c1`\n";
     assert!(told.ends_with(hints), "{told}");
     world.frites(["apply", "-m", "land"]).expect(0);

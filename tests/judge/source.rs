@@ -857,7 +857,7 @@ fn each_file_that_is_not_source_is_judged_beside_the_source_alone() {
     assert_eq!(second(&json)["alone"].as_array().unwrap().len(), 2);
     assert_eq!(second(&json)["results"].as_array().unwrap().len(), 3);
     let json = judge(&edit(&["a", "b", "c", "d", "e"], "good too"), 3);
-    let why = "5 of its changed files are not source";
+    let why = "5 of its changed files are of unknown kind";
     assert!(json["rationale"].as_str().unwrap().contains(why), "{json:#}");
     // Data alone, without the source that needs it.
     let run = world.attempts(&["echo good > data/a.json; echo x > data/f.json"]);
@@ -1146,7 +1146,7 @@ fn pass_whose_commands_rewrote_what_decides_is_not_verified() {
     world.attempts(&["echo WRONG > greeting; printf 'test:\\n\\ttrue\\n' > Makefile.sh"]);
     let test = "ls | sed -n /sh$/p | xargs -r touch; make test";
     let answer = world.frites(["judge", "--test", test]).expect(3);
-    let words = "a command rewrote 'Makefile', on which the verdict rests";
+    let words = "a command rewrote 'Makefile', so its pass does not count";
     assert!(answer.out().contains(words), "{}", answer.out());
     world.frites(["judge", "--replay"]).expect(3);
     world.frites(["apply"]).refuses(1, "nothing verified to land");
@@ -1163,7 +1163,7 @@ fn pass_whose_code_rewrote_a_test_is_not_verified() {
     world.attempts(&["echo 'echo helo > tests/greeting' >> src/greet.py"]);
     let test = "cp src/greet.py x; sh x > out; date > tests/log; cmp out tests/greeting";
     let answer = world.frites(["judge", "--test", test]).expect(3);
-    let words = "a command rewrote 'tests/greeting', on which the verdict rests";
+    let words = "a command rewrote 'tests/greeting', so its pass does not count";
     assert!(answer.out().contains(words), "{}", answer.out());
     assert!(answer.out().contains("tests rewritten"), "{}", answer.out());
     let json = world.frites(["judge", "--json", "--test", test]).expect(3).json();
@@ -1192,7 +1192,7 @@ fn merged_tree_whose_code_rewrites_a_test_is_not_verified() {
     world.write("tests/greeting", "hello you\n");
     world.commit("moved");
     let why = "merged with HEAD, it was skipped by test (cannot tell: a command rewrote \
-               'tests/greeting', on which the verdict rests)";
+               'tests/greeting', so its pass does not count)";
     world.frites(["apply", "-m", "land"]).refuses(1, why);
     world.assert_clean();
 }

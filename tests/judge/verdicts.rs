@@ -408,7 +408,8 @@ fn candidates_that_changed_nothing_are_told_where_to_go_on() {
     };
     let judge = ["judge", "--test", "true", "1"];
     let states = |run| format!("`git frites status {run}` shows each candidate's state");
-    let open = "change its files in `cd \"$(git frites path 1/c1)\"`, then judge again".to_owned();
+    let open = "change files in the worktree: `cd \"$(git frites path 1/c1)\"`, then judge again"
+        .to_owned();
     assert_eq!(hints(&judge, 4), [states(1), open.clone()]);
     assert_eq!(hints(&["apply", "--allow-unverified", "1/c1"], 1), std::slice::from_ref(&open));
     // The change may have been made in the wrong place.

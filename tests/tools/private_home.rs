@@ -229,7 +229,7 @@ fn the_verdict_names_a_path_that_attempts_may_write() {
     assert!(opened.join("made").exists());
     world.unset_env("FRITES_SPAWN_WRITE");
     let answer = world.frites(["judge", "--test", "sh test.sh"]).expect(3);
-    let words = format!("reads {}, which attempts may write", opened.display());
+    let words = format!("the commands can read {}, which attempts may write", opened.display());
     assert!(answer.out().contains(&words) || answer.stderr.contains(&words), "{}", answer.out());
     let verdict = world.frites(["judge", "--json", "--test", "sh test.sh"]).expect(3).json();
     assert_eq!(verdict["terms"]["attempts_write"], json!([opened.to_str().unwrap()]));

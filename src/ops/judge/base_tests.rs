@@ -1,6 +1,6 @@
 //! The trees of a candidate's second judging. The first tree has the candidate's source, and all
 //! other files as in the base. Each of the others also has a combination of the candidate's changed
-//! files that are not source or decide which commands run.
+//! files that are neither source nor tests, or that decide which commands run.
 use std::collections::BTreeMap;
 
 use crate::ecosystems::base_project::BaseProject;
@@ -114,8 +114,8 @@ fn combinations<'p>(paths: &[&'p TreePath]) -> impl Iterator<Item = Vec<&'p Tree
         .map(|bits| (0..paths.len()).filter(|at| bits >> at & 1 == 1).map(|at| paths[at]).collect())
 }
 
-/// The reason why the changes cannot be put back, or not in each combination; `None` if they can
-/// be.
+/// The reason why the changes cannot be put back, or why not every combination can be judged; `None`
+/// if there is none.
 fn why_not(choices: &BTreeMap<TreePath, PutBack>, doubtful: &[&TreePath]) -> Option<String> {
     let inseparable = choices.iter().find_map(|(path, choice)| match choice {
         PutBack::Inseparable(why) => Some(format!("'{}' is changed, and {why}", path.quoted())),
@@ -125,7 +125,7 @@ fn why_not(choices: &BTreeMap<TreePath, PutBack>, doubtful: &[&TreePath]) -> Opt
         let (first, count) = (doubtful.first()?, doubtful.len());
         (count > MOST_BESIDE).then(|| {
             format!(
-                "{count} of its changed files are not source or decide what is run ('{}' is the first), \
+                "{count} of its changed files are of unknown kind or decide what is run ('{}' is the first), \
                  and at most {MOST_BESIDE} are judged in each combination",
                 first.quoted()
             )
@@ -151,9 +151,9 @@ pub fn is_source_unknown(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> R
     BaseProject::of(repo, base, oracle, &[])?.is_unknown()
 }
 
-/// Changes the choice for manifests and lock files so that these are put back: files that are only data of
-/// the tests, that take a package from a directory in the tree where the base took none, that move a package
-/// to another source, or that drop a package which is then found in such a directory.
+/// Marks a manifest or lock file to be put back if: tests read it as data; it takes a package from a directory
+/// of the tree and the base's did not; it changes a package's origin; or it drops a package that is then found
+/// in such a directory.
 fn put_redirected_back(
     changes: &[ChangedFile],
     project: &BaseProject<'_>,

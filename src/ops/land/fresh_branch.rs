@@ -68,8 +68,9 @@ pub fn land(
     let run = selection.run.clone();
     let _kept = KeptCommits::new(session, &run);
     // The order of these checks decides which error is shown. A candidate that did not pass cannot
-    // land anywhere, so this is checked first. A taken branch comes before an unclean checkout:
-    // after two landings at once, the second finds the change of the first one staged.
+    // land anywhere, so this is checked first. The branch name is checked before the checkout: if two
+    // landings race, the second finds the first one's change staged, and "branch exists" is the more
+    // useful error.
     let mut plan = Plan::new(session, selection, options)?;
     let branch = free_branch(session, fresh.branch.as_deref(), &run)?;
     if !fresh.no_switch {
@@ -137,7 +138,7 @@ fn free_branch(session: &Session, wanted: Option<&str>, run: &Run) -> Result<Ref
             blocker.short(),
             branch.short()
         ))
-        .hint("take another with `--branch NAME`"));
+        .hint("choose another name with `--branch NAME`"));
     }
     Ok(branch)
 }
@@ -164,7 +165,7 @@ fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
         if landed && refuse_merged(session, &record, branch, false).is_err() {
             return Ok(error
                 .hint(format!(
-                    "{candidate} landed there, and another branch has its commit, too: `git branch -D {short}` deletes this one"
+                    "{candidate} landed there, and another branch has its commit, too: `git branch -D {short}` deletes '{short}'"
                 ))
                 .hint(beside));
         }
@@ -181,7 +182,7 @@ fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
             error.hint(format!("it is checked out in '{}'", holder.display())).hint(beside)
         }
         None => error.hint(format!(
-            "take another with `--branch {free}`, or delete it with `git branch -D {short}`"
+            "choose another name with `--branch {free}`, or delete it with `git branch -D {short}`"
         )),
     })
 }
