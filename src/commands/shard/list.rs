@@ -26,9 +26,9 @@ pub struct ShardListArgs {
 pub fn run(session: &Session, args: &ShardListArgs) -> Result<u8> {
     let (run, exchange) = find(session, &args.run, args.remote.as_deref())?;
     let terms = shard::current_terms(session, &run, exchange.as_ref())?;
-    let shelf = shard::shelf(session, &run, exchange.as_ref());
-    shelf.name_unreadable(&session.ui, &run.candidates);
-    let pending = shelf.pending(&terms)?;
+    let storage = shard::part_storage(session, &run, exchange.as_ref());
+    storage.name_unreadable(&session.ui, &run.candidates);
+    let pending = storage.pending(&terms)?;
     let lines = pending.iter().map(|part| format!("{}/{part}\n", run.run));
     session.ui.answer(lines.collect::<String>())?;
     Ok(exit::OK)

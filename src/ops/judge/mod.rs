@@ -11,7 +11,7 @@ mod options;
 mod overruled;
 pub(super) mod own_terms;
 pub(super) mod part_judge;
-pub(super) mod part_shelf;
+pub(super) mod part_storage;
 pub mod plan;
 mod record;
 pub(super) mod replay;

@@ -16,7 +16,7 @@ use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::own_terms::OwnTerms;
 use crate::ops::judge::part_judge::end_of_log;
-use crate::ops::judge::part_shelf::PartShelf;
+use crate::ops::judge::part_storage::PartStorage;
 use crate::ops::judge::record::{save, undecided};
 use crate::ops::judge::{confirm, entries};
 use crate::ops::session::Session;
@@ -35,8 +35,8 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
     let store = &session.store;
     trust::require_own_record(session.integrity(), run)?;
     entries::require_captures(session, run)?;
-    let shelf = PartShelf { store, run: &run.run, remote: None };
-    shelf.name_unreadable(&session.ui, &run.candidates);
+    let storage = PartStorage { store, run: &run.run, remote: None };
+    storage.name_unreadable(&session.ui, &run.candidates);
     let opened = store.terms(&run.run)?;
     // A verdict from before the run was opened again does not count.
     let first_round = opened.as_ref().map_or(0, |terms| terms.round);
@@ -69,13 +69,13 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
         return Err(nothing(format!("no stored outcome of run {} can be used", run.run)));
     }
     if let Some(opened) = &opened {
-        if let Some(base) = shelf.find(&Part::Base, opened)? {
+        if let Some(base) = storage.find(&Part::Base, opened)? {
             let results = base.on_base.clone();
             verdict.baseline.insert(Baseline { results, inherited: false }).settle();
             used.push(base);
         }
         entries::share_equal_trees(&mut verdict.candidates);
-        shelf.tell_machines(&session.ui, &used)?;
+        storage.tell_machines(&session.ui, &used)?;
     }
     decide_and_save(session, run, options, stored.as_ref(), verdict)
 }

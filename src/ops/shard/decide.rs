@@ -8,7 +8,7 @@ use crate::model::verdict::{DecisionKind, Verdict};
 use crate::ops::judge::JudgeOptions;
 use crate::ops::judge::replay::replay_locked;
 use crate::ops::session::Session;
-use crate::ops::shard::exchange::{Exchange, ExchangeSide, shelf};
+use crate::ops::shard::exchange::{Exchange, ExchangeSide, part_storage};
 
 /// The first and the longest pause between two fetches.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -86,7 +86,7 @@ fn take_all(
         exchange.fetch_whole_run(run)?;
     }
     exchange.take_outcomes(terms.as_ref(), ExchangeSide::There)?;
-    terms.map_or(Ok(Vec::new()), |terms| shelf(session, run, None).pending(&terms))
+    terms.map_or(Ok(Vec::new()), |terms| part_storage(session, run, None).pending(&terms))
 }
 
 /// True if a candidate's ref here does not reach the capture that the terms name; with `any`, also

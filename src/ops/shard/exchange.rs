@@ -15,7 +15,7 @@ use crate::model::oid::Oid;
 use crate::model::part::{Part, PartOutcome, SharedTerms};
 use crate::model::refname::RefName;
 use crate::model::run::Run;
-use crate::ops::judge::part_shelf::{PartShelf, answers};
+use crate::ops::judge::part_storage::{PartStorage, answers};
 use crate::ops::session::Session;
 use crate::store::parts::NewOutcome;
 
@@ -246,7 +246,7 @@ impl<'a> Exchange<'a> {
         let mut pauses = PAUSES_MS.into_iter();
         loop {
             let theirs = repo.read_ref(&fetched)?;
-            let first = PartShelf { store, run, remote: Some(remote) }.find(&part, terms)?;
+            let first = PartStorage { store, run, remote: Some(remote) }.find(&part, terms)?;
             if first.as_ref().is_some_and(|first| first.agrees_with(&new.outcome)) {
                 return self.take(&name);
             }
@@ -311,13 +311,13 @@ pub fn current_terms(
 }
 
 /// The stored outcomes of a run: at the remote if there is one, else here.
-pub fn shelf<'s>(
+pub fn part_storage<'s>(
     session: &'s Session,
     run: &'s Run,
     exchange: Option<&'s Exchange<'_>>,
-) -> PartShelf<'s> {
+) -> PartStorage<'s> {
     let remote = exchange.map(|exchange| &exchange.remote);
-    PartShelf { store: &session.store, run: &run.run, remote }
+    PartStorage { store: &session.store, run: &run.run, remote }
 }
 
 /// Writes the outcomes of these parts to a bundle, without objects that everyone with the run has.

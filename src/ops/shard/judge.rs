@@ -13,7 +13,7 @@ use crate::ops::judge::part_judge::{PartJudge, record_event};
 use crate::ops::judge::{JudgeOptions, why_not_working, worlds};
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
-use crate::ops::shard::exchange::{Exchange, shelf, write_bundle};
+use crate::ops::shard::exchange::{Exchange, part_storage, write_bundle};
 use crate::oracle::programs;
 use crate::store::parts::NewOutcome;
 
@@ -52,10 +52,10 @@ impl<'s> ShardJudge<'s, '_> {
                 self.require_part(name)?;
             }
         }
-        let shelf = shelf(session, run, remote);
+        let storage = part_storage(session, run, remote);
         let mut waiting = Vec::new();
         for part in terms.parts().filter(|part| parts.contains(part)) {
-            match shelf.find(&part, terms)? {
+            match storage.find(&part, terms)? {
                 Some(outcome) => on_part(&part, &outcome, true)?,
                 None => waiting.push(part),
             }

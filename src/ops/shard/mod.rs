@@ -9,7 +9,7 @@ mod open_attempts;
 mod run_attempt;
 
 pub use decide::decide;
-pub use exchange::{Exchange, current_terms, shelf, take_bundle};
+pub use exchange::{Exchange, current_terms, part_storage, take_bundle};
 pub use judge::ShardJudge;
 pub use open::open;
 pub use open_attempts::open_attempts;

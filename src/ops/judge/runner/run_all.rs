@@ -16,7 +16,9 @@ use crate::ops::judge::live_rows;
 use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::trees::TreeJudge;
-use crate::ops::judge::schedule::{BaseTurn, Round, Schedule, Scheduler, StopWhen, Subject, Work};
+use crate::ops::judge::schedule::{
+    BaseToJudge, Round, Schedule, Scheduler, StopWhen, Subject, Work,
+};
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
 use crate::oracle::sealed::Warmth;
@@ -48,7 +50,7 @@ impl OracleRunner<'_> {
         // The candidates wait for the outputs of the base, unless there already are some.
         let waits = self.layered.is_some() && self.may_be_warm && !self.has_outputs();
         let is_first = waits || jobs <= 1;
-        let base = wants_base.then_some(BaseTurn { tree, is_first });
+        let base = wants_base.then_some(BaseToJudge { tree, is_first });
         let first = self.timing_candidate(entries);
         let round = self.round();
         let schedule = Schedule { stop, round, in_place: self.is_in_place(), base, first };

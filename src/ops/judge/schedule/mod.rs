@@ -43,7 +43,7 @@ pub enum Round<'c> {
 
 /// The base, if it is judged together with the candidates.
 #[derive(Clone, Copy, Debug)]
-pub struct BaseTurn {
+pub struct BaseToJudge {
     /// The base's tree.
     pub tree: Oid,
     /// True if candidates are judged only after the base.
@@ -60,7 +60,7 @@ pub struct Schedule<'c> {
     /// True if candidates are judged in their worktrees, and share nothing.
     pub in_place: bool,
     /// The base, if it is judged as well.
-    pub base: Option<BaseTurn>,
+    pub base: Option<BaseToJudge>,
     /// The spawn index of the candidate that is judged before all others, if there is one.
     pub first: Option<u32>,
 }
@@ -115,8 +115,8 @@ pub trait Judge: Sync {
     /// The result of preparing a tree for its commands.
     type Prepared;
 
-    /// Prepares to judge a tree, which may turn out not to be needed. `None` if another process is
-    /// judging it. Runs no command, and does not wait for other processes.
+    /// Prepares a tree; its judging may turn out not to be needed. `None` if another process is
+    /// judging the tree. Runs no command, and does not wait for other processes.
     fn prepare(&self, work: &Work) -> Result<Option<Self::Prepared>>;
 
     /// Runs the oracle on a tree. `None` if it was cancelled.
@@ -251,7 +251,7 @@ impl<'e> Scheduler<'e> {
                     while let Some(running) = self.next() {
                         match judge.prepare(&running.work).transpose() {
                             None => self.put_back(&running),
-                            Some(prepared) if self.await_turn(&running, workers) => {
+                            Some(prepared) if self.await_slot(&running, workers) => {
                                 let RunningWork { work, cancel, .. } = &running;
                                 let judged = prepared.and_then(|p| judge.judge(work, p, cancel));
                                 self.note(work, judged, judge);
@@ -264,7 +264,8 @@ impl<'e> Scheduler<'e> {
         });
     }
 
-    /// The number of saved commands; each tree that was not judged saved `commands` of them.
+    /// The saved effort. Each distinct tree of a candidate that was not judged counts as `commands`
+    /// saved commands.
     ///
     /// Fails with the first error of a judge.
     pub fn finish(self, commands: usize) -> Result<Effort> {
@@ -319,16 +320,16 @@ impl<'e> Scheduler<'e> {
         self.shared.lock().elsewhere.insert(work.place.clone());
     }
 
-    /// Waits until fewer than `jobs` other trees are being judged. Trees get their turns in the
-    /// order of `wanted`. False if this tree does not matter any more.
-    fn await_turn(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>, jobs: usize) -> bool {
+    /// Waits until fewer than `jobs` other trees are being judged. Trees begin in the order of
+    /// `wanted`. False if this tree does not matter any more.
+    fn await_slot(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>, jobs: usize) -> bool {
         let mut shared = self.shared.lock();
         loop {
             let wanted = shared.wanted();
             if shared.stopped || !wanted.iter().any(|other| other.place == work.place) {
                 return false;
             }
-            if shared.next_turn(&wanted, jobs) == Some(&work.place) {
+            if shared.next_to_run(&wanted, jobs) == Some(&work.place) {
                 shared.executing.insert(work.place.clone());
                 self.changed.notify_all();
                 return true;
@@ -422,7 +423,7 @@ impl Shared<'_> {
     /// The progress of judging an entry; `None` if the entry had results before.
     ///
     /// If the entry's own tree is claimed to pass, the trees of its second judging come first: if
-    /// one of them fails, the own tree matters only if no other candidate passes.
+    /// one of them fails, its own tree matters only if no other candidate passes.
     fn progress(&self, entry: &Entry) -> Option<Progress> {
         let round = self.schedule.round;
         let group = *self.groups.get(&entry.index)?;
@@ -491,7 +492,7 @@ impl Shared<'_> {
 
     /// The first wanted tree whose commands do not run yet; `None` while the commands of `jobs`
     /// trees run.
-    fn next_turn<'w>(&self, wanted: &'w [Work], jobs: usize) -> Option<&'w Place> {
+    fn next_to_run<'w>(&self, wanted: &'w [Work], jobs: usize) -> Option<&'w Place> {
         if self.executing.len() >= jobs {
             return None;
         }

@@ -206,13 +206,13 @@ fn no_more_workers_than_trees() {
     assert_eq!(scheduler.workers(0), 1);
     let scheduler = Scheduler::new(&mut [], ALL);
     assert_eq!(scheduler.workers(4), 0);
-    let base = Some(BaseTurn { tree: oid('e'), is_first: true });
+    let base = Some(BaseToJudge { tree: oid('e'), is_first: true });
     assert_eq!(Scheduler::new(&mut [], Schedule { base, ..ALL }).workers(4), 1);
 }
 
 #[test]
 fn the_base_is_judged_before_the_candidates_by_one_worker_and_beside_them_by_several() {
-    let base = Some(BaseTurn { tree: oid('e'), is_first: false });
+    let base = Some(BaseToJudge { tree: oid('e'), is_first: false });
     let mut entries = [entry(1, 1, 'a')];
     let script = Script::new(|_: &Work, _: &Cancel| ended(Outcome::Passed));
     let scheduler = Scheduler::new(&mut entries, Schedule { base, ..ALL });
@@ -234,7 +234,7 @@ fn the_base_is_judged_before_the_candidates_by_one_worker_and_beside_them_by_sev
 
 #[test]
 fn no_candidate_is_judged_before_a_base_that_comes_first() {
-    let base = Some(BaseTurn { tree: oid('e'), is_first: true });
+    let base = Some(BaseToJudge { tree: oid('e'), is_first: true });
     let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b')];
     let is_known = Mutex::new(false);
     let script = Script::new(|work: &Work, _: &Cancel| {
@@ -254,7 +254,7 @@ fn no_candidate_is_judged_before_a_base_that_comes_first() {
 fn an_error_of_the_base_stops_the_candidates_and_one_of_a_candidate_stops_the_base() {
     for (fails, is_first) in [(0, true), (1, false)] {
         let error = in_time(move || {
-            let base = Some(BaseTurn { tree: oid('e'), is_first });
+            let base = Some(BaseToJudge { tree: oid('e'), is_first });
             let mut entries = [entry(1, 1, 'a')];
             let script = Script::new(|work: &Work, cancel: &Cancel| {
                 if index_of(work) == fails {

@@ -14,7 +14,7 @@ use crate::store::Store;
 use crate::ui::Ui;
 
 /// The stored outcomes of a run's parts.
-pub struct PartShelf<'s> {
+pub struct PartStorage<'s> {
     /// The store of this repository.
     pub store: &'s Store,
     /// The run.
@@ -23,7 +23,7 @@ pub struct PartShelf<'s> {
     pub remote: Option<&'s Remote<'s>>,
 }
 
-impl PartShelf<'_> {
+impl PartStorage<'_> {
     /// The outcome of a part, if it belongs to this round, these terms, and the tree that they
     /// name.
     pub fn find(&self, part: &Part, terms: &SharedTerms) -> Result<Option<PartOutcome>> {
@@ -36,7 +36,7 @@ impl PartShelf<'_> {
         self.remote.map_or(own.clone(), |remote| remote.fetched(&own))
     }
 
-    /// The parts for which [`PartShelf::find`] gives no outcome.
+    /// The parts for which [`PartStorage::find`] gives no outcome.
     pub fn pending(&self, terms: &SharedTerms) -> Result<Vec<Part>> {
         let mut pending = Vec::new();
         for part in terms.parts() {
