@@ -1,5 +1,6 @@
-//! The ways in which code loads a source file by its name. One that no code loads is a check if a recipe, a
-//! setting of a tool, or a command that takes its directory runs it.
+//! The ways in which code loads a source file by its name. A source file that no code loads counts as a
+//! check, not as source, if a recipe or a tool's setting runs it, or if a command gets its directory as an
+//! argument.
 use std::iter;
 
 use crate::ecosystems::ALL;
@@ -14,7 +15,7 @@ use crate::ecosystems::touched::is_test_path;
 pub const BESIDE_MODULES: [&str; 7] =
     ["alias", "from", "import", "load", DECLARING, "require", "use"];
 
-/// The word by which a file in Rust makes another one part of its crate: its other words only give names.
+/// The Rust keyword that adds a file to a crate; `use` only names what is already in it.
 const DECLARING: &str = "mod ";
 
 /// The names of the files with which a program or a library begins.
@@ -27,18 +28,19 @@ const FOR_DIRECTORIES: [&str; 5] = ["__init__", "__main__", "index", "init", "mo
 pub struct LoadedName<'p> {
     path: &'p str,
     language: Language,
-    /// The name of its module: of the file without its extension, or of the directory for which it stands.
+    /// The module name: the file name without extension, or the directory's name for files such as
+    /// `__init__.py`.
     module: &'p str,
     /// The last directory and the file, as a path and as names of modules.
     with_directory: [String; 3],
-    /// The name of the class or the module that the file defines by custom, in lower case, if code can load the
-    /// file by it.
+    /// The name of the class or module that the file defines by convention, in lower case, if code can load
+    /// the file by this name.
     constant: Option<String>,
 }
 
 impl<'p> LoadedName<'p> {
-    /// The names of a file that only code can load. `None` for one in the root, which is probably the program
-    /// itself, and in languages whose sources are named by builds or found by their place.
+    /// The names of a file that only code can load. `None` for a file in the root (probably the program), and
+    /// for languages in which the build lists sources or finds them by directory.
     pub fn of(path: &'p str) -> Option<LoadedName<'p>> {
         let language = language_of(path).filter(|language| language.loads_files_by_name())?;
         let directory = file_name(directory_of(path));
@@ -47,7 +49,7 @@ impl<'p> LoadedName<'p> {
         }
         let name = file_name(path);
         let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-        // Cargo finds these by their place.
+        // Cargo finds these by their path.
         if language.declares_modules() && (ROOTS.contains(&stem) || directory == "bin") {
             return None;
         }
@@ -60,7 +62,7 @@ impl<'p> LoadedName<'p> {
         Some(LoadedName { path, language, module, with_directory, constant })
     }
 
-    /// The texts of which any line that names the file has one: its names, or its module in a list of imports.
+    /// Search texts: every line that names the file contains at least one of them.
     pub fn searched(&self) -> impl Iterator<Item = String> {
         self.words().map(str::to_owned).chain([format!(" {},", self.module)])
     }
@@ -70,7 +72,7 @@ impl<'p> LoadedName<'p> {
         iter::once(file_name(self.path)).chain(self.with_directory.iter().map(String::as_str))
     }
 
-    /// The text that a line with its constant has in any case of letters.
+    /// The constant's name in lower case; search for it ignoring case.
     pub fn constant(&self) -> Option<&str> {
         self.constant.as_deref()
     }
@@ -80,19 +82,20 @@ impl<'p> LoadedName<'p> {
         self.path
     }
 
-    /// The word with which a line that also has one of [`BESIDE_MODULES`] can name the file.
+    /// The module name. It names the file only in a line that also has one of [`BESIDE_MODULES`].
     pub fn module(&self) -> &'p str {
         self.module
     }
 
-    /// The texts of which a line has one if it puts the file's name together beside one of these words.
+    /// Search texts for lines that build the file's name at run time: such a line has one of them and one of
+    /// [`BESIDE_MODULES`].
     pub fn searched_beside(&self) -> [String; 2] {
         let directory = file_name(directory_of(self.path));
         [format!("{directory}/"), format!("{directory}.")]
     }
 
-    /// True if a line of a shell has the file's path as a word, the end of it with a directory, or a pattern for
-    /// it.
+    /// True if a shell line has as a word: the file's path, an ending of that path that includes a directory,
+    /// or a pattern that matches the path.
     pub fn is_named_in(&self, line: &str) -> bool {
         let name = file_name(self.path);
         let mut words = line.split(|c: char| c.is_whitespace() || "\"'`();<>|&".contains(c));
@@ -105,7 +108,8 @@ impl<'p> LoadedName<'p> {
         })
     }
 
-    /// True if a line of a setting, a recipe or a list names the file, or one of a file that the commands run.
+    /// True if the file is named by a line of a setting, recipe or list, or by a line of a file that the
+    /// commands run (`is_run`).
     pub fn is_run_in(&self, other: &str, line: &str, is_run: bool) -> bool {
         let is_setting =
             names_commands(other) || language_of(other).is_none() && file_name(other).contains('.');
@@ -132,7 +136,8 @@ impl<'p> LoadedName<'p> {
     }
 
     /// True if a line of another file of the base loads the file, or names it as a part of the product.
-    /// `is_run` says that the commands run the other file, and that it is no test: what it names runs, too.
+    /// `is_run`: the commands run `other`, and it is not a test. Then a path in it is something that runs, not
+    /// something that it loads.
     pub fn is_loaded_in(&self, other: &str, line: &str, is_run: bool) -> bool {
         let is_test = is_test_path(other);
         if other == self.path || is_hidden_or_installed(other) || is_comment(line) {
@@ -157,19 +162,19 @@ impl<'p> LoadedName<'p> {
         words.any(|word| word.starts_with(char::is_uppercase) && as_constant(word) == *constant)
     }
 
-    /// True if code loads files whose names it puts together from the directory's: `"./rules/" + name`.
+    /// True if a line builds file names from the directory's name: `"./rules/" + name`.
     fn is_directory_in(&self, line: &str) -> bool {
         let directory = file_name(directory_of(self.path));
         line.match_indices(directory).any(|(at, _)| {
-            let is_end = !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            let begins_word = !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
             let mut rest = line[at + directory.len()..].chars();
-            is_end
+            begins_word
                 && rest.next().is_some_and(|c| "/.".contains(c))
                 && rest.next().is_some_and(|c| "\"'`${#*".contains(c))
         })
     }
 
-    /// True if a line of code has the name of the module where code loads modules.
+    /// True if a line loads the module by its name.
     fn is_module_in(&self, line: &str) -> bool {
         let loads = if self.language.declares_modules() {
             line.contains(DECLARING)
@@ -187,7 +192,7 @@ fn is_comment(line: &str) -> bool {
     ["//", "*", "--", "# "].iter().any(|start| line.starts_with(start))
 }
 
-/// True for a file with the commands of a tool, which name files that are no part of the product.
+/// True for a file with commands of a tool: files that it names are not part of the product.
 fn names_commands(path: &str) -> bool {
     lists_product(path)
         || ALL.iter().any(|ecosystem| {
@@ -201,7 +206,7 @@ fn lists_product(path: &str) -> bool {
     ALL.iter().any(|e| (e.manifest)(name).is_some() || e.project_files.contains(&name))
 }
 
-/// True if a word begins a value of a manifest. An argument after another word belongs to a command.
+/// True if the word is the first word of a manifest value. A later word is an argument of a command.
 fn is_value(line: &str, word: &str) -> bool {
     let Some(at) = place_of_word(line, word) else { return false };
     let before = line[..at].trim_end_matches(|c: char| c.is_alphanumeric() || "._-/".contains(c));
@@ -214,8 +219,8 @@ fn as_constant(name: &str) -> String {
     name.replace(['_', '-'], "").to_lowercase()
 }
 
-/// True if a line has the end of a path as a word, also relative, without the extension, or as a module with
-/// dots: `calc.local` and `Calc.Local` for `lib/calc/local.ex`.
+/// True if a line has the end of a path as a word: with or without `../`, with or without the extension, or as
+/// a module with dots: `calc.local` and `Calc.Local` for `lib/calc/local.ex`.
 pub fn names_end_of(line: &str, path: &str) -> bool {
     let directory = path.len() - file_name(path).len();
     let stem = path[directory..].rfind('.').map_or(path, |dot| &path[..directory + dot]);
@@ -225,7 +230,7 @@ pub fn names_end_of(line: &str, path: &str) -> bool {
     let mut words = words.filter(|word| word.contains(['.', '/'])).chain(quoted_words(line));
     words.any(|word| {
         let word = word.trim_start_matches(['.', '/']);
-        // A name alone may be that of a file elsewhere. A compiler looks it up in several directories.
+        // A file name alone may belong to a file elsewhere. Only a compiler looks it up in several directories.
         let is_name = !word.contains('/') && (word == file_name(path) || !word.contains('.'));
         if is_name && path.contains('/') && !line.contains("has_include") {
             return false;

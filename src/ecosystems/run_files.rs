@@ -53,9 +53,9 @@ pub struct NamedFiles {
 /// program before it only looks at its files. A missing file counts, too, because commands run it once an
 /// attempt adds it. A name with `*` matches all such files.
 ///
-/// A test file counts only if a command itself names it. The files that a test file runs may be the code
-/// under test, so only missing files that it can do without count. For the same reason, a command does not
-/// count if another one reads its output. Files that are compared are also found in test files.
+/// A test file counts only if a command itself names it. Files that a test runs may be the code under test, so
+/// they do not count, except a missing file that the test checks for first. For the same reason, a command
+/// does not count if another command reads its output. Files that are compared are also found in test files.
 pub fn named_files(read: ReadPath<'_>, commands: &[String]) -> Result<NamedFiles> {
     let mut follow = Follow {
         read,
@@ -95,7 +95,7 @@ fn books(read: ReadPath<'_>) -> Result<Vec<Book>> {
 struct Place {
     directory: String,
     script: String,
-    /// The values of variables that loops and assignments give them.
+    /// The variables, with the values that loops and assignments give them.
     values: BTreeMap<String, Vec<Word>>,
     /// The files that a test file checks for before it runs them; `None` outside of test files.
     optional: Option<BTreeSet<String>>,
@@ -103,8 +103,8 @@ struct Place {
     is_command: bool,
     /// True if the line continues after one of its commands fails.
     may_fail: bool,
-    /// The words of the commands whose output is read here. A comparison of a file with output made from it
-    /// only checks the file, as a formatter does, so the file is not expected output.
+    /// The words of the commands whose output is read here. If a file is compared with output that was made
+    /// from the same file (as a formatter check does), it is not expected output.
     inputs: Vec<Word>,
 }
 
@@ -153,7 +153,7 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Follows a line. Returns the words of files that it is known to print.
+    /// Follows a line. Returns the words that name the files whose content it prints, as far as that is known.
     fn line(&mut self, line: &str, is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
         let (line, inner) = without_substitutions(line);
         let mut printed_inside = Vec::new();
@@ -189,7 +189,7 @@ impl Follow<'_> {
         Ok(printed)
     }
 
-    /// Follows a command. Returns the words of files that it only looks at, and may print.
+    /// Follows a command. Returns the words that name the files whose content it may print.
     fn command(&mut self, words: &[Word], is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
         let words = without_prefixes(words);
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
@@ -501,7 +501,7 @@ impl Follow<'_> {
         Ok(found)
     }
 
-    /// Adds the files that a command compares, by the words after it.
+    /// Adds the files that a command compares. `words` are the words after the program.
     fn compared(&mut self, program: &Word, words: &[Word], place: &Place) {
         let operands = match file_name(&program.text) {
             "git" => words.iter().position(|word| word.text == "diff").map(|at| &words[at + 1..]),
@@ -585,7 +585,7 @@ pub fn without_prefixes(words: &[Word]) -> &[Word] {
     rest
 }
 
-/// The directory to which `cd` leads. An expanded word counts from the script's directory.
+/// The directory to which `cd` leads. An expanded word is resolved from the script's directory.
 fn directory_to(word: &Word, place: &Place) -> String {
     let (top, path) = match word.text.split_once('/') {
         _ if !word.is_expanded => (&place.directory, word.text.as_str()),
@@ -793,7 +793,7 @@ mod tests {
             ("cc -o gate main.c", &[]),
             ("cat gate", &[]),
             ("echo sh gate", &[]),
-            // Who adds such a file has it run.
+            // If an attempt adds such a file, it runs.
             ("sh absent gate", &["absent", "gate"]),
             ("[ -f more.sh ] && . ./more.sh", &["more.sh"]),
             ("if [ -e x.py ]; then python3 x.py; fi", &["x.py"]),

@@ -1,6 +1,6 @@
 //! Detects changes by commands to everything that runs code or decides results: git's configuration, hooks
-//! and info files, `.frites.toml` and our own refs. Meanwhile our own git calls use the configuration from
-//! before. If a guard or a sealed world confines the commands, only the configuration and our refs are
+//! and info files, `.frites.toml` and our own refs. While the commands run, our own git calls use the
+//! configuration from before they started. If a guard or a sealed world confines the commands, only the configuration and our refs are
 //! compared.
 //!
 //! This is not a sandbox: a command runs as the user and can do what the user can. Changes are reported;

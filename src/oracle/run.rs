@@ -25,7 +25,7 @@ use crate::process::{self, End, Job, Limits, first_line, last_lines};
 /// The options that apply to every oracle command.
 #[derive(Clone, Debug, Serialize)]
 pub struct OracleOptions {
-    /// The time limit of each attempt.
+    /// The time limit of each try.
     pub timeout: Duration,
     /// The settings of the world in which the commands run; `None` for the open world.
     pub sandbox: Option<SandboxOptions>,
@@ -55,8 +55,7 @@ pub struct JudgedPlace<'p> {
 pub struct ExecContext<'a> {
     /// The place.
     pub place: &'a JudgedPlace<'a>,
-    /// The directory that gets `STAGE.log` of the last attempt, and `STAGE.try-N.log` of earlier
-    /// attempts.
+    /// The directory that gets `STAGE.log` of the last try, and `STAGE.try-N.log` of earlier tries.
     pub logs: &'a Path,
     /// The variables that the commands see.
     pub policy: &'a Policy,
@@ -71,9 +70,8 @@ pub struct ExecContext<'a> {
 /// The most characters of a line of output that a result keeps.
 const LONGEST_ERROR: usize = 200;
 
-/// The number of lines at the end of a log in which a line about the command itself is searched
-/// for.
-const PASSED_OVER: usize = 20;
+/// How many of the last log lines are searched for one that is about the command itself.
+const SEARCHED_LINES: usize = 20;
 
 /// Runs the oracle's commands in order, up to the first that fails; the others are skipped. `None`
 /// if the commands were cancelled because the results do not matter any more.
@@ -237,11 +235,12 @@ pub fn interrupted() -> Error {
 /// The line of a failed command's output that most likely names the cause: the first line that
 /// looks like an error, or else the last line about the command itself.
 fn line_of_failure(log: &Path) -> Option<String> {
-    first_line(log, looks_like_error)
-        .or_else(|| last_lines(log, PASSED_OVER).into_iter().rfind(|line| !is_about_others(line)))
+    first_line(log, looks_like_error).or_else(|| {
+        last_lines(log, SEARCHED_LINES).into_iter().rfind(|line| !is_about_others(line))
+    })
 }
 
-/// An error because of which a command did not run, or its end is not known, with advice.
+/// Adds advice to an error: the command could not be run, or it is unknown how it ended.
 fn with_advice(error: Error, stage: Stage, log: &Path) -> Error {
     if error.cause != Cause::EndUnknown {
         return error.context(format!("could not run the {stage} command"));

@@ -97,8 +97,9 @@ fn supervise(
             return not_run(NotRun::NotStarted { reason, short_of_resources }, words, &mut capped);
         }
     };
-    drop(command); // and with it our copies of the output's other end
-    let mut status = status.map(|(status, _)| status); // and of the status's
+    // Closes our copies of the write ends of the output and status pipes.
+    drop(command);
+    let mut status = status.map(|(status, _)| status);
     if is_restricted
         && let Some(status) = status.take()
         && let Some(refusal) = refusal_of_restriction(status)

@@ -73,8 +73,8 @@ pub struct AttemptReport {
 /// Runs commands in worktrees, and captures each worktree as its command ends. The caller holds the
 /// run's lock, and the run is marked as running.
 ///
-/// `beside` is done meanwhile, under the same watch. It opens the gate that the commands wait for,
-/// and can add further rounds. Fails if it locks the gate and no command was started.
+/// Meanwhile, `beside` runs under the same watch: it opens the start gate and can add further
+/// rounds. Returns an error if `beside` locks the gate before any command was started.
 pub fn run_attempts(
     session: &Session,
     run: &Run,
@@ -181,8 +181,8 @@ fn run_all(
     Ok(AttemptReport { results, escaped: words, affects_outcomes })
 }
 
-/// Runs the attempts and the work beside them. If git-frites fails in running the attempts, cancels
-/// that work.
+/// Runs the attempts and the work beside them. If running the attempts fails, cancels the work
+/// beside them.
 fn do_beside<T>(
     beside: &dyn Beside,
     at_work: AttemptsAtWork<'_>,
