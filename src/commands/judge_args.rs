@@ -21,9 +21,9 @@ use crate::oracle::OracleFlags;
 // `git frites judge`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Runs setup, build, lint and test on each distinct tree, up to the first one that fails. The \
-commands come from these options, or else from the configuration, or else they are detected \
-from the files of the base.\n\n\
+    after_help = "A candidate is one attempt of a run; its tree is all its tracked files. On each distinct tree, git-frites \
+runs setup, build, lint and test, and stops at the first command that fails. The commands come from \
+these options, or else from the configuration, or else they are detected from the files of the base.\n\n\
 Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (no command to run, \
 no test among the detected commands, passed only with its own tests, judged --in-place, a seed leads back to a checkout, a missing result \
 could still win, or git's configuration or files above the checkouts changed meanwhile), 4 no usable \
