@@ -20,7 +20,7 @@ use crate::ops::spawn::synthesis;
 // `git frites add`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Adds one candidate, or as many as -n, -c or --agent say. It starts at the base of the run, and is \
+    after_help = "Adds one candidate, or as many as -n, -c or --agent say. Each starts at the base of the run, and is \
 open to work in unless an agent or a command makes it. Prints RUN/CANDIDATE<TAB>PATH for each.\n\n\
 Exit status: 0 if at least one of the new candidates is open or usable, 4 if none is."
 )]

@@ -15,7 +15,7 @@ use crate::ui::table::{self, Grid};
 #[command(
     after_help = "Nothing is changed. In a repository, it also shows the commands, seeds and layers that a run from \
 HEAD would have.\n\n\
-Exit status: 0, also if something optional is missing; 1 if git-frites cannot work here."
+Exit status: 0, even if something optional is missing; 1 if git-frites cannot work here."
 )]
 pub struct DoctorArgs {
     /// Print one JSON document

@@ -15,7 +15,7 @@ use crate::store::select::Matching;
 // `git frites exec`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without a command, it starts your shell ($SHELL) there; its prompt can show $FRITES_CANDIDATE.\n\n\
+    after_help = "Without a command, it starts your shell ($SHELL) in the worktree; its prompt can show $FRITES_CANDIDATE.\n\n\
 Exit status: that of the command."
 )]
 pub struct ExecArgs {

@@ -23,8 +23,8 @@ use crate::store::select::{Matching, Selection};
 // `git frites output`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without a command, the one that tells most is shown: the last that judged the candidate, or \
-else the attempt's own. RUN shows that of each candidate, under a line with its name and file. \
+    after_help = "Without a command, the most telling output is shown: that of the last command that judged the candidate, or \
+else the attempt's own. For RUN, each candidate's output is shown under a line with its name and file. \
 On a terminal the output is paged, and escape sequences are left out; elsewhere it is printed as \
 it is."
 )]

@@ -88,7 +88,7 @@ fn hint_for_foreign_word(e: &clap::Error, verb: Option<&str>) -> Option<String> 
             "show" => ("a candidate's patch is shown by", "diff RUN/CAND"),
             "rm" | "remove" | "delete" => ("worktrees and branches are removed by", "clean RUN"),
             "land" => ("a candidate is landed by", "apply RUN/CAND"),
-            "undo" | "revert" => ("a landing is taken back by", "apply --undo RUN/CAND"),
+            "undo" | "revert" => ("a landing is undone by", "apply --undo RUN/CAND"),
             "merge" => ("a candidate is merged by", "apply --merge RUN/CAND"),
             "shell" | "cd" => ("a shell in a worktree is started by", "exec RUN/CAND"),
             _ => return None,
@@ -200,7 +200,7 @@ mod tests {
             (
                 "undo 2",
                 vec![
-                    "a landing is taken back by `git frites apply --undo RUN/CAND`",
+                    "a landing is undone by `git frites apply --undo RUN/CAND`",
                     "see `git frites -h`",
                 ],
             ),

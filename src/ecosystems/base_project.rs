@@ -158,8 +158,8 @@ impl<'t> BaseProject<'t> {
         Ok(code.files_beside(path).next().is_some() && self.runs_directory_of(&file)?)
     }
 
-    /// True if the path of a new file, or that of a directory which it brings, is a name in the commands and
-    /// in what they run, or a test asks whether it is there.
+    /// True if the path of a new file, or of a new directory above it, is a name in the commands or in what
+    /// they run, or if a test asks whether it is there.
     fn is_marker(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         let markers = self.markers()?;

@@ -1,4 +1,4 @@
-//! Scratch indexes, in which trees are put together without touching anybody's index, and the lines
+//! Scratch indexes, in which trees are assembled without touching anybody's index, and the lines
 //! that set entries of an index.
 //!
 //! The index without files is for the row "apply --judged" of `make bench`, which takes 1.5 times the processor time with

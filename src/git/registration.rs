@@ -30,7 +30,7 @@ pub struct NewWorktree {
     pub branch: RefName,
 }
 
-/// The directory in the common git directory in which an entry is put together. Only the holder of
+/// The directory in the common git directory in which an entry is assembled. Only the holder of
 /// the repository lock uses it.
 const STAGE: &str = "frites-entry";
 

@@ -698,7 +698,7 @@ mod tests {
         let entries = [entry("a", 1, 5, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis(4)];
         let decision = decide(&entries, None, Rules { ceiling: 0.1, ..Rules::default() });
         assert_eq!(decision.recommended.as_ref().map(Name::as_str), Some("a"));
-        // The verdict is that of the originals, also if none of them passed.
+        // The verdict is that of the originals, even if none of them passed.
         let entries = [entry("a", 1, 5, 1, &FAIL_TEST), synthesis(4)];
         let (kind, winner, why) = decided(&entries);
         assert_eq!((kind, winner.as_str()), (DecisionKind::NearMiss, "a"));

@@ -202,7 +202,7 @@ pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
     found
 }
 
-/// The simple commands of a line as [`simple_commands`] gives them, also if a quote ends on another line.
+/// The simple commands of a line as [`simple_commands`] gives them, even if a quote ends on another line.
 pub fn commands_of(line: &str) -> Vec<SimpleCommand> {
     let found = simple_commands(line);
     if found.is_empty() { simple_commands(&line.replace(['"', '\'', '`'], " ")) } else { found }

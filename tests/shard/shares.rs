@@ -396,7 +396,7 @@ fn outcome_from_a_bundle_takes_the_place_of_none_that_was_found_here() {
     world.sh(&clone, &format!("git fetch -q '{}' '+refs/frites/1/@results/*:refs/frites/1/own/*'
         git update-ref refs/frites/1/@results/c2 $(git commit-tree -p refs/frites/1/own/c2 -m x 'refs/frites/1/@results/c2^{{tree}}')
         git bundle create -q x.bundle refs/frites/1/@results/c2", world.repo.display())).expect(0);
-    assert!(collect().expect(0).stderr.contains(why), "also if it follows the one here");
+    assert!(collect().expect(0).stderr.contains(why), "even if it follows the one here");
     assert_eq!(own(), before);
     // On the same terms, with another answer.
     let fail = "git show refs/frites/1/own/c2:outcome.toml | sed 's/\"passed\"/\"failed\"\\ncode = 1/' > outcome.toml

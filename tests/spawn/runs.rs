@@ -89,7 +89,7 @@ fn program_of_the_users_checkout_runs_uncommitted_without_a_warning() {
     world.write("more", "text\n");
     let told = world.frites(["spawn", "-n", "1", "--", "./codemod", "README"]).expect(0).stderr;
     assert!(!told.contains("is not committed"), "{told}");
-    // What the program reads is another matter, also if it is the program once more.
+    // What the program reads is another matter, even if it is the program once more.
     for file in ["more", "codemod"] {
         let told = world.frites(["spawn", "-n", "1", "--", "./codemod", file]).expect(4).stderr;
         assert!(told.contains(&format!("warning: '{file}' is not committed")), "{told}");

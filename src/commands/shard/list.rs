@@ -11,7 +11,7 @@ use crate::ops::shard;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Prints RUN/CANDIDATE or RUN/@base for each part, as `git frites shard judge` takes it.\n\n\
-Exit status: 0, also if there is none."
+Exit status: 0, even if there is none."
 )]
 pub struct ShardListArgs {
     /// Run that was opened

@@ -108,7 +108,7 @@ impl<'a> CaptureInputs<'a> {
         if !own.entries().iter().any(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)) {
             return Ok(found);
         }
-        // git lists the files, also if the index has one entry for a whole directory.
+        // git lists the files, even if the index has one entry for a whole directory.
         let scratch = ScratchIndex::empty(&self.repo.git())?;
         scratch.write(own)?;
         let list = scratch.git().call("ls-files").args(["-z", "-t", "--stage"]).bytes()?;

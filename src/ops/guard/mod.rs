@@ -225,7 +225,7 @@ impl Guard {
     }
 
     /// The world for commands in a candidate's worktree, with the candidate's own git directory. A
-    /// capture of the candidate brings their work in that directory back.
+    /// capture of the candidate takes their work over from that directory.
     pub fn world(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<GuardedWorld> {
         let dir = candidate.worktree();
         let admin = worktree::admin_of(&session.repo, &dir)?.ok_or_else(|| {

@@ -216,7 +216,7 @@ mod tests {
     proptest! {
         /// The recommendation equals that of judging the same captures afterwards, and no tree that
         /// passed runs again. This holds for any order of ended attempts, further rounds, steps and
-        /// kills, and also if some trees fail only for lack of time.
+        /// kills, and even if some trees fail only for lack of time.
         #[test]
         fn judging_ahead_never_changes_the_recommendation(
             trees in prop::collection::vec(judgeable(), 1..6),

@@ -8,7 +8,7 @@ use crate::model::outcome::Stage;
 use crate::ops::session::Session;
 
 /// Hints which directories to seed if the user's checkout has dependencies that neither a command
-/// installs nor a seed brings.
+/// installs nor a seed contains.
 pub fn hint(session: &Session, base: &Oid, oracle: &[OracleCommand]) -> Result<()> {
     let Some(home) = &session.home else { return Ok(()) };
     if oracle.is_empty() || oracle.iter().any(|c| c.stage == Stage::Setup) {

@@ -184,7 +184,7 @@ impl<'a> OracleRunner<'a> {
         self.terms.settings.commands.world
     }
 
-    /// Ends the work of this runner, also if it failed: reports the changes that the commands made
+    /// Ends the work of this runner, even if it failed: reports the changes that the commands made
     /// outside of their checkouts, and removes cached outcomes that may be wrong.
     ///
     /// Gives the work's value, and the doubts about its outcomes. If the work failed, its error is
