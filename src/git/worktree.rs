@@ -263,16 +263,27 @@ pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
     Ok(differing(one)?.intersection(&differing(other)?).cloned().collect())
 }
 
-/// The checkout in which a branch is checked out or being rebased. The administrative entry
-/// `except` is ignored.
+/// The checkout that uses a branch: it is on the branch, or a rebase or a bisection there returns to it or
+/// moves it (`prepare_checked_out_branches` in git's branch.c). The administrative entry `except` is ignored.
 pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result<Option<PathBuf>> {
     let names = |file: PathBuf| {
         regular::read(&file).is_ok_and(|text| {
-            text.strip_prefix(b"ref: ").unwrap_or(&text).trim_ascii() == branch.as_bytes()
+            // `update-refs` has three lines for each branch: its name, and two commits. Only the file of a
+            // bisection leaves `refs/heads/` out.
+            text.split(|byte| *byte == b'\n').any(|line| {
+                let name = line.strip_prefix(b"ref: ").unwrap_or(line).trim_ascii();
+                name == branch.as_bytes()
+                    || file.ends_with("BISECT_START") && name == branch.short().as_bytes()
+            })
         })
     };
-    // During a rebase HEAD is detached; the branch moves at the end, if it has not moved meanwhile.
-    let files = ["HEAD", "rebase-merge/head-name", "rebase-apply/head-name"];
+    let files = [
+        "HEAD",
+        "rebase-merge/head-name",
+        "rebase-apply/head-name",
+        "rebase-merge/update-refs",
+        "BISECT_START",
+    ];
     let on = |git_dir: &Path| files.iter().any(|file| names(git_dir.join(file)));
     for admin in entries(repo)?.into_iter().filter(|a| Some(a.as_path()) != except) {
         if on(&admin) {

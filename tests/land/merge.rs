@@ -293,6 +293,27 @@ fn merge_that_is_refused_or_fails_changes_nothing() {
             128,
             "the branch 'topic' is checked out in",
         ),
+        (
+            // A bisection returns to the branch.
+            "git worktree add -q -b bisected ../bisecting; cd ../bisecting
+             for m in x y z; do git commit -q --allow-empty -m $m; done
+             git bisect start HEAD HEAD~3 >/dev/null
+             ! git symbolic-ref -q HEAD",
+            &["--merge", "--into", "bisected"],
+            128,
+            "the branch 'bisected' is checked out in",
+        ),
+        (
+            // A rebase moves a branch on its way.
+            "git worktree add -q -b upper ../stacked; cd ../stacked
+             git commit -q --allow-empty -m x; git branch lower
+             git commit -q --allow-empty -m y
+             GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i --update-refs HEAD~2
+             ! git symbolic-ref -q HEAD",
+            &["--merge", "--into", "lower"],
+            128,
+            "the branch 'lower' is checked out in",
+        ),
         ("true", &["--undo"], 1, "run 1 has not landed"),
         ("true", &["--undo", "1/c1@1"], 2, "a landing is undone whole"),
         ("true", &["--into", "main"], 2, "--merge"),
