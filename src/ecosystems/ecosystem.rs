@@ -150,10 +150,10 @@ impl Ecosystem {
 
     /// True if a path belongs to a test or to a test's data, by its name.
     pub fn is_test_path(&self, path: &str) -> bool {
-        let is_directory =
-            |part: &str| self.test_directories.iter().any(|pattern| matches(pattern, part));
-        // The last part counts, too, because a submodule or a symlink may have a test directory's name.
-        path.split('/').any(is_directory)
+        // The last part counts, too, because a submodule or a symlink may have a test directory's name. Most
+        // ecosystems have no pattern, and a base has many paths.
+        let mut patterns = self.test_directories.iter();
+        patterns.any(|pattern| path.split('/').any(|part| matches(pattern, part)))
             || file_name(path)
                 .rsplit_once('.')
                 .is_some_and(|(stem, extension)| (self.is_test_file)(stem, extension))

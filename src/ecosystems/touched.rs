@@ -38,11 +38,10 @@ pub fn is_test_path(path: &str) -> bool {
 
 /// True if a path belongs to a test or to a test's data, by these ecosystems.
 pub fn is_test_path_among(ecosystems: &[&Ecosystem], path: &str) -> bool {
-    let has_source = ecosystems.iter().any(|ecosystem| ecosystem.has_source(path));
     is_in_test_directory(path)
         || ecosystems.iter().any(|ecosystem| ecosystem.is_test_path(path))
         || is_in_expectations(path)
-        || (!has_source && is_expectation(path))
+        || (is_expectation(path) && source_of(ecosystems, path).is_none())
 }
 
 /// True if a directory outside of the product's own sources has a name for files with which tests compare.
