@@ -36,7 +36,7 @@ pub enum Interrupted {
 /// Finishes an advance whose process was killed after `since`, or takes it back. Changes nothing that a
 /// person has edited or committed since. `undoing` is true if the process was killed in [`roll_back`]: then
 /// the rollback is finished.
-pub fn recover(
+pub fn finish_or_take_back(
     repo: &Repo,
     advance: &Advance<'_>,
     since: SystemTime,
@@ -45,7 +45,7 @@ pub fn recover(
     let Advance { git, from, branch, to, .. } = *advance;
     let is_here = advance.is_on_branch();
     if advance.is_fresh() && is_here {
-        return recover_on_fresh_branch(repo, advance, since, undoing);
+        return finish_or_take_back_fresh(repo, advance, since, undoing);
     }
     let tip = repo.read_ref(branch)?;
     match tip {
@@ -144,7 +144,7 @@ fn release(git: &Git, since: SystemTime) {
 
 /// Recovers while HEAD is on the fresh branch: the landing is complete (with a commit after it, if one
 /// was asked for), in use, or rolled back.
-fn recover_on_fresh_branch(
+fn finish_or_take_back_fresh(
     repo: &Repo,
     advance: &Advance<'_>,
     since: SystemTime,
@@ -198,7 +198,7 @@ pub fn remove_locks_of_commit(repo: &Repo, advance: &Advance<'_>, error: &Error)
 }
 
 /// Removes the locks that an advance left when it was killed after `since`, except that of the index, which
-/// [`recover`] needs. To be called once for each killed process: later locks belong to another process.
+/// [`finish_or_take_back`] needs. To be called once for each killed process: later locks belong to another process.
 pub fn remove_locks(repo: &Repo, advance: &Advance<'_>, since: SystemTime) {
     for lock in locks_since(repo, advance, since) {
         if lock != lock_file(advance.git) {

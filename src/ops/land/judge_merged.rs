@@ -15,7 +15,7 @@ impl Plan {
     /// Judges the merged tree, then judges it with the tests of the target. If the merged tree was
     /// judged before, only the second is done, because the target's tests may have changed since.
     /// Fails if a command fails on the merged tree.
-    pub(super) fn judge_again(
+    pub(super) fn judge_merged(
         &mut self,
         session: &Session,
         target: &ResolvedTarget,

@@ -203,7 +203,7 @@ impl Plan {
         Ok(merged)
     }
 
-    /// Merges with the target in memory over `base`, and judges the result with `judge_again`.
+    /// Merges with the target in memory over `base`, and judges the result with [`Plan::judge_merged`].
     /// Gives the conflicts that are not resolved.
     pub fn merge_into(
         &mut self,
@@ -243,7 +243,7 @@ impl Plan {
             ))
             .hint("there is nothing to land"));
         }
-        self.judge_again(session, target, options)?;
+        self.judge_merged(session, target, options)?;
         Ok(None)
     }
 

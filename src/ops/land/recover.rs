@@ -35,7 +35,7 @@ pub fn recover_landings(store: &Store) -> Vec<String> {
     for file in files {
         let Some((intent, written)) = store.landing_intent(&file) else { continue };
         let branch = intent.branch.clone();
-        match recover(store, &file, intent, written) {
+        match recover_landing(store, &file, intent, written) {
             Ok(message) => messages.extend(message),
             Err(error) => messages.push(format!(
                 "a landing on '{}' was interrupted and could not be recovered: {}",
@@ -47,7 +47,7 @@ pub fn recover_landings(store: &Store) -> Vec<String> {
     messages
 }
 
-fn recover(
+fn recover_landing(
     store: &Store,
     file: &Path,
     mut intent: Intent,
@@ -73,7 +73,7 @@ fn recover(
     }
     let is_deletion = intent.undoing && intent.is_fresh();
     let advance = intent.advance(&git, &keep);
-    let found = recovery::recover(store.repo(), &advance, since, is_deletion)?;
+    let found = recovery::finish_or_take_back(store.repo(), &advance, since, is_deletion)?;
     match found {
         Interrupted::NotBegun | Interrupted::TakenBack if is_deletion => {
             record(store, &intent, None, MoveDetails::default())?;
