@@ -215,24 +215,46 @@ pub(super) fn choose(
         };
         choices.insert(file.path.clone(), choice);
     }
-    // A file that was only moved still has its tests, so none were added or removed.
+    keep_moved(changes, &mut choices);
+    put_hiding_back(changes, project, &mut choices)?;
+    put_lone_manifests_back(changes, project, &mut choices)?;
+    put_redirected_back(changes, project, &mut choices)?;
+    choices.retain(|_, choice| *choice != PutBack::Keep);
+    Ok(choices)
+}
+
+/// Keeps tests in files that were only moved: these still have their tests, so none were added or removed.
+fn keep_moved(changes: &[ChangedFile], choices: &mut BTreeMap<TreePath, PutBack>) {
     for gone in changes.iter().filter(|file| file.after.bytes().is_none()) {
-        for new in changes.iter().filter(|file| file.before.bytes().is_none()) {
-            if new.after.bytes() == gone.before.bytes() {
-                for path in [&gone.path, &new.path] {
-                    let choice = choices.get(path);
-                    if choice.is_some_and(|c| {
-                        matches!(c, PutBack::Inseparable(_) | PutBack::AddedInnerTests(_))
-                    }) {
-                        choices.insert(path.clone(), PutBack::Keep);
-                    }
+        let to = changes.iter().filter(|file| file.before.bytes().is_none());
+        for new in to.filter(|new| new.after.bytes() == gone.before.bytes()) {
+            for path in [&gone.path, &new.path] {
+                if let Some(choice @ (PutBack::Inseparable(_) | PutBack::AddedInnerTests(_))) =
+                    choices.get_mut(path)
+                {
+                    *choice = PutBack::Keep;
                 }
             }
         }
     }
-    // A new file that hides a module of the base is put back, unless the module was moved to this
-    // name.
-    for file in changes.iter().filter(|file| file.before.bytes().is_none()) {
+}
+
+/// The new files that are kept so far.
+fn kept_new_files<'c>(
+    changes: &'c [ChangedFile],
+    choices: &BTreeMap<TreePath, PutBack>,
+) -> Vec<&'c ChangedFile> {
+    let new = changes.iter().filter(|file| file.before.bytes().is_none());
+    new.filter(|file| choices.get(&file.path) == Some(&PutBack::Keep)).collect()
+}
+
+/// Puts back new files that hide a module of the base, unless the module was moved to this name.
+fn put_hiding_back(
+    changes: &[ChangedFile],
+    project: &BaseProject<'_>,
+    choices: &mut BTreeMap<TreePath, PutBack>,
+) -> Result<()> {
+    for file in kept_new_files(changes, choices) {
         let name = file.path.lossy();
         let mut replaced = project.replaced_by(&name)?;
         replaced.retain(|path| {
@@ -242,14 +264,22 @@ pub(super) fn choose(
                     && choices.get(&other.path) == Some(&PutBack::Keep)
             })
         });
-        if choices.get(&file.path) == Some(&PutBack::Keep) && !replaced.is_empty() {
+        if !replaced.is_empty() {
             choices.insert(file.path.clone(), PutBack::Other);
         }
     }
-    // A new manifest in a directory to which the attempt adds source begins a new project. Without
-    // source, the directory may exist only for its name, which a test or a build may look for; then
-    // the manifest is put back.
-    for file in changes.iter().filter(|file| file.before.bytes().is_none()) {
+    Ok(())
+}
+
+/// Puts back new manifests in directories to which the attempt adds no source. With source, such a directory
+/// begins a new project. Without it, the directory may exist only for its name, which a test or a build may
+/// look for.
+fn put_lone_manifests_back(
+    changes: &[ChangedFile],
+    project: &BaseProject<'_>,
+    choices: &mut BTreeMap<TreePath, PutBack>,
+) -> Result<()> {
+    for file in kept_new_files(changes, choices) {
         let name = file.path.lossy();
         let directory = &name[..name.rfind('/').map_or(0, |slash| slash + 1)];
         let is_source_below = |other: &ChangedFile| {
@@ -258,14 +288,9 @@ pub(super) fn choose(
                 && language_of(&path).is_some()
                 && choices.get(&other.path) == Some(&PutBack::Keep)
         };
-        if choices.get(&file.path) == Some(&PutBack::Keep)
-            && begins_project(&name, project)?
-            && !changes.iter().any(is_source_below)
-        {
+        if begins_project(&name, project)? && !changes.iter().any(is_source_below) {
             choices.insert(file.path.clone(), PutBack::Other);
         }
     }
-    put_redirected_back(changes, project, &mut choices)?;
-    choices.retain(|_, choice| *choice != PutBack::Keep);
-    Ok(choices)
+    Ok(())
 }
