@@ -365,8 +365,7 @@ pub(super) mod tests {
         (round, stop): (Round<'_>, StopWhen),
         jobs: usize,
     ) -> Result<()> {
-        let schedule = Schedule { stop, round, in_place: false, base: None, first: None };
-        let scheduler = Scheduler::new(entries, schedule);
+        let scheduler = Scheduler::new(entries, Schedule::of_candidates(stop, round));
         scheduler.run(scheduler.workers(jobs), judge);
         scheduler.finish(0).map(drop)
     }

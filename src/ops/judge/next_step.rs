@@ -138,19 +138,19 @@ mod tests {
         }
 
         fn judge_all(&self, entries: &mut [Entry], claims: &[Entry], stop: StopWhen) {
-            let scheduler = Scheduler::new(entries, Schedule { stop, ..self.schedule(claims) });
+            let scheduler = Scheduler::new(entries, self.schedule(stop, claims));
             scheduler.run(scheduler.workers(1), self);
             scheduler.finish(0).expect("no judge fails");
         }
 
         fn fill_in(&self, entries: &mut [Entry], claims: &[Entry]) {
-            let scheduler = Scheduler::new(entries, self.schedule(claims));
+            let scheduler = Scheduler::new(entries, self.schedule(StopWhen::AllRan, claims));
             scheduler.fill_in(|work| Ok(self.recall(work))).expect("the ledger can be read");
         }
 
-        fn schedule<'c>(&self, claims: &'c [Entry]) -> Schedule<'c> {
+        fn schedule<'c>(&self, stop: StopWhen, claims: &'c [Entry]) -> Schedule<'c> {
             let round = if self.oracle.cold { Round::Confirming(claims) } else { Round::First };
-            Schedule { stop: StopWhen::AllRan, round, in_place: false, base: None, first: None }
+            Schedule::of_candidates(stop, round)
         }
     }
 

@@ -65,7 +65,7 @@ impl OracleRunner<'_> {
     fn fill_in(&self, entries: &mut [Entry], round: Round<'_>, warmth: Warmth) -> Result<()> {
         let recall =
             |work: &Work| Ok(self.ledger.recall(&work.tree, warmth).map(|known| known.results));
-        Scheduler::new(entries, schedule(round)).fill_in(recall)
+        Scheduler::new(entries, Schedule::of_candidates(StopWhen::AllRan, round)).fill_in(recall)
     }
 
     /// Copies the logs of an entry's outcome to its own directory: the commands may have run for
@@ -82,7 +82,8 @@ impl OracleRunner<'_> {
         };
         let mut entry = confirm::without_results(entry);
         let alone = std::slice::from_mut(&mut entry);
-        Scheduler::new(alone, schedule(self.round())).fill_in(bring)
+        Scheduler::new(alone, Schedule::of_candidates(StopWhen::AllRan, self.round()))
+            .fill_in(bring)
     }
 
     /// Judges the entries of a step. `entries` are all entries, with their known results.
@@ -100,7 +101,8 @@ impl OracleRunner<'_> {
         self.has_third.store(*share == ProcessorShare::Third, Ordering::Relaxed);
         let is_cold = *warmth == Warmth::Cold;
         let round = if is_cold { Round::Confirming(entries) } else { self.round() };
-        let scheduler = Scheduler::new(&mut judged, schedule(round));
+        let scheduler =
+            Scheduler::new(&mut judged, Schedule::of_candidates(StopWhen::AllRan, round));
         let mut judge = TreeJudge::new(self, names.len(), *warmth, board, &names);
         judge.ended_by = Some(cancel);
         scheduler.run(names.len(), &judge);
@@ -124,8 +126,4 @@ impl OracleRunner<'_> {
             Ok(JudgedTree { tree, commit: kept_commits::keep_tree(self.session, self.run, &tree)? })
         })
     }
-}
-
-fn schedule(round: Round<'_>) -> Schedule<'_> {
-    Schedule { stop: StopWhen::AllRan, round, in_place: false, base: None, first: None }
 }

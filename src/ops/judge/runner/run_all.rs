@@ -313,10 +313,7 @@ impl OracleRunner<'_> {
             (leader.candidate.clone(), live_rows::ending(leader), names)
         });
         let round = Round::Confirming(claims);
-        let scheduler = Scheduler::new(
-            entries,
-            Schedule { stop, round, in_place: false, base: None, first: None },
-        );
+        let scheduler = Scheduler::new(entries, Schedule::of_candidates(stop, round));
         let board = Board::new(WorkKind::Judging, scheduler.workers(jobs));
         let mut shown = scheduler.waiting();
         if let Some((leader, ending, open)) = standing {

@@ -65,6 +65,13 @@ pub struct Schedule<'c> {
     pub first: Option<u32>,
 }
 
+impl<'c> Schedule<'c> {
+    /// Judges the candidates in checkouts, in their order and without the base.
+    pub const fn of_candidates(stop: StopWhen, round: Round<'c>) -> Schedule<'c> {
+        Schedule { stop, round, in_place: false, base: None, first: None }
+    }
+}
+
 /// The owner of a judged tree. Others may have the same tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {

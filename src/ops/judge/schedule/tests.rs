@@ -33,13 +33,7 @@ fn wait_for_cancel(cancel: &Cancel) -> Result<Option<Results>> {
 }
 
 /// Judges all candidates without the base.
-pub(super) const ALL: Schedule<'static> = Schedule {
-    stop: StopWhen::AllRan,
-    round: Round::First,
-    in_place: false,
-    base: None,
-    first: None,
-};
+pub(super) const ALL: Schedule<'static> = Schedule::of_candidates(StopWhen::AllRan, Round::First);
 
 /// The spawn index of the candidate that a tree is judged for; 0 for the base.
 pub(super) fn index_of(work: &Work) -> u32 {
