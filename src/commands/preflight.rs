@@ -12,8 +12,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::ops::agent_state::users::{self, UsersState};
 use crate::ops::disk_space;
-use crate::ops::judge::JudgeOptions;
-use crate::ops::judge::{plan, unseeded};
+use crate::ops::judge::{JudgeOptions, plan, unseeded, why_late, worlds};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
@@ -82,7 +81,7 @@ pub fn check(
             "checks: {} at once, each command for at most {}; {}",
             count(judging.jobs.max(1), "candidate"),
             table::duration(judging.timeout(session).as_secs_f64()),
-            match judging.why_late(session)? {
+            match why_late(session, worlds::choose(session)?)? {
                 None => "they begin when the first attempt ends".to_owned(),
                 Some(why) => format!("they begin when all attempts have ended: {why}"),
             },

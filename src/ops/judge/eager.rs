@@ -23,7 +23,6 @@ use crate::ops::judge::entries;
 use crate::ops::judge::next_step::{StepRules, StepsTaken, next_step};
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::OracleRunner;
-use crate::ops::judge::worlds;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::oracle::ledger::Memory;
@@ -311,15 +310,9 @@ impl Beside for EagerJudge<'_> {
     }
 }
 
-impl JudgeOptions {
-    /// The reason why no attempt is judged before all attempts have ended; `None` if each is judged
-    /// when it ends.
-    pub fn why_late(&self, session: &Session) -> Result<Option<String>> {
-        why_late(session, worlds::choose(session)?)
-    }
-}
-
-fn why_late(session: &Session, world: WorldKind) -> Result<Option<String>> {
+/// The reason why no attempt is judged in this world before all attempts have ended; `None` if each
+/// is judged when it ends.
+pub fn why_late(session: &Session, world: WorldKind) -> Result<Option<String>> {
     if !session.config.get(keys::RUN_EAGER) {
         return Ok(Some("run.eager is off".to_owned()));
     }

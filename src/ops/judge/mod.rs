@@ -21,11 +21,11 @@ mod tamper;
 #[cfg(test)]
 mod tests_classify;
 pub mod unseeded;
-pub(super) mod worlds;
+pub mod worlds;
 
 pub use base_tests::{is_source_unknown, plan_for as plan_base_tests};
 pub use changed_file::changed_files;
-pub use eager::{EagerJudge, NextRounds, RoundGiver};
+pub use eager::{EagerJudge, NextRounds, RoundGiver, why_late};
 pub use entries::changed_deciders;
 pub use options::JudgeOptions;
 pub use part_judge::judge_some;
