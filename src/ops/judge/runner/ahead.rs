@@ -8,7 +8,6 @@ use crate::ops::board::Board;
 use crate::ops::judge::confirm;
 use crate::ops::judge::next_step::NextStep;
 use crate::ops::judge::runner::OracleRunner;
-use crate::ops::judge::runner::run_all::baseline;
 use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{Round, Schedule, Scheduler, StopWhen, Work};
 use crate::ops::kept_commits::{self, KeptCommits};
@@ -46,7 +45,8 @@ impl OracleRunner<'_> {
 
     /// The base's results, if they are known.
     pub fn known_base(&self) -> Result<Option<Baseline>> {
-        Ok(self.ledger.recall(&self.base_tree()?, Warmth::Warm).map(baseline))
+        let known = self.ledger.recall(&self.base_tree()?, Warmth::Warm);
+        Ok(known.map(|known| Baseline { results: known.results, inherited: known.inherited }))
     }
 
     /// Fills in the known results; prefers results that are not claims.

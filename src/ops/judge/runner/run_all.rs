@@ -65,8 +65,7 @@ impl OracleRunner<'_> {
         let board = Board::new(WorkKind::Judging, scheduler.workers(jobs));
         let shown = scheduler.waiting();
         let saved = self.run_scheduled(scheduler, (&board, &shown), self.warmth(), is_first)?;
-        let known = if wants_base { self.ledger.recall(&tree, Warmth::Warm) } else { None };
-        let baseline = known.map(baseline);
+        let baseline = if wants_base { self.known_base()? } else { None };
         // If a pass is overruled, other candidates may win.
         self.settle(entries, baseline.as_ref(), jobs)?;
         if let Some(baseline) = &baseline {
@@ -127,7 +126,7 @@ impl OracleRunner<'_> {
         warmth: Warmth,
         base_is_first: bool,
     ) -> Result<Effort> {
-        let base = self.ledger.recall(&self.base_tree()?, Warmth::Warm);
+        let base = self.known_base()?;
         board.expect(base.map(|base| base.results.time()).unwrap_or_default());
         board::live(self.session, self.run, shown, board, || {
             let mut judge = TreeJudge::new(self, board.jobs(), warmth, board, shown);
@@ -149,15 +148,14 @@ impl OracleRunner<'_> {
     /// if no candidate passes. Outputs that led to a different result are not used again.
     fn confirm_base(&self, entries: &[Entry]) -> Result<Option<Baseline>> {
         let tree = self.base_tree()?;
-        let Some(mut known) = self.ledger.recall(&tree, Warmth::Warm) else { return Ok(None) };
-        let TreeOutcome { results, inherited, .. } = &known;
+        let Some(mut base) = self.known_base()? else { return Ok(None) };
+        let Baseline { results, inherited } = &base;
         if must_confirm_base(results, *inherited, stumbled(results), entries) {
-            known = self.confirmed_base(&tree, &known)?;
+            base = self.confirmed_base(&tree, &base)?;
         }
-        self.drop_layers_of_failure(&tree, &known.results)?;
-        let mut baseline = baseline(known);
-        baseline.settle();
-        Ok(Some(baseline))
+        self.drop_layers_of_failure(&tree, &base.results)?;
+        base.settle();
+        Ok(Some(base))
     }
 
     /// Drops the layers from a failed run of the base if the base passes now: these layers would
@@ -174,23 +172,23 @@ impl OracleRunner<'_> {
         layered.forget_layers()
     }
 
-    fn confirmed_base(&self, tree: &Oid, known: &TreeOutcome) -> Result<TreeOutcome> {
+    fn confirmed_base(&self, tree: &Oid, known: &Baseline) -> Result<Baseline> {
         let results = self.judge_again(&Work::of_base(*tree))?;
-        let confirmed = TreeOutcome::new(results, self.report_to(&Subject::Base)?.logs);
+        let confirmed = TreeOutcome::new(results.clone(), self.report_to(&Subject::Base)?.logs);
         let repo = &self.session.repo;
         self.tamper.check(false, None, || {
             let judged = JudgedTree::of(repo, self.run.base)?;
             self.ledger.keep(repo, &judged, &confirmed)?;
             Ok(Some(judged))
         })?;
-        if known.results.passed() != confirmed.results.passed() {
+        if known.results.passed() != results.passed() {
             self.ledger.keep_base_layer(None);
             if let (true, Some(layered)) = (known.inherited, &self.layered) {
                 layered.forget_layers()?;
             }
         }
-        self.ledger.remember(tree, confirmed.clone());
-        Ok(confirmed)
+        self.ledger.remember(tree, confirmed);
+        Ok(Baseline { results, inherited: false })
     }
 
     /// Whether trees are judged with the base's outputs first.
@@ -342,9 +340,4 @@ impl OracleRunner<'_> {
         }
         if has_outputs { StaleCause::Outputs } else { StaleCause::Overlay }
     }
-}
-
-/// The results of the base in the form for a verdict.
-pub(super) fn baseline(known: TreeOutcome) -> Baseline {
-    Baseline { results: known.results, inherited: known.inherited }
 }
