@@ -72,7 +72,8 @@ const OF_THE_TERMINAL_BEGINNINGS: [&str; 9] =
     ["FRITES_", "TERM_", "SSH_", "TMUX", "XDG_SESSION_", "DBUS_", "VTE_", "KITTY_", "VSCODE_"];
 
 /// The outcomes of one oracle under the same conditions.
-pub struct Cache {
+pub struct Cache<'r> {
+    repo: &'r Repo,
     dir: PathBuf,
     /// The user's checkout, from which checkouts get their submodules.
     home: Option<PathBuf>,
@@ -82,8 +83,6 @@ pub struct Cache {
     known: KnownOutcomes,
     /// The spans of time in which attempts' commands ran.
     distrusted: Vec<(SystemTime, SystemTime)>,
-    /// True if outcomes are neither found nor kept, only forgotten.
-    only_forgets: bool,
 }
 
 /// A tree, and a commit of that tree that can be checked out.
@@ -165,33 +164,23 @@ struct CachedOutcome {
     results: Results,
 }
 
-impl Cache {
+impl<'r> Cache<'r> {
     /// Opens the cache for these terms and conditions. `home` is the user's checkout. Outcomes that
     /// appeared in one of the `distrusted` spans of time are not trusted.
     pub fn open(
-        repo: &Repo,
+        repo: &'r Repo,
         home: Option<&Path>,
         terms: Terms,
         conditions: Conditions,
         distrusted: Vec<(SystemTime, SystemTime)>,
-    ) -> Result<Cache> {
+    ) -> Result<Cache<'r>> {
         let caches = pool::home(repo)?;
         pool::remove_gone(&caches);
         let dir = caches.join(OUTCOMES);
         forget_old(&dir);
         let known = KnownOutcomes::list(&dir);
         let home = home.map(Path::to_owned);
-        Ok(Cache { dir, home, terms, conditions, known, distrusted, only_forgets: false })
-    }
-
-    /// Lets this cache only forget: a failure removes an earlier pass, and no outcome is found or kept.
-    pub fn only_forget(&mut self) {
-        self.only_forgets = true;
-    }
-
-    /// True unless this cache only forgets.
-    pub fn gives_outcomes(&self) -> bool {
-        !self.only_forgets
+        Ok(Cache { repo, dir, home, terms, conditions, known, distrusted })
     }
 
     /// The outcomes that this cache trusts.
@@ -200,8 +189,8 @@ impl Cache {
     }
 
     /// The name of the layers of a tree under these conditions.
-    pub fn layer_name(&self, repo: &Repo, judged: &JudgedTree) -> Result<LayerName> {
-        let conditions = self.key_of(None, self.submodules(repo, judged)?).digest;
+    pub fn layer_name(&self, judged: &JudgedTree) -> Result<LayerName> {
+        let conditions = self.key_of(None, self.submodules(judged)?).digest;
         Ok(LayerName { conditions, tree: judged.tree })
     }
 
@@ -210,8 +199,8 @@ impl Cache {
         &self.distrusted
     }
 
-    fn key(&self, repo: &Repo, judged: &JudgedTree) -> Result<CacheKey> {
-        Ok(self.key_of(Some(judged.tree), self.submodules(repo, judged)?))
+    fn key(&self, judged: &JudgedTree) -> Result<CacheKey> {
+        Ok(self.key_of(Some(judged.tree), self.submodules(judged)?))
     }
 
     fn key_of(&self, tree: Option<Oid>, submodules: Vec<(String, Oid)>) -> CacheKey {
@@ -219,8 +208,8 @@ impl Cache {
         key(&KeyedBy { tree, submodules, terms, conditions: &self.conditions })
     }
 
-    fn submodules(&self, repo: &Repo, judged: &JudgedTree) -> Result<Vec<(String, Oid)>> {
-        let found = pool::submodules(repo, self.home.as_deref(), &judged.commit)?;
+    fn submodules(&self, judged: &JudgedTree) -> Result<Vec<(String, Oid)>> {
+        let found = pool::submodules(self.repo, self.home.as_deref(), &judged.commit)?;
         Ok(found.iter().map(|(path, oid)| (escaped(path), *oid)).collect())
     }
 
@@ -228,12 +217,11 @@ impl Cache {
     /// `logs`.
     pub fn find(
         &self,
-        repo: &Repo,
         judged: &JudgedTree,
         logs: &JudgingLogs,
         warm: bool,
     ) -> Result<Option<Results>> {
-        let Some((directory, mut outcome)) = self.stored(repo, judged)? else { return Ok(None) };
+        let Some((directory, mut outcome)) = self.stored(judged)? else { return Ok(None) };
         if outcome.results.is_claim() && !warm {
             return Ok(None);
         }
@@ -246,21 +234,19 @@ impl Cache {
     }
 
     /// Takes the turn to judge a tree; otherwise gives the id of the process that has it. If
-    /// another process has kept an outcome meanwhile, it is trusted if the cache that `anew` opens
-    /// trusts it.
+    /// another process has kept an outcome meanwhile, it is trusted if `trusts` gives true.
     pub fn take_turn(
         &self,
-        repo: &Repo,
         judged: &JudgedTree,
-        anew: impl FnOnce() -> Result<Cache>,
+        trusts: impl FnOnce() -> Result<bool>,
     ) -> Result<std::result::Result<Turn, String>> {
-        let key = self.key(repo, judged)?.digest;
+        let key = self.key(judged)?.digest;
         let mut turn = self.known.take_turn(&key)?;
         let place = self.dir.join(&key);
         if let Ok(turn) = &mut turn
             && place.is_dir()
             && !self.known.holds(&key)
-            && anew()?.has(repo, judged)?
+            && trusts()?
         {
             self.known.believe(&key, known_outcomes::stamp_of(&place));
             turn.is_answered = true;
@@ -269,17 +255,14 @@ impl Cache {
     }
 
     /// True if a pass of a tree is cached, or a claim of a pass.
-    pub fn has(&self, repo: &Repo, judged: &JudgedTree) -> Result<bool> {
-        Ok(self.stored(repo, judged)?.is_some())
+    pub fn has(&self, judged: &JudgedTree) -> Result<bool> {
+        Ok(self.stored(judged)?.is_some())
     }
 
     /// The cached outcome of a tree, and its directory; `None` if there is none or it is not
     /// trusted.
-    fn stored(&self, repo: &Repo, judged: &JudgedTree) -> Result<Option<(PathBuf, CachedOutcome)>> {
-        if !self.gives_outcomes() {
-            return Ok(None);
-        }
-        let key = self.key(repo, judged)?.digest;
+    fn stored(&self, judged: &JudgedTree) -> Result<Option<(PathBuf, CachedOutcome)>> {
+        let key = self.key(judged)?.digest;
         let directory = self.dir.join(&key);
         let file = directory.join(OUTCOME);
         if !(self.is_trusted(&directory) && self.is_trusted(&file) && self.known.holds(&key)) {
@@ -296,25 +279,16 @@ impl Cache {
 
     /// Keeps the results of a pass; a failure removes an earlier pass. Results that cannot tell
     /// change nothing. It is not an error if the results cannot be written.
-    pub fn keep(
-        &self,
-        repo: &Repo,
-        judged: &JudgedTree,
-        results: &Results,
-        logs: &Path,
-    ) -> Result<()> {
+    pub fn keep(&self, judged: &JudgedTree, results: &Results, logs: &Path) -> Result<()> {
         if results.cannot_tell() && results.iter().all(|r| r.earlier.is_empty()) {
             return Ok(());
         }
         if !results.is_lasting_pass() {
             // The tree does not always pass, so an earlier pass does not count any more.
-            return self.forget(repo, judged);
+            return self.forget(judged);
         }
-        if self.only_forgets {
-            return Ok(());
-        }
-        let _ = self.write(&self.key(repo, judged)?, results, logs);
-        let _ = self.dir.parent().map(|caches| pool::note_repository(repo, caches));
+        let _ = self.write(&self.key(judged)?, results, logs);
+        let _ = self.dir.parent().map(|caches| pool::note_repository(self.repo, caches));
         Ok(())
     }
 
@@ -345,8 +319,8 @@ impl Cache {
     }
 
     /// Removes a tree's outcome, which may be wrong.
-    pub fn forget(&self, repo: &Repo, judged: &JudgedTree) -> Result<()> {
-        let place = self.dir.join(self.key(repo, judged)?.digest);
+    pub fn forget(&self, judged: &JudgedTree) -> Result<()> {
+        let place = self.dir.join(self.key(judged)?.digest);
         tree::delete_tree(&place).context(|| format!("could not delete '{}'", place.display()))
     }
 

@@ -1,22 +1,24 @@
 //! The ledger of outcomes: the results of the oracle's commands on trees. A tree is judged only
 //! once on the same terms, because its outcome is looked up before commands run.
 //!
-//! Outcomes are kept in the memory of this process and in the cache directory. Another kind of
-//! storage would be one more field of [`Ledger`], used in [`Ledger::find_cached`], [`Ledger::keep`]
-//! and [`Ledger::forget_all`]; `OracleRunner::find` asks one after the other.
+//! Outcomes are kept in the memory of this process, and passes also in the cache directory, for
+//! later processes. Only this file asks the cache, so another kind of storage would change this file
+//! only, as one more field of [`Ledger`].
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
 use crate::error::Result;
-use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::outcome::{Results, Stage};
 use crate::model::run_costs::RunCosts;
 use crate::model::terms::Terms;
 use crate::model::verdict::Effort;
 use crate::oracle::cache::{Cache, JudgedTree};
+use crate::oracle::known_outcomes::{KnownOutcomes, Turn};
+use crate::oracle::sealed::kept::LayerName;
 use crate::oracle::sealed::{BaseInUse, Warmth};
 use crate::process::processor_share::ProcessorShare;
 use crate::store::logs::JudgingLogs;
@@ -94,13 +96,20 @@ pub struct Ledger<'m> {
     id: String,
     memory: &'m Memory,
     /// The passes that later processes can find.
-    pub cache: Cache,
+    cache: Cache<'m>,
+    /// True if passes are neither found nor kept for later processes, only removed.
+    pub only_forgets: bool,
 }
 
 impl<'m> Ledger<'m> {
     /// The outcomes on these terms in memory and in a cache.
-    pub fn new(terms: &Terms, memory: &'m Memory, cache: Cache) -> Ledger<'m> {
-        Ledger { id: terms.id(), memory, cache }
+    pub fn new(
+        terms: &Terms,
+        memory: &'m Memory,
+        cache: Cache<'m>,
+        only_forgets: bool,
+    ) -> Ledger<'m> {
+        Ledger { id: terms.id(), memory, cache, only_forgets }
     }
 
     /// The outcome of a tree in memory; with [`Warmth::Cold`] only if it is not a claim.
@@ -110,20 +119,44 @@ impl<'m> Ledger<'m> {
         found.serves(warmth).then(|| found.clone())
     }
 
-    /// The outcome of a tree from the cache. Copies its logs to `logs`.
-    pub fn find_cached(
+    /// The outcome of a tree that another process has kept. Copies its logs to `logs`. `judged` gives
+    /// the tree with its commit, and is called only if there may be an outcome.
+    pub fn find_kept(
         &self,
-        repo: &Repo,
-        judged: &JudgedTree,
+        judged: impl FnOnce() -> Result<JudgedTree>,
         logs: &JudgingLogs,
         warmth: Warmth,
     ) -> Result<Option<TreeOutcome>> {
-        let found = self.cache.find(repo, judged, logs, warmth == Warmth::Warm)?;
+        if self.only_forgets {
+            return Ok(None);
+        }
+        let judged = judged()?;
+        let found = self.cache.find(&judged, logs, warmth == Warmth::Warm)?;
         let found = found.map(|results| TreeOutcome::new(results, logs.clone()));
         if let Some(found) = &found {
             self.remember(&judged.tree, found.clone());
         }
         Ok(found)
+    }
+
+    /// True if a pass of a tree is kept for later processes, or a claim of a pass.
+    pub fn has_kept(&self, judged: &JudgedTree) -> Result<bool> {
+        Ok(!self.only_forgets && self.cache.has(judged)?)
+    }
+
+    /// Takes the turn to judge a tree; `None` if other processes cannot find its outcome. The inner
+    /// error is the process that has the turn. If another process has kept an outcome meanwhile, it
+    /// is trusted if the ledger that `anew` opens trusts it.
+    pub fn take_turn(
+        &self,
+        judged: &JudgedTree,
+        anew: impl FnOnce(&'m Memory) -> Result<Ledger<'m>>,
+    ) -> Result<std::result::Result<Option<Turn>, String>> {
+        if self.only_forgets {
+            return Ok(Ok(None));
+        }
+        let turn = self.cache.take_turn(judged, || anew(self.memory)?.has_kept(judged))?;
+        Ok(turn.map(Some))
     }
 
     /// Keeps an outcome in memory. It replaces an earlier outcome of the tree.
@@ -139,20 +172,24 @@ impl<'m> Ledger<'m> {
     }
 
     /// Keeps a pass for later processes; a failure removes an earlier pass.
-    pub fn keep(&self, repo: &Repo, judged: &JudgedTree, outcome: &TreeOutcome) -> Result<()> {
-        self.cache.keep(repo, judged, &outcome.results, &outcome.logs.directory())
+    pub fn keep(&self, judged: &JudgedTree, outcome: &TreeOutcome) -> Result<()> {
+        if self.only_forgets && outcome.results.is_lasting_pass() {
+            return Ok(());
+        }
+        self.cache.keep(judged, &outcome.results, &outcome.logs.directory())
+    }
+
+    /// Removes a pass that later processes would find.
+    pub fn forget_kept(&self, judged: &JudgedTree) -> Result<()> {
+        self.cache.forget(judged)
     }
 
     /// Removes every outcome in memory, from memory and from the cache. `judged` gives the commit
     /// of a tree.
-    pub fn forget_all(
-        &self,
-        repo: &Repo,
-        judged: impl Fn(Oid) -> Result<JudgedTree>,
-    ) -> Result<()> {
+    pub fn forget_all(&self, judged: impl Fn(Oid) -> Result<JudgedTree>) -> Result<()> {
         let known: Vec<Oid> = self.memory.0.lock().outcomes.keys().map(|(_, tree)| *tree).collect();
         for tree in known {
-            self.cache.forget(repo, &judged(tree)?)?;
+            self.cache.forget(&judged(tree)?)?;
         }
         self.memory.forget_all();
         Ok(())
@@ -187,6 +224,21 @@ impl<'m> Ledger<'m> {
     /// The times for this share of the processor, of the runs that ended at the latest command.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
         self.memory.costs(share)
+    }
+
+    /// The files of kept outcomes that are trusted.
+    pub fn known_files(&self) -> KnownOutcomes {
+        self.cache.known()
+    }
+
+    /// The name of a tree's layers.
+    pub fn layer_name(&self, judged: &JudgedTree) -> Result<LayerName> {
+        self.cache.layer_name(judged)
+    }
+
+    /// The spans of time in which attempts' commands ran.
+    pub fn distrusted(&self) -> &[(SystemTime, SystemTime)] {
+        self.cache.distrusted()
     }
 
     /// The base's layers that an earlier judging of this process has left.

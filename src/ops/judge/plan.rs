@@ -10,10 +10,11 @@ use crate::model::run::Run;
 use crate::model::terms::{JudgeSettings, Terms};
 use crate::model::world::WorldKind;
 use crate::ops::judge::options::JudgeOptions;
-use crate::ops::judge::runner::open_cache;
+use crate::ops::judge::runner::open_ledger;
 use crate::ops::judge::{modules, runner, worlds};
 use crate::ops::session::Session;
-use crate::oracle::cache::{Cache, JudgedTree};
+use crate::oracle::cache::JudgedTree;
+use crate::oracle::ledger::{Ledger, Memory};
 use crate::oracle::pool::{self, LAYERS};
 use crate::oracle::sealed::kept::KeptLayer;
 use crate::oracle::{self, OracleFlags, ResolvedOracle, programs};
@@ -52,26 +53,28 @@ pub struct KnownPasses {
     pub candidates: (usize, usize),
 }
 
-/// The cache that judging a base on these terms would use, and the kept build outputs from which it
+/// The ledger that judging a base on these terms would use, and the kept build outputs from which it
 /// would start.
-fn kept_for(
-    session: &Session,
+fn kept_for<'m>(
+    session: &'m Session,
     base: &JudgedTree,
     mut terms: Terms,
     options: &JudgeOptions,
-) -> Result<(Cache, Option<StartOutputs>)> {
+    memory: &'m Memory,
+) -> Result<(Ledger<'m>, Option<StartOutputs>)> {
     let repo = &session.repo;
     let world = terms.settings.commands.world;
     terms.seeds = Some(session.seeds(&base.commit)?.digest()?);
     let own = runner::options(session, &terms.settings, options.timeout(session));
-    let cache = open_cache(session, terms, &own)?;
+    let ledger = open_ledger(session, &terms, &own, memory)?;
     if world != WorldKind::Sealed {
-        return Ok((cache, None));
+        return Ok((ledger, None));
     }
-    let kept = KeptLayer::at(pool::home(repo)?.join(LAYERS), cache.layer_name(repo, base)?);
-    let start = kept.start(repo, &base.commit, cache.distrusted(), options.may_be_warm(session))?;
+    let kept = KeptLayer::at(pool::home(repo)?.join(LAYERS), ledger.layer_name(base)?);
+    let start =
+        kept.start(repo, &base.commit, ledger.distrusted(), options.may_be_warm(session))?;
     let start = start.map(|start| StartOutputs { commit: start.commit, is_own: start.is_own });
-    Ok((cache, start))
+    Ok((ledger, start))
 }
 
 /// The kept build outputs from which judging HEAD in this world would start, by the configuration.
@@ -88,7 +91,7 @@ pub fn start_at_head(
     let mut terms = options.terms(session, &planned.oracle);
     terms.settings.commands.world = world;
     let base = JudgedTree::of(&session.repo, *head)?;
-    Ok(kept_for(session, &base, terms, &options)?.1)
+    Ok(kept_for(session, &base, terms, &options, &Memory::default())?.1)
 }
 
 impl PlannedOracle {
@@ -136,15 +139,16 @@ impl OraclePlan {
             _ if !worlds::keeps_outcomes(session, world) => None,
             _ => {
                 let judged = JudgedTree::of(repo, *base)?;
-                let (cache, start) = kept_for(session, &judged, terms, options)?;
+                let memory = Memory::default();
+                let (ledger, start) = kept_for(session, &judged, terms, options, &memory)?;
                 let mut candidates = (0, 0);
                 for candidate in run.into_iter().flat_map(|run| session.store.candidates(run)) {
                     let Some(capture) = candidate.latest()? else { continue };
                     let judged = JudgedTree { tree: capture.tree, commit: capture.commit };
                     candidates.0 += 1;
-                    candidates.1 += usize::from(cache.has(repo, &judged)?);
+                    candidates.1 += usize::from(ledger.has_kept(&judged)?);
                 }
-                let base = cache.has(repo, &judged)?;
+                let base = ledger.has_kept(&judged)?;
                 Some(KnownPasses { base, start, candidates })
             }
         };

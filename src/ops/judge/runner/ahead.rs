@@ -40,7 +40,7 @@ impl OracleRunner<'_> {
         let Some((layered, layer)) = self.layered.as_ref().zip(self.ledger.base_layer()) else {
             return Ok(());
         };
-        layered.adopt(layer, self.ledger.cache.distrusted())
+        layered.adopt(layer, self.ledger.distrusted())
     }
 
     /// The base's results, if they are known.
@@ -122,7 +122,7 @@ impl OracleRunner<'_> {
     /// Forgets all outcomes that this process knows, also those that later processes would find.
     pub fn forget_all(&self) -> Result<()> {
         let _kept = KeptCommits::new(self.session, self.run);
-        self.ledger.forget_all(&self.session.repo, |tree| {
+        self.ledger.forget_all(|tree| {
             Ok(JudgedTree { tree, commit: kept_commits::keep_tree(self.session, self.run, &tree)? })
         })
     }

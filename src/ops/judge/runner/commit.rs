@@ -8,11 +8,11 @@ use crate::model::terms::LEADS_BACK_HINT;
 use crate::model::verdict::Verdict;
 use crate::model::world::WorldKind;
 use crate::ops::judge::overruled::overrule_results;
-use crate::ops::judge::runner::{OracleRunner, ReportTo, back_leads, open_cache, options};
+use crate::ops::judge::runner::{OracleRunner, ReportTo, back_leads};
 use crate::ops::judge::worlds;
 use crate::ops::kept_commits;
 use crate::ops::session::Session;
-use crate::oracle::ledger::{Ledger, Memory};
+use crate::oracle::ledger::Memory;
 use crate::store::logs::JudgingLogs;
 
 /// Runs a verdict's oracle with its settings on one more commit, in a clean checkout.
@@ -46,11 +46,8 @@ pub fn judge_commit(
         );
     }
     let timeout = session.config.get(keys::ORACLE_TIMEOUT);
-    let options = options(session, &terms.settings, timeout);
     let memory = Memory::default();
-    let cache = open_cache(session, terms.clone(), &options)?;
-    let ledger = Ledger::new(&terms, &memory, cache);
-    let runner = OracleRunner::with_ledger(session, run, (commit, seeds), terms, options, ledger)?;
+    let runner = OracleRunner::with_memory(session, run, (commit, seeds), terms, timeout, &memory)?;
     let report =
         ReportTo { name: name.to_owned(), logs: logs.clone(), failure_is_a_finding: false };
     let results = kept_commits::keep(session, run, &[*commit], known)

@@ -98,28 +98,25 @@ impl<'a> OracleRunner<'a> {
     ) -> Result<OracleRunner<'a>> {
         let seeds = judging.seeds(session, &run.base)?;
         terms.seeds = Some(seeds.digest()?);
-        let options = options(session, &terms.settings, judging.timeout(session));
         let leads = back_leads(session, &terms.settings, &seeds, &run.base)?;
-        let mut cache = open_cache(session, terms.clone(), &options)?;
-        if judging.no_cache || !worlds::keeps_outcomes(session, terms.settings.commands.world) {
-            cache.only_forget();
-        }
-        let ledger = Ledger::new(&terms, memory, cache);
-        let runner =
-            OracleRunner::with_ledger(session, run, (&run.base, seeds), terms, options, ledger)?;
+        let base = (&run.base, seeds);
+        let timeout = judging.timeout(session);
+        let runner = OracleRunner::with_memory(session, run, base, terms, timeout, memory)?;
         let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
         let may_be_warm = judging.may_be_warm(session);
         let weighs_warm = judging.weighs_warm(session);
         let mut runner = OracleRunner { leads, attempts_write, may_be_warm, weighs_warm, ..runner };
-        let cache = &mut runner.ledger.cache;
         // Outcomes that this run's attempts could influence are not cached, because other runs
         // could not tell.
-        if !runner.attempts_write.is_empty() {
-            cache.only_forget();
-        } else if let (Some(layered), false) = (&runner.layered, can_others_write(session)) {
+        let is_influenced = !runner.attempts_write.is_empty();
+        let keeps = !judging.no_cache && worlds::keeps_outcomes(session, runner.world());
+        runner.ledger.only_forgets |= is_influenced || !keeps;
+        if let (Some(layered), false) =
+            (&runner.layered, is_influenced || can_others_write(session))
+        {
             let base = JudgedTree::of(&session.repo, run.base)?;
-            let name = cache.layer_name(&session.repo, &base)?;
-            layered.use_kept(name, cache.distrusted(), may_be_warm)?;
+            let name = runner.ledger.layer_name(&base)?;
+            layered.use_kept(name, runner.ledger.distrusted(), may_be_warm)?;
         }
         Ok(runner)
     }
@@ -135,23 +132,25 @@ impl<'a> OracleRunner<'a> {
         }
     }
 
-    fn with_ledger(
+    fn with_memory(
         session: &'a Session,
         run: &'a Run,
         (base, seeds): (&Oid, Seeds),
         terms: Terms,
-        options: OracleOptions,
-        ledger: Ledger<'a>,
+        timeout: Duration,
+        memory: &'a Memory,
     ) -> Result<OracleRunner<'a>> {
+        let options = options(session, &terms.settings, timeout);
+        let ledger = open_ledger(session, &terms, &options, memory)?;
         session.warn_of_undeleted();
         let layered = worlds::checkouts(session, &options, base, &seeds)?;
         let restrictions = worlds::restrictions(session, &options);
         let checkouts = Checkouts::open(&session.store)?.with_seeds(session.home.as_deref(), seeds);
         let commands = worlds::watched_commands(&options);
         let world = terms.settings.commands.world;
-        let surroundings = WatchedSurroundings { outcomes: ledger.cache.known(), world };
+        let surroundings = WatchedSurroundings { outcomes: ledger.known_files(), world };
         let tamper = TamperWatch::new(session, run, commands, surroundings);
-        let downloads = downloads_of(session, base, &terms.oracle, terms.settings.commands.world)?;
+        let downloads = downloads_of(session, base, &terms.oracle, world)?;
         Ok(OracleRunner {
             session,
             run,
@@ -193,7 +192,7 @@ impl<'a> OracleRunner<'a> {
         let OracleRunner { session, ledger, tamper, leads, attempts_write, .. } = self;
         let tainted = tamper.end().and_then(|end| {
             let mut doubtful = end.doubtful.iter();
-            doubtful.try_for_each(|judged| ledger.cache.forget(&session.repo, judged))?;
+            doubtful.try_for_each(|judged| ledger.forget_kept(judged))?;
             Ok(end.tainted)
         });
         let (done, tainted) =
@@ -226,14 +225,12 @@ impl<'a> OracleRunner<'a> {
     /// Takes the turn to judge a tree; `None` if no turn is needed, because other processes cannot
     /// find its outcome in the cache. The inner error is the process that has the turn.
     fn take_turn(&self, judged: &JudgedTree) -> Result<std::result::Result<Option<Turn>, String>> {
-        let cache = &self.ledger.cache;
-        if !cache.gives_outcomes() || self.commands() != WatchedCommands::SealedOracle {
+        if self.commands() != WatchedCommands::SealedOracle {
             return Ok(Ok(None));
         }
-        let turn = cache.take_turn(&self.session.repo, judged, || {
-            open_cache(self.session, self.terms.clone(), &self.options)
-        })?;
-        Ok(turn.map(Some))
+        self.ledger.take_turn(judged, |memory| {
+            open_ledger(self.session, &self.terms, &self.options, memory)
+        })
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {
@@ -246,20 +243,18 @@ fn can_others_write(session: &Session) -> bool {
     baseline::others_judge(&session.store, None) == Some(WatchedCommands::Oracle)
 }
 
-/// The cache for these terms and options. Outcomes that cannot be trusted are not given.
-pub(super) fn open_cache(
-    session: &Session,
-    terms: Terms,
+/// The ledger for these terms and options. Outcomes that cannot be trusted are not given.
+pub(super) fn open_ledger<'m>(
+    session: &'m Session,
+    terms: &Terms,
     options: &OracleOptions,
-) -> Result<Cache> {
+    memory: &'m Memory,
+) -> Result<Ledger<'m>> {
     let conditions = Conditions::new(&terms.oracle, options, &session.policy);
     let distrusted = when_attempts_ran(session)?;
     let home = session.home.as_deref();
-    let mut cache = Cache::open(&session.repo, home, terms, conditions, distrusted)?;
-    if can_others_write(session) {
-        cache.only_forget();
-    }
-    Ok(cache)
+    let cache = Cache::open(&session.repo, home, terms.clone(), conditions, distrusted)?;
+    Ok(Ledger::new(terms, memory, cache, can_others_write(session)))
 }
 
 /// The seeds that lead back to a checkout of the repository. There are none in a sealed world,

@@ -166,8 +166,7 @@ impl OracleRunner<'_> {
         if !results.passed() || !layered.layers().is_some_and(|layers| layers.has_failed()) {
             return Ok(());
         }
-        let repo = &self.session.repo;
-        self.ledger.cache.forget(repo, &JudgedTree { tree: *tree, commit: self.run.base })?;
+        self.ledger.forget_kept(&JudgedTree { tree: *tree, commit: self.run.base })?;
         self.ledger.keep_base_layer(None);
         layered.forget_layers()
     }
@@ -178,7 +177,7 @@ impl OracleRunner<'_> {
         let repo = &self.session.repo;
         self.tamper.check(false, None, || {
             let judged = JudgedTree::of(repo, self.run.base)?;
-            self.ledger.keep(repo, &judged, &confirmed)?;
+            self.ledger.keep(&judged, &confirmed)?;
             Ok(Some(judged))
         })?;
         if known.results.passed() != results.passed() {

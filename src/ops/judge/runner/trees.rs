@@ -157,7 +157,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         let tree = judged.as_ref().map(|judged| judged.tree);
         let keep = || {
             let Some((judged, outcome)) = judged.zip(outcome.as_ref()) else { return Ok(None) };
-            runner.ledger.keep(&runner.session.repo, &judged, outcome)?;
+            runner.ledger.keep(&judged, outcome)?;
             Ok(Some(judged))
         };
         let is_first_base = work.of == Subject::Base && self.base.is_first;
@@ -335,11 +335,7 @@ impl OracleRunner<'_> {
             self.take(&known, &report)?;
             return Ok(Some(known.results));
         }
-        if !self.ledger.cache.gives_outcomes() {
-            return Ok(None);
-        }
-        let judged = self.judged(work)?;
-        let found = self.ledger.find_cached(&self.session.repo, &judged, &report.logs, warmth)?;
+        let found = self.ledger.find_kept(|| self.judged(work), &report.logs, warmth)?;
         let Some(TreeOutcome { results, .. }) = found else { return Ok(None) };
         self.note_all(&report, &results);
         if !is_base {
