@@ -61,14 +61,9 @@ impl JudgeOptions {
         }
     }
 
-    /// True if trees may be judged with build outputs.
-    pub fn may_be_warm(&self, session: &Session) -> bool {
-        !self.cold && session.config.get(keys::ORACLE_WARM) != WarmMode::Never
-    }
-
-    /// True if trees are judged with build outputs only if that will probably take less time.
-    pub fn weighs_warm(&self, session: &Session) -> bool {
-        !self.cold && session.config.get(keys::ORACLE_WARM) == WarmMode::Auto
+    /// Whether trees are judged with the base's build outputs.
+    pub fn warm(&self, session: &Session) -> WarmMode {
+        if self.cold { WarmMode::Never } else { session.config.get(keys::ORACLE_WARM) }
     }
 
     /// Applies these options to the settings.

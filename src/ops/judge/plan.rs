@@ -1,5 +1,6 @@
 //! The plan of a judging, made without running anything: the commands, the detected commands that
 //! are not used, missing programs, the seeds, the world, and the cached outcomes.
+use crate::config::value::WarmMode;
 use crate::ecosystems::detect::PassedOver;
 use crate::error::Result;
 use crate::model::checkup::{CheckedCommand, StartOutputs};
@@ -71,8 +72,12 @@ fn kept_for<'m>(
         return Ok((ledger, None));
     }
     let kept = KeptLayer::at(pool::home(repo)?.join(LAYERS), ledger.layer_name(base)?);
-    let start =
-        kept.start(repo, &base.commit, ledger.distrusted(), options.may_be_warm(session))?;
+    let start = kept.start(
+        repo,
+        &base.commit,
+        ledger.distrusted(),
+        options.warm(session) != WarmMode::Never,
+    )?;
     let start = start.map(|start| StartOutputs { commit: start.commit, is_own: start.is_own });
     Ok((ledger, start))
 }

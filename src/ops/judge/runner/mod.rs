@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::config::value::WarmMode;
 use crate::ecosystems::downloads;
 use crate::error::Result;
 use crate::git::seed::find::Seeds;
@@ -40,7 +41,7 @@ use crate::oracle::ledger::{Ledger, Memory};
 use crate::oracle::pool::Checkouts;
 use crate::oracle::restricted::Restrictions;
 use crate::oracle::run::OracleOptions;
-use crate::oracle::sealed::SealedCheckouts;
+use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::store::logs::JudgingLogs;
 
 /// Runs one oracle with one set of options.
@@ -61,10 +62,8 @@ pub struct OracleRunner<'a> {
     /// The messages that were already printed, so that each is printed once; for a refused write,
     /// its directory.
     told: Mutex<BTreeSet<String>>,
-    /// True if candidates may be judged with the base's outputs.
-    may_be_warm: bool,
-    /// True if they are judged with these outputs only if that will probably take less time.
-    weighs_warm: bool,
+    /// Whether candidates are judged with the base's build outputs.
+    warm: WarmMode,
     /// True while commands get a third of the usual share of the processor.
     has_third: AtomicBool,
     ledger: Ledger<'a>,
@@ -103,9 +102,8 @@ impl<'a> OracleRunner<'a> {
         let timeout = judging.timeout(session);
         let runner = OracleRunner::with_memory(session, run, base, terms, timeout, memory)?;
         let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
-        let may_be_warm = judging.may_be_warm(session);
-        let weighs_warm = judging.weighs_warm(session);
-        let mut runner = OracleRunner { leads, attempts_write, may_be_warm, weighs_warm, ..runner };
+        let warm = judging.warm(session);
+        let mut runner = OracleRunner { leads, attempts_write, warm, ..runner };
         // Outcomes that this run's attempts could influence are not cached, because other runs
         // could not tell.
         let is_influenced = !runner.attempts_write.is_empty();
@@ -116,7 +114,7 @@ impl<'a> OracleRunner<'a> {
         {
             let base = JudgedTree::of(&session.repo, run.base)?;
             let name = runner.ledger.layer_name(&base)?;
-            layered.use_kept(name, runner.ledger.distrusted(), may_be_warm)?;
+            layered.use_kept(name, runner.ledger.distrusted(), runner.warmth() == Warmth::Warm)?;
         }
         Ok(runner)
     }
@@ -162,8 +160,7 @@ impl<'a> OracleRunner<'a> {
             downloads,
             base_lacks_downloads: AtomicBool::default(),
             told: Mutex::default(),
-            may_be_warm: false,
-            weighs_warm: false,
+            warm: WarmMode::Never,
             has_third: AtomicBool::default(),
             ledger,
             tamper,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use crate::config::keys;
+use crate::config::value::WarmMode;
 use crate::ecosystems::downloads;
 use crate::error::{Cause, Error, Result};
 use crate::fs::parallel;
@@ -152,7 +153,7 @@ impl OracleRunner<'_> {
     /// Notes the cost of results in a sealed world, marks claims, and keeps the outputs of the
     /// base's commands.
     fn note_world(&self, checkout: &SealedCheckout, commit: &Oid, results: &mut Results) {
-        if self.weighs_warm {
+        if self.warm == WarmMode::Auto {
             self.ledger.note_cost(self.share(), checkout.has_outputs, results);
         }
         for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {

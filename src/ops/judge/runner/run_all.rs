@@ -1,6 +1,6 @@
 //! Judges all candidates and their base: takes known outcomes, runs commands, and confirms claims.
 use crate::config::keys;
-use crate::config::value::ProofMode;
+use crate::config::value::{ProofMode, WarmMode};
 use crate::error::Result;
 use crate::git::layers::base::BaseLayer;
 use crate::model::name::Name;
@@ -17,7 +17,7 @@ use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{
-    BaseToJudge, Round, Schedule, Scheduler, StopWhen, Subject, Work,
+    BaseToJudge, Phase, Schedule, Scheduler, StopWhen, Subject, Work,
 };
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
@@ -48,12 +48,12 @@ impl OracleRunner<'_> {
             self.adopt_base_layer()?;
         }
         // The candidates wait for the outputs of the base, unless there already are some.
-        let waits = self.layered.is_some() && self.may_be_warm && !self.has_outputs();
+        let waits = self.layered.is_some() && self.warmth() == Warmth::Warm && !self.has_outputs();
         let is_first = waits || jobs <= 1;
         let base = wants_base.then_some(BaseToJudge { tree, is_first });
         let first = self.timing_candidate(entries);
-        let round = self.round();
-        let schedule = Schedule { stop, round, in_place: self.is_in_place(), base, first };
+        let phase = self.phase();
+        let schedule = Schedule { stop, phase, in_place: self.is_in_place(), base, first };
         let scheduler = Scheduler::new(entries, schedule);
         scheduler.fill_in(|work| self.find(work, self.warmth()))?;
         let trees = scheduler.waiting().len() + usize::from(scheduler.awaits_base());
@@ -192,13 +192,13 @@ impl OracleRunner<'_> {
 
     /// Whether trees are judged with the base's outputs first.
     pub fn warmth(&self) -> Warmth {
-        if self.may_be_warm { Warmth::Warm } else { Warmth::Cold }
+        if self.warm != WarmMode::Never { Warmth::Warm } else { Warmth::Cold }
     }
 
     /// The warmth that will probably take the least time, confirmations included. As long as the
     /// times are unknown, outputs are used, to measure them.
     pub(super) fn warmth_that_pays(&self) -> Result<Warmth> {
-        if !self.weighs_warm {
+        if self.warm != WarmMode::Auto {
             return Ok(self.warmth());
         }
         if !self.has_outputs() {
@@ -219,7 +219,7 @@ impl OracleRunner<'_> {
     /// recommendation does not depend on it, so it need not be judged once more without outputs.
     fn timing_candidate(&self, entries: &[Entry]) -> Option<u32> {
         let is_learnt = self.ledger.costs(self.share()).warm.is_some();
-        if is_learnt || !self.weighs_warm || self.layered.is_none() {
+        if is_learnt || self.warm != WarmMode::Auto || self.layered.is_none() {
             return None;
         }
         undecided(entries, Rules::of(&self.terms)).last().map(|entry| entry.index)
@@ -238,10 +238,10 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// The round in which candidates are judged first. If results cannot be claims, this is the
-    /// only round.
-    pub(super) fn round(&self) -> Round<'static> {
-        if self.may_be_warm { Round::First } else { Round::Confirming(&[]) }
+    /// The phase in which candidates are judged first. If results cannot be claims, this is the
+    /// only phase.
+    pub(super) fn phase(&self) -> Phase<'static> {
+        if self.warmth() == Warmth::Warm { Phase::First } else { Phase::Confirming(&[]) }
     }
 
     /// The base's layers, if they exist already.
@@ -309,8 +309,8 @@ impl OracleRunner<'_> {
             let names = open.iter().map(|entry| entry.candidate.clone()).collect::<Vec<_>>();
             (leader.candidate.clone(), live_rows::ending(leader), names)
         });
-        let round = Round::Confirming(claims);
-        let scheduler = Scheduler::new(entries, Schedule::of_candidates(stop, round));
+        let phase = Phase::Confirming(claims);
+        let scheduler = Scheduler::new(entries, Schedule::of_candidates(stop, phase));
         let board = Board::new(WorkKind::Judging, scheduler.workers(jobs));
         let mut shown = scheduler.waiting();
         if let Some((leader, ending, open)) = standing {

@@ -254,7 +254,7 @@ impl OracleRunner<'_> {
         // outputs of its commands.
         let had_outputs = self.has_outputs();
         let is_sealed = self.world() == WorldKind::Sealed;
-        let needs_outputs = self.may_be_warm || is_sealed && !had_outputs;
+        let needs_outputs = self.warmth() == Warmth::Warm || is_sealed && !had_outputs;
         // A file that a failed test left could make the test pass; for example, make could take its
         // log for that of a pass.
         let failed = self.layers().is_some_and(|layers| layers.has_failed());

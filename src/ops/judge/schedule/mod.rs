@@ -33,8 +33,8 @@ pub enum StopWhen {
 
 /// The rounds in which candidates are judged.
 #[derive(Clone, Copy, Debug)]
-pub enum Round<'c> {
-    /// The first round: it is not known yet which candidate would be recommended.
+pub enum Phase<'c> {
+    /// The first phase: it is not known yet which candidate would be recommended.
     First,
     /// The candidates on which the recommendation depends are judged again, including their second
     /// judging. The entries have the claims to confirm.
@@ -55,8 +55,8 @@ pub struct BaseToJudge {
 pub struct Schedule<'c> {
     /// The moment at which the scheduler stops.
     pub stop: StopWhen,
-    /// The round.
-    pub round: Round<'c>,
+    /// The phase.
+    pub phase: Phase<'c>,
     /// True if candidates are judged in their worktrees, and share nothing.
     pub in_place: bool,
     /// The base, if it is judged as well.
@@ -67,8 +67,8 @@ pub struct Schedule<'c> {
 
 impl<'c> Schedule<'c> {
     /// Judges the candidates in checkouts, in their order and without the base.
-    pub const fn of_candidates(stop: StopWhen, round: Round<'c>) -> Schedule<'c> {
-        Schedule { stop, round, in_place: false, base: None, first: None }
+    pub const fn of_candidates(stop: StopWhen, phase: Phase<'c>) -> Schedule<'c> {
+        Schedule { stop, phase, in_place: false, base: None, first: None }
     }
 }
 
@@ -432,7 +432,7 @@ impl Shared<'_> {
     /// If the entry's own tree is claimed to pass, the trees of its second judging come first: if
     /// one of them fails, its own tree matters only if no other candidate passes.
     fn progress(&self, entry: &Entry) -> Option<Progress> {
-        let round = self.schedule.round;
+        let phase = self.schedule.phase;
         let group = *self.groups.get(&entry.index)?;
         let work = |place: Place, tree: Oid, second: bool| {
             let first = self.entries.iter().find(|other| other.index == group).unwrap_or(entry);
@@ -447,8 +447,8 @@ impl Shared<'_> {
         };
         let own = self.known.get(&(Some(group), place.clone())).cloned();
         let mut needs = own.is_none().then(|| work(place, tree, false));
-        let has_passed = own.as_ref().map_or_else(|| round.claims_pass(entry), Results::passed);
-        if !has_passed || !round.has_second(entry) {
+        let has_passed = own.as_ref().map_or_else(|| phase.claims_pass(entry), Results::passed);
+        if !has_passed || !phase.has_second(entry) {
             return Some(Progress { own, second: None, needs });
         }
         let mut second = Results::default();
@@ -521,16 +521,16 @@ fn fails_base_tests(entry: &Entry) -> bool {
     entry.base_tests.as_ref().is_some_and(BaseTestsResult::failed)
 }
 
-impl Round<'_> {
-    /// True if an entry that passes is judged a second time in this round.
+impl Phase<'_> {
+    /// True if an entry that passes is judged a second time in this phase.
     fn has_second(self, entry: &Entry) -> bool {
         let second = entry.base_tests.as_ref();
-        second.is_some_and(|second| matches!(self, Round::Confirming(_)) || !second.if_first)
+        second.is_some_and(|second| matches!(self, Phase::Confirming(_)) || !second.if_first)
     }
 
     /// True if the entry's own tree is claimed to pass.
     fn claims_pass(self, entry: &Entry) -> bool {
-        let Round::Confirming(claims) = self else { return false };
+        let Phase::Confirming(claims) = self else { return false };
         claims.iter().any(|claim| claim.index == entry.index && claim.results.passed())
     }
 }

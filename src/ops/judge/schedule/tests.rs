@@ -33,7 +33,7 @@ fn wait_for_cancel(cancel: &Cancel) -> Result<Option<Results>> {
 }
 
 /// Judges all candidates without the base.
-pub(super) const ALL: Schedule<'static> = Schedule::of_candidates(StopWhen::AllRan, Round::First);
+pub(super) const ALL: Schedule<'static> = Schedule::of_candidates(StopWhen::AllRan, Phase::First);
 
 /// The spawn index of the candidate that a tree is judged for; 0 for the base.
 pub(super) fn index_of(work: &Work) -> u32 {
@@ -286,16 +286,16 @@ fn trees_of_a_second_judging_follow_a_pass_in_the_round_in_which_they_are_due() 
         ..BaseTestsResult::default()
     };
     let cases = [
-        (Round::First, false, Outcome::Passed, vec!["c1", "c1 again", "c1 again", "c2"]),
-        (Round::First, true, Outcome::Passed, vec!["c1", "c2"]),
-        (Round::Confirming(&[]), true, Outcome::Passed, vec!["c1", "c1 again", "c1 again", "c2"]),
-        (Round::First, false, Outcome::Failed { code: 1 }, vec!["c1", "c2"]),
+        (Phase::First, false, Outcome::Passed, vec!["c1", "c1 again", "c1 again", "c2"]),
+        (Phase::First, true, Outcome::Passed, vec!["c1", "c2"]),
+        (Phase::Confirming(&[]), true, Outcome::Passed, vec!["c1", "c1 again", "c1 again", "c2"]),
+        (Phase::First, false, Outcome::Failed { code: 1 }, vec!["c1", "c2"]),
     ];
-    for (round, if_first, end, expected) in cases {
+    for (phase, if_first, end, expected) in cases {
         let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b')];
         entries[0].base_tests = Some(second(if_first));
         let script = Script::new(|_: &Work, _: &Cancel| ended(end.clone()));
-        let scheduler = Scheduler::new(&mut entries, Schedule { round, ..ALL });
+        let scheduler = Scheduler::new(&mut entries, Schedule { phase, ..ALL });
         scheduler.run(1, &script);
         assert_eq!(script.judged(), expected);
         let second = entries[0].base_tests.as_ref().map_or(0, |second| second.results.len());
