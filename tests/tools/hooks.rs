@@ -60,7 +60,7 @@ fn pull_request_has_the_verdict_as_its_text() {
 }
 
 fn database_goes_with_its_worktree() {
-    let world = world_with("The database", "dropdb");
+    let world = world_with("Remove the database", "dropdb");
     world.attempts(&["echo x >>README", "echo y >>README"]);
     world.frites(["clean", "-q", "1/c2"]).expect(0);
     let seen = seen(&world);
