@@ -282,7 +282,7 @@ pub(super) mod tests {
     use crate::model::outcome::{Outcome, Stage, StageResult};
     use crate::model::rank::Rank;
     use crate::model::verdict::Baseline;
-    use crate::ops::judge::schedule::{Judge, Phase, Schedule, Scheduler, Work};
+    use crate::ops::judge::schedule::{Judge, JudgePhase, Schedule, Scheduler, Work};
     use crate::process::interrupt::Cancel;
 
     /// The outcomes of two commands.
@@ -354,7 +354,7 @@ pub(super) mod tests {
 
         /// Judges the entries without results.
         pub fn judge_all(&self, entries: &mut [Entry], jobs: usize, stop: StopWhen) -> Result<()> {
-            let phase = if self.cold { Phase::Confirming(&[]) } else { Phase::First };
+            let phase = if self.cold { JudgePhase::Confirming(&[]) } else { JudgePhase::First };
             judge_by(self, entries, (phase, stop), jobs)
         }
     }
@@ -362,7 +362,7 @@ pub(super) mod tests {
     fn judge_by(
         judge: &impl Judge,
         entries: &mut [Entry],
-        (phase, stop): (Phase<'_>, StopWhen),
+        (phase, stop): (JudgePhase<'_>, StopWhen),
         jobs: usize,
     ) -> Result<()> {
         let scheduler = Scheduler::new(entries, Schedule::of_candidates(stop, phase));
@@ -447,7 +447,7 @@ pub(super) mod tests {
         warm.judge_all(&mut entries, 1, StopWhen::AllRan).expect("no judge fails");
         let cold = Oracle { cold: true, ..warm };
         confirm(&mut entries, &StaleCauses::new(), Rules::default(), |entries, claims, stop| {
-            judge_by(&cold, entries, (Phase::Confirming(claims), stop), 1)
+            judge_by(&cold, entries, (JudgePhase::Confirming(claims), stop), 1)
         })
         .expect("no judge fails");
         assert!(entries.iter().all(|entry| entry.passed() && !entry.is_claim()), "{entries:?}");
@@ -535,7 +535,7 @@ pub(super) mod tests {
             };
             let causes = entries.iter().map(|e| (e.index, cause)).collect();
             confirm(&mut entries, &causes, rules, |entries, claims, stop| {
-                judge_by(&cold, entries, (Phase::Confirming(claims), stop), jobs)
+                judge_by(&cold, entries, (JudgePhase::Confirming(claims), stop), jobs)
             }).expect("no judge fails");
             let claim = Baseline { results: over_layers.results(&base, 0), inherited: has_outputs };
             let confirms = must_confirm_base(&claim.results, claim.inherited, said, &entries);
@@ -571,7 +571,7 @@ pub(super) mod tests {
             let counting = Counting { oracle: Oracle { cold: true, ..oracle }, judged: Mutex::default() };
             let told: Vec<u32> = to_confirm(&entries, rules).iter().map(|entry| entry.index).collect();
             confirm(&mut entries, &causes, rules, |entries, claims, stop| {
-                judge_by(&counting, entries, (Phase::Confirming(claims), stop), jobs)
+                judge_by(&counting, entries, (JudgePhase::Confirming(claims), stop), jobs)
             }).expect("no judge fails");
             let decision = decide(&entries, None, rules);
             let winner = entries.iter().find(|e| Some(&e.candidate) == decision.recommended.as_ref()).expect("one");

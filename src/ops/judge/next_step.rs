@@ -107,7 +107,7 @@ mod tests {
     use crate::ops::judge::confirm::{
         StaleCause, confirm, must_confirm_base, without_claims, without_results,
     };
-    use crate::ops::judge::schedule::{Judge, Phase, Schedule, Scheduler, StopWhen, Work};
+    use crate::ops::judge::schedule::{Judge, JudgePhase, Schedule, Scheduler, StopWhen, Work};
     use crate::process::interrupt::Cancel;
 
     /// A ledger in memory, with the trees on which commands have run and passed.
@@ -149,7 +149,8 @@ mod tests {
         }
 
         fn schedule<'c>(&self, stop: StopWhen, claims: &'c [Entry]) -> Schedule<'c> {
-            let phase = if self.oracle.cold { Phase::Confirming(claims) } else { Phase::First };
+            let phase =
+                if self.oracle.cold { JudgePhase::Confirming(claims) } else { JudgePhase::First };
             Schedule::of_candidates(stop, phase)
         }
     }

@@ -9,7 +9,7 @@ use crate::ops::judge::confirm;
 use crate::ops::judge::next_step::NextStep;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::trees::TreeJudge;
-use crate::ops::judge::schedule::{Phase, Schedule, Scheduler, StopWhen, Work};
+use crate::ops::judge::schedule::{JudgePhase, Schedule, Scheduler, StopWhen, Work};
 use crate::ops::kept_commits::{self, KeptCommits};
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::sealed::{SealedCheckouts, Warmth};
@@ -53,7 +53,7 @@ impl OracleRunner<'_> {
     pub fn fill_in_known(&self, entries: &mut [Entry]) -> Result<()> {
         self.fill_in(entries, self.phase(), self.warmth())?;
         let mut plain = confirm::without_claims(entries);
-        self.fill_in(&mut plain, Phase::Confirming(entries), Warmth::Cold)?;
+        self.fill_in(&mut plain, JudgePhase::Confirming(entries), Warmth::Cold)?;
         for (entry, plain) in entries.iter_mut().zip(plain) {
             if entry.is_claim() && !plain.not_run() {
                 *entry = plain;
@@ -62,7 +62,7 @@ impl OracleRunner<'_> {
         self.overrule(entries, self.known_base()?.as_ref()).map(drop)
     }
 
-    fn fill_in(&self, entries: &mut [Entry], phase: Phase<'_>, warmth: Warmth) -> Result<()> {
+    fn fill_in(&self, entries: &mut [Entry], phase: JudgePhase<'_>, warmth: Warmth) -> Result<()> {
         let recall =
             |work: &Work| Ok(self.ledger.recall(&work.tree, warmth).map(|known| known.results));
         Scheduler::new(entries, Schedule::of_candidates(StopWhen::AllRan, phase)).fill_in(recall)
@@ -100,7 +100,7 @@ impl OracleRunner<'_> {
         let names: Vec<_> = judged.iter().map(|entry| entry.candidate.clone()).collect();
         self.has_third.store(*share == ProcessorShare::Third, Ordering::Relaxed);
         let is_cold = *warmth == Warmth::Cold;
-        let phase = if is_cold { Phase::Confirming(entries) } else { self.phase() };
+        let phase = if is_cold { JudgePhase::Confirming(entries) } else { self.phase() };
         let scheduler =
             Scheduler::new(&mut judged, Schedule::of_candidates(StopWhen::AllRan, phase));
         let mut judge = TreeJudge::new(self, names.len(), *warmth, board, &names);

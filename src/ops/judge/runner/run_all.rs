@@ -17,7 +17,7 @@ use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::trees::TreeJudge;
 use crate::ops::judge::schedule::{
-    BaseToJudge, Phase, Schedule, Scheduler, StopWhen, Subject, Work,
+    BaseToJudge, JudgePhase, Schedule, Scheduler, StopWhen, Subject, Work,
 };
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::TreeOutcome;
@@ -240,8 +240,8 @@ impl OracleRunner<'_> {
 
     /// The phase in which candidates are judged first. If results cannot be claims, this is the
     /// only phase.
-    pub(super) fn phase(&self) -> Phase<'static> {
-        if self.warmth() == Warmth::Warm { Phase::First } else { Phase::Confirming(&[]) }
+    pub(super) fn phase(&self) -> JudgePhase<'static> {
+        if self.warmth() == Warmth::Warm { JudgePhase::First } else { JudgePhase::Confirming(&[]) }
     }
 
     /// The base's layers, if they exist already.
@@ -309,7 +309,7 @@ impl OracleRunner<'_> {
             let names = open.iter().map(|entry| entry.candidate.clone()).collect::<Vec<_>>();
             (leader.candidate.clone(), live_rows::ending(leader), names)
         });
-        let phase = Phase::Confirming(claims);
+        let phase = JudgePhase::Confirming(claims);
         let scheduler = Scheduler::new(entries, Schedule::of_candidates(stop, phase));
         let board = Board::new(WorkKind::Judging, scheduler.workers(jobs));
         let mut shown = scheduler.waiting();

@@ -33,7 +33,7 @@ pub enum StopWhen {
 
 /// The rounds in which candidates are judged.
 #[derive(Clone, Copy, Debug)]
-pub enum Phase<'c> {
+pub enum JudgePhase<'c> {
     /// The first phase: it is not known yet which candidate would be recommended.
     First,
     /// The candidates on which the recommendation depends are judged again, including their second
@@ -56,7 +56,7 @@ pub struct Schedule<'c> {
     /// The moment at which the scheduler stops.
     pub stop: StopWhen,
     /// The phase.
-    pub phase: Phase<'c>,
+    pub phase: JudgePhase<'c>,
     /// True if candidates are judged in their worktrees, and share nothing.
     pub in_place: bool,
     /// The base, if it is judged as well.
@@ -67,7 +67,7 @@ pub struct Schedule<'c> {
 
 impl<'c> Schedule<'c> {
     /// Judges the candidates in checkouts, in their order and without the base.
-    pub const fn of_candidates(stop: StopWhen, phase: Phase<'c>) -> Schedule<'c> {
+    pub const fn of_candidates(stop: StopWhen, phase: JudgePhase<'c>) -> Schedule<'c> {
         Schedule { stop, phase, in_place: false, base: None, first: None }
     }
 }
@@ -521,16 +521,16 @@ fn fails_base_tests(entry: &Entry) -> bool {
     entry.base_tests.as_ref().is_some_and(BaseTestsResult::failed)
 }
 
-impl Phase<'_> {
+impl JudgePhase<'_> {
     /// True if an entry that passes is judged a second time in this phase.
     fn has_second(self, entry: &Entry) -> bool {
         let second = entry.base_tests.as_ref();
-        second.is_some_and(|second| matches!(self, Phase::Confirming(_)) || !second.if_first)
+        second.is_some_and(|second| matches!(self, JudgePhase::Confirming(_)) || !second.if_first)
     }
 
     /// True if the entry's own tree is claimed to pass.
     fn claims_pass(self, entry: &Entry) -> bool {
-        let Phase::Confirming(claims) = self else { return false };
+        let JudgePhase::Confirming(claims) = self else { return false };
         claims.iter().any(|claim| claim.index == entry.index && claim.results.passed())
     }
 }

@@ -33,7 +33,8 @@ fn wait_for_cancel(cancel: &Cancel) -> Result<Option<Results>> {
 }
 
 /// Judges all candidates without the base.
-pub(super) const ALL: Schedule<'static> = Schedule::of_candidates(StopWhen::AllRan, Phase::First);
+pub(super) const ALL: Schedule<'static> =
+    Schedule::of_candidates(StopWhen::AllRan, JudgePhase::First);
 
 /// The spawn index of the candidate that a tree is judged for; 0 for the base.
 pub(super) fn index_of(work: &Work) -> u32 {
@@ -286,10 +287,15 @@ fn trees_of_a_second_judging_follow_a_pass_in_the_round_in_which_they_are_due() 
         ..BaseTestsResult::default()
     };
     let cases = [
-        (Phase::First, false, Outcome::Passed, vec!["c1", "c1 again", "c1 again", "c2"]),
-        (Phase::First, true, Outcome::Passed, vec!["c1", "c2"]),
-        (Phase::Confirming(&[]), true, Outcome::Passed, vec!["c1", "c1 again", "c1 again", "c2"]),
-        (Phase::First, false, Outcome::Failed { code: 1 }, vec!["c1", "c2"]),
+        (JudgePhase::First, false, Outcome::Passed, vec!["c1", "c1 again", "c1 again", "c2"]),
+        (JudgePhase::First, true, Outcome::Passed, vec!["c1", "c2"]),
+        (
+            JudgePhase::Confirming(&[]),
+            true,
+            Outcome::Passed,
+            vec!["c1", "c1 again", "c1 again", "c2"],
+        ),
+        (JudgePhase::First, false, Outcome::Failed { code: 1 }, vec!["c1", "c2"]),
     ];
     for (phase, if_first, end, expected) in cases {
         let mut entries = [entry(1, 1, 'a'), entry(2, 2, 'b')];
