@@ -1,5 +1,6 @@
 //! Searches the lines of a base. Attempts at one change touch much the same files, and each search of a large base
 //! takes a tenth of a second, so a search is answered by an earlier one that looked for its words, too.
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use parking_lot::Mutex;
@@ -9,12 +10,12 @@ use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
-/// Lines of files, each after the path of its file.
-pub type Lines = Vec<(String, String)>;
+/// FoundLines of files, each after the path of its file.
+pub type FoundLines = Vec<(String, String)>;
 
 /// A search for the lines that have one of `words`, and for those that have one of `pairs` and one of `beside`.
 #[derive(Default)]
-pub struct Search {
+pub struct LineSearch {
     /// Texts that a line may have.
     pub words: BTreeSet<String>,
     /// Texts that a line may have together with one of `beside`.
@@ -25,29 +26,33 @@ pub struct Search {
     pub any_case: bool,
 }
 
-impl Search {
+impl LineSearch {
     /// The search for lines that have one of these words.
-    pub fn of(words: impl IntoIterator<Item = String>) -> Search {
-        Search { words: words.into_iter().collect(), ..Search::default() }
+    pub fn of(words: impl IntoIterator<Item = String>) -> LineSearch {
+        LineSearch { words: words.into_iter().collect(), ..LineSearch::default() }
     }
 
     /// True if it finds all lines of the other search.
-    fn covers(&self, other: &Search) -> bool {
+    fn covers(&self, other: &LineSearch) -> bool {
         self.any_case == other.any_case
             && self.words.is_superset(&other.words)
             && self.pairs.is_superset(&other.pairs)
             && (other.pairs.is_empty() || self.beside == other.beside)
     }
 
+    /// A text as it is compared.
+    fn folded<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.any_case { text.to_lowercase().into() } else { text.into() }
+    }
+
     /// The lines among these that it finds.
-    fn among(&self, lines: &Lines) -> Lines {
-        let folded = |text: &str| if self.any_case { text.to_lowercase() } else { text.to_owned() };
-        let words: Vec<String> = self.words.iter().map(|word| folded(word)).collect();
-        let pairs: Vec<String> = self.pairs.iter().map(|word| folded(word)).collect();
-        let beside: Vec<String> = self.beside.iter().map(|word| folded(word)).collect();
+    fn among(&self, lines: &FoundLines) -> FoundLines {
+        let words: Vec<_> = self.words.iter().map(|word| self.folded(word)).collect();
+        let pairs: Vec<_> = self.pairs.iter().map(|word| self.folded(word)).collect();
+        let beside: Vec<_> = self.beside.iter().map(|word| self.folded(word)).collect();
         let found = lines.iter().filter(|(_, line)| {
-            let line = folded(line);
-            let has = |texts: &[String]| texts.iter().any(|text| line.contains(text.as_str()));
+            let line = self.folded(line);
+            let has = |texts: &[Cow<'_, str>]| texts.iter().any(|text| line.contains(&**text));
             has(&words) || has(&pairs) && has(&beside)
         });
         found.cloned().collect()
@@ -59,7 +64,7 @@ pub struct BaseLines<'t> {
     repo: &'t Repo,
     commit: Oid,
     /// The searches that were made, with their lines. Another thread that needs the same lines waits for them.
-    searched: Mutex<Vec<(Search, Lines)>>,
+    searched: Mutex<Vec<(LineSearch, FoundLines)>>,
 }
 
 impl<'t> BaseLines<'t> {
@@ -69,11 +74,11 @@ impl<'t> BaseLines<'t> {
     }
 
     /// The lines that a search finds. Fails if git does.
-    pub fn find(&self, search: Search) -> Result<Lines> {
-        let mut searched = self.searched.lock();
+    pub fn find(&self, search: LineSearch) -> Result<FoundLines> {
         if search.words.is_empty() && search.pairs.is_empty() {
-            return Ok(Lines::new());
+            return Ok(FoundLines::new());
         }
+        let mut searched = self.searched.lock();
         if let Some((_, lines)) = searched.iter().find(|(earlier, _)| earlier.covers(&search)) {
             return Ok(search.among(lines));
         }
@@ -82,7 +87,7 @@ impl<'t> BaseLines<'t> {
         Ok(lines)
     }
 
-    fn search(&self, search: &Search) -> Result<Lines> {
+    fn search(&self, search: &LineSearch) -> Result<FoundLines> {
         let mut call = self.repo.git().call("grep").args(["-I", "-F", "-z", "--no-color"]);
         call = call.args(search.any_case.then_some("-i"));
         for word in &search.words {
@@ -104,7 +109,7 @@ impl<'t> BaseLines<'t> {
         let found = call.output()?;
         match found.code {
             0 => {}
-            1 => return Ok(Lines::new()),
+            1 => return Ok(FoundLines::new()),
             _ => return Err(found.error("grep")),
         }
         // Each line is the commit, a colon and the path, a NUL, and the text.
@@ -128,13 +133,13 @@ mod tests {
 
     #[test]
     fn a_search_is_answered_by_one_that_looks_for_its_words_too() {
-        let wide = Search {
+        let wide = LineSearch {
             words: set(&["a.py", "b.py"]),
             pairs: set(&["a", "b"]),
             beside: vec!["import"],
             any_case: false,
         };
-        let of = |words: &[&str], pairs: &[&str], beside: &[&'static str], any_case| Search {
+        let of = |words: &[&str], pairs: &[&str], beside: &[&'static str], any_case| LineSearch {
             words: set(words),
             pairs: set(pairs),
             beside: beside.to_vec(),
@@ -147,13 +152,13 @@ mod tests {
         assert!(!wide.covers(&of(&["a.py"], &[], &[], true)));
         // The lines of the other file are left out.
         let lines = ["open a.py", "open b.py", "import a", "say a", "IMPORT A"];
-        let lines: Lines = lines.map(|line| ("x".to_owned(), line.to_owned())).into();
-        let found = |search: &Search| -> Vec<String> {
+        let lines: FoundLines = lines.map(|line| ("x".to_owned(), line.to_owned())).into();
+        let found = |search: &LineSearch| -> Vec<String> {
             search.among(&lines).into_iter().map(|(_, line)| line).collect()
         };
         let narrow = of(&["a.py"], &["a"], &["import"], false);
         assert_eq!(found(&narrow), ["open a.py", "import a"]);
-        let any_case = Search { any_case: true, ..narrow };
+        let any_case = LineSearch { any_case: true, ..narrow };
         assert_eq!(found(&any_case), ["open a.py", "import a", "IMPORT A"]);
     }
 }

@@ -8,7 +8,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use parking_lot::Mutex;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::base_lines::{BaseLines, Lines, Search};
+use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
@@ -53,8 +53,6 @@ pub struct BaseProject<'t> {
     seeds: (Option<SeedPatterns>, OnceLock<Seeds>),
     /// The source files that were examined, by path; true if a file is a part of the product.
     products: Mutex<BTreeMap<String, bool>>,
-    /// The documents that were examined, by their words; true if a document is used.
-    used: Mutex<BTreeMap<Vec<String>, bool>>,
 }
 
 impl<'t> BaseProject<'t> {
@@ -81,7 +79,6 @@ impl<'t> BaseProject<'t> {
             links: OnceLock::new(),
             seeds: Default::default(),
             products: Mutex::default(),
-            used: Mutex::default(),
         })
     }
 
@@ -189,11 +186,11 @@ impl<'t> BaseProject<'t> {
     }
 
     /// The search for lines that ask for one of these new files, or load it.
-    fn search_for_new<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<Search> {
+    fn search_for_new<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<LineSearch> {
         let code = self.code()?;
         // Only lines of tests and of scripts count.
         if !code.has_tests() && self.scripts.is_empty() {
-            return Ok(Search::default());
+            return Ok(LineSearch::default());
         }
         let mut names = BTreeSet::new();
         for path in paths {
@@ -208,7 +205,7 @@ impl<'t> BaseProject<'t> {
         names.remove("");
         // A short name is in nearly every line, so these words are a part of the search.
         let beside = [ASKING.as_slice(), &LOADING].concat();
-        Ok(Search { pairs: names, beside, any_case: true, ..Search::default() })
+        Ok(LineSearch { pairs: names, beside, any_case: true, ..LineSearch::default() })
     }
 
     fn markers(&self) -> Result<&Markers> {
@@ -245,7 +242,7 @@ impl<'t> BaseProject<'t> {
         }
         let pairs = types.iter().map(|name| (*name).to_owned()).collect();
         let beside = jvm::TYPES.to_vec();
-        let lines = self.lines.find(Search { pairs, beside, ..Search::default() })?;
+        let lines = self.lines.find(LineSearch { pairs, beside, ..LineSearch::default() })?;
         Ok(lines.iter().any(|(test, line)| {
             is_test_path(test)
                 && jvm::ECOSYSTEM.has_source(test)
@@ -285,7 +282,7 @@ impl<'t> BaseProject<'t> {
         for paths in paths.chunks(MOST_NAMES) {
             let files: Vec<LoadedName<'_>> =
                 paths.iter().filter_map(|path| LoadedName::of(path)).collect();
-            let lines = self.lines.find(Search {
+            let lines = self.lines.find(LineSearch {
                 words: paths.iter().map(|path| file_name(path).to_owned()).collect(),
                 pairs: files.iter().map(|file| file.module().to_owned()).collect(),
                 beside: BESIDE_MODULES.to_vec(),
@@ -350,7 +347,7 @@ impl<'t> BaseProject<'t> {
         &self,
         mut sought: Vec<LoadedName<'p>>,
         lines: &[(String, String)],
-    ) -> Result<(Vec<LoadedName<'p>>, Lines)> {
+    ) -> Result<(Vec<LoadedName<'p>>, FoundLines)> {
         let drop_found = |sought: &mut Vec<LoadedName<'p>>, lines: &[(String, String)]| {
             sought.retain(|file| {
                 !lines.iter().any(|(other, line)| {
@@ -364,7 +361,7 @@ impl<'t> BaseProject<'t> {
         let mut more = Vec::new();
         if !sought.is_empty() {
             let modules = sought.iter().map(|file| file.module().to_owned());
-            more = self.lines.find(Search {
+            more = self.lines.find(LineSearch {
                 words: sought.iter().flat_map(LoadedName::searched).collect(),
                 pairs: sought.iter().flat_map(LoadedName::searched_beside).chain(modules).collect(),
                 beside: BESIDE_MODULES.to_vec(),
@@ -373,7 +370,7 @@ impl<'t> BaseProject<'t> {
             drop_found(&mut sought, &more);
         }
         let constants = sought.iter().filter_map(LoadedName::constant).map(str::to_owned);
-        let constants = Search { any_case: true, ..Search::of(constants) };
+        let constants = LineSearch { any_case: true, ..LineSearch::of(constants) };
         drop_found(&mut sought, &self.lines.find(constants)?);
         if !sought.is_empty() {
             // A file that these run decides. One that they only name is the product.
@@ -405,7 +402,7 @@ impl<'t> BaseProject<'t> {
         };
         Ok(lines.iter().any(|(test, line)| test_data::is_read_in(test, line, path))
             && !is_used(lines)
-            && !is_used(&self.lines.find(Search::of(test_data::words_of_use(path)))?))
+            && !is_used(&self.lines.find(LineSearch::of(test_data::words_of_use(path)))?))
     }
 
     /// The names that symbolic links of the base give to a path, besides its own.
@@ -498,26 +495,20 @@ impl<'t> BaseProject<'t> {
     /// True if a line of the base uses a document, or a manifest as data.
     fn is_used(&self, path: &str, is_manifest: bool) -> Result<bool> {
         let words = documents::words_for(path);
-        let known = self.used.lock().get(&words).copied();
-        if let Some(is_used) = known {
-            return Ok(is_used);
-        }
-        let lines = self.lines.find(Search::of(words.clone()))?;
+        let lines = self.lines.find(LineSearch::of(words.clone()))?;
         let of_commands = self.markers()?.lines.iter().map(|(_, line)| line);
         let of_commands = of_commands.filter(|l| words.iter().any(|w| l.contains(w)));
         // The commands belong to no file.
         let lines = lines.iter().map(|(file, line)| (Some(file.as_str()), line));
         let mut lines = lines.chain(of_commands.map(|line| (None, line)));
-        let is_used = lines.any(|(file, line)| {
+        Ok(lines.any(|(file, line)| {
             // A setting of the tests may name the directory in which they lie.
             let tests = file
                 .is_none_or(|file| is_test_path(file) || !is_code(file) && line.contains("test"));
             let runs = if is_manifest { tests } else { file.is_none_or(is_code) };
             !(is_manifest && dependencies::are_installed_in(line))
                 && (documents::is_use(line, &words, runs) || tests && documents::lists(line, path))
-        });
-        self.used.lock().insert(words, is_used);
-        Ok(is_used)
+        }))
     }
 
     /// True if no file of the base shows its languages. Then source cannot be told from other files.

@@ -45,7 +45,7 @@ pub fn finish_or_take_back(
     let Advance { git, from, branch, to, .. } = *advance;
     let is_here = advance.is_on_branch();
     if advance.is_fresh() && is_here {
-        return finish_or_take_back_fresh(repo, advance, since, undoing);
+        return finish_or_take_back_on_fresh_branch(repo, advance, since, undoing);
     }
     let tip = repo.read_ref(branch)?;
     match tip {
@@ -144,7 +144,7 @@ fn release(git: &Git, since: SystemTime) {
 
 /// Recovers while HEAD is on the fresh branch: the landing is complete (with a commit after it, if one
 /// was asked for), in use, or rolled back.
-fn finish_or_take_back_fresh(
+fn finish_or_take_back_on_fresh_branch(
     repo: &Repo,
     advance: &Advance<'_>,
     since: SystemTime,
@@ -198,7 +198,8 @@ pub fn remove_locks_of_commit(repo: &Repo, advance: &Advance<'_>, error: &Error)
 }
 
 /// Removes the locks that an advance left when it was killed after `since`, except that of the index, which
-/// [`finish_or_take_back`] needs. To be called once for each killed process: later locks belong to another process.
+/// [`finish_or_take_back`] needs. To be called once for each killed process: later locks belong to another
+/// process.
 pub fn remove_locks(repo: &Repo, advance: &Advance<'_>, since: SystemTime) {
     for lock in locks_since(repo, advance, since) {
         if lock != lock_file(advance.git) {
