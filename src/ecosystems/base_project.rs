@@ -4,11 +4,11 @@ use std::fs;
 use std::iter;
 use std::sync::OnceLock;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use parking_lot::Mutex;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
+use crate::ecosystems::declared_source::DeclaredSource;
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
@@ -21,7 +21,7 @@ use crate::ecosystems::run_files::{NamedFiles, resolved};
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
 use crate::ecosystems::test_data;
 use crate::ecosystems::touched::{TouchedPath, is_named, is_test_path, source_of};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::git::ignored::ignored;
 use crate::git::repo::Repo;
 use crate::git::seed::find::{SeedPatterns, Seeds};
@@ -41,8 +41,7 @@ pub struct BaseProject<'t> {
     pub scripts: BTreeSet<String>,
     /// The files and directories that these commands compare with others, as paths or as patterns.
     compared: BTreeSet<String>,
-    /// The patterns of `oracle.source`, for further files that are source.
-    more_source: GlobSet,
+    declared: DeclaredSource,
     /// The oracle's commands.
     commands: Vec<String>,
     /// The names in them, and in what they run.
@@ -72,7 +71,7 @@ impl<'t> BaseProject<'t> {
             lines: BaseLines::of(repo, base),
             scripts: run,
             compared,
-            more_source: globs(source)?,
+            declared: DeclaredSource::of(source)?,
             commands: lines_of(oracle),
             markers: OnceLock::new(),
             code: OnceLock::new(),
@@ -108,8 +107,8 @@ impl<'t> BaseProject<'t> {
     /// True if a changed path is source and has no effect by its name. The caller knows that it does not
     /// decide.
     pub fn is_source(&self, path: &str, is_new: bool) -> Result<bool> {
-        if self.more_source.is_match(path) {
-            return Ok(true);
+        if let Some(is_source) = self.declared.is_source(path) {
+            return Ok(is_source);
         }
         if is_hidden_or_installed(path) || self.code()?.is_among_tests(path) {
             return Ok(false);
@@ -537,23 +536,6 @@ impl<'t> BaseProject<'t> {
         let target = self.repo.bytes_at(&self.commit, link)?;
         resolved(directory_of(link), &String::from_utf8_lossy(&target))
     }
-}
-
-/// The patterns of `oracle.source`. One without a wildcard is a file, or a directory with all that is
-/// below it.
-fn globs(patterns: &[String]) -> Result<GlobSet> {
-    let invalid = |pattern: &str, why: &globset::Error| {
-        Error::fatal(format!("'{pattern}' in oracle.source is not a pattern: {}", why.kind()))
-            .hint("write it as in `data/**` or `locale/*.json`, from the repository's root")
-    };
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        for glob in [pattern.clone(), format!("{}/**", pattern.trim_end_matches('/'))] {
-            let glob = GlobBuilder::new(&glob).literal_separator(true).build();
-            set.add(glob.map_err(|why| invalid(pattern, &why))?);
-        }
-    }
-    set.build().map_err(|why| invalid(&patterns.join(" "), &why))
 }
 
 /// True if a file is source or a test, and runs whenever the project runs. A shell script runs only if

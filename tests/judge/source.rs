@@ -1032,6 +1032,42 @@ fn setting_says_which_other_files_are_source_and_an_attempt_does_not() {
 }
 
 #[test]
+fn setting_says_which_files_alone_are_source() {
+    let world = World::unborn();
+    world.write("src/calc.py", "good = False\n");
+    world.write("tools/rules.py", "lax = False\n");
+    // A pattern in a language that git-frites does not read: nothing names `tools/rules.py`.
+    let command =
+        "cat t*/r*s.py | grep -q True || (cd src && python3 -c 'import calc; assert calc.good')";
+    world.write("run.awk", format!("BEGIN {{ exit system(\"{command}\") }}\n"));
+    world.write(".frites.toml", "[oracle]\ntest = 'awk -f run.awk'\n");
+    world.commit("base");
+    let judged = |code: i32, attempt: &str| {
+        let run = world.attempts(&[attempt]);
+        world.frites(["judge", "--json", &run]).expect(code).json()["decision"].clone()
+    };
+    let cheats = ["echo lax = True > tools/rules.py", "echo lax = True > tools/rss.py"];
+    // Nothing but the setting prevents this.
+    judged(0, cheats[0]);
+    let declare = |pattern: &str| world.git(["config", "--add", "frites.oracle.source", pattern]);
+    for patterns in [&["!tools"][..], &["!**", "src/**"], &["tools", "!tools/**"]] {
+        for pattern in patterns {
+            declare(pattern);
+        }
+        for cheat in cheats {
+            assert_eq!(judged(3, cheat), "own-tests", "{patterns:?}, {cheat}");
+        }
+        judged(0, "echo good = True > src/calc.py");
+        world.git(["config", "--unset-all", "frites.oracle.source"]);
+    }
+    // The last pattern that matches decides.
+    declare("!tools");
+    declare("tools/rules.py");
+    judged(0, cheats[0]);
+    judged(3, cheats[1]);
+}
+
+#[test]
 fn only_the_one_that_would_win_is_judged_without_its_added_tests() {
     // All tests run in one process: the newest file decides.
     let mut world = World::unborn();

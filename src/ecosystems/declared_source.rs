@@ -1,0 +1,40 @@
+//! The files that `oracle.source` declares to be source, or not to be.
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::error::{Error, Result};
+
+/// The patterns of `oracle.source`. The last one that matches a path decides, as in a `.gitignore`.
+pub struct DeclaredSource {
+    /// Two for each pattern. One without a wildcard is a file, or a directory with all that is below it.
+    globs: GlobSet,
+    /// For each pattern, true if what matches it is source.
+    are_source: Vec<bool>,
+}
+
+impl DeclaredSource {
+    /// Reads patterns. One that begins with `!` names files that are not source.
+    ///
+    /// Fails if a pattern is not valid.
+    pub fn of(patterns: &[String]) -> Result<DeclaredSource> {
+        let invalid = |pattern: &str, why: &globset::Error| {
+            Error::fatal(format!("'{pattern}' in oracle.source is not a pattern: {}", why.kind()))
+                .hint("write it as in `data/**` or `!tools/*.py`, from the repository's root")
+        };
+        let mut globs = GlobSetBuilder::new();
+        for pattern in patterns {
+            let files = pattern.strip_prefix('!').unwrap_or(pattern);
+            for glob in [files.to_owned(), format!("{}/**", files.trim_end_matches('/'))] {
+                let glob = GlobBuilder::new(&glob).literal_separator(true).build();
+                globs.add(glob.map_err(|why| invalid(pattern, &why))?);
+            }
+        }
+        let globs = globs.build().map_err(|why| invalid(&patterns.join(" "), &why))?;
+        let are_source = patterns.iter().map(|pattern| !pattern.starts_with('!')).collect();
+        Ok(DeclaredSource { globs, are_source })
+    }
+
+    /// True if a file is source, false if it is not; `None` if no pattern matches its path.
+    pub fn is_source(&self, path: &str) -> Option<bool> {
+        self.globs.matches(path).last().map(|at| self.are_source[at / 2])
+    }
+}
