@@ -148,15 +148,13 @@ impl Ecosystem {
         self.inner_tests.as_ref().and_then(|inner| (inner.place)(text))
     }
 
-    /// True if a path belongs to a test or to a test's data, by its name.
-    pub fn is_test_path(&self, path: &str) -> bool {
-        // The last part counts, too, because a submodule or a symlink may have a test directory's name. Most
-        // ecosystems have no pattern, and a base has many paths.
+    /// True if a path belongs to a test or to a test's data, by its name. The last part counts as a directory,
+    /// too, because a submodule or a symlink may have a test directory's name. `name` is the file's name
+    /// before and after its last dot: split once for all ecosystems, because a base has many paths.
+    pub fn is_test_path(&self, path: &str, name: Option<(&str, &str)>) -> bool {
         let mut patterns = self.test_directories.iter();
         patterns.any(|pattern| path.split('/').any(|part| matches(pattern, part)))
-            || file_name(path)
-                .rsplit_once('.')
-                .is_some_and(|(stem, extension)| (self.is_test_file)(stem, extension))
+            || name.is_some_and(|(stem, extension)| (self.is_test_file)(stem, extension))
     }
 
     /// True if a file at this path decides as a whole what is run.

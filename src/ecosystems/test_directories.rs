@@ -25,11 +25,15 @@ fn names_tests(part: &str, next: &str, is_below_sources: bool) -> bool {
     const SOURCE_SETS: [&str; 5] = ["groovy", "java", "kotlin", "resources", "scala"];
     const NEEDED: [&str; 8] =
         ["data", "fixtures", "helper", "helpers", "resources", "support", "util", "utils"];
+    let is_cucumber = part == "features" && matches!(next, "step_definitions" | "support");
+    // Most names hold no such word, and a base has many paths.
+    if !part.as_bytes().windows(4).any(|letters| letters.eq_ignore_ascii_case(b"test")) {
+        return is_cucumber && !is_below_sources;
+    }
     let words = words_of_name(part);
     let of_tests = |word: &String| matches!(word.as_str(), "test" | "tests");
     let is_of_tests = words.len() > 1 && words.last().is_some_and(of_tests)
         || words.len() == 2 && of_tests(&words[0]) && NEEDED.contains(&words[1].as_str());
-    let is_cucumber = part == "features" && matches!(next, "step_definitions" | "support");
     match is_below_sources {
         true => {
             is_of_tests
@@ -37,7 +41,7 @@ fn names_tests(part: &str, next: &str, is_below_sources: bool) -> bool {
                     || part.ends_with(".Test")
                     || part.contains('.') && part.ends_with("Tests"))
         }
-        false => is_of_tests || is_cucumber,
+        false => is_of_tests,
     }
 }
 

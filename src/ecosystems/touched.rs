@@ -38,8 +38,9 @@ pub fn is_test_path(path: &str) -> bool {
 
 /// True if a path belongs to a test or to a test's data, by these ecosystems.
 pub fn is_test_path_among(ecosystems: &[&Ecosystem], path: &str) -> bool {
+    let name = file_name(path).rsplit_once('.');
     is_in_test_directory(path)
-        || ecosystems.iter().any(|ecosystem| ecosystem.is_test_path(path))
+        || ecosystems.iter().any(|ecosystem| ecosystem.is_test_path(path, name))
         || is_in_expectations(path)
         || (is_expectation(path) && source_of(ecosystems, path).is_none())
 }

@@ -194,10 +194,17 @@ pub(super) fn is_whole(repo: &Repo, new: &Oid, known: &[&Oid]) -> bool {
 fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
     let reader = (repo, &repo.gix());
     let objects = &repo.new_objects();
-    let mut seen: BTreeSet<ObjectId> =
-        known.iter().map(|oid| from_oid(oid)).collect::<Result<_>>().ok()?;
-    let trees: Vec<ObjectId> =
-        known.iter().map(|oid| tree_of(reader, oid)).collect::<Option<_>>()?;
+    let mut seen = BTreeSet::new();
+    let mut trees = BTreeSet::new();
+    for oid in known {
+        let id = from_oid(oid).ok()?;
+        seen.insert(id);
+        trees.insert(tree_of(reader, oid)?);
+        if let Some((_, parents)) = loose_commit(reader, &id) {
+            seen.extend(parents);
+        }
+    }
+    let trees: Vec<ObjectId> = trees.into_iter().collect();
     let mut waiting = vec![from_oid(new).ok()?];
     let mut commits = 0;
     while let Some(id) = waiting.pop() {

@@ -108,9 +108,10 @@ impl SurroundingsWatch {
             }
         }
         self.above = now;
-        if !self.others_judged && self.outcomes.has_foreign() {
-            self.others_judged = self.others_logged(context);
+        if !self.outcomes.has_foreign() {
+            return found;
         }
+        self.others_judged = self.others_judged || self.others_logged(context);
         // None of these commands can write there, so another process did.
         let is_sealed = |commands| commands == WatchedCommands::SealedOracle;
         if self.others_judged && is_sealed(self.commands) && others.is_none_or(is_sealed) {

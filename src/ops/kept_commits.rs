@@ -74,5 +74,6 @@ pub fn keep(session: &Session, run: &Run, commits: &[Oid], base: &Oid) -> Result
     }
     let tree = repo.commit(base)?.tree;
     let commit = commit_tree(repo, &tree, kept.iter().chain(new), "frites: judged commits")?;
-    repo.set_ref_whole(&name, &commit, old.as_ref(), &[base], "judge")
+    let known: Vec<&Oid> = [base].into_iter().chain(&old).collect();
+    repo.set_ref_whole(&name, &commit, old.as_ref(), &known, "judge")
 }
