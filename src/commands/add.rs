@@ -56,8 +56,8 @@ pub struct AddArgs {
     /// How the commands run
     #[command(flatten)]
     pub attempts: AttemptArgs,
-    /// Number of commands that run at once  [default: spawn.jobs, or all agents
-    /// up to 16, or one plain command for each processor]
+    /// Number of commands that run at once  [default: spawn.jobs, or 16 if all
+    /// are agents, or else the number of processors]
     #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
     pub jobs: Option<u32>,
     /// How the answer is printed

@@ -23,10 +23,11 @@ use crate::oracle::OracleFlags;
 #[command(
     after_help = "A candidate is one attempt of a run; its tree is all its tracked files. On each distinct tree, git-frites \
 runs setup, build, lint and test, and stops at the first command that fails. The commands come from \
-these options, or else from the configuration, or else they are detected from the files of the base.\n\n\
+--build, --lint and --test, or else from the configuration, or else they are detected from the files of the base, \
+the commit that the run starts from.\n\n\
 Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (no command to run, \
-no test among the detected commands, passed only with its own tests, judged --in-place, a seed leads back to a checkout, a missing result \
-could still win, or git's configuration or files above the checkouts changed meanwhile), 4 no usable \
+no test among the detected commands, passed only with its own tests, judged --in-place, a seed leads back to a checkout, a candidate without a \
+result could still win, or git's configuration or files above the checkouts changed meanwhile), 4 no usable \
 candidate."
 )]
 pub struct JudgeArgs {
@@ -178,7 +179,7 @@ pub struct DecisionArgs {
 // How a verdict is shown.
 #[derive(Debug, clap::Args)]
 pub struct VerdictArgs {
-    /// Say why, as `git frites explain` does afterwards
+    /// Explain the verdict, as `git frites explain` does afterwards
     #[arg(long)]
     pub explain: bool,
     /// Write the verdict to this file as JUnit, which a CI can show
@@ -262,7 +263,7 @@ impl ValueEnum for Rank {
                 "The share of the other candidates' tests that pass, then the fewest lines"
             }
             Rank::Auto => {
-                "Agreement if several agents or commands made them, else the fewest lines"
+                "Agreement if several agents or commands made the candidates, else the fewest lines"
             }
         };
         Some(PossibleValue::new(<&str>::from(*self)).help(help))

@@ -30,8 +30,8 @@ pub struct SharedSpawnArgs {
     /// How its commands run
     #[command(flatten)]
     pub attempts: AttemptArgs,
-    /// Number of commands that run at once  [default: spawn.jobs, or all agents
-    /// up to 16, or one plain command for each processor]
+    /// Number of commands that run at once  [default: spawn.jobs, or 16 if all
+    /// are agents, or else the number of processors]
     #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
     pub jobs: Option<u32>,
 }
@@ -245,7 +245,7 @@ pub struct AttemptArgs {
     /// Kill a command that prints nothing for this long  [default: spawn.idle-timeout, or never]
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = values::duration)]
     pub idle_timeout: Option<Duration>,
-    /// Take a checkpoint of each running candidate at this interval; each one is an iteration
+    /// Store the files of each running candidate as a commit at this interval
     /// [default: spawn.auto-checkpoint, or none]
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = values::duration)]
     pub auto_checkpoint: Option<Duration>,
