@@ -97,9 +97,9 @@ pub struct WorldSpec {
     pub dir: PathBuf,
     /// The mounts that differ from those outside. Everything else is read-only.
     pub mounts: Vec<Mount>,
-    /// A directory outside of the world, which serves as a mount point while the world is made.
+    /// A directory at which overlays over lower layers are mounted while the world is made.
     #[serde(with = "paths")]
-    pub stage: PathBuf,
+    pub wrapping_point: PathBuf,
     /// True if the command may use the network; else it has only the loopback device.
     pub network: bool,
     /// True if the command must not reach the abstract sockets of other processes, as far as the system can

@@ -52,7 +52,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
 fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Command, Refusal> {
     let spec: WorldSpec = described(spec)?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .step("following the launcher")?;
+        .step("asking to end with the launcher")?;
     // Begins a session without a terminal: a process with a terminal can type into it (ioctl_tty(2),
     // TIOCSTI).
     rustix::process::setsid().step("leaving the terminal")?;

@@ -34,7 +34,7 @@ const FOR_INIT: [CapabilitySet; 4] = [
 /// The link that every process has, unless the kernel has no namespaces of cgroups.
 const CGROUP_NAMESPACE: &str = "/proc/self/ns/cgroup";
 
-/// The main function of the launcher. `arguments` are those after the verb.
+/// The main function of the launcher. `arguments` are those after `LAUNCHER_VERB`.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, command @ ..] = arguments else { return ExitCode::from(2) };
     let Ok(status) = open_status(status) else { return ExitCode::from(2) };
@@ -51,9 +51,9 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     let spec: WorldSpec = described(spec)?;
     // On a signal the supervisor ends the process tree, after a grace period for the command. This process
     // only waits.
-    let _asked = outlive_signals().step("handling signals")?;
+    let _signals = outlive_signals().step("handling signals")?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .step("following the supervisor")?;
+        .step("asking to end with the supervisor")?;
     close_inherited(status.as_raw_fd()).step("closing inherited descriptors")?;
     let map = IdentityMap::prepare().step("preparing the map of ids")?;
     let mut namespaces = CloneFlags::CLONE_NEWUSER
@@ -79,9 +79,9 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     Ok(())
 }
 
-/// Forbids cgroup namespaces in the world, and in all user namespaces that are made in it. In one of its
-/// own, a process could mount cgroups anew and writable, and with `cgroup.kill` kill processes outside of
-/// the world that are in the same cgroup.
+/// Forbids cgroup namespaces in the world, and in all user namespaces that are made in it. A process with a
+/// cgroup namespace of its own could mount cgroups anew and writable, and with `cgroup.kill` kill processes
+/// outside of the world that are in the same cgroup.
 fn refuse_cgroup_namespaces() -> io::Result<()> {
     match fs::write("/proc/sys/user/max_cgroup_namespaces", "0") {
         Err(e) if e.kind() == io::ErrorKind::NotFound && !Path::new(CGROUP_NAMESPACE).exists() => {

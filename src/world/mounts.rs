@@ -31,7 +31,7 @@ pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
             other => other.step("opening the layers")?,
         }
     }
-    sources.stage(spec).step("staging a layer")?;
+    sources.wrap_lowest_layers(spec).step("wrapping a layer")?;
     let mut mounts: Vec<&Mount> = spec.mounts.iter().collect();
     mounts.sort_by_key(|mount| mount.at().components().count());
     let mut done: Vec<&Path> = Vec::new();
@@ -59,9 +59,9 @@ pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
 #[derive(Default)]
 struct Sources {
     opened: BTreeMap<PathBuf, OwnedFd>,
-    /// Read-only overlays that stand for directories which are lower layers. They are used only as lower
-    /// layers.
-    staged: BTreeMap<PathBuf, OwnedFd>,
+    /// Read-only overlays over a directory, by its path: if the directory is a lower layer, the overlay is
+    /// mounted as that layer in its place.
+    wrapped: BTreeMap<PathBuf, OwnedFd>,
 }
 
 impl Sources {
@@ -84,26 +84,28 @@ impl Sources {
         Ok(())
     }
 
-    /// If the lowest layer of an overlay contains another of its layers, replaces the lowest by a new
-    /// overlay, which is mounted on the stage. This is done before the other mounts, which may cover the
-    /// stage.
-    fn stage(&mut self, spec: &WorldSpec) -> io::Result<()> {
+    /// If the lowest layer of an overlay contains another of its layers, replaces the lowest layer by a
+    /// read-only overlay over it, mounted at [`WorldSpec::wrapping_point`]. This is done before the other
+    /// mounts, which may cover that directory.
+    fn wrap_lowest_layers(&mut self, spec: &WorldSpec) -> io::Result<()> {
         for mount in &spec.mounts {
             let Mount::Overlay { lower, .. } = mount else { continue };
-            let Some(base) = own_ancestor(lower) else { continue };
+            let Some(base) = lowest_with_another_inside(lower) else { continue };
             // An overlay without an upper layer must have two lower layers. The second is an empty
-            // directory on a new file system, because the first may contain the stage.
+            // directory on a new file system: the first may contain the mount point, so a directory
+            // there would be inside the first layer.
+            let at = &spec.wrapping_point;
             let flags = MountFlags::NOSUID | MountFlags::NODEV;
-            rustix::mount::mount("tmpfs", &spec.stage, "tmpfs", flags, Some(c"mode=755,size=4k"))?;
-            let empty = open_path(&spec.stage)?;
+            rustix::mount::mount("tmpfs", at, "tmpfs", flags, Some(c"mode=755,size=4k"))?;
+            let empty = open_path(at)?;
             let options = overlay_options([self.name(base), reopened(&empty)].into_iter());
-            mount_overlay(&spec.stage, &options)?;
-            self.staged.insert(base.clone(), open_path(&spec.stage)?);
+            mount_overlay(at, &options)?;
+            self.wrapped.insert(base.clone(), open_path(at)?);
         }
         Ok(())
     }
 
-    /// A name for something that was opened, which needs no escaping in mount options.
+    /// The name of an opened file or directory for mount options: a name that needs no escaping there.
     fn name(&self, path: &Path) -> String {
         self.opened.get(path).map(reopened).unwrap_or_default()
     }
@@ -114,9 +116,9 @@ impl Sources {
         kind.is_none_or(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
-    /// A name for a lower layer.
+    /// The name of a lower layer, or of the overlay that was mounted in its place.
     fn lower_name(&self, path: &Path) -> String {
-        self.staged.get(path).map_or_else(|| self.name(path), reopened)
+        self.wrapped.get(path).map_or_else(|| self.name(path), reopened)
     }
 }
 
@@ -158,7 +160,7 @@ fn is_optional(mount: &Mount) -> bool {
     matches!(mount, Mount::Overlay { is_optional: true, .. })
 }
 
-/// Shows the lowest layer of an overlay that was refused, read-only.
+/// Shows, read-only, the lowest layer of an overlay that the system refused to mount.
 fn show_lowest(mount: &Mount, sources: &Sources, done: &[&Path]) -> io::Result<()> {
     let Mount::Overlay { at, lower, .. } = mount else { return Ok(()) };
     let lowest = lower.last().ok_or(io::ErrorKind::NotFound)?;
@@ -171,7 +173,7 @@ fn show_read_only(from: &Path, at: &Path, sources: &Sources, done: &[&Path]) -> 
     make_all_read_only(at)
 }
 
-/// Makes a mount point, a directory or a file, if its place is in one of our mounts. Elsewhere the mount
+/// Makes a mount point (a directory or a file) if its path is below one of our mounts. Elsewhere the mount
 /// point must exist: nothing is made outside of the world.
 fn make_mount_point(at: &Path, is_directory: bool, done: &[&Path]) -> io::Result<()> {
     if at.exists() {
@@ -188,7 +190,7 @@ fn make_mount_point(at: &Path, is_directory: bool, done: &[&Path]) -> io::Result
 }
 
 /// The lowest layer, if it contains one of the layers above it: one overlay cannot have both (ELOOP).
-fn own_ancestor(lower: &[PathBuf]) -> Option<&PathBuf> {
+fn lowest_with_another_inside(lower: &[PathBuf]) -> Option<&PathBuf> {
     let (base, others) = lower.split_last()?;
     others.iter().any(|other| other.starts_with(base)).then_some(base)
 }
@@ -204,9 +206,9 @@ fn mount_overlay(at: &Path, options: &str) -> io::Result<()> {
     Ok(rustix::mount::mount("overlay", at, "overlay", flags, Some(options.as_c_str()))?)
 }
 
-/// Removes the mark with which overlayfs refuses a layer that was mounted as volatile before
-/// (filesystems/overlayfs, "Volatile mount"). The mark protects against a loss of power, which would have
-/// ended this world, too.
+/// Removes the mark because of which overlayfs refuses a layer that was mounted as volatile before
+/// (filesystems/overlayfs, "Volatile mount"). The mark says that a loss of power may have left files of the
+/// layer incomplete; these files are thrown away or are copies.
 fn forget_volatile(work: &Path) -> io::Result<()> {
     match fs::remove_dir_all(work.join("work/incompat")) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -271,7 +273,7 @@ fn parse_mount(line: &[u8]) -> Option<(PathBuf, MountFlags)> {
     Some((PathBuf::from(OsStr::from_bytes(&path)), flags))
 }
 
-/// A path in mountinfo, in which four characters are written in octal.
+/// Decodes a path in mountinfo, where four characters are written in octal.
 fn unescape(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -292,8 +294,8 @@ fn make_all_read_only(at: &Path) -> io::Result<()> {
     below.into_iter().try_for_each(|(path, flags)| make_read_only(&path, flags))
 }
 
-/// Makes one mount read-only. Ignores a mount that is covered by another, which cannot be reached, and one
-/// that is gone.
+/// Makes one mount read-only. Ignores a mount that is gone, and a mount that cannot be reached because
+/// another one covers it.
 fn make_read_only(path: &Path, flags: MountFlags) -> io::Result<()> {
     // A device file can be written to on a read-only mount.
     let flags = flags | MountFlags::BIND | MountFlags::RDONLY | MountFlags::NODEV;
@@ -321,8 +323,8 @@ mod tests {
     #[test]
     fn a_lowest_layer_that_contains_another_is_found() {
         let layers = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-        assert!(own_ancestor(&layers(&["/home/u/.cache/x", "/home/u"])).is_some());
-        assert!(own_ancestor(&layers(&["/cache/x", "/home/u"])).is_none());
-        assert!(own_ancestor(&layers(&["/home/u"])).is_none());
+        assert!(lowest_with_another_inside(&layers(&["/home/u/.cache/x", "/home/u"])).is_some());
+        assert!(lowest_with_another_inside(&layers(&["/cache/x", "/home/u"])).is_none());
+        assert!(lowest_with_another_inside(&layers(&["/home/u"])).is_none());
     }
 }

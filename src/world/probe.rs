@@ -75,8 +75,8 @@ fn spec_with_overlay(room: &Path) -> io::Result<WorldSpec> {
     make_room(&directories, &layers)?;
     let mut mounts = overlays(&directories, &layers, &[]);
     mounts.extend([Mount::Devices, overlay]);
-    let stage = work_of(&layers);
-    Ok(WorldSpec { dir: at, mounts, stage, network: true, ..WorldSpec::default() })
+    let wrapping_point = work_of(&layers);
+    Ok(WorldSpec { dir: at, mounts, wrapping_point, network: true, ..WorldSpec::default() })
 }
 
 /// Enters a world and writes there; gives the reason if that fails.

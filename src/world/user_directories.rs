@@ -196,7 +196,7 @@ pub fn overlays(directories: &[PathBuf], room: &Path, left: &[PathBuf]) -> Vec<M
     let overlay = |at: &PathBuf| {
         let name = name_in_room(at);
         let left = left.iter().map(|room| room.join(&name));
-        // Empty layers are left out: each lower layer costs a little, and may need a stage.
+        // Empty layers are left out: each lower layer takes time, and may have to be wrapped by an overlay.
         let left = left.filter(|layer| layer.is_dir() && !is_empty(layer));
         let lower = left.chain([at.clone()]).collect();
         let upper = room.join(&name);

@@ -278,8 +278,8 @@ impl Guard {
         let locked =
             [session.store.dir().locks(), nearest_real(&pool::home_of_all(&session.repo)?)];
         mounts.extend(locked.into_iter().map(|at| Mount::Hidden { at }));
-        let stage = work_of(&home);
-        Ok(WorldSpec { dir, mounts, stage, network: true, ..WorldSpec::default() })
+        let wrapping_point = work_of(&home);
+        Ok(WorldSpec { dir, mounts, wrapping_point, network: true, ..WorldSpec::default() })
     }
 }
 

@@ -220,7 +220,7 @@ impl<'a> SealedCheckouts<'a> {
         let spec = WorldSpec {
             dir: self.surroundings.checkout.clone(),
             mounts: Vec::new(),
-            stage: room.stage(),
+            wrapping_point: room.wrapping_point(),
             network: true,
             hides_sockets: true,
             processes: self.options.processes,

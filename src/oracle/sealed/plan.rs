@@ -83,8 +83,8 @@ impl WorldRoom {
         self.0.join("index")
     }
 
-    /// The mount point that [`crate::process::world_spec::WorldSpec`] needs.
-    pub fn stage(&self) -> PathBuf {
+    /// See [`crate::process::world_spec::WorldSpec::wrapping_point`].
+    pub fn wrapping_point(&self) -> PathBuf {
         work_of(&self.home())
     }
 
