@@ -1,4 +1,4 @@
-//! Reflogs: the values that a branch or a checkout's HEAD had, and git's words for each move.
+//! Reflogs: the values that a branch or a checkout's HEAD had, and git's message for each move.
 use std::path::Path;
 
 use crate::fs::regular;
@@ -9,7 +9,7 @@ use crate::model::refname::RefName;
 pub struct ReflogEntry {
     /// The new value.
     pub new: Oid,
-    /// git's words for the move, such as `commit: TITLE`.
+    /// git's message for the move, such as `commit: TITLE`.
     pub message: String,
 }
 
@@ -33,8 +33,8 @@ fn parse(line: &str) -> Option<ReflogEntry> {
     Some(ReflogEntry { new, message: message.to_owned() })
 }
 
-/// The commits that were made on a branch since it was last at `start`, oldest first. `log` is the reflog
-/// of a checkout's HEAD, which stays when the branch is deleted.
+/// The commits that were made on a branch since a checkout last switched to it at `start`, oldest first. `log`
+/// is the reflog of that checkout's HEAD, which stays when the branch is deleted.
 pub fn made_on(log: &[ReflogEntry], branch: &RefName, start: &Oid) -> Vec<Oid> {
     let mut made = Vec::new();
     let mut is_on_branch = false;

@@ -1,5 +1,5 @@
-//! The inputs of a capture, each read once: the base's files, and the attempt's own use of git: its index, its HEAD and
-//! the commits that it made.
+//! The inputs of a capture, each read once: the base's files, the attempt's index and HEAD, and the commits that the
+//! attempt made.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
-/// The inputs of a capture. An attempt can damage its own git state: parts that cannot be read are missing
-/// here.
+/// The inputs of a capture. An attempt can damage its own index and HEAD: if one cannot be read, it is
+/// missing here.
 pub(super) struct CaptureInputs<'a> {
     /// The repository.
     pub repo: &'a Repo,
@@ -38,11 +38,11 @@ pub(super) struct CaptureInputs<'a> {
     index: Option<gix::index::File>,
 }
 
-/// The paths that are captured whatever git's rules say of them.
+/// The paths that are captured even if git's ignore rules exclude them.
 #[derive(Default)]
 pub(super) struct AttemptPaths {
-    /// The files that only the attempt itself tracks, and those of the base that an earlier capture
-    /// found deleted.
+    /// The files that the attempt tracks and the base does not, and the files of the base that an earlier
+    /// capture found deleted.
     pub files: BTreeSet<TreePath>,
     /// The submodules, with their commits.
     pub submodules: BTreeMap<TreePath, ObjectId>,
@@ -56,7 +56,7 @@ impl<'a> CaptureInputs<'a> {
         let head = admin.as_ref().and_then(|admin| head_of(repo, admin));
         let mut index = admin.as_ref().and_then(|admin| open_index(&admin.join("index")));
         if repo.trusts_modes() {
-            index = index.filter(|own| !tells_nothing(own, &base));
+            index = index.filter(|own| !equals_base(own, &base));
         }
         Ok(CaptureInputs { repo, source, base, admin, head, index })
     }
@@ -66,8 +66,8 @@ impl<'a> CaptureInputs<'a> {
         self.head
     }
 
-    /// The paths that the attempt tracks (in its index or HEAD), and the paths of the base that are
-    /// missing in `private`, the private index.
+    /// The paths that the attempt tracks (in its index or HEAD) and the base does not, and the paths of the
+    /// base that are missing in `private`, the private index.
     pub fn tracked_paths(&self, private: Option<&gix::index::File>) -> Result<AttemptPaths> {
         let base = &self.base;
         let lacking = private.map(|private| files_only_in(base, private));
@@ -108,7 +108,7 @@ impl<'a> CaptureInputs<'a> {
         if !own.entries().iter().any(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)) {
             return Ok(found);
         }
-        // git lists the files, even if the index has one entry for a whole directory.
+        // git lists each file, even if a sparse index has one entry for a whole directory.
         let scratch = ScratchIndex::empty(&self.repo.git())?;
         scratch.write(own)?;
         let list = scratch.git().call("ls-files").args(["-z", "-t", "--stage"]).bytes()?;
@@ -134,7 +134,7 @@ impl<'a> CaptureInputs<'a> {
 
     /// The edits that give entries of the private index the modes that they have in the attempt's
     /// index, for file systems where the modes on disk mean nothing.
-    pub fn other_modes(&self, private: &gix::index::File) -> IndexEdits {
+    pub fn mode_edits(&self, private: &gix::index::File) -> IndexEdits {
         let mut edits = IndexEdits::default();
         let Some(own) = &self.index else { return edits };
         if self.repo.trusts_modes() {
@@ -157,8 +157,9 @@ impl<'a> CaptureInputs<'a> {
         unsaved_commits(self.repo, self.source, self.admin.as_deref(), self.head)
     }
 
-    /// A commit of the attempt's index, if it holds a version of a file that is in no worktree and
-    /// in no commit, and the previous capture does not reach it. `captured` is the private index.
+    /// A commit of the attempt's index, if the index holds a version of a file that is neither captured
+    /// (in `captured`, the private index) nor in the base, HEAD or the seeds. `None` if the previous capture
+    /// has this commit as an ancestor.
     pub fn unsaved_staging(&self, captured: &gix::index::File) -> Result<Option<Oid>> {
         let Some(own) = &self.index else { return Ok(None) };
         let CaptureInputs { repo, source, base, .. } = self;
@@ -209,7 +210,7 @@ impl<'a> CaptureInputs<'a> {
 }
 
 /// The commits of an attempt with this HEAD that no capture holds yet: HEAD, the branch, refs of its own, and every
-/// commit in their reflogs (amended, reset or detached work), without the ancestors of others.
+/// commit in their reflogs (amended, reset or detached work). An ancestor of another of them is left out.
 pub(super) fn unsaved_commits(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -247,13 +248,13 @@ pub(super) fn unsaved_commits(
 
 /// True if an attempt's index has exactly the files of the base, no submodule, and no flag except
 /// assume-unchanged.
-fn tells_nothing(own: &gix::index::File, base: &gix::index::File) -> bool {
-    let silent = Flags::PATH_LEN | Flags::ASSUME_VALID;
+fn equals_base(own: &gix::index::File, base: &gix::index::File) -> bool {
+    let allowed = Flags::PATH_LEN | Flags::ASSUME_VALID;
     own.entries().len() == base.entries().len()
         && own.entries().iter().zip(base.entries()).all(|(entry, in_base)| {
             (entry.mode, entry.id) == (in_base.mode, in_base.id)
                 && entry.mode != Mode::COMMIT
-                && entry.flags.difference(silent).is_empty()
+                && entry.flags.difference(allowed).is_empty()
                 && entry.path(own) == in_base.path(base)
         })
 }
@@ -298,7 +299,7 @@ mod tests {
     use crate::git::index::tests::git;
 
     #[test]
-    fn only_the_same_entries_tell_nothing() {
+    fn an_index_equals_the_base_if_its_entries_do() {
         let place = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(place.path().join("sub")).expect("a directory");
         for name in ["a", "a-b", "sub/x"] {
@@ -315,7 +316,7 @@ mod tests {
             "update-index --split-index",
         ] {
             git(place.path(), same);
-            assert!(tells_nothing(&read(), &base), "{same}");
+            assert!(equals_base(&read(), &base), "{same}");
         }
         for (other, undo) in [
             ("update-index --chmod=+x a", "update-index --chmod=-x a"),
@@ -323,16 +324,16 @@ mod tests {
             ("update-index --skip-worktree a", "update-index --no-skip-worktree a"),
         ] {
             git(place.path(), other);
-            assert!(!tells_nothing(&read(), &base), "{other}");
+            assert!(!equals_base(&read(), &base), "{other}");
             git(place.path(), undo);
-            assert!(tells_nothing(&read(), &base), "{undo}");
+            assert!(equals_base(&read(), &base), "{undo}");
         }
         git(place.path(), "rm -q --cached sub/x");
         git(place.path(), "add -N sub/x");
-        assert!(!tells_nothing(&read(), &base), "intended");
+        assert!(!equals_base(&read(), &base), "intended");
         git(place.path(), "add sub/x");
         std::fs::write(place.path().join("a-b"), "b").expect("written");
         git(place.path(), "add a-b");
-        assert!(!tells_nothing(&read(), &base), "another blob");
+        assert!(!equals_base(&read(), &base), "another blob");
     }
 }

@@ -121,7 +121,7 @@ fn read_by_git(inputs: &CaptureInputs<'_>) -> Result<ReadFiles> {
     // Read before the modes are set: neither that nor `git write-tree` changes anything that is used below.
     let captured = open_index(source.index);
     if let Some(captured) = &captured {
-        edit_index(&git, inputs.other_modes(captured))?;
+        edit_index(&git, inputs.mode_edits(captured))?;
     }
     let tree = git.call("write-tree").oid()?;
 
@@ -190,7 +190,7 @@ pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
     Ok(scan.staged.is_empty()
         && scan.removed.is_empty()
         && scan.omissions == Omissions::default()
-        && inputs.other_modes(&private).is_empty()
+        && inputs.mode_edits(&private).is_empty()
         && inputs.unsaved_staging(&private)?.is_none()
         && inputs.unsaved_commits()?.is_empty())
 }
