@@ -54,7 +54,7 @@ impl SurroundingsWatch {
     ) -> Result<Self> {
         let home = pool::home(context.repo())?;
         let mut stuck = BTreeSet::new();
-        for path in around_checkouts::strangers(&home) {
+        for path in around_checkouts::foreign_files(&home) {
             let what = format!(
                 "'{}' lay above the judge's checkouts, where build tools find it",
                 quoted(path_bytes(&path))
@@ -88,7 +88,7 @@ impl SurroundingsWatch {
         let others = baseline::others_judge(context.store, Some(own));
         self.others_judged |= others.is_some();
         let mut found = Vec::new();
-        for path in around_checkouts::strangers(&self.home) {
+        for path in around_checkouts::foreign_files(&self.home) {
             if self.stuck.contains(&path) {
                 continue;
             }

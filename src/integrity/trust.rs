@@ -48,8 +48,7 @@ pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
 }
 
 /// Refuses to run the commands in our own configuration if somebody other than the user may have changed
-/// it. `run` is the run to be judged; `None` if a run is to be made, whose setup command is in the
-/// configuration.
+/// it. The hint names `run`, or without one the run during which the configuration changed.
 pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result<()> {
     watch::compare_again(context)?;
     let mut suspects = quarantine::suspects(context.store);
@@ -72,7 +71,8 @@ pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result
     refuse_unreported_changes(context)
 }
 
-/// Refuses changes by commands of another run that still run, because they are not reported yet.
+/// Refuses to work if commands of another run, which have not ended, may have changed the configuration:
+/// their changes are reported only when they have ended.
 fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
     let watched = baseline::all(context.store);
     if watched.is_empty() {

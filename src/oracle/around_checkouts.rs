@@ -63,9 +63,9 @@ const SOUGHT_ABOVE: [&str; 40] = [
     "uv.toml",
 ];
 
-/// All foreign files in our directories, above the rooms and beside the checkouts in them. `home`
-/// is the directory of one repository in the cache.
-pub fn strangers(home: &Path) -> Vec<PathBuf> {
+/// All foreign files in our directories: above the rooms, and in them beside the checkouts. A room is the
+/// directory of one checkout; `home` is the directory of one repository in the cache.
+pub fn foreign_files(home: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(root) = home.parent() {
         collect(root, &|name, is_dir| is_dir && is_key(name), &mut found);
@@ -83,7 +83,7 @@ pub fn strangers(home: &Path) -> Vec<PathBuf> {
 }
 
 fn collect(dir: &Path, belongs: &dyn Fn(&OsStr, bool) -> bool, found: &mut Vec<PathBuf>) {
-    let is_stranger = |entry: &DirEntry| {
+    let is_foreign = |entry: &DirEntry| {
         let name = entry.file_name();
         let begins = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
         let is_harmless = HARMLESS.iter().any(|other| name == *other)
@@ -92,7 +92,7 @@ fn collect(dir: &Path, belongs: &dyn Fn(&OsStr, bool) -> bool, found: &mut Vec<P
         !is_harmless && !belongs(&name, is_dir)
     };
     let listing = fs::read_dir(dir).into_iter().flatten().flatten();
-    found.extend(listing.filter(is_stranger).map(|entry| entry.path()));
+    found.extend(listing.filter(is_foreign).map(|entry| entry.path()));
 }
 
 /// The files that build tools would now find above our cache, with inode, mode, size and change

@@ -36,7 +36,7 @@ use crate::world::user_directories::variable;
 /// the user's.
 pub(super) const CHECKOUT_PREFIX: &str = "frites-judge-";
 
-/// The name of a checkout in its room.
+/// The name of a checkout in its room, a directory that is made for one checkout.
 const CHECKOUT: &str = "frites-judge-tree";
 
 /// The prefix of a room. Rooms of older versions, which contain several checkouts, are removed in
