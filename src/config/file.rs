@@ -44,8 +44,8 @@ impl Config {
         self.read_bytes(&bytes, path)
     }
 
-    /// Fails, as [`Config::load`] would, if a checkout with this `.frites.toml` had no valid
-    /// configuration.
+    /// Fails if these bytes are not a valid `.frites.toml`, with the error that [`Config::load`] would give
+    /// in a checkout with this file.
     pub fn check_file(bytes: &[u8]) -> Result<()> {
         Config::default().read_bytes(bytes, Path::new(FILE))
     }
@@ -88,9 +88,10 @@ impl Config {
             let position = file.position(name.span().start);
             let spec = find_key(&key, &position)?;
             if spec.is_users_own() {
-                let words = format!("{position}: '{key}' is yours alone, and not read from {FILE}");
-                let own = format!("set it for yourself: `git config --global frites.{key} …`");
-                return Err(Error::fatal(words).hint(own));
+                let words =
+                    format!("{position}: '{key}' cannot be set in {FILE}, only by yourself");
+                let hint = format!("set it for yourself: `git config --global frites.{key} …`");
+                return Err(Error::fatal(words).hint(hint));
             }
             let offset = value.span().start;
             let origin = Origin {

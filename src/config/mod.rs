@@ -345,7 +345,7 @@ mod tests {
     fn no_file_of_a_repository_names_a_hook() {
         for text in ["hooks.verdict = 'x'\n", "[hooks]\ntimeout = '1h'\n"] {
             let error = read(text).expect_err("it is the user's");
-            assert!(error.message.contains("is yours alone"), "{}", error.message);
+            assert!(error.message.contains("cannot be set in"), "{}", error.message);
         }
         let mut config = Config::default();
         config.read_git(b"file:f\0frites.hooks.verdict\nnotify 'a b'\0").expect("valid");

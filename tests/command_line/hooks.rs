@@ -204,7 +204,7 @@ fn hooks_may_use_git_frites_and_do_not_start_themselves() {
 fn nobody_else_names_a_hook() {
     let world = World::new();
     world.write(".frites.toml", "[hooks]\nverdict = 'touch owned'\n");
-    world.frites(["config"]).refuses(128, "'hooks.verdict' is yours alone");
+    world.frites(["config"]).refuses(128, "'hooks.verdict' cannot be set in");
     fs::remove_file(world.repo.join(".frites.toml")).unwrap();
     // An attempt that is not guarded can write to the repository's configuration.
     let owned = world.home().join("owned");

@@ -79,8 +79,8 @@ fn four(cheat: u32, fails: u32) -> [String; 4] {
 fn a_cheat_costs_the_run_that_refutes_it() {
     let (winner, cold, said) = judged_cold(&four(1, 9));
     assert_eq!((winner.as_str(), cold), ("c3", names(&["small", "cheat", "fails"])), "{said}");
-    let depends = "run 2: c3 leads; what the verdict depends on is judged once more, without the base's \
-                   build outputs: c3, c1, c2\n";
+    let depends = "run 2: c3 leads; candidates on which the verdict depends are judged once more, without \
+                   the base's build outputs: c3, c1, c2\n";
     assert!(said.contains(depends), "{said}");
     let provisional = "run 2: c3 is confirmed; the verdict is provisional until these are judged once \
                        more: c1, c2\n";

@@ -153,9 +153,8 @@ fn candidates_are_judged_over_the_bases_outputs_and_the_winner_without_them() {
     world.assert_clean();
 }
 
-/// What is said before results are found a second time.
-const ONCE_MORE: &str =
-    "what the verdict depends on is judged once more, without the base's build outputs: ";
+/// The message before candidates are judged a second time.
+const ONCE_MORE: &str = "are judged once more, without the base's build outputs: ";
 
 fn a_pass_that_only_a_stale_output_explains_does_not_win() {
     let world = stale_project();

@@ -56,7 +56,7 @@ fn page(report: &Report) -> Markup {
                 }
                 footer {
                     p { "Keys: " kbd { "j" } " and " kbd { "k" } " go to the next candidate and back, "
-                        kbd { "1" } " to " kbd { "9" } " to that one, " kbd { "d" }
+                        kbd { "1" } " to " kbd { "9" } " to the candidate of that number, " kbd { "d" }
                         " opens and closes its change." }
                 }
                 script { (PreEscaped(SCRIPT)) }
@@ -65,7 +65,7 @@ fn page(report: &Report) -> Markup {
     }
 }
 
-/// The policy of the page: it loads nothing, and only these two texts take effect.
+/// The page's content security policy: it loads nothing, and only [`STYLE`] and [`SCRIPT`] take effect.
 fn policy() -> String {
     let digest = |text: &str| BASE64.encode(&Sha256::digest(text.as_bytes()));
     format!(

@@ -26,9 +26,9 @@ use crate::process::processor_share::ProcessorShare;
 
 impl OracleRunner<'_> {
     /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills in
-    /// their results. The base comes first; with several jobs, entries are judged at the same time.
-    /// Gives the number of commands that this process has run and saved for the run, and the base's
-    /// results: `None` if the base is not wanted.
+    /// their results. With one job, or if candidates need the base's outputs, the base is judged
+    /// before them. Gives the numbers of commands that this process ran, and did not have to run, for
+    /// the run, and the base's results: `None` if the base is not wanted.
     pub fn run_all(
         &self,
         entries: &mut [Entry],
@@ -77,8 +77,8 @@ impl OracleRunner<'_> {
         Ok((Effort { saved_not_run: saved.saved_not_run, ..self.ledger.effort() }, base))
     }
 
-    /// Confirms claims and overrules contradicted passes until the recommendation depends on none
-    /// of them.
+    /// Confirms claims, and overrules passes that do not count (`overruled.rs`), until the
+    /// recommendation depends on none of them.
     fn settle(
         &self,
         entries: &mut [Entry],
@@ -139,13 +139,13 @@ impl OracleRunner<'_> {
         Ok(saved)
     }
 
-    /// The base's results. They are found once more in a plain directory if they may differ there
-    /// and the difference matters. `None` if the base was cancelled.
+    /// The base's results. The base is judged again in a plain directory if the results may differ
+    /// there and the difference matters. `None` if the base was cancelled.
     ///
-    /// The base may have failed because of the overlay: its output says so, or a candidate passed
-    /// only in a plain directory. Or outputs of an earlier judging may have led to the result: then
-    /// a failure matters, because it is compared with those of the candidates, and a pass matters
-    /// if no candidate passes. Outputs that led to a different result are not used again.
+    /// Results may differ for two reasons. The overlay may have made the base fail: its output says
+    /// so, or a candidate passed only in a plain directory. Or build outputs of an earlier judging
+    /// may have decided the result. Such a failure matters, because the candidates' failures are
+    /// compared with it; such a pass matters only if no candidate passes.
     fn confirm_base(&self, entries: &[Entry]) -> Result<Option<Baseline>> {
         let tree = self.base_tree()?;
         let Some(mut base) = self.known_base()? else { return Ok(None) };
@@ -158,9 +158,9 @@ impl OracleRunner<'_> {
         Ok(Some(base))
     }
 
-    /// Drops the layers from a failed run of the base if the base passes now: these layers would
-    /// never be used. Also forgets the pass, so that the next judging runs the base and keeps new
-    /// layers.
+    /// Drops the layers that a failed run of the base left, if the base passes now: while they exist,
+    /// the base is judged without layers. Also forgets the pass, so that the next judging runs the
+    /// base and keeps new layers.
     fn drop_layers_of_failure(&self, tree: &Oid, results: &Results) -> Result<()> {
         let Some(layered) = &self.layered else { return Ok(()) };
         if !results.passed() || !layered.layers().is_some_and(|layers| layers.has_failed()) {
@@ -195,14 +195,14 @@ impl OracleRunner<'_> {
         if self.warm != WarmMode::Never { Warmth::Warm } else { Warmth::Cold }
     }
 
-    /// The warmth that will probably take the least time, confirmations included. As long as the
-    /// times are unknown, outputs are used, to measure them.
+    /// The warmth with which judging will probably take the least time, confirmations included. As
+    /// long as it is unknown how long judging with outputs takes, outputs are used, to measure that.
     pub(super) fn warmth_that_pays(&self) -> Result<Warmth> {
         if self.warm != WarmMode::Auto {
             return Ok(self.warmth());
         }
         if !self.has_outputs() {
-            // An overlay without outputs saves no time, and a failure over it has to be confirmed.
+            // An overlay without outputs saves no time, and failures in it have to be confirmed.
             let base_failed = self.layers().is_some_and(|layers| layers.has_failed());
             return Ok(if base_failed { Warmth::Cold } else { self.warmth() });
         }
@@ -214,9 +214,9 @@ impl OracleRunner<'_> {
         Ok(if pays { Warmth::Warm } else { Warmth::Cold })
     }
 
-    /// The candidate with which the time over the base's outputs is measured, if it is not known:
-    /// the last candidate in the order in which they can win. If a better one passes, the
-    /// recommendation does not depend on it, so it need not be judged once more without outputs.
+    /// The candidate that is judged first, to measure how long judging with the base's outputs takes;
+    /// `None` if that is known. It is the last in the order in which candidates can win: if a better
+    /// one passes, the recommendation does not depend on it, and its result need not be confirmed.
     fn timing_candidate(&self, entries: &[Entry]) -> Option<u32> {
         let is_learnt = self.ledger.costs(self.share()).warm.is_some();
         if is_learnt || self.warm != WarmMode::Auto || self.layered.is_none() {
@@ -249,7 +249,7 @@ impl OracleRunner<'_> {
         self.layered.as_ref()?.layers()
     }
 
-    /// True if there are outputs of the base to judge over.
+    /// True if there are outputs of the base that judging can use.
     pub(super) fn has_outputs(&self) -> bool {
         self.layers().is_some_and(|layers| layers.has_traces())
     }
@@ -276,14 +276,14 @@ impl OracleRunner<'_> {
                 false => String::new(),
             };
             self.session.ui.note(format!(
-                "run {}: {leads}what the verdict depends on is judged once more, without {without}: {}",
+                "run {}: {leads}candidates on which the verdict depends are judged once more, without {without}: {}",
                 self.run.run,
                 names.join(", ")
             ));
         }
         confirm::confirm(entries, &causes, rules, |entries, claims, stop| {
             self.judge_cold(entries, claims, jobs, stop)?;
-            // An overruled pass must neither lead nor refute a claim.
+            // A pass that does not count must neither lead nor contradict a claim.
             self.overrule(entries, baseline).map(drop)
         })?;
         for entry in entries {
@@ -328,7 +328,7 @@ impl OracleRunner<'_> {
         self.run_scheduled(scheduler, (&board, &shown), Warmth::Cold, false).map(drop)
     }
 
-    /// The cause of a claim that is not confirmed.
+    /// The probable cause of the entry's result, if it turns out to be different without layers.
     pub(super) fn cause(&self, entry: &Entry, has_outputs: bool) -> StaleCause {
         if self.world() != WorldKind::Sealed {
             return StaleCause::Outputs;
