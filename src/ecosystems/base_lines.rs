@@ -1,5 +1,5 @@
-//! Searches the lines of a base. Attempts at one change touch much the same files, and each search of a large base
-//! takes a tenth of a second, so a search is answered by an earlier one that looked for its words, too.
+//! Searches the lines of a base. Each search of a large base takes a tenth of a second, and attempts at one change
+//! touch much the same files. So the lines of each search are kept, and answer searches for some of its words.
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
-/// FoundLines of files, each after the path of its file.
+/// Pairs of the path of a file and one of its lines.
 pub type FoundLines = Vec<(String, String)>;
 
 /// A search for the lines that have one of `words`, and for those that have one of `pairs` and one of `beside`.
@@ -20,7 +20,7 @@ pub struct LineSearch {
     pub words: BTreeSet<String>,
     /// Texts that a line may have together with one of `beside`.
     pub pairs: BTreeSet<String>,
-    /// The texts beside `pairs`.
+    /// The texts of which a line must also have one if it has only a text of `pairs`.
     pub beside: Vec<&'static str>,
     /// True if upper and lower case are the same.
     pub any_case: bool,
@@ -40,12 +40,12 @@ impl LineSearch {
             && (other.pairs.is_empty() || self.beside == other.beside)
     }
 
-    /// A text as it is compared.
+    /// The text, in lower case if upper and lower case are the same for the search.
     fn folded<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.any_case { text.to_lowercase().into() } else { text.into() }
     }
 
-    /// The lines among these that it finds.
+    /// The lines among these that the search finds.
     fn among(&self, lines: &FoundLines) -> FoundLines {
         let words: Vec<_> = self.words.iter().map(|word| self.folded(word)).collect();
         let pairs: Vec<_> = self.pairs.iter().map(|word| self.folded(word)).collect();
@@ -59,16 +59,17 @@ impl LineSearch {
     }
 }
 
-/// The lines of a base, without its documents, as far as they were searched.
+/// The lines of all files of a base except its documents, for searches.
 pub struct BaseLines<'t> {
     repo: &'t Repo,
     commit: Oid,
-    /// The searches that were made, with their lines. Another thread that needs the same lines waits for them.
+    /// The searches that were made, with the lines that each found. One thread searches at a time, because
+    /// the next may need the same lines.
     searched: Mutex<Vec<(LineSearch, FoundLines)>>,
 }
 
 impl<'t> BaseLines<'t> {
-    /// The lines of a commit, of which none has been searched.
+    /// The lines of a commit. Nothing is read yet.
     pub fn of(repo: &'t Repo, commit: &Oid) -> BaseLines<'t> {
         BaseLines { repo, commit: *commit, searched: Mutex::default() }
     }
@@ -150,7 +151,7 @@ mod tests {
         assert!(!wide.covers(&of(&["c.py"], &[], &[], false)));
         assert!(!wide.covers(&of(&[], &["a"], &["use"], false)));
         assert!(!wide.covers(&of(&["a.py"], &[], &[], true)));
-        // The lines of the other file are left out.
+        // Lines that only the wide search asks for are left out.
         let lines = ["open a.py", "open b.py", "import a", "say a", "IMPORT A"];
         let lines: FoundLines = lines.map(|line| ("x".to_owned(), line.to_owned())).into();
         let found = |search: &LineSearch| -> Vec<String> {

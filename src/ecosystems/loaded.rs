@@ -136,8 +136,8 @@ impl<'p> LoadedName<'p> {
     }
 
     /// True if a line of another file of the base loads the file, or names it as a part of the product.
-    /// `is_run`: the commands run `other`, and it is not a test. Then a path in it is something that runs, not
-    /// something that it loads.
+    /// `is_run` is true if the commands run `other` and it is not a test. Then a path in `other` does not say
+    /// that it loads the file: it may run it.
     pub fn is_loaded_in(&self, other: &str, line: &str, is_run: bool) -> bool {
         let is_test = is_test_path(other);
         if other == self.path || is_hidden_or_installed(other) || is_comment(line) {
@@ -192,7 +192,8 @@ fn is_comment(line: &str) -> bool {
     ["//", "*", "--", "# "].iter().any(|start| line.starts_with(start))
 }
 
-/// True for a file with commands of a tool: files that it names are not part of the product.
+/// True for a recipe, and for a file that decides which commands run. A file that is named there is not
+/// thereby a part of the product: a command may run it.
 fn names_commands(path: &str) -> bool {
     lists_product(path)
         || ALL.iter().any(|ecosystem| {
@@ -226,11 +227,12 @@ pub fn names_end_of(line: &str, path: &str) -> bool {
     let stem = path[directory..].rfind('.').map_or(path, |dot| &path[..directory + dot]);
     let ends = [format!("/{}", as_constant(path)), format!("/{}", as_constant(stem))];
     let words = line.split(|c: char| !(c.is_alphanumeric() || "._-/".contains(c)));
-    // A plain word may be any name of the code.
+    // A word without dot and slash may be an identifier, so it counts only in quotes.
     let mut words = words.filter(|word| word.contains(['.', '/'])).chain(quoted_words(line));
     words.any(|word| {
         let word = word.trim_start_matches(['.', '/']);
-        // A file name alone may belong to a file elsewhere. Only a compiler looks it up in several directories.
+        // A file name without a directory may mean a file in another directory. In `__has_include` it counts:
+        // a compiler looks for the file in several directories.
         let is_name = !word.contains('/') && (word == file_name(path) || !word.contains('.'));
         if is_name && path.contains('/') && !line.contains("has_include") {
             return false;

@@ -1,7 +1,7 @@
 //! The directories whose names say that tests are in them.
 
-/// True if a directory has a name that every language uses for tests. Below the product's own
-/// sources, some of these names may be those of its parts.
+/// True if a directory in the path has a name that means tests in any language. Below `src` and `lib`,
+/// `testing` and `spec` do not mean tests: a part of the product may have these names.
 pub fn is_in_test_directory(path: &str) -> bool {
     let mut is_below_sources = false;
     let mut parts = path.split('/').peekable();
@@ -18,12 +18,12 @@ pub fn is_in_test_directory(path: &str) -> bool {
     false
 }
 
-/// True if the words in a directory's name say that tests are in it, or what they need: `unit_tests`,
-/// `Calc.UnitTests`, `testFixtures`. `next` is the part below it. Below the product's own sources only the
-/// tests of .NET have such names, and the source sets of Gradle.
+/// True if the words in a directory's name say that it has tests, or files that tests need: `unit_tests`,
+/// `Calc.UnitTests`, `testFixtures`. `next` is the next part of the path. Below `src` and `lib`, only the
+/// names of .NET's test projects and of Gradle's source sets count.
 fn names_tests(part: &str, next: &str, is_below_sources: bool) -> bool {
     const SOURCE_SETS: [&str; 5] = ["groovy", "java", "kotlin", "resources", "scala"];
-    const NEEDED: [&str; 8] =
+    const NEEDED_BY_TESTS: [&str; 8] =
         ["data", "fixtures", "helper", "helpers", "resources", "support", "util", "utils"];
     let is_cucumber = part == "features" && matches!(next, "step_definitions" | "support");
     // Most names hold no such word, and a base has many paths.
@@ -31,21 +31,22 @@ fn names_tests(part: &str, next: &str, is_below_sources: bool) -> bool {
         return is_cucumber && !is_below_sources;
     }
     let words = words_of_name(part);
-    let of_tests = |word: &String| matches!(word.as_str(), "test" | "tests");
-    let is_of_tests = words.len() > 1 && words.last().is_some_and(of_tests)
-        || words.len() == 2 && of_tests(&words[0]) && NEEDED.contains(&words[1].as_str());
+    let is_test = |word: &String| matches!(word.as_str(), "test" | "tests");
+    let has_tests = words.len() > 1 && words.last().is_some_and(is_test)
+        || words.len() == 2 && is_test(&words[0]) && NEEDED_BY_TESTS.contains(&words[1].as_str());
     match is_below_sources {
         true => {
-            is_of_tests
+            has_tests
                 && (SOURCE_SETS.contains(&next)
                     || part.ends_with(".Test")
                     || part.contains('.') && part.ends_with("Tests"))
         }
-        false => is_of_tests,
+        false => has_tests,
     }
 }
 
-/// The words of a name, in lower case: parted by other characters, or by a capital letter.
+/// The words of a name, in lower case. A word ends at a character that is no letter or digit, and before a
+/// capital letter that follows a small one.
 fn words_of_name(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;

@@ -33,7 +33,7 @@ impl Hasher for Hashed {
     }
 }
 
-/// The token that fills the only run of a text with fewer tokens.
+/// The token that fills up the only run of a text with fewer than [`RUN`] tokens.
 const NOTHING: u64 = 0;
 
 /// The runs that an attempt adds and removes, for each path: a multiset.
@@ -57,8 +57,9 @@ impl Edit {
     fn add(&mut self, path: &[u8], before: &FileContent, after: &FileContent) {
         let mut runs = Runs::default();
         let [before_text, after_text] = [before, after].map(FileContent::lossy);
-        // A line has the same runs anywhere if the tokens that complete its runs are the same. So lines
-        // that both sides have equally often are not compared further.
+        // The runs that begin in a line depend only on the line and the tokens that complete these runs.
+        // So a line that occurs equally often before and after, with the same such tokens, adds and
+        // removes nothing.
         let mut lines: HashMap<&str, (usize, i64)> = HashMap::new();
         for (content, text, step) in [(before, &before_text, -1), (after, &after_text, 1)] {
             match content {
@@ -102,7 +103,7 @@ impl Edit {
     }
 }
 
-/// The words of a text: runs of word characters, or single other characters that are not blanks.
+/// The tokens of a text: words, and other single characters that are not blanks.
 struct Tokens<'a>(&'a str);
 
 impl<'a> Iterator for Tokens<'a> {
@@ -140,20 +141,20 @@ fn token(word: &str) -> u64 {
     hasher.finish()
 }
 
-/// The hash of a run. Fewer tokens are filled up.
+/// The hash of a run. Fewer than [`RUN`] tokens are filled up with [`NOTHING`].
 fn run_of(tokens: &[u64]) -> u64 {
     let tokens = tokens.iter().copied().chain(std::iter::repeat(NOTHING)).take(RUN);
     tokens.fold(0, |run: u64, token| run.rotate_left(17) ^ token)
 }
 
-/// The run of a text that is too short for more.
+/// The run of a text with fewer than [`RUN`] tokens; `None` for a longer text.
 fn only_run(text: &str) -> Option<u64> {
     let first: Vec<u64> = Tokens(text).take(RUN).map(token).collect();
     (first.len() < RUN).then(|| run_of(&first))
 }
 
-/// The lines of a text that have tokens, each extended by the following tokens that complete its runs, with
-/// the length of the line itself.
+/// The lines of a text that have tokens. Each is extended by the tokens after it that complete the runs which
+/// begin in it; the number is the length of the line itself.
 fn lines_with_rest(text: &str) -> impl Iterator<Item = (&str, usize)> {
     let mut end = 0;
     text.split_inclusive('\n').filter_map(move |line| {
@@ -166,7 +167,7 @@ fn lines_with_rest(text: &str) -> impl Iterator<Item = (&str, usize)> {
     })
 }
 
-/// How much of each other edit each edit covers.
+/// For each edit: the part of each edit that it covers ([`Edit::cover`]).
 pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
     let shared = shared(edits);
     edits
@@ -180,7 +181,7 @@ pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
 }
 
 /// The number of runs that each two edits share. To save time, paths that only one edit touches are
-/// skipped, and runs that the same edits have are counted together.
+/// skipped, and runs that the same edits have equally often are counted together.
 fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
     let mut files: BTreeMap<&[u8], Vec<(usize, &Runs)>> = BTreeMap::new();
     for (at, edit) in edits.iter().enumerate() {
@@ -202,10 +203,10 @@ fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
         shared[at][at] = edit.size;
     }
     for (holders, runs) in groups {
-        for (n, (one, gained)) in holders.iter().enumerate() {
-            for (other, others) in &holders[n + 1..] {
-                if gained.signum() == others.signum() {
-                    let both = runs * gained.unsigned_abs().min(others.unsigned_abs());
+        for (n, (one, own_times)) in holders.iter().enumerate() {
+            for (other, times) in &holders[n + 1..] {
+                if own_times.signum() == times.signum() {
+                    let both = runs * own_times.unsigned_abs().min(times.unsigned_abs());
                     shared[*one][*other] += both;
                     shared[*other][*one] += both;
                 }
@@ -286,7 +287,7 @@ mod tests {
         };
         assert_eq!(size(FileContent::Missing, content("a_b1 += ü;")), 2);
         assert_eq!(size(FileContent::Missing, content("x y")), 1);
-        assert_eq!(size(FileContent::Missing, content("")), 1, "an empty file is there");
+        assert_eq!(size(FileContent::Missing, content("")), 1, "an empty file has one run");
         assert_eq!(size(binary("a"), binary("b")), 2, "one lost, one gained");
         assert_eq!(size(content("x\ny\nz"), content("x y z")), 0, "blanks do not count");
     }
@@ -300,7 +301,7 @@ mod tests {
     }
 
     /// The runs of a text, computed directly by the definition.
-    fn plain(text: &str) -> BTreeMap<[Option<&str>; RUN], i64> {
+    fn runs_of(text: &str) -> BTreeMap<[Option<&str>; RUN], i64> {
         let mut tokens: Vec<Option<&str>> = Tokens(text).map(Some).collect();
         tokens.resize(tokens.len().max(RUN), None);
         let mut runs = BTreeMap::new();
@@ -321,8 +322,8 @@ mod tests {
             let difference = |text: &str| -> BTreeMap<[Option<String>; RUN], i64> {
                 let mut all: BTreeMap<_, i64> = BTreeMap::new();
                 let owned = |run: [Option<&str>; RUN]| run.map(|word| word.map(str::to_owned));
-                plain(text).into_iter().for_each(|(run, n)| *all.entry(owned(run)).or_default() += n);
-                plain(&base).into_iter().for_each(|(run, n)| *all.entry(owned(run)).or_default() -= n);
+                runs_of(text).into_iter().for_each(|(run, n)| *all.entry(owned(run)).or_default() += n);
+                runs_of(&base).into_iter().for_each(|(run, n)| *all.entry(owned(run)).or_default() -= n);
                 all.retain(|_, n| *n != 0);
                 all
             };

@@ -1,16 +1,16 @@
 //! The lines of a log that show text of protected files.
 use std::collections::HashSet;
 
-/// The shortest line of a file that is searched for as a whole, in characters that are not spaces. Shorter
+/// The length of the shortest line of a file that is searched for, in characters that are not spaces. Shorter
 /// lines are too common.
 const SHORTEST_LINE: usize = 8;
 
-/// If a log and a line of a file have this number of such characters in a row in common, the log shows text
-/// of the file.
+/// A line of a log shows text of a file if this number of characters in a row, without spaces, is the same
+/// in a line of the file. A shorter line of a file is searched for as a whole.
 const RUN: usize = 16;
 
 /// For each line of a log: true if it shows distinctive text of these files. Test runners indent, number,
-/// mark and cut off the lines that they show, and print only the messages in them.
+/// mark and shorten the lines that they show, and sometimes show only the message in a line.
 pub fn lines_that_show<'a>(log: &[String], files: impl IntoIterator<Item = &'a str>) -> Vec<bool> {
     let log: Vec<Vec<char>> = log.iter().map(|line| squeezed(line)).collect();
     let runs: HashSet<&[char]> = log.iter().flat_map(|line| line.windows(RUN)).collect();
@@ -26,7 +26,7 @@ pub fn lines_that_show<'a>(log: &[String], files: impl IntoIterator<Item = &'a s
     log.iter()
         .map(|line| {
             line.windows(RUN).any(|run| shown.contains(run))
-                || short.iter().any(|own| line.windows(own.len()).any(|part| part == own))
+                || short.iter().any(|whole| line.windows(whole.len()).any(|part| part == whole))
         })
         .collect()
 }
@@ -49,7 +49,7 @@ mod tests {
         lines_that_show(&log, [TEST, ""])
     }
 
-    /// The output of pytest 7.2.1 with that file.
+    /// The output of pytest 7.2.1 for [`TEST`].
     #[test]
     fn neither_lines_nor_messages_of_a_test_are_left_in_what_pytest_prints() {
         let pytest = [

@@ -1,4 +1,4 @@
-//! Decides a run from the outcomes in another repository; can wait until that has all of them.
+//! Decides a run by the outcomes that are stored in another repository; can wait until all are there.
 use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Result};
@@ -17,7 +17,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Takes over the stored outcomes, and decides by the terms that `shard open` wrote. Gives the
 /// verdict and the parts without an outcome.
 ///
-/// With `wait`, fetches again until each part has its outcome or this time is over; with
+/// With `wait`, fetches again until each part has its outcome, or for this time at most; with
 /// `options.until_pass`, only until no missing outcome could change the recommendation.
 pub fn decide(
     session: &Session,
@@ -89,17 +89,17 @@ fn take_all(
     terms.map_or(Ok(Vec::new()), |terms| part_storage(session, run, None).pending(&terms))
 }
 
-/// True if a candidate's ref here does not reach the capture that the terms name; with `any`, also
-/// if a candidate has no capture. The object alone, without a ref that reaches it, is not enough.
+/// True if a candidate's ref here does not reach the capture that the terms name; with `needs_captures`,
+/// also if a candidate has no capture. An object that no ref reaches could be removed by git.
 fn lacks_capture(
     session: &Session,
     run: &Run,
     terms: Option<&SharedTerms>,
-    any: bool,
+    needs_captures: bool,
 ) -> Result<bool> {
     for candidate in session.store.candidates(run) {
         let Some(latest) = candidate.latest()? else {
-            if any {
+            if needs_captures {
                 return Ok(true);
             }
             continue;
