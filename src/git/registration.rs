@@ -32,7 +32,7 @@ pub struct NewWorktree {
 
 /// The directory in the common git directory in which an entry is assembled. Only the holder of
 /// the repository lock uses it.
-const STAGE: &str = "frites-entry";
+const ASSEMBLED: &str = "frites-entry";
 
 /// Registers worktrees whose branches are at `at`, without files. The caller holds the repository
 /// lock, and takes back what was made if this fails.
@@ -92,23 +92,23 @@ fn reason_for_git(repo: &Repo) -> Option<&'static str> {
 /// complete, the entry is locked as git locks it, so that `git worktree prune` leaves it alone.
 fn write_entry(repo: &Repo, path: &Path, head: &str, at: &Oid) -> Result<Worktree> {
     let failed = || format!("could not register '{}'", path.display());
-    let stage = repo.common_dir().join(STAGE);
-    tree::delete_tree(&stage).context(failed)?;
+    let assembled = repo.common_dir().join(ASSEMBLED);
+    tree::delete_tree(&assembled).context(failed)?;
     let dot_git = path.join(".git");
     let mut gitdir = tree::path_bytes(&dot_git).to_owned();
     gitdir.push(b'\n');
     let now = jiff::Timestamp::now().as_second();
     let log = format!("{} {at} {} <{}> {now} +0000\n", at.null(), OURS.0, OURS.1);
     let write = || -> io::Result<PathBuf> {
-        fs::create_dir(&stage)?;
-        fs::create_dir(stage.join("logs"))?;
-        fs::create_dir(stage.join("refs"))?;
-        fs::write(stage.join("locked"), INITIALIZING)?;
-        fs::write(stage.join("gitdir"), gitdir)?;
-        fs::write(stage.join("commondir"), "../..\n")?;
-        fs::write(stage.join("HEAD"), format!("{head}\n"))?;
-        fs::write(stage.join("logs/HEAD"), log)?;
-        let admin = place(&stage, &repo.common_dir().join("worktrees"), path)?;
+        fs::create_dir(&assembled)?;
+        fs::create_dir(assembled.join("logs"))?;
+        fs::create_dir(assembled.join("refs"))?;
+        fs::write(assembled.join("locked"), INITIALIZING)?;
+        fs::write(assembled.join("gitdir"), gitdir)?;
+        fs::write(assembled.join("commondir"), "../..\n")?;
+        fs::write(assembled.join("HEAD"), format!("{head}\n"))?;
+        fs::write(assembled.join("logs/HEAD"), log)?;
+        let admin = place(&assembled, &repo.common_dir().join("worktrees"), path)?;
         fs::create_dir(path)?;
         fs::write(&dot_git, link_to(&admin))?;
         fs::remove_file(admin.join("locked"))?;
@@ -119,7 +119,7 @@ fn write_entry(repo: &Repo, path: &Path, head: &str, at: &Oid) -> Result<Worktre
 
 /// Moves the entry of the worktree at `path` to the name that git would choose: the worktree's name, with a
 /// number behind it if the name is taken.
-fn place(stage: &Path, entries: &Path, path: &Path) -> io::Result<PathBuf> {
+fn place(assembled: &Path, entries: &Path, path: &Path) -> io::Result<PathBuf> {
     match fs::create_dir(entries) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
         _ => {}
@@ -127,7 +127,7 @@ fn place(stage: &Path, entries: &Path, path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().unwrap_or_default();
     let mut admin = entries.join(name);
     let mut number = 0;
-    while !is_moved(stage, &admin)? {
+    while !is_moved(assembled, &admin)? {
         number += 1;
         let mut numbered = name.to_owned();
         numbered.push(number.to_string());
@@ -138,15 +138,15 @@ fn place(stage: &Path, entries: &Path, path: &Path) -> io::Result<PathBuf> {
 
 /// Moves a directory to a name; false if the name is taken, also by an empty directory, which another git may just have
 /// made.
-fn is_moved(stage: &Path, to: &Path) -> io::Result<bool> {
-    match rustix::fs::renameat_with(CWD, stage, CWD, to, RenameFlags::NOREPLACE) {
+fn is_moved(assembled: &Path, to: &Path) -> io::Result<bool> {
+    match rustix::fs::renameat_with(CWD, assembled, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST | Errno::NOTEMPTY) => Ok(false),
         // Not every file system can do that. If this process is killed between these two calls, an empty
         // directory stays, as it does if git is killed.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match fs::create_dir(to) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            made => made.and_then(|()| fs::rename(stage, to)).map(|()| true),
+            made => made.and_then(|()| fs::rename(assembled, to)).map(|()| true),
         },
         Err(e) => Err(e.into()),
     }

@@ -193,7 +193,7 @@ impl Board {
     }
 
     /// Says how many lines a candidate has added and deleted, if that is known.
-    pub fn saw(&self, name: &Name, lines: Option<(u64, u64)>) {
+    pub fn counted_lines(&self, name: &Name, lines: Option<(u64, u64)>) {
         if lines.is_some() {
             self.state.lock().candidates.entry(name.clone()).or_default().size = lines;
         }
@@ -326,7 +326,7 @@ pub fn live<T>(
             if board.kind == WorkKind::Judging {
                 for name in names {
                     let lines = session.captured_lines(session.store.candidate(run, name));
-                    board.saw(name, lines);
+                    board.counted_lines(name, lines);
                 }
                 return;
             }
@@ -334,7 +334,7 @@ pub fn live<T>(
             while let Err(RecvTimeoutError::Timeout) = looks.recv_timeout(rest) {
                 let began = Instant::now();
                 for name in board.changing() {
-                    board.saw(&name, session.peek(session.store.candidate(run, &name)));
+                    board.counted_lines(&name, session.peek(session.store.candidate(run, &name)));
                 }
                 rest = BETWEEN_LOOKS.max(began.elapsed() * REST);
             }

@@ -9,7 +9,7 @@ use crate::process::{first_line, last_lines, last_words};
 
 /// The most lines at the end of a log that may be skipped because they are about the tool itself,
 /// or about tests that passed.
-const PASSED_OVER: usize = 500;
+const MOST_SKIPPED: usize = 500;
 
 /// Stands for the lines between the first error and the last lines.
 const LEFT_OUT: &str = "…";
@@ -24,7 +24,7 @@ pub fn note(session: &Session, line: &str, log: &Path) {
 /// with `-q`.
 pub fn note_of_agent(session: &Session, line: &str, log: &Path) {
     let wanted = session.ui.output_lines;
-    let shown = last_telling(last_words(log, wanted + PASSED_OVER), wanted);
+    let shown = last_telling(last_words(log, wanted + MOST_SKIPPED), wanted);
     session.ui.note_output(line, &shown, &full_log_command(session, log));
 }
 
@@ -37,7 +37,7 @@ pub fn warn(session: &Session, line: &str, log: &Path) {
 /// The last `count` lines of the log of a command that failed. If none of them looks like an error,
 /// the first line of the log that looks like one comes before them.
 pub fn of(log: &Path, count: usize) -> Vec<String> {
-    let last = last_telling(last_lines(log, count + PASSED_OVER), count);
+    let last = last_telling(last_lines(log, count + MOST_SKIPPED), count);
     if last.iter().any(|line| looks_like_error(line)) {
         return last;
     }

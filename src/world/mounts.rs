@@ -23,7 +23,7 @@ pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
     // Without this, the mounts would appear outside of the world.
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", flags).step("separating the mounts")?;
-    let before = existing().step("reading the mounts")?;
+    let before = existing_mounts().step("reading the mounts")?;
     let mut sources = Sources::default();
     for mount in &spec.mounts {
         match sources.open_all(mount) {
@@ -94,8 +94,7 @@ impl Sources {
             // An overlay without an upper layer must have two lower layers. The second is an empty
             // directory on a new file system: the first may contain the mount point, so a directory
             // there would be inside the first layer.
-            let at = &spec.wrapping_point;
-            let flags = MountFlags::NOSUID | MountFlags::NODEV;
+            let (at, flags) = (&spec.wrapping_point, MountFlags::NOSUID | MountFlags::NODEV);
             rustix::mount::mount("tmpfs", at, "tmpfs", flags, Some(c"mode=755,size=4k"))?;
             let empty = open_path(at)?;
             let options = overlay_options([self.name(base), reopened(&empty)].into_iter());
@@ -247,7 +246,7 @@ fn hide(at: &Path) -> io::Result<()> {
 }
 
 /// The mounts of this namespace, with the flags that a remount must repeat.
-fn existing() -> io::Result<Vec<(PathBuf, MountFlags)>> {
+fn existing_mounts() -> io::Result<Vec<(PathBuf, MountFlags)>> {
     let text = fs::read("/proc/self/mountinfo")?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse_mount).collect())
 }
@@ -290,7 +289,7 @@ fn unescape(text: &[u8]) -> Vec<u8> {
 
 /// Makes a mount and those below it read-only.
 fn make_all_read_only(at: &Path) -> io::Result<()> {
-    let below = existing()?.into_iter().filter(|(path, _)| path.starts_with(at));
+    let below = existing_mounts()?.into_iter().filter(|(path, _)| path.starts_with(at));
     below.into_iter().try_for_each(|(path, flags)| make_read_only(&path, flags))
 }
 

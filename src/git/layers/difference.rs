@@ -43,7 +43,7 @@ pub fn write(
     index: &Path,
 ) -> Result<bool> {
     let Some(differences) = trees::differences(repo, base, commit) else { return Ok(false) };
-    if differences.iter().any(bends_others) {
+    if differences.iter().any(changes_other_files) {
         return Ok(false);
     }
     let own = index_of(&layer.index(), &differences)?;
@@ -56,7 +56,7 @@ pub fn write(
         check_out_files(repo, layer, &differences, into, index)?;
     }
     let deleted = differences.iter().filter(|d| d.new.is_none()).map(|d| &d.path);
-    for place in gone(deleted, &own, seeds) {
+    for place in paths_to_mark(deleted, &own, seeds) {
         mark_as_deleted(into, &place).context(failed)?;
     }
     Ok(true)
@@ -124,7 +124,7 @@ fn index_of(base: &Path, differences: &[TreeDifference]) -> Result<gix::index::F
 }
 
 /// True if this difference changes how other paths are checked out, or concerns a submodule.
-fn bends_others(difference: &TreeDifference) -> bool {
+fn changes_other_files(difference: &TreeDifference) -> bool {
     let TreeDifference { path, old, new } = difference;
     let is_submodule = old.iter().chain(new).any(|(mode, _)| *mode == EntryMode::Submodule);
     is_submodule || [&b".gitattributes"[..], b".gitmodules"].contains(&path.file_name())
@@ -132,7 +132,7 @@ fn bends_others(difference: &TreeDifference) -> bool {
 
 /// The paths to mark as deleted, for these deleted files. If no file of a directory is left, the directory
 /// is marked, because git removes it, too. `index` is the index of the tree.
-fn gone<'a>(
+fn paths_to_mark<'a>(
     deleted: impl Iterator<Item = &'a TreePath>,
     index: &gix::index::State,
     seeds: &Seeds,

@@ -136,7 +136,7 @@ fn run_all(
         let done = one.run().inspect_err(|error| mark_cancelled(candidate, error));
         board.ended(name, ending(&done));
         if let Ok(captured) = &done {
-            board.saw(name, capture::lines_of(&captured.changes));
+            board.counted_lines(name, capture::lines_of(&captured.changes));
             beside.attempt_ended(name);
             hooks::tell_ended(session, candidate, captured);
         }
