@@ -328,7 +328,7 @@ fn a_run_that_landlock_confines_is_judged_in_parts_wherever_landlock_can_be_had(
     let share = format!("python3 -c '{WITHOUT_LANDLOCK}' git frites shard judge 1 1/1");
     world.sh(&world.repo, &share).refuses(
         128,
-        "the run was opened to be judged confined by Landlock, and that cannot be had here",
+        "the run was opened to be judged confined by Landlock, which is impossible here",
     );
     let share = "FRITES_SANDBOX_MODE=auto exec git frites shard judge 1 1/1";
     let out = without_namespaces(&world, share).expect(0).out();

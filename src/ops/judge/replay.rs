@@ -252,7 +252,7 @@ fn why_not_used(
     }
     let was_judged_once = part.terms.settings.in_place || theirs.problem.is_some();
     if theirs.second_judging() != present.second_judging() && !was_judged_once {
-        return Some("it was not judged with the same of the base's tests put back".into());
+        return Some("it was judged with other tests of the base put back".into());
     }
     let difference = part.terms.first_difference(&opened?.terms())?;
     Some(format!("it was found on other terms: {difference}"))

@@ -79,7 +79,7 @@ pub fn require(session: &Session, kind: WorldKind) -> Result<()> {
     };
     let Some(reason) = refusal else { return Ok(()) };
     Err(Error::fatal(format!(
-        "the run was opened to be judged {}, and that cannot be had here: {reason}",
+        "the run was opened to be judged {}, which is impossible here: {reason}",
         kind.in_words()
     ))
     .hint(
