@@ -88,8 +88,7 @@ impl Config {
             let position = file.position(name.span().start);
             let spec = find_key(&key, &position)?;
             if spec.is_users_own() {
-                let words =
-                    format!("{position}: '{key}' cannot be set in {FILE}, only by yourself");
+                let words = format!("{position}: '{key}' cannot be set in {FILE}");
                 let hint = format!("set it for yourself: `git config --global frites.{key} …`");
                 return Err(Error::fatal(words).hint(hint));
             }

@@ -141,7 +141,7 @@ keys! {
     ORACLE_PROOF: ProofMode = "oracle.proof", Is("'auto'"), "Which candidates' tests are also run on the base, where they should fail: after the verdict, those of the recommended candidate (auto); before the verdict, those of every candidate that passed (always); or none (never).";
     ORACLE_WARM: WarmMode = "oracle.warm", Is("'auto'"), "Whether candidates in sealed worlds are first judged with the base's build outputs: if that is expected to save time, including the later confirmations without outputs (auto); always (base); or never (never).";
     SANDBOX_MODE: SandboxMode = "sandbox.mode", Is("'auto'"), "How setup, build, lint and test commands are confined: in a sealed world of their own if the system allows it, else by Landlock, else not at all (auto); in one of the first two ways (required); in a sealed world only (sealed); by Landlock only (landlock); or never (off).";
-    SANDBOX_HOME: SandboxHome = "sandbox.home", Is("'user'"), "The home directory of commands that Landlock confines, which is thrown away: with links to all that lies in the user's, which they cannot write to (user), or an empty one (private). A sealed world always throws away what is written there.";
+    SANDBOX_HOME: SandboxHome = "sandbox.home", Is("'user'"), "The home directory of commands that Landlock confines, which is thrown away: with links to everything in the user's home directory, to which they cannot write (user), or an empty one (private). A sealed world always throws away what is written there.";
     SANDBOX_NETWORK: Network = "sandbox.network", Is("true"), "Whether commands in a sealed world can use the network; without it they have the loopback device alone.";
     SANDBOX_WRITE: Vec<String> = "sandbox.write", Is("[]"), "Paths outside that confined commands can write to, in a sealed world sockets too; ~ is the home directory.";
     SANDBOX_HIDE: Option<Vec<String>> = "sandbox.hide", Unset("keys and tokens", "['~/.ssh', '~/.gnupg']"), "Paths that commands in a sealed world cannot see, in place of the usual ones, which git-frites-sandbox(7) lists; ~ is the home directory. '!~/.netrc' shows one of the usual ones.";
@@ -171,7 +171,7 @@ keys! {
     MERGE_STRATEGY: MergeStrategy = "merge.strategy", Is("'none'"), "How a merge resolves conflicts: not at all, so that nothing changes, or by taking each file whole from the side that wrote it later.";
     MERGE_TIE: Tie = "merge.tie", Is("'child'"), "With newest-file-wins, the side whose file wins if both wrote it at the same time: the candidate that lands, or the target.";
     RUN_MERGE: bool = "run.merge", Is("false"), "Whether `run` merges a verified winner into the current branch.";
-    RUN_EAGER: bool = "run.eager", Is("true"), "Whether `run` judges each attempt as soon as it has ended, while the others work, where both are kept apart.";
+    RUN_EAGER: bool = "run.eager", Is("true"), "Whether `run` judges each attempt as soon as it has ended, while the others work, if attempts and judging are kept apart.";
     AGENT_COMMAND: Option<Argv> = "agents.*.command", Unset("the command of the built-in agent of this name", "['claude', '-p']"), "The command that starts the agent, without a shell; {prompt} and {prompt_file} are replaced.";
     AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless an argument contains it", "'prompt'"), "The agent's standard input.";
     AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Texts that are put before the prompt, one per candidate; they are reused in turn.";

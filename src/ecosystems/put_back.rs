@@ -132,7 +132,7 @@ fn put_back_by_name(
         DecidingChange::Whole => return PutBack::Deciding,
         DecidingChange::Part(text) => return PutBack::Part(text),
         DecidingChange::Inseparable => {
-            return PutBack::Inseparable("what decides in it cannot be put back by itself");
+            return PutBack::Inseparable("its deciding part cannot be put back by itself");
         }
     }
     let source = source_of(ecosystems, path);

@@ -107,9 +107,9 @@ pub fn with_work<T, W>(
 }
 
 impl IntegrityWatch {
-    /// Reports and stores the decisive facts that changed since the last look, before the next command
-    /// starts. If no file's stamp has changed, this costs almost nothing. `candidate` is the only candidate
-    /// that can have made the changes.
+    /// Reports and stores changes of the configuration and of git's files since the last look, before the
+    /// next command starts. If no file's stamp has changed, this costs almost nothing. `candidate` is the
+    /// only candidate that can have made the changes.
     pub fn look_again(
         &mut self,
         context: IntegrityContext<'_>,
@@ -362,7 +362,7 @@ fn report(context: IntegrityContext<'_>, moment: &Moment, differences: &[Differe
         ));
     }
     let other = if differences.iter().any(|d| d.reverted) { "nothing else" } else { "nothing" };
-    context.ui.hint(format!("an attempt did that, or you; {other} was reverted"));
+    context.ui.hint(format!("an attempt or you did that; {other} was reverted"));
 }
 
 fn as_json(difference: &Difference) -> Value {

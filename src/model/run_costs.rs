@@ -28,7 +28,7 @@ impl RunCosts {
         candidates > 1 && self.sums(candidates).is_none_or(|[warm, cold]| warm < cold)
     }
 
-    /// The expected times of judging so many candidates over outputs first, and without them at once;
+    /// The expected times of judging so many candidates first with outputs, and at once without them;
     /// `None` unless both times are known.
     fn sums(&self, candidates: usize) -> Option<[f64; 2]> {
         let (warm, cold) = self.warm.zip(self.cold)?;
@@ -36,7 +36,8 @@ impl RunCosts {
         Some([all * warm + confirmed(candidates) * cold, all * cold])
     }
 
-    /// Both times and the way that they speak for; `None` unless both are known and there is a choice.
+    /// Both times and the way that is expected to cost less; `None` unless both are known and there is
+    /// a choice.
     pub fn in_words(&self, candidates: usize) -> Option<String> {
         let (warm, cold) = self.warm.zip(self.cold)?;
         let [over, without] = self.sums(candidates)?;
@@ -44,13 +45,13 @@ impl RunCosts {
             return None;
         }
         let (way, less, more) = match self.warm_pays(candidates) {
-            true => ("over outputs first", over, without),
+            true => ("with outputs first", over, without),
             false => ("without outputs at once", without, over),
         };
         Some(format!(
-            "a run took {warm:.1} s over the base's build outputs and {cold:.1} s without them; for \
-             {candidates} candidates judging {way} costs less: about {less:.1} s, not {more:.1} s, since \
-             results over outputs that decide are found again without them"
+            "a run took {warm:.1} s with the base's build outputs and {cold:.1} s without them; for \
+             {candidates} candidates judging {way} costs less: about {less:.1} s, not {more:.1} s, because \
+             results that decide are confirmed without outputs"
         ))
     }
 }
@@ -97,7 +98,7 @@ mod tests {
         known.note(true, 0.0);
         assert_eq!(known, costs(3.0, 3.0));
         let words = known.in_words(2).unwrap_or_default();
-        assert!(words.contains("3.0 s over"), "{words}");
+        assert!(words.contains("3.0 s with"), "{words}");
         assert_eq!(known.in_words(1), None, "there is no choice");
     }
 
@@ -105,12 +106,12 @@ mod tests {
     fn both_sums_are_told_with_what_they_hold() {
         assert_eq!(
             costs(49.0, 94.5).in_words(5).unwrap_or_default(),
-            "a run took 49.0 s over the base's build outputs and 94.5 s without them; for 5 candidates \
-             judging without outputs at once costs less: about 472.5 s, not 528.5 s, since results over \
-             outputs that decide are found again without them"
+            "a run took 49.0 s with the base's build outputs and 94.5 s without them; for 5 candidates \
+             judging without outputs at once costs less: about 472.5 s, not 528.5 s, because results \
+             that decide are confirmed without outputs"
         );
         let words = costs(28.0, 199.0).in_words(4).unwrap_or_default();
-        let way = "judging over outputs first costs less: about 609.5 s, not 796.0 s, since";
+        let way = "judging with outputs first costs less: about 609.5 s, not 796.0 s, because";
         assert!(words.contains(way), "{words}");
     }
 }

@@ -72,7 +72,7 @@ pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<b
         Some(Failure { words, log, .. }) => Err(Error::no(format!(
             "hooks.before-clean refuses that {candidate} is removed: {words}"
         ))
-        .hint(format!("what it printed is in '{}'", log.display()))),
+        .hint(format!("its output is in '{}'", log.display()))),
     }
 }
 

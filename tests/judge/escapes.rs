@@ -65,7 +65,7 @@ fn change_planted_while_judging_is_named_and_unverifies_the_run() {
         let expected = changes.clone().map(|change| format!("{when} was judged: {change}"));
         assert_eq!(answer.warnings(), expected.into(), "{}", answer.stderr);
         assert!(
-            answer.stderr.contains("hint: an attempt did that, or you; nothing was reverted"),
+            answer.stderr.contains("hint: an attempt or you did that; nothing was reverted"),
             "{}",
             answer.stderr
         );

@@ -77,7 +77,7 @@ fn file_above_the_cache_is_named_and_stays() {
         format!("1/c1 was judged: '{}' was added above the judge's checkouts", file.display());
     assert_eq!(answer.warnings(), [words].into(), "{}", answer.stderr);
     assert!(file.exists(), "it may be the user's");
-    assert!(answer.stderr.contains("hint: an attempt did that, or you; nothing was reverted"));
+    assert!(answer.stderr.contains("hint: an attempt or you did that; nothing was reverted"));
     world.frites(["judge", "--test", "test -e README"]).expect(0);
 }
 

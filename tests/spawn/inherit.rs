@@ -263,7 +263,7 @@ fn nested_run_is_refused_unless_nesting_allows_it() {
     let said = world.git(["show", "refs/frites/1/c1:err"]);
     assert!(
         said.contains(
-            "fatal: this is a candidate's command already, 1 deep, and limits.nesting = 1"
+            "fatal: this runs inside a candidate's command (depth 1), and limits.nesting = 1"
         ),
         "{said}"
     );

@@ -53,7 +53,7 @@ fn names(world: &World, script: &str, expected: &[&str]) {
     assert_eq!(answer.changes_warned_of(), expected, "{}", answer.stderr);
     assert_eq!(event(world), expected);
     assert_eq!(
-        answer.stderr.contains("hint: an attempt did that, or you; nothing was reverted"),
+        answer.stderr.contains("hint: an attempt or you did that; nothing was reverted"),
         !expected.is_empty()
     );
 }

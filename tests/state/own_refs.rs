@@ -144,7 +144,7 @@ fn refs_of_the_judged_run_that_code_under_test_removes_are_named_and_put_back() 
         });
         assert!(warning.contains(words), "{script}: {warning}");
         assert!(warning.ends_with("; it was put back"), "{script}: {warning}");
-        assert!(answer.stderr.contains("an attempt did that, or you; nothing else was reverted"));
+        assert!(answer.stderr.contains("an attempt or you did that; nothing else was reverted"));
         if name == SIBLING {
             assert_eq!(world.git(["rev-parse", name]), value, "{script}");
         }

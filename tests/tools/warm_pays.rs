@@ -82,7 +82,7 @@ fn a_slow_build_is_judged_over_the_bases_outputs() {
     // The base and the winner without outputs, all three over them.
     assert_eq!(runs(&world, &test, &[]), [2, 3]);
     let said = world.frites(["explain"]).expect(0).out();
-    assert!(said.contains("judging over outputs first costs less"), "{said}");
+    assert!(said.contains("judging with outputs first costs less"), "{said}");
     assert_eq!(runs(&world, &test, &[]), [2, 3]);
     world.assert_clean();
 }

@@ -131,7 +131,7 @@ pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
             }
             Err(e) => {
                 let path = login.in_state(&candidate.directory().agent_state());
-                let error = Error::io(format!("could not take '{}' away", path.display()), e);
+                let error = Error::io(format!("could not remove '{}'", path.display()), e);
                 session.ui.warn(format!("{candidate}: {}", error.message));
             }
         }

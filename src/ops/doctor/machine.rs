@@ -100,7 +100,7 @@ fn worlds(refusal: Option<String>) -> Vec<Finding> {
     };
     if reason.contains("overlay") {
         let overlay = Finding::missing("overlay", reason).advise(
-            "a user can mount one since Linux 5.11, where the cache is on no overlay itself",
+            "a user can mount one since Linux 5.11, unless the cache itself is on an overlay",
         );
         return vec![Finding::good("namespaces", "a user can make them"), overlay];
     }

@@ -70,7 +70,7 @@ pub fn refuse_changed_hooks(session: &Session, from: &Oid, to: &Oid, address: &s
     let Some(hook) = changed_hook(session, from, to)? else { return Ok(()) };
     Err(Error::no(format!("{address} changes '{}', a hook that git would run", hook.quoted()))
         .hint(format!("look at it with `git frites diff {address}`"))
-        .hint("then land without hooks, `--no-verify`, or with those of before, `--no-switch`"))
+        .hint("then land without hooks (`--no-verify`), or with those in your checkout (`--no-switch`)"))
 }
 
 /// Refuses to land a changed `.frites.toml` that git-frites cannot read: on a branch with this file

@@ -32,7 +32,7 @@ pub fn require_depth(session: &Session) -> Result<()> {
     let nesting = session.config.get(keys::LIMITS_NESTING);
     if depth as usize >= nesting {
         return Err(Error::fatal(format!(
-            "this is a candidate's command already, {depth} deep, and limits.nesting = {nesting}"
+            "this runs inside a candidate's command (depth {depth}), and limits.nesting = {nesting}"
         ))
         .hint("an attempt that spawns attempts seldom ends; if it is meant to: `git config frites.limits.nesting N`"));
     }

@@ -238,7 +238,7 @@ pub fn agreement(report: &Report) -> Markup {
         @if report.covers.len() > 1 {
             section #agreement {
                 h2 { "Agreement" }
-                p.dim { "How much of the column's change the row's covers, from 0 to 100 %. Attempts that are right tend to agree." }
+                p.dim { "The share of the column's change that the row's covers, from 0 to 100 %. Attempts that are right tend to agree." }
                 div.scroll { table.cells.heat {
                     thead { tr { td {} @for (at, _) in &report.covers { th scope="col" { (name(*at)) } } } }
                     tbody {
@@ -247,7 +247,7 @@ pub fn agreement(report: &Report) -> Markup {
                                 th scope="row" { a href={ "#c-" (at + 1) } { (name(*at)) } }
                                 @for ((other, _), cover) in report.covers.iter().zip(row) {
                                     @if other == at { td.dim { "–" } }
-                                    @else { td class={ "h" (warmth(*cover)) } { (percent(*cover)) } }
+                                    @else { td class={ "h" (shade(*cover)) } { (percent(*cover)) } }
                                 }
                             }
                         }
@@ -258,8 +258,8 @@ pub fn agreement(report: &Report) -> Markup {
     }
 }
 
-/// A cover as one of eleven shades.
-fn warmth(cover: f64) -> u8 {
+/// The shade (one of eleven) for the share of a change that another change covers.
+fn shade(cover: f64) -> u8 {
     (cover.clamp(0.0, 1.0) * 10.0).floor() as u8
 }
 
