@@ -78,7 +78,7 @@ fn with_grouped_help() -> clap::Command {
 impl Cli {
     /// The command line of this process; an error also stands for help that was asked for.
     pub fn read() -> Result<Cli, clap::Error> {
-        // To take the command line's description apart costs a tenth of the time of a start.
+        // Dropping the description of the command line would take a tenth of the time of a start.
         let mut command = ManuallyDrop::new(Cli::command());
         let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
             // Making the groups takes a third of the time of a start: only help needs them.
@@ -105,8 +105,8 @@ fn is_quiet(matches: &ArgMatches) -> bool {
     given == Some(&true) || matches.subcommand().is_some_and(|(_, inner)| is_quiet(inner))
 }
 
-// Only the arguments of the command that is typed are built. That is done after its description is
-// set: a doc comment on its arguments would take the place of that.
+// Only the arguments of the typed command are built. They are added after its description is set, so
+// a doc comment on its arguments would replace the description.
 /// The commands.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]

@@ -40,13 +40,13 @@ pub struct StateDirectory {
     pub variable: &'static str,
     /// The directory while the variable is not set, below HOME; empty for HOME itself.
     pub default: &'static str,
-    /// The agent's own directory in it, if the variable is for all programs: the others find there
-    /// what is the user's.
+    /// The agent's own directory in it, if other programs use the variable, too: they find links to
+    /// the user's entries there.
     pub own: Option<&'static str>,
     /// The user's logins, each with the JSON keys of its tokens, which the agent refreshes. There are
     /// no keys if tokens cannot be recognized. An attempt gets copies of the logins and settings.
     pub logins: &'static [(&'static str, &'static [&'static str])],
-    /// Files and directories of settings: what the agent runs or obeys.
+    /// Files and directories of settings, which the agent runs or obeys.
     pub settings: &'static [&'static str],
     /// Settings that lie in HOME itself while the variable is not set.
     pub settings_in_home: &'static [&'static str],
@@ -117,7 +117,7 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
                 "plugins/known_marketplaces.json",
             ],
             settings_in_home: &[
-                // Account, onboarding, MCP servers and what it knows of projects.
+                // Account, onboarding, MCP servers, and its data about projects.
                 ".claude.json",
             ],
         }]

@@ -370,8 +370,8 @@ fn stop_if_interrupted(run: &Run) -> Result<()> {
     }
 }
 
-/// Judges a run as it is now. `affects_outcomes` says that commands of its attempts may have changed what
-/// others give, so that nothing that was judged before is believed.
+/// Judges a run as it is now. `affects_outcomes` is true if commands of its attempts may have changed
+/// something on which outcomes depend: then no earlier outcome is used.
 fn judge(judging: &RepeatedJudging<'_>, run: &Run, affects_outcomes: bool) -> Result<Verdict> {
     trust::require_trust(judging.session().integrity(), Some(run))?;
     if affects_outcomes {

@@ -44,7 +44,7 @@ pub struct BaseProject<'t> {
     declared: DeclaredSource,
     /// The oracle's commands.
     commands: Vec<String>,
-    /// The names in them, and in what they run.
+    /// The names in these commands, and in the files that they run.
     markers: OnceLock<Markers>,
     code: OnceLock<KnownCode>,
     links: OnceLock<Vec<(String, String)>>,
@@ -105,7 +105,7 @@ impl<'t> BaseProject<'t> {
     }
 
     /// True if a changed path is source and has no effect by its name. The caller knows that it does not
-    /// decide.
+    /// decide which commands run.
     pub fn is_source(&self, path: &str, is_new: bool) -> Result<bool> {
         if let Some(is_source) = self.declared.is_source(path) {
             return Ok(is_source);
@@ -125,7 +125,7 @@ impl<'t> BaseProject<'t> {
         let code = self.code()?;
         let is_source = language.is_some_and(|language| code.is_source_if_new(path, language));
         let is_free = !is_new || !code.has_test_named(file_name(path));
-        // Among scripts of a shell, a document is no source.
+        // In a project of shell scripts, a document counts as source only if nothing uses it.
         if !code.is_known
             && documents::is_document_by_name(path)
             && code.has_sources_like("a.sh", |script| !self.scripts.contains(script))
@@ -149,7 +149,7 @@ impl<'t> BaseProject<'t> {
         if self.markers()?.searches_before(path, |file| code.has_file(file)) {
             return Ok(true);
         }
-        // In a directory of checks it is one of them.
+        // A new file in a directory of checks is a check.
         let Some(file) = LoadedName::of(path) else { return Ok(false) };
         Ok(code.files_beside(path).next().is_some() && self.runs_directory_of(&file)?)
     }
@@ -174,7 +174,7 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// The path of a new file, after those of the directories which it brings.
+    /// The paths of the new directories above a new file, then its own path.
     fn new_parts<'p>(
         &self,
         path: &'p str,
@@ -225,7 +225,8 @@ impl<'t> BaseProject<'t> {
     }
 
     /// True if a change of source in a language of the JVM declares a type that a test of the base declares,
-    /// too: by the order of the class path it may take that one's place, whatever the name of its file.
+    /// too: by the order of the class path it may be loaded in place of that type, whatever the name of its
+    /// file.
     pub fn declares_type_of_a_test(&self, touched: &TouchedPath<'_>) -> Result<bool> {
         if !jvm::ECOSYSTEM.has_source(touched.path) {
             return Ok(false);
@@ -297,8 +298,8 @@ impl<'t> BaseProject<'t> {
     }
 
     /// The files among these that no code of the base loads, and that something else runs: a recipe, a setting,
-    /// or a command that takes their directory. `lines` are those with their names, and with their modules where
-    /// a line loads some.
+    /// or a command that takes their directory. `lines` are the lines that have one of their names, or load a
+    /// module and have one of their module names.
     fn checks_among<'p>(
         &self,
         files: Vec<LoadedName<'p>>,
@@ -372,7 +373,8 @@ impl<'t> BaseProject<'t> {
         let constants = LineSearch { any_case: true, ..LineSearch::of(constants) };
         drop_found(&mut sought, &self.lines.find(constants)?);
         if !sought.is_empty() {
-            // A file that these run decides. One that they only name is the product.
+            // A file that these lines run decides which commands run; a file that they only name is
+            // the product.
             let lines = &self.markers()?.lines;
             let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
             sought.retain(|file| !shell.clone().any(|(_, line)| file.is_named_in(line)));
@@ -445,7 +447,8 @@ impl<'t> BaseProject<'t> {
         Ok(self.code()?.is_plain_name(path))
     }
 
-    /// The files of the base that a language may replace by the new one, because it finds that one first.
+    /// The files of the base in whose place a language may load a new file, because it finds the new file
+    /// first.
     pub fn replaced_by(&self, path: &str) -> Result<Vec<&str>> {
         Ok(self.code()?.replaced_by(path))
     }

@@ -379,7 +379,7 @@ pub fn ecosystem_of(name: &str) -> Option<&'static Ecosystem> {
     ALL.iter().copied().find(|e| (e.manifest)(name).is_some() || e.lock_files.contains(&name))
 }
 
-/// True if a line of commands or settings has a tool install the packages of a manifest that it names.
+/// True if a line of commands or settings that names a manifest makes a tool install its packages.
 pub fn are_installed_in(line: &str) -> bool {
     let words = line.split(|c: char| c.is_whitespace() || BETWEEN_WORDS.contains(c));
     let words: Vec<&str> = words.collect();

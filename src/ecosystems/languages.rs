@@ -128,7 +128,8 @@ impl KnownCode {
         code
     }
 
-    /// The files of the base that a language may replace by the new one, because it finds that one first.
+    /// The files of the base in whose place a language may load a new file, because it finds the new file
+    /// first.
     pub fn replaced_by(&self, path: &str) -> Vec<&str> {
         self.places.replaced_by(path)
     }

@@ -1,5 +1,5 @@
-//! The names in commands, recipes and scripts: one that comes true with a new path is a marker that they
-//! look for, a target that make finds up to date, or one more word of a pattern.
+//! The names in commands, recipes and scripts. A new path with such a name may change which commands
+//! run: they may look for it, make may find a target up to date, or a pattern may match one more path.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
@@ -12,7 +12,7 @@ use crate::model::shell::{
     SimpleCommand, commands_of, is_assignment, may_leave_commands_out, without_substitutions,
 };
 
-/// The text of a file, by how it names paths.
+/// The kind of a text, which decides how it names paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TextKind {
     /// Lines of a shell.
@@ -25,7 +25,7 @@ pub enum TextKind {
     Program,
 }
 
-/// Programs whose plain words are commands of theirs, besides those that run recipes.
+/// Programs whose plain words name their own commands, not files; those that run recipes are not listed.
 const WITH_COMMANDS: [&str; 14] = [
     "bundle", "cargo", "composer", "deno", "dotnet", "git", "go", "mix", "npx", "pip", "poetry",
     "swift", "uv", "zig",
@@ -76,9 +76,10 @@ const VALUE: char = '\u{1}';
 #[derive(Default)]
 pub struct Markers {
     words: BTreeSet<String>,
-    /// Names with `*`, also for the value of a variable.
+    /// Names with `*`, which also stands for the value of a variable.
     patterns: BTreeSet<String>,
-    /// True if a condition decides whether commands run: the outcome of any look in a script may be one.
+    /// True if a condition decides whether commands run. Then any command of a script that looks at a
+    /// file may be a part of a condition.
     has_conditions: bool,
     /// The directories in which words are looked up.
     directories: BTreeSet<String>,
@@ -134,9 +135,9 @@ impl Markers {
         }
     }
 
-    /// Adds the names in the commands of a line. If the line cannot leave a command out, a look at a file
-    /// switches nothing off: `test -e new` asks for the file. `is_argument` says that what the commands print
-    /// becomes the arguments of another command.
+    /// Adds the names in the commands of a line. If the line cannot leave a command out, a command that only
+    /// looks at a file switches nothing off, so its words are not added: `test -e new`. `is_argument` says
+    /// that what the commands print becomes the arguments of another command.
     fn add_commands(&mut self, line: &str, is_argument: bool) {
         let (line, inner) = without_substitutions(line);
         let commands = commands_of(&line);
@@ -204,7 +205,7 @@ impl Markers {
     fn add_word(&mut self, word: &str) {
         let word = plain(word);
         let is_name = word.contains(char::is_alphanumeric) && !word.contains(char::is_whitespace);
-        // `${x}s` stands for too much.
+        // `${x}s` could be nearly any word.
         let is_vague = word.contains(VALUE) && !word.contains(['.', '/']) && word.len() < 5;
         if word.starts_with('-') || !is_name || is_vague || word.contains('%') {
             return;
@@ -214,8 +215,9 @@ impl Markers {
         names.insert(name);
     }
 
-    /// True if a line gives a tool directories in which it looks files up, and it may find a new path before a
-    /// file of the base, as the path from another of them. `has` says which files the base has.
+    /// True if a line gives a tool directories in which it looks files up, and the tool may find a new file in
+    /// one of them before the file of the base that has the same path in another. `has` says which files the
+    /// base has.
     pub fn searches_before(&self, new: &str, has: impl Fn(&str) -> bool) -> bool {
         let mut lines = self.lines.iter().map(|(_, line)| line.as_str());
         lines.any(|line| {
@@ -236,8 +238,8 @@ impl Markers {
         })
     }
 
-    /// True if a word names a new path. A pattern does so, too, unless `is_open` says that it lists files
-    /// of this kind in the base already.
+    /// True if a word names a new path. A pattern that matches the path names it, too, unless `is_open`
+    /// says that the pattern already matches files of this kind in the base.
     pub fn names(&self, new: &str, is_open: impl Fn(&str) -> bool) -> bool {
         self.words.contains(new)
             || self.directories.iter().any(|directory| {
@@ -268,8 +270,8 @@ fn looks_at_files(command: &SimpleCommand) -> bool {
         || looks_only(program, "")
 }
 
-/// True if a pattern stands for a path. One without a directory may be that of `find`, and a variable for
-/// the current directory.
+/// True if a pattern stands for a path. A pattern without a directory may be for `find`, in any
+/// directory, and a variable before a slash may be the current directory.
 pub fn is_listed(pattern: &str, path: &str) -> bool {
     matches(pattern, path)
         || !pattern.contains('/') && matches(pattern, file_name(path))

@@ -178,9 +178,9 @@ impl<'p> NewModule<'p> {
         [self.first, self.path.rsplit('/').next().unwrap_or(self.path)]
     }
 
-    /// True if a line of a test loads a module that this one may replace: the loaded name begins with the
-    /// first new part of this one, or has several parts, with which this one's path ends. A name that is all of
-    /// the path counts only in an indented line: the test may do without the module there.
+    /// True if a line of a test loads a module that this one may replace. The loaded name begins with the first
+    /// new part of this module's path, or it has several parts and the path ends with them. A name that is the
+    /// whole path counts only in an indented line, where the test may go on without the module.
     pub fn is_loaded_in(&self, line: &str) -> bool {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         line.split(';').any(|statement| {

@@ -1,7 +1,8 @@
 //! The second judging of a candidate: its change with the base's tests and commands put back.
 //!
 //! If a candidate changes the tests or commands that judge it, its pass proves little. If it also passes
-//! with exactly those changes put back, that is evidence. That the changes look suspicious is not.
+//! with exactly those changes put back, that is evidence for it. Suspicious changes alone are no
+//! evidence against it.
 //!
 //! There is no complete list of the files that can switch off tests. So every changed file that is not
 //! source is put back, too. But such a file may be data of the product. So the source must also pass with
@@ -32,14 +33,14 @@ pub struct BaseTestsResult {
     /// The tree that is judged; `None` if it cannot be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
-    /// The paths that are put back to the base, or whose deciding part is.
+    /// The paths that are put back to the base, as a whole or only their deciding part.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub put_back: Vec<String>,
     /// The added paths that are taken out, and `the tests in PATH` for tests that were added to source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
     /// The paths in both lists that are not source and, by their names, neither tests nor files that
-    /// decide.
+    /// decide which commands run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_source: Vec<String>,
     /// The trees that are judged after the first, in order. Each has the source and some of the files that
@@ -60,7 +61,8 @@ pub struct BaseTestsResult {
     pub results: Results,
 }
 
-/// A tree with the source of a candidate, and some files that are not source or decide.
+/// A tree with the source of a candidate, and some of its files that are not source, or that decide
+/// which commands run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeBeside {
     /// The files, separated by `, `.

@@ -101,7 +101,7 @@ fn mark(at: usize) -> String {
     format!("\u{1}{at}\u{1}")
 }
 
-/// A line in which each `$(…)` is the expansion of something unknown, and the commands of these.
+/// A line with a word of unknown value in place of each `$(…)`, and the commands in these substitutions.
 pub fn without_substitutions(line: &str) -> (String, Vec<String>) {
     let line = with_directory_of_script(line);
     let mut outer = String::new();

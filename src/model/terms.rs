@@ -24,8 +24,8 @@ pub struct Terms {
     pub oracle: Vec<OracleCommand>,
 }
 
-/// The settings of a judging, and what makes its results less trustworthy. Records call them
-/// `terms`.
+/// The settings of a judging, and the facts that make its results less trustworthy. Records call
+/// them `terms`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct JudgeSettings {
@@ -65,7 +65,7 @@ pub struct JudgeSettings {
     pub tests_nothing: bool,
 }
 
-/// The settings of the oracle's commands: what they say of a tree depends on each of these.
+/// The settings of the oracle's commands. The results on a tree depend on each of these.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CommandSettings {
@@ -158,8 +158,8 @@ impl Terms {
         terms
     }
 
-    /// The command that judges a run on these terms, with the options `more`. It names the commands again that
-    /// options named, as nothing else keeps those; not those that `more` replaces.
+    /// The command that judges a run on these terms, with the options `more`. It repeats the commands that
+    /// options named, because nothing else keeps them, except those that `more` replaces.
     pub fn judge_command(&self, run: &Name, more: &str) -> String {
         let named = |c: &&OracleCommand| c.source.starts_with("--") && !more.contains(&c.source);
         let named = as_options(self.oracle.iter().filter(named));
@@ -167,8 +167,8 @@ impl Terms {
     }
 
     /// The first difference between these terms and `ours` that matters to a verdict, as a clause
-    /// about these. Ranking, doubts and the way of counting lines do not: the decision makes up for
-    /// them, or remembers them. Seeds matter if both are known.
+    /// about these. Ranking, doubts and the way of counting lines do not: the decision takes them
+    /// into account, or records them. Seeds matter if both are known.
     pub fn first_difference(&self, ours: &Terms) -> Option<String> {
         self.different_world(ours)
             .or_else(|| self.different_command(ours))
@@ -238,7 +238,7 @@ impl JudgeSettings {
     }
 
     /// The settings that differ from `ours`: their keys, the values here, and those of `ours`. In place
-    /// nothing can be put back, so that what is put back elsewhere is no difference.
+    /// nothing can be put back, so settings about putting back are then no difference.
     fn differences(&self, ours: &JudgeSettings) -> Vec<(&'static str, String, String)> {
         let puts_back = ["oracle.protect", "oracle.base-tests", "oracle.source"];
         let pairs = self.by_key().into_iter().zip(ours.by_key());

@@ -27,7 +27,7 @@ pub struct AttemptsAtWork<'a> {
     pub queue: &'a WorkQueue<NextAttempt>,
     /// The gate that their commands wait for.
     pub gate: &'a StartGate,
-    /// Ends the work beside the attempts; ordered if git-frites itself fails.
+    /// Ends the work beside the attempts; used if git-frites itself fails.
     pub cancel: &'a Cancel,
     /// Ends the attempts that are running.
     pub stop: &'a Cancel,

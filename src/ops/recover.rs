@@ -84,7 +84,8 @@ pub fn recover(store: &Store) -> Result<Recovery> {
         });
         match recovered {
             Ok(message) => messages.extend(message),
-            // Nobody can recover it from here, and inside an attempt its run is not interrupted at all.
+            // The state cannot be written here, so another command must recover it. Inside an attempt,
+            // its run is at work.
             Err(error) if error.cause == Cause::ReadOnly => {}
             // One damaged run must not stop every command on the others.
             Err(error) => messages.push(format!(

@@ -38,7 +38,7 @@ use crate::process::supervised_tree::{NotRun, SupervisedTree, TreeEvent, TreePha
 use crate::process::survivors::{self, Role};
 use crate::process::world_spec::{RESTRICT_VERB, WorldMessage};
 
-/// The main function of the supervisor. `arguments` are those after the verb.
+/// The main function of the supervisor. `arguments` are those after `VERB`.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [log, mark, stdin, hard, idle, share, verb, confinement, command @ ..] = arguments else {
         return ExitCode::from(2);

@@ -150,8 +150,8 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
     line
 }
 
-/// Notes on the verdict: the commands that were run and saved, what the agents used, and what makes
-/// the verdict weaker.
+/// Notes on the verdict: the commands that were run and saved, the usage of the agents, and what
+/// makes the verdict weaker.
 pub fn remarks(verdict: &Verdict) -> Vec<String> {
     let used = verdict.candidates.iter().filter_map(|entry| entry.usage.as_ref());
     remarks_beside(verdict, total_usage(used))

@@ -30,7 +30,7 @@ use crate::world::loopback;
 /// The paths in a new `/proc` through which root can change the machine, even without capabilities.
 const OF_THE_MACHINE: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
 
-/// The main function of the first process. `arguments` are those after the verb.
+/// The main function of the first process. `arguments` are those after `INIT_VERB`.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, program, rest @ ..] = arguments else { return ExitCode::from(2) };
     let Ok(status) = open_status(status) else { return ExitCode::from(2) };

@@ -45,8 +45,8 @@ const SHARED: [&str; 9] = [
     "/proc/self",
 ];
 
-/// The main function of the process until it becomes the command. `arguments` are those after the verb. The
-/// first names a descriptor, which is closed without a message if all went well.
+/// The main function of the process until it becomes the command. `arguments` are those after
+/// `RESTRICT_VERB`. The first names a descriptor, which is closed without a message if all went well.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, program, rest @ ..] = arguments else { return ExitCode::from(2) };
     // The new descriptor is close-on-exec.

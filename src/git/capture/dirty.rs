@@ -30,10 +30,10 @@ pub fn racy_entries(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix
     Ok(found.concat())
 }
 
-/// The positions of the entries that a capture must read again although the stat data of their files are those of
-/// the entries: a write through a shared map does not move the times again until the system has written the
-/// page out, and in memory it never does. Such are the files that an earlier capture found changed; in memory
-/// any file may be one, so that their contents are compared.
+/// The positions of the entries whose files a capture must read again even if their stat data are unchanged. A
+/// program that writes to a file through a shared memory map changes the file's times again only after the
+/// system has written the page to the disk. So the files that an earlier capture found changed are read again.
+/// On a file system in memory the times never change again, so the contents of all files are compared.
 pub(super) fn doubtful_entries(
     index: &gix::index::File,
     source: &CaptureSource<'_>,
@@ -51,8 +51,8 @@ pub(super) fn doubtful_entries(
     Ok(found.concat())
 }
 
-/// True if the bytes of a file are those of its entry. git reads the others, and large files. Nobody writes to a
-/// link or a submodule through a map.
+/// True if the bytes of a file are those of its entry. git reads the others, and large files. Nobody writes to
+/// a link or a submodule through a memory map.
 fn has_content_of_entry(worktree: &Path, index: &gix::index::File, position: usize) -> bool {
     const LARGEST: u32 = 16 << 20;
     let entry = &index.entries()[position];

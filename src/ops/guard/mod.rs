@@ -42,7 +42,7 @@ pub struct Guard {
     /// Directories of the user in which each candidate writes to layers of its own; empty if all write
     /// to the user's own files.
     private: Vec<PathBuf>,
-    /// The downloads in the layers between these layers and the user's files.
+    /// The downloads from judging the base, in layers between the private layers and the user's files.
     downloads: Option<KeptDownloads>,
     access: AttemptAccess,
 }

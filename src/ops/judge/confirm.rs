@@ -1,5 +1,5 @@
-//! Claims, which are results over the base's layers, and their confirmation in a plain directory
-//! without build outputs.
+//! Claims, which are results of commands that ran over the base's layers, and their confirmation in
+//! a plain directory without build outputs.
 //!
 //! A stale output can make a broken tree pass or a correct tree fail; an overlay can make a correct
 //! tree fail. So claims only decide which tree is judged first, and which results are shown until

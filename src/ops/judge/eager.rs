@@ -30,8 +30,8 @@ use crate::process::interrupt::{self, Cancel};
 
 /// Gives candidates that failed another round.
 pub trait RoundGiver: Sync {
-    /// Ends the rounds of candidates that are among the findings, and gives the rounds that begin
-    /// now. The caller holds the run's lock.
+    /// Ends the rounds of the candidates whose results `findings` has, and gives the rounds that
+    /// begin now. The caller holds the run's lock.
     fn next(&self, findings: &Findings<'_>) -> Result<NextRounds>;
 }
 

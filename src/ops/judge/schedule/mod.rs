@@ -31,7 +31,7 @@ pub enum StopWhen {
     Decided(Rules),
 }
 
-/// The rounds in which candidates are judged.
+/// The phases in which candidates are judged.
 #[derive(Clone, Copy, Debug)]
 pub enum JudgePhase<'c> {
     /// The first phase: it is not known yet which candidate would be recommended.
