@@ -94,7 +94,8 @@ impl Sources {
             // An overlay without an upper layer must have two lower layers. The second is an empty
             // directory on a new file system: the first may contain the mount point, so a directory
             // there would be inside the first layer.
-            let (at, flags) = (&spec.wrapping_point, MountFlags::NOSUID | MountFlags::NODEV);
+            let at = &spec.wrapping_point;
+            let flags = MountFlags::NOSUID | MountFlags::NODEV;
             rustix::mount::mount("tmpfs", at, "tmpfs", flags, Some(c"mode=755,size=4k"))?;
             let empty = open_path(at)?;
             let options = overlay_options([self.name(base), reopened(&empty)].into_iter());
