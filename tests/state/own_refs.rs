@@ -222,7 +222,7 @@ fn attempt_that_hides_its_depth_spawns_no_attempts() {
     let script = "echo x >>README; env -i HOME=\"$HOME\" PATH=\"$PATH\" git frites spawn -n 1 -- true || true";
     world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
     let log = std::fs::read_to_string(world.repo.join(".frites/runs/1/c1/agent.log")).unwrap();
-    assert!(log.contains("this is a candidate's command already, 1 deep"), "{log}");
+    assert!(log.contains("this runs inside a candidate's command (depth 1)"), "{log}");
     world.frites(["status", "2"]).refuses(128, "2");
 }
 
