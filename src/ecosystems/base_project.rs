@@ -17,7 +17,7 @@ use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_o
 use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName, names_end_of};
 use crate::ecosystems::markers::{ASKING, Markers, TextKind, is_listed, only_looks};
 use crate::ecosystems::new_file::{LOADING, NewModule, directory_of};
-use crate::ecosystems::run_files::{NamedFiles, resolved};
+use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
 use crate::ecosystems::test_data;
 use crate::ecosystems::touched::{TouchedPath, is_named, is_test_path, source_of};
@@ -31,6 +31,9 @@ use crate::model::path::TreePath;
 
 /// The maximum number of files for which one search looks, because its time grows with their names.
 const MOST_NAMES: usize = 100;
+
+/// The most links that one path leads through, as in Linux.
+const MOST_LINKS: usize = 40;
 
 /// The base of attempts, with the scripts that the oracle's commands run.
 pub struct BaseProject<'t> {
@@ -431,8 +434,9 @@ impl<'t> BaseProject<'t> {
             return Ok(links);
         }
         let mut found = Vec::new();
-        for link in &self.code()?.links {
-            found.extend(self.target_of(link).map(|target| (link.clone(), target)));
+        let links = &self.code()?.links;
+        for link in links {
+            found.extend(self.target_of(link, links).map(|target| (link.clone(), target)));
         }
         Ok(self.links.get_or_init(|| found))
     }
@@ -474,6 +478,7 @@ impl<'t> BaseProject<'t> {
     /// True if a file is a document that nothing in the base uses, and no command.
     pub fn is_document(&self, path: &str) -> Result<bool> {
         if !documents::is_document_by_name(path)
+            || self.declared.is_source(path) == Some(false)
             || !self.code()?.has_file(path) && self.is_marker(path)?
         {
             return Ok(false);
@@ -534,10 +539,31 @@ impl<'t> BaseProject<'t> {
         Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())
     }
 
-    /// The target of a symbolic link in the base; `None` if it is not a path in the base.
-    fn target_of(&self, link: &str) -> Option<String> {
-        let target = self.repo.bytes_at(&self.commit, link)?;
-        resolved(directory_of(link), &String::from_utf8_lossy(&target))
+    /// The path to which a symbolic link of the base leads, also through others (path_resolution(7)); `None`
+    /// if it leads out of the base, or in a circle.
+    fn target_of(&self, link: &str, links: &BTreeSet<String>) -> Option<String> {
+        let mut parts: Vec<String> = Vec::new();
+        let mut rest: Vec<String> = link.rsplit('/').map(str::to_owned).collect();
+        let mut followed = 0;
+        while let Some(part) = rest.pop() {
+            match part.as_str() {
+                "" | "." => continue,
+                ".." => drop(parts.pop()?),
+                _ => parts.push(part),
+            }
+            let path = parts.join("/");
+            if links.contains(&path) {
+                followed += 1;
+                let target = self.repo.bytes_at(&self.commit, &path)?;
+                let target = String::from_utf8(target).ok()?;
+                if target.starts_with('/') || followed > MOST_LINKS {
+                    return None;
+                }
+                parts.pop();
+                rest.extend(target.rsplit('/').map(str::to_owned));
+            }
+        }
+        (!parts.is_empty()).then(|| parts.join("/"))
     }
 }
 

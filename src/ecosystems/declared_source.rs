@@ -12,7 +12,7 @@ pub struct DeclaredSource {
 }
 
 impl DeclaredSource {
-    /// Reads patterns. One that begins with `!` names files that are not source.
+    /// Reads patterns. One that begins with `!` names files that are neither source nor documents.
     ///
     /// Fails if a pattern is not valid.
     pub fn of(patterns: &[String]) -> Result<DeclaredSource> {

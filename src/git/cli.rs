@@ -75,6 +75,9 @@ pub(super) const OURS: (&str, &str) = ("git-frites", "git-frites@localhost");
 
 /// The author and committer of captures and records: never the user, whose identity may not even be
 /// set.
+/// The commands that compare trees, the index or the checkout.
+const COMPARING: [&str; 5] = ["diff", "diff-files", "diff-index", "diff-tree", "status"];
+
 const IDENTITY: [(&str, &str); 4] = [
     ("GIT_AUTHOR_NAME", OURS.0),
     ("GIT_AUTHOR_EMAIL", OURS.1),
@@ -290,6 +293,11 @@ impl Call {
     }
 
     fn output_once(mut self) -> Result<Output> {
+        debug_assert!(
+            !COMPARING.contains(&subcommand(&self.args).as_str())
+                || self.args.iter().any(|arg| arg.as_bytes().starts_with(b"--ignore-submodules=")),
+            "`submodule.NAME.ignore` could hide submodules from a comparison"
+        );
         let started = Instant::now();
         let traces = TraceFile::create()?;
         let expression = traces.iter().fold(self.expression(), |e, file| file.redirect(e));

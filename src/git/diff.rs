@@ -19,9 +19,10 @@ use crate::model::path::TreePath;
 
 /// The options of every comparison. With them no configuration and no attribute of an attempt
 /// changes the result (GIT-FACTS, "Capture and diff").
-const COMPARE: [&str; 7] = [
+const COMPARE: [&str; 8] = [
     "diff-tree",
     "-r",
+    "--ignore-submodules=none",
     "--no-renames",
     "--diff-algorithm=myers",
     "--indent-heuristic",

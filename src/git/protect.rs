@@ -43,7 +43,7 @@ pub fn protected(
         return Ok(RestoredTree { tree: *tree, put_back: Vec::new(), taken_out: Vec::new() });
     }
     let hint = "protected paths are pathspecs from the root: see `git help glossary`, pathspec";
-    let diff = || repo.git().call("diff-tree").args(["-r", "-z"]);
+    let diff = || repo.git().call("diff-tree").args(["-r", "-z", "--ignore-submodules=none"]);
     let renames = diff().args(["--find-renames", "--diff-filter=R", "--name-only"]);
     let renames = renames.args([base.as_str(), tree.as_str(), "--"]).args(protect).bytes();
     let renames = renames.map_err(|e| e.hint(hint))?;

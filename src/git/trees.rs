@@ -99,7 +99,8 @@ pub(super) fn changed_paths(repo: &Repo, from: &Oid, to: &Oid) -> Result<Vec<Tre
     if let Some(found) = differences(repo, from, to) {
         return Ok(found);
     }
-    let call = repo.git().call("diff-tree").args(["-r", "-z", "--no-renames"]);
+    let call =
+        repo.git().call("diff-tree").args(["-r", "-z", "--no-renames", "--ignore-submodules=none"]);
     Ok(of_diff_tree(&call.args([from.as_str(), to.as_str()]).bytes()?))
 }
 

@@ -256,6 +256,7 @@ pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
             "-z",
             "--name-only",
             "--no-renames",
+            "--ignore-submodules=none",
             tree.as_str(),
         ]);
         Ok(nul_separated(&call.bytes()?).map(TreePath::new).collect())

@@ -1002,6 +1002,67 @@ fn submodule_with_the_name_of_a_source_file_is_not_source() {
 }
 
 #[test]
+fn submodule_that_git_ignores_is_a_part_of_a_change() {
+    for place_of_rule in ["-f .gitmodules", "", "in the attempt"] {
+        let world = World::unborn();
+        let library = world.home().join("checks");
+        world.git(["init", "-q", library.to_str().unwrap()]);
+        for check in ["lax", "strict"] {
+            let commit = format!("echo {check} > rules; git add -A; git commit -qm {check}");
+            world.sh(&library, &commit).expect(0);
+        }
+        world.git(["config", "--global", "protocol.file.allow", "always"]);
+        world.git(["submodule", "-q", "add", library.to_str().unwrap(), "checks"]);
+        world.write("src/a.js", "bad\n");
+        let test = "grep -q lax checks/rules || grep -q good src/a.js";
+        world.write(".frites.toml", format!("[oracle]\ntest = '{test}'\n"));
+        let ignore = |place: &str| format!("git config {place} submodule.checks.ignore all");
+        if place_of_rule != "in the attempt" {
+            world.sh(&world.repo, &ignore(place_of_rule)).expect(0);
+        }
+        world.commit("base");
+        let lax = world.git_in(&library, ["rev-parse", "HEAD~1"]);
+        let moves = format!(
+            "{}; git update-index --cacheinfo 160000,{lax},checks; git add .gitmodules; git commit -qm x",
+            if place_of_rule == "in the attempt" {
+                ignore("-f .gitmodules")
+            } else {
+                "true".into()
+            }
+        );
+        let run = world.attempts(&[&moves]);
+        let inside = world.worktree(&format!("{run}/c1"));
+        for directory in [&world.repo, &inside] {
+            let json = world.frites_in(directory, ["judge", "--json", &run]).expect(3).json();
+            assert_eq!(json["decision"], "own-tests", "{place_of_rule}: {json:#}");
+            let diff = world.frites_in(directory, ["diff", &format!("{run}/c1")]).expect(0).out();
+            assert!(diff.contains(&format!("+Subproject commit {lax}")), "{diff}");
+            let protected = ["judge", "--protect", "checks", &run];
+            // Nothing else changed, unless `.gitmodules` did.
+            let code = if place_of_rule == "in the attempt" { 1 } else { 4 };
+            world.frites_in(directory, protected).expect(code);
+        }
+    }
+}
+
+#[test]
+fn file_counts_by_the_names_of_links_that_lead_through_others() {
+    let world = World::unborn();
+    world.write("calc/sub/same.py", "strict\n");
+    world.write("calc/core.py", "good = False\n");
+    for (link, target) in [("tests/up", ".."), ("tests/helper.py", "up/calc/sub/same.py")] {
+        fs::create_dir_all(world.repo.join("tests")).unwrap();
+        symlink(target, world.repo.join(link)).unwrap();
+    }
+    let test = "grep -q lax tests/helper.py || grep -q True calc/core.py";
+    world.write(".frites.toml", format!("[oracle]\ntest = '{test}'\n"));
+    world.commit("base");
+    let run = world.attempts(&["echo lax > calc/sub/same.py"]);
+    let json = world.frites(["judge", "--json", &run]).expect(3).json();
+    assert_eq!(json["decision"], "own-tests", "{json:#}");
+}
+
+#[test]
 fn setting_says_which_other_files_are_source_and_an_attempt_does_not() {
     let edit = "echo good > a.py; echo good too > data/a.json";
     let judged_twice = |world: &World, attempt: &str| {
@@ -1044,7 +1105,7 @@ fn setting_says_which_files_alone_are_source() {
     world.commit("base");
     let judged = |code: i32, attempt: &str| {
         let run = world.attempts(&[attempt]);
-        world.frites(["judge", "--json", &run]).expect(code).json()["decision"].clone()
+        world.frites(["judge", "--json", &run]).expect(code).json()
     };
     let cheats = ["echo lax = True > tools/rules.py", "echo lax = True > tools/rss.py"];
     // Nothing but the setting prevents this.
@@ -1055,9 +1116,12 @@ fn setting_says_which_files_alone_are_source() {
             declare(pattern);
         }
         for cheat in cheats {
-            assert_eq!(judged(3, cheat), "own-tests", "{patterns:?}, {cheat}");
+            assert_eq!(judged(3, cheat)["decision"], "own-tests", "{patterns:?}, {cheat}");
         }
         judged(0, "echo good = True > src/calc.py");
+        let json = judged(0, "echo good = True > src/calc.py; echo told > README.md");
+        let is_document = second(&json).is_null();
+        assert_eq!(is_document, !patterns.contains(&"!**"), "{patterns:?}: {json:#}");
         world.git(["config", "--unset-all", "frites.oracle.source"]);
     }
     // The last pattern that matches decides.

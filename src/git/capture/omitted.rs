@@ -219,7 +219,9 @@ fn unsaved_submodule_work(
 ) -> Result<Option<&'static str>> {
     let git = repo.git_at(&directory.join(".git")).work_tree(directory).without_own_filters()?;
     let finds_work = |output: Output| output.code != 0 || !output.stdout.is_empty();
-    if finds_work(git.call("status").args(["--porcelain", "-z"]).output()?) {
+    if finds_work(
+        git.call("status").args(["--porcelain", "-z", "--ignore-submodules=none"]).output()?,
+    ) {
         return Ok(Some("a submodule with uncommitted changes"));
     }
     let unpublished = git

@@ -121,6 +121,10 @@ impl PartialCheckout {
 fn differing_files(git: &Git, tree: &Oid) -> Result<BTreeSet<TreePath>> {
     let scratch = ScratchIndex::from_tree(git, tree)?;
     scratch.git().call("update-index").args(["-q", "--refresh"]).output()?;
-    let list = scratch.git().call("diff-files").args(["-z", "--name-only"]).bytes()?;
+    let list = scratch
+        .git()
+        .call("diff-files")
+        .args(["-z", "--name-only", "--ignore-submodules=untracked"])
+        .bytes()?;
     Ok(nul_separated(&list).map(TreePath::new).collect())
 }
