@@ -39,7 +39,7 @@ pub fn require_writable(option: &str, file: Option<&Path>) -> Result<()> {
 }
 
 /// Resolves everything that a run from `base` needs, and shows it unless `json` is true. Fails if a
-/// named program is missing.
+/// named program is missing. Gives the reason why no attempt is judged before all have ended.
 pub fn check(
     session: &Session,
     base: &Oid,
@@ -47,14 +47,15 @@ pub fn check(
     attempts: &AttemptOptions,
     judging: &JudgeOptions,
     json: bool,
-) -> Result<ResolvedOracle> {
+) -> Result<Option<String>> {
     let oracle = judging.oracle(session, base)?;
     commands.iter().try_for_each(|(_, command)| command.require_program())?;
     let cache = pool::home(&session.repo)?;
     disk_space::require_space_to_judge(session, &cache, base, judging.jobs.max(1))?;
     warn_of_agents(session, commands);
+    let late = why_late(session, worlds::choose(session)?)?;
     if json || session.ui.is_quiet() {
-        return Ok(oracle);
+        return Ok(late);
     }
     let ui = &session.ui;
     if commands.is_empty() {
@@ -81,7 +82,7 @@ pub fn check(
             "checks: {} at once, each command for at most {}; {}",
             count(judging.jobs.max(1), "candidate"),
             table::duration(judging.timeout(session).as_secs_f64()),
-            match why_late(session, worlds::choose(session)?)? {
+            match &late {
                 None => "they begin when the first attempt ends".to_owned(),
                 Some(why) => format!("they begin when all attempts have ended: {why}"),
             },
@@ -94,7 +95,7 @@ pub fn check(
     note_not_taken(ui, &oracle);
     warn_of_new_scripts(session, base, &oracle)?;
     note_seeds(session, base, &oracle)?;
-    Ok(oracle)
+    Ok(late)
 }
 
 /// Warns once per agent of faults that would stop it. Checks only agents that run their own

@@ -27,7 +27,7 @@ use crate::model::run::{GivenLimits, Run};
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::clean;
 use crate::ops::hooks;
-use crate::ops::judge::{JudgeOptions, RepeatedJudging, changed_deciders, why_late, worlds};
+use crate::ops::judge::{JudgeOptions, RepeatedJudging, changed_deciders};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
@@ -262,14 +262,12 @@ fn check_judging(
     options: &AttemptOptions,
 ) -> Result<()> {
     let judging = judge_options(args);
-    preflight::check(session, base, commands, options, &judging, args.json)?;
-    if args.enough.is_none() {
-        return Ok(());
-    }
-    match why_late(session, worlds::choose(session)?)? {
-        Some(why) => Err(Error::fatal(format!("--enough cannot end attempts here: {why}"))
-            .hint("leave --enough out: the run is judged when all attempts have ended")),
-        None => Ok(()),
+    match preflight::check(session, base, commands, options, &judging, args.json)? {
+        Some(why) if args.enough.is_some() => {
+            Err(Error::fatal(format!("--enough cannot end attempts here: {why}"))
+                .hint("leave --enough out: the run is judged when all attempts have ended"))
+        }
+        _ => Ok(()),
     }
 }
 
