@@ -398,12 +398,10 @@ fn environment(policy: &Policy) -> BTreeMap<String, String> {
 mod tests {
     use super::*;
     use crate::model::outcome::Stage;
-    use crate::model::terms::CommandSettings;
     use crate::model::world::WorldKind;
 
     fn conditions() -> Conditions {
-        let commands = CommandSettings::default();
-        let options = OracleOptions { timeout: LIFETIME, sandbox: None, commands };
+        let options = OracleOptions { timeout: LIFETIME, sandbox: None };
         Conditions::new(&terms().oracle, &options, &Policy::default())
     }
 

@@ -29,9 +29,6 @@ pub struct OracleOptions {
     pub timeout: Duration,
     /// The settings of the world in which the commands run; `None` for the open world.
     pub sandbox: Option<SandboxOptions>,
-    /// The settings that verdicts record. They are part of the terms.
-    #[serde(skip)]
-    pub commands: CommandSettings,
 }
 
 /// The place in which the commands on a tree run.
@@ -55,6 +52,10 @@ pub struct JudgedPlace<'p> {
 pub struct ExecContext<'a> {
     /// The place.
     pub place: &'a JudgedPlace<'a>,
+    /// The settings of the commands.
+    pub settings: &'a CommandSettings,
+    /// The time limit of each try.
+    pub timeout: Duration,
     /// The directory that gets `STAGE.log` of the last try, and `STAGE.try-N.log` of earlier tries.
     pub logs: &'a Path,
     /// The variables that the commands see.
@@ -77,14 +78,10 @@ const SEARCHED_LINES: usize = 20;
 /// if the commands were cancelled because the results do not matter any more.
 ///
 /// Fails if git-frites is interrupted, because a partial result is neither a pass nor a failure.
-pub fn run(
-    oracle: &[OracleCommand],
-    options: &OracleOptions,
-    context: &ExecContext<'_>,
-) -> Result<Option<Results>> {
+pub fn run(oracle: &[OracleCommand], context: &ExecContext<'_>) -> Result<Option<Results>> {
     let mut lacks_downloads = false;
     for command in &context.place.downloads {
-        let Some(result) = run_with_retries(command, options, context)? else {
+        let Some(result) = run_with_retries(command, context)? else {
             return Ok(None);
         };
         if !result.outcome.passed() {
@@ -99,7 +96,7 @@ pub fn run(
             results.push(StageResult::new(command.stage, 0.0, Outcome::Skipped));
             continue;
         }
-        let Some(mut result) = run_with_retries(command, options, context)? else {
+        let Some(mut result) = run_with_retries(command, context)? else {
             return Ok(None);
         };
         let now = (context.place.changed)()?;
@@ -119,20 +116,19 @@ pub fn run(
 /// Runs one command until it passes or no retries are left. `None` if it was cancelled.
 fn run_with_retries(
     command: &OracleCommand,
-    options: &OracleOptions,
     context: &ExecContext<'_>,
 ) -> Result<Option<StageResult>> {
     let stage = command.stage;
     let argv = command.command.argv();
     let log = context.logs.join(log_name(stage.as_str()));
-    let ExecContext { policy, share, place, .. } = *context;
+    let ExecContext { policy, share, place, settings, timeout, .. } = *context;
     let JudgedPlace { dir, written, .. } = *place;
-    let limits = Limits { hard: Some(options.timeout), idle: None, share };
+    let limits = Limits { hard: Some(timeout), idle: None, share };
     let confinement = (place.confinement)(stage);
     let reports = match stage {
         Stage::Test => Some(TestReports::of(
             &command.command,
-            options.commands.junit.as_deref(),
+            settings.junit.as_deref(),
             (dir, written),
             confinement.as_ref(),
             policy,
@@ -173,9 +169,9 @@ fn run_with_retries(
         let obstacle = confinement.as_ref().filter(|_| !end.outcome.passed());
         let obstacle =
             obstacle.and_then(|confinement| obstacles::in_log(&log, &end.outcome, confinement));
-        let reported = if options.commands.trust_exit { 0 } else { ended.failed };
+        let reported = if settings.trust_exit { 0 } else { ended.failed };
         let outcome = believed(end.outcome, obstacle.as_ref(), reported);
-        if may_pass_again(&outcome) && earlier.len() < options.commands.retries as usize {
+        if may_pass_again(&outcome) && earlier.len() < settings.retries as usize {
             earlier.push(Attempt { seconds, outcome });
             // Go on even if the log cannot be renamed.
             let aside = context.logs.join(log_of_try(stage.as_str(), earlier.len()));
@@ -184,7 +180,7 @@ fn run_with_retries(
         }
         let flaky = outcome == Outcome::Passed && !earlier.is_empty();
         let outcome =
-            if flaky { Outcome::Flaky { refused: options.commands.refuse_flaky } } else { outcome };
+            if flaky { Outcome::Flaky { refused: settings.refuse_flaky } } else { outcome };
         let is_told =
             tests.as_ref().is_some_and(|tests| !tests.failing.is_empty() && !tests.none_passed());
         let shows_error = matches!(outcome, Outcome::Failed { .. }) && !is_told;

@@ -17,6 +17,7 @@ use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::{Ledger, Memory};
 use crate::oracle::pool::{self, LAYERS};
+use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::kept::KeptLayer;
 use crate::oracle::{self, OracleFlags, ResolvedOracle, programs};
 
@@ -66,7 +67,8 @@ fn kept_for<'m>(
     let repo = &session.repo;
     let world = terms.settings.commands.world;
     terms.seeds = Some(session.seeds(&base.commit)?.digest()?);
-    let own = runner::options(session, &terms.settings, options.timeout(session));
+    let sandbox = worlds::options(session, world);
+    let own = OracleOptions { timeout: options.timeout(session), sandbox };
     let ledger = open_ledger(session, &terms, &own, memory)?;
     if world != WorldKind::Sealed {
         return Ok((ledger, None));

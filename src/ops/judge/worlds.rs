@@ -115,8 +115,8 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
 /// The kind of these commands for a watch. With paths in `sandbox.write` they do not count as
 /// sealed: such a path can be a checkout, lead to one, or be the socket of a service that writes to
 /// one.
-pub fn watched_commands(options: &OracleOptions) -> WatchedCommands {
-    match (options.commands.world, &options.sandbox) {
+pub fn watched_commands(world: WorldKind, options: &OracleOptions) -> WatchedCommands {
+    match (world, &options.sandbox) {
         (WorldKind::Sealed, Some(sandbox)) if sandbox.write.is_empty() => {
             WatchedCommands::SealedOracle
         }
@@ -127,11 +127,12 @@ pub fn watched_commands(options: &OracleOptions) -> WatchedCommands {
 /// The checkouts for a base in sealed worlds; `None` if its commands run in another world.
 pub fn checkouts<'a>(
     session: &'a Session,
+    world: WorldKind,
     options: &OracleOptions,
     base: &Oid,
     seeds: &Seeds,
 ) -> Result<Option<SealedCheckouts<'a>>> {
-    let (WorldKind::Sealed, Some(sandbox)) = (options.commands.world, &options.sandbox) else {
+    let (WorldKind::Sealed, Some(sandbox)) = (world, &options.sandbox) else {
         return Ok(None);
     };
     let home = session.home.as_deref();
@@ -139,8 +140,12 @@ pub fn checkouts<'a>(
 }
 
 /// The restrictions of commands that Landlock confines; `None` in other worlds.
-pub fn restrictions(session: &Session, options: &OracleOptions) -> Option<Restrictions> {
-    let (WorldKind::Landlock, Some(sandbox)) = (options.commands.world, &options.sandbox) else {
+pub fn restrictions(
+    session: &Session,
+    world: WorldKind,
+    options: &OracleOptions,
+) -> Option<Restrictions> {
+    let (WorldKind::Landlock, Some(sandbox)) = (world, &options.sandbox) else {
         return None;
     };
     Some(Restrictions::new(session.home.as_deref(), sandbox))

@@ -138,14 +138,14 @@ impl<'a> OracleRunner<'a> {
         timeout: Duration,
         memory: &'a Memory,
     ) -> Result<OracleRunner<'a>> {
-        let options = options(session, &terms.settings, timeout);
+        let world = terms.settings.commands.world;
+        let options = OracleOptions { timeout, sandbox: worlds::options(session, world) };
         let ledger = open_ledger(session, &terms, &options, memory)?;
         session.warn_of_undeleted();
-        let layered = worlds::checkouts(session, &options, base, &seeds)?;
-        let restrictions = worlds::restrictions(session, &options);
+        let layered = worlds::checkouts(session, world, &options, base, &seeds)?;
+        let restrictions = worlds::restrictions(session, world, &options);
         let checkouts = Checkouts::open(&session.store)?.with_seeds(session.home.as_deref(), seeds);
-        let commands = worlds::watched_commands(&options);
-        let world = terms.settings.commands.world;
+        let commands = worlds::watched_commands(world, &options);
         let surroundings = WatchedSurroundings { outcomes: ledger.known_files(), world };
         let tamper = TamperWatch::new(session, run, commands, surroundings);
         let downloads = downloads_of(session, base, &terms.oracle, world)?;
@@ -216,7 +216,7 @@ impl<'a> OracleRunner<'a> {
 
     /// The kind of these commands for a watch.
     pub fn commands(&self) -> WatchedCommands {
-        worlds::watched_commands(&self.options)
+        worlds::watched_commands(self.world(), &self.options)
     }
 
     /// Takes the turn to judge a tree; `None` if no turn is needed, because other processes cannot
@@ -300,14 +300,4 @@ fn attempts_write(
     }
     found.retain(|path| sealed.is_none_or(|sealed| sealed.shows(Path::new(path))));
     Ok(found.into_iter().collect())
-}
-
-/// The options of the commands under these settings.
-pub(super) fn options(
-    session: &Session,
-    settings: &JudgeSettings,
-    timeout: Duration,
-) -> OracleOptions {
-    let sandbox = worlds::options(session, settings.commands.world);
-    OracleOptions { timeout, sandbox, commands: settings.commands.clone() }
 }

@@ -297,8 +297,11 @@ impl OracleRunner<'_> {
                 }
             }
         };
-        let context = ExecContext { place, logs, policy, cancel, share: self.share(), on_end };
-        oracle_run::run(&self.terms.oracle, &self.options, &context).map_err(|e| match e.cause {
+        let settings = &self.terms.settings.commands;
+        let timeout = self.options.timeout;
+        let share = self.share();
+        let context = ExecContext { place, settings, timeout, logs, policy, cancel, share, on_end };
+        oracle_run::run(&self.terms.oracle, &context).map_err(|e| match e.cause {
             Cause::EndUnknown => e.context(&report.name),
             _ => e,
         })
