@@ -11,8 +11,7 @@ use crate::config::keys;
 use crate::error::{Error, Result, exit};
 use crate::model::part::PartOutcome;
 use crate::model::run::Run;
-use crate::model::terms::Terms;
-use crate::model::verdict::{DecisionKind, Entry, Verdict};
+use crate::model::verdict::{Entry, Verdict};
 use crate::ops::hooks;
 use crate::ops::judge::{self, RepeatedJudging, unseeded};
 use crate::ops::session::Session;
@@ -54,11 +53,10 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         let verdict = judge::replay(session, &run, &options)?;
         return show_verdict(session, &verdict, &args.show, None);
     }
-    let as_before = session.store.judge_command(&run.run);
     let mut verdict = RepeatedJudging::new(session, options.clone()).judge(&run, on_oracle)?;
-    let is_without = verdict.decision.decision == DecisionKind::NoOracle;
-    if is_without && as_before != Terms::default().judge_command(&run.run, "") {
-        session.ui.hint(format!("its last verdict had commands: `{as_before}`"));
+    if session.store.verdict(&run.run)?.is_some_and(|last| last.judged != verdict.judged) {
+        let as_before = session.store.judge_command(&run.run);
+        session.ui.hint(format!("its last verdict had commands, and stays: `{as_before}`"));
     }
     // The JSON document includes the proof, so find it first.
     if args.show.json {

@@ -755,6 +755,22 @@ fn near_miss_is_not_marked_like_a_winner() {
 }
 
 #[test]
+fn judging_without_commands_replaces_no_verdict_that_had_some() {
+    let world = World::new();
+    world.attempts(&[SMALL, LARGE]);
+    let test = ["judge", "--test", "grep -qx new src/lib.txt || true"];
+    world.frites(test).expect(0);
+    for again in 1..=2 {
+        let without = world.frites(["judge"]).expect(3);
+        assert!(without.out().contains("\nno-oracle: "), "{again}: {}", without.out());
+    }
+    let status = world.frites(["status", "1", "--json"]).expect(0).json();
+    assert_eq!(status["runs"][0]["verdict"]["decision"], "judge", "{status:#}");
+    assert_eq!(world.events().iter().filter(|event| event["event"] == "judged").count(), 1);
+    world.frites(["apply", "1"]).expect(0);
+}
+
+#[test]
 fn hints_that_judge_again_name_the_commands_that_options_named() {
     let world = World::new();
     world.attempts(&[SMALL, LARGE]);
@@ -775,7 +791,7 @@ fn hints_that_judge_again_name_the_commands_that_options_named() {
     let without = world.frites(["judge", "1"]).expect(3);
     hinted(
         &without,
-        &format!("hint: its last verdict had commands: `git frites judge 1 {test}`\n"),
+        &format!("hint: its last verdict had commands, and stays: `git frites judge 1 {test}`\n"),
     );
     // What a hint names can be typed.
     world.sh(&world.repo, &format!("git frites judge 1 {test}")).expect(0);

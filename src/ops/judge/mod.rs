@@ -40,7 +40,7 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Stage, StageResult};
 use crate::model::ranking::Rules;
 use crate::model::run::Run;
-use crate::model::verdict::{Entry, Verdict};
+use crate::model::verdict::{DecisionKind, Entry, Verdict};
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
 use crate::ops::kept_commits::KeptCommits;
@@ -74,6 +74,9 @@ impl<'a> RepeatedJudging<'a> {
 
     /// Captures a run's candidates, runs the oracle on each distinct tree whose outcome is not known,
     /// decides, and records the verdict. `on_oracle` is called with the commands before they run.
+    ///
+    /// A verdict without commands says nothing about the candidates, so it replaces none that had
+    /// commands.
     pub fn judge(
         &self,
         run: &Run,
@@ -100,8 +103,13 @@ impl<'a> RepeatedJudging<'a> {
         }
         verdict.decision = decide(&entries, verdict.baseline.as_ref(), Rules::of(&verdict.terms));
         verdict.candidates = entries;
-        record::save(session, run, &verdict)?;
-        session.store.forget_parts(run)?;
+        let last = session.store.verdict(&run.run)?;
+        if verdict.decision.decision != DecisionKind::NoOracle
+            || last.is_none_or(|last| last.terms.oracle.is_empty())
+        {
+            record::save(session, run, &verdict)?;
+            session.store.forget_parts(run)?;
+        }
         Ok(verdict)
     }
 
