@@ -148,7 +148,7 @@ impl Run {
         is_shared || self.agents.contains_key(candidate)
     }
 
-    /// The agent or the command that makes the candidate; `None` if a person works there.
+    /// The agent or the command that the candidate begins with; `None` if a person works there.
     pub fn maker(&self, candidate: &Name) -> Option<String> {
         let assigned = self.agents.get(candidate);
         let command = || assigned.map_or(&self.command, |assigned| &assigned.command).join(" ");

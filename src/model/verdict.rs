@@ -73,7 +73,8 @@ pub struct Entry {
     pub index: u32,
     /// The candidate's state when it was judged.
     pub state: State,
-    /// The agent or the command that made it; `None` if a person did.
+    /// The agent or the command that made its present files, perhaps in a further round; `None` if a
+    /// person did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<String>,
     /// The exit code of the candidate's own command, if it ended by itself.

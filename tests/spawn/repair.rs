@@ -237,6 +237,23 @@ fn prompt_of_a_round_has_the_log_also_after_one_that_changed_nothing() {
 }
 
 #[test]
+fn maker_is_the_command_that_made_what_is_there_now() {
+    let world = world();
+    let maker = || {
+        let judged = world.frites(["judge", "--test", "true", "--json"]).expect(0).json();
+        judged["candidates"][0]["maker"].clone()
+    };
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", "echo one >> work"]).expect(0);
+    assert_eq!(maker(), "sh -c echo one >> work");
+    world.frites(["retry", "1/c1", "--", "sh", "-c", "echo two >> work"]).expect(0);
+    assert_eq!(maker(), "sh -c echo two >> work");
+    world.frites(["retry", "1/c1", "--", "true"]).expect(0);
+    assert_eq!(maker(), "sh -c echo two >> work", "`true` made nothing of it");
+    world.frites(["retry", "1/c1", "--yes"]).expect(0);
+    assert_eq!(maker(), "sh -c echo one >> work");
+}
+
+#[test]
 fn round_is_not_taken_back_over_what_no_capture_holds() {
     for other in [
         "git init -q other; echo x >other/.git/kept",

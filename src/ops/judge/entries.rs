@@ -119,7 +119,7 @@ fn entry_of(
         && captured.capture.is_none()
         && matches!(state, State::Open | State::Succeeded);
     let mut entry = Entry {
-        maker: run.maker(candidate),
+        maker: captured.candidate.maker.clone().or_else(|| run.maker(candidate)),
         exit_code: *exit_code,
         signal: *signal,
         resets: resets.clone(),

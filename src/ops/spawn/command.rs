@@ -32,6 +32,14 @@ pub struct CandidateCommand {
 }
 
 impl CandidateCommand {
+    /// The agent or the command, in the words of [`Run::maker`].
+    pub fn maker(&self) -> String {
+        match &self.agent {
+            Some(agent) => agent.to_string(),
+            None => CandidateCommand::to_assignment(&self.argv).command.join(" "),
+        }
+    }
+
     /// The command line in the form for a shell.
     pub fn line(&self) -> String {
         shell_words::join(self.argv.iter().map(|word| word.to_string_lossy().into_owned()))

@@ -91,6 +91,10 @@ impl OneAttempt<'_> {
         candidate.logs()?.end_round(capture.map(|capture| capture.iteration))?;
         let after = capture.map(|capture| capture.tree);
         let changed_nothing = record.again && captured.problem.is_none() && after == before;
+        // An interrupted round is taken back later.
+        if record.again && after != before && captured.candidate.state != State::Cancelled {
+            candidate.update(|record| record.maker = Some(self.command.maker()))?;
+        }
         report_end(session, candidate, &captured, ran.seconds, changed_nothing)?;
         if !terms.keep {
             remove_empty(session, candidate, &captured);

@@ -10,8 +10,8 @@ use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 
-/// Writes the files of `wanted` into the candidate's worktree, if it has one, and sets its state to
-/// that of `record`. Captures the worktree before and after. The caller holds the run's lock.
+/// Writes the files of `wanted` into the candidate's worktree, if it has one, and sets its state and
+/// its maker to those of `record`. Captures the worktree before and after. The caller holds the run's lock.
 /// Refuses to overwrite files that no capture has.
 pub fn put_back(
     session: &Session,
@@ -39,6 +39,7 @@ pub fn put_back(
     candidate.update(|c| {
         (c.state, c.exit_code, c.signal) = (record.state, record.exit_code, record.signal);
         c.reason.clone_from(&record.reason);
+        c.maker.clone_from(&record.maker);
     })?;
     session.print_omissions(&session.capture(candidate)?);
     Ok(())
