@@ -1,4 +1,5 @@
 //! Runs the oracle on one tree: setup, build, lint and test, up to the first command that fails.
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -39,13 +40,21 @@ pub struct JudgedPlace<'p> {
     pub written: &'p Path,
     /// The confinement of a stage's command; `None` if it is not confined.
     pub confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
-    /// The commands that download dependencies which the tree needs and the place lacks. They run
-    /// before all others.
-    pub downloads: Vec<OracleCommand>,
-    /// True if a failed download makes a later failure inconclusive.
-    pub needs_downloads: bool,
+    /// The dependencies that the tree needs and the place lacks.
+    pub downloads: Downloads,
     /// Gives the tracked files that have changed since the checkout.
     pub changed: &'p dyn Fn() -> Result<Vec<TreePath>>,
+}
+
+/// The dependencies that are downloaded before the oracle's commands run.
+#[derive(Default)]
+pub struct Downloads {
+    /// The commands that download them.
+    pub commands: Vec<OracleCommand>,
+    /// True if a failed download makes a later failure inconclusive.
+    pub are_needed: bool,
+    /// Set once a download has failed.
+    pub have_failed: Cell<bool>,
 }
 
 /// The surroundings of the commands on one tree.
@@ -79,13 +88,13 @@ const SEARCHED_LINES: usize = 20;
 ///
 /// Fails if git-frites is interrupted, because a partial result is neither a pass nor a failure.
 pub fn run(oracle: &[OracleCommand], context: &ExecContext<'_>) -> Result<Option<Results>> {
-    let mut lacks_downloads = false;
-    for command in &context.place.downloads {
+    let JudgedPlace { downloads, changed: changed_now, .. } = context.place;
+    for command in &downloads.commands {
         let Some(result) = run_with_retries(command, context)? else {
             return Ok(None);
         };
         if !result.outcome.passed() {
-            lacks_downloads = context.place.needs_downloads;
+            downloads.have_failed.set(true);
             (context.on_end)(&StageResult { obstacle: Some(Obstacle::Download), ..result });
         }
     }
@@ -99,11 +108,12 @@ pub fn run(oracle: &[OracleCommand], context: &ExecContext<'_>) -> Result<Option
         let Some(mut result) = run_with_retries(command, context)? else {
             return Ok(None);
         };
-        let now = (context.place.changed)()?;
+        let now = changed_now()?;
         let new = now.iter().filter(|path| !changed.contains(path));
         result.changed = new.map(|path| String::from_utf8_lossy(path).into_owned()).collect();
         changed = now;
-        if lacks_downloads && !result.outcome.passed() {
+        let lacks_some = downloads.are_needed && downloads.have_failed.get();
+        if lacks_some && !result.outcome.passed() {
             result.outcome = Outcome::CannotTell;
             result.obstacle = Some(Obstacle::Download);
         }

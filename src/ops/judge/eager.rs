@@ -1,6 +1,4 @@
 //! Judges while attempts work: first the base, then each attempt that has ended.
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use parking_lot::{Condvar, Mutex};
 
 use crate::config::keys;
@@ -130,9 +128,7 @@ impl<'a> EagerJudge<'a> {
         let runner = OracleRunner::new(session, self.run, self.terms.clone(), options, memory)?;
         let _kept = KeptCommits::new(session, self.run);
         baseline::judge_beside(&session.store, &self.run.run, runner.commands())?;
-        let is_base = AtomicBool::new(true);
         let on_end = |result: &StageResult| match result.is_unjudgeable() {
-            _ if !is_base.load(Ordering::Relaxed) => {}
             true => attempts.gate.lock(format!(
                 "{} does not pass on the base ({})",
                 result.stage,
@@ -141,8 +137,7 @@ impl<'a> EagerJudge<'a> {
             false => attempts.gate.open(),
         };
         let work = |runner: &OracleRunner<'_>| {
-            runner.judge_base_ahead(attempts.cancel)?;
-            is_base.store(false, Ordering::Relaxed);
+            runner.judge_base_ahead(attempts.cancel, &on_end)?;
             attempts.gate.open();
             if self.enough.is_some() && runner.known_base()?.is_some_and(|b| b.results.passed()) {
                 session.ui.note(format!(
@@ -153,7 +148,7 @@ impl<'a> EagerJudge<'a> {
             }
             if self.only_base { Ok(()) } else { self.judge_all(runner, attempts) }
         };
-        let runner = runner.covered_by_another_watch()?.telling_ends_to(&on_end);
+        let runner = runner.covered_by_another_watch()?;
         let judged = work(&runner);
         runner.end(judged).map(drop)
     }

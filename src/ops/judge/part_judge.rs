@@ -115,7 +115,8 @@ impl PartJudge<'_> {
 
     /// Judges the base.
     pub fn judge_base(&self) -> Result<NewOutcome> {
-        let (judged, outcome) = self.judged_by(|runner| runner.judge_base(&Cancel::default()))?;
+        let (judged, outcome) =
+            self.judged_by(|runner| runner.judge_base(&Cancel::default(), &|_| ()))?;
         let outcome = PartOutcome { on_base: judged.unwrap_or_default(), ..outcome };
         let directory = self.session.store.base_logs(&self.run.run).judging(None).directory();
         let logs = last_of_logs(&directory, &outcome.on_base);

@@ -2,6 +2,7 @@
 //! are not used, missing programs, the seeds, the world, and the cached outcomes.
 use crate::config::value::WarmMode;
 use crate::ecosystems::detect::PassedOver;
+use crate::ecosystems::downloads;
 use crate::error::Result;
 use crate::model::checkup::{CheckedCommand, StartOutputs};
 use crate::model::oid::Oid;
@@ -12,7 +13,7 @@ use crate::model::terms::{JudgeSettings, Terms};
 use crate::model::world::WorldKind;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::open_ledger;
-use crate::ops::judge::{modules, runner, worlds};
+use crate::ops::judge::{modules, worlds};
 use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::{Ledger, Memory};
@@ -159,7 +160,11 @@ impl OraclePlan {
                 Some(KnownPasses { base, start, candidates })
             }
         };
-        let downloads = runner::downloads_of(session, base, &planned.oracle.commands, world)?;
+        // In other worlds no directory for downloads is kept.
+        let downloads = match world {
+            WorldKind::Sealed => downloads::of_base(repo, base, &planned.oracle.commands)?,
+            WorldKind::Landlock | WorldKind::Open => Vec::new(),
+        };
         Ok(OraclePlan { planned, settings, downloads, known })
     }
 

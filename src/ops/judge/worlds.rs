@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::git::seed::find::Seeds;
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::oid::Oid;
+use crate::model::terms::Terms;
 use crate::model::world::WorldKind;
 use crate::ops::session::Session;
 use crate::oracle::pool::{self, CheckoutRoom};
@@ -127,16 +128,18 @@ pub fn watched_commands(world: WorldKind, options: &OracleOptions) -> WatchedCom
 /// The checkouts for a base in sealed worlds; `None` if its commands run in another world.
 pub fn checkouts<'a>(
     session: &'a Session,
-    world: WorldKind,
+    terms: &Terms,
     options: &OracleOptions,
     base: &Oid,
     seeds: &Seeds,
 ) -> Result<Option<SealedCheckouts<'a>>> {
-    let (WorldKind::Sealed, Some(sandbox)) = (world, &options.sandbox) else {
+    let (WorldKind::Sealed, Some(sandbox)) = (terms.settings.commands.world, &options.sandbox)
+    else {
         return Ok(None);
     };
     let home = session.home.as_deref();
-    SealedCheckouts::open(&session.store, home, seeds.clone(), *base, sandbox.clone()).map(Some)
+    let base = (*base, seeds.clone());
+    SealedCheckouts::open(&session.store, home, base, sandbox.clone(), &terms.oracle).map(Some)
 }
 
 /// The restrictions of commands that Landlock confines; `None` in other worlds.

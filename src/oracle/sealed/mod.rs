@@ -17,6 +17,7 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 
 use crate::config::value::Network;
+use crate::ecosystems::downloads;
 use crate::error::{IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::fs::tree::disk_usage;
@@ -28,6 +29,7 @@ use crate::git::layers::{difference, inherited};
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;
+use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
 use crate::oracle::pool::{self, CheckoutRoom, LAYERS};
@@ -52,6 +54,8 @@ pub struct SealedCheckouts<'a> {
     dir: PathBuf,
     surroundings: Surroundings,
     options: SandboxOptions,
+    /// The commands that download the base's dependencies, if there is no setup command for that.
+    downloads: Vec<OracleCommand>,
     base_layer: Mutex<Option<Arc<BaseInUse>>>,
     /// The place where the base's layers are kept for later commands, if they are kept.
     kept: OnceLock<KeptLayer>,
@@ -118,8 +122,8 @@ pub struct SealedCheckout {
     /// The world without its mounts, which differ by the stage.
     spec: WorldSpec,
     network: Network,
-    /// True if the base's downloads are needed but missing.
-    pub lacks_downloads: bool,
+    /// The commands that download dependencies which the tree needs and the world lacks.
+    pub downloads: Vec<OracleCommand>,
     /// True if there are outputs of the base below the tree, in its checkout or in the home
     /// directory.
     pub has_outputs: bool,
@@ -133,14 +137,14 @@ pub struct SealedCheckout {
 }
 
 impl<'a> SealedCheckouts<'a> {
-    /// Prepares checkouts for a base, with these seeds and the submodules of the user's checkout at
-    /// `home`.
+    /// Prepares checkouts for a base that the commands in `oracle` judge, with these seeds and the
+    /// submodules of the user's checkout at `home`.
     pub fn open(
         store: &'a Store,
         home: Option<&Path>,
-        seeds: Seeds,
-        base: Oid,
+        (base, seeds): (Oid, Seeds),
         options: SandboxOptions,
+        oracle: &[OracleCommand],
     ) -> Result<SealedCheckouts<'a>> {
         let repo = store.repo();
         let dir = pool::home(repo)?;
@@ -148,19 +152,18 @@ impl<'a> SealedCheckouts<'a> {
         let runs = store.runs()?;
         let worktrees = runs.iter().map(|run| store.worktrees(run.worktree_root.as_deref()));
         let surroundings = machine_paths::of(repo, home, &dir, worktrees, &options)?;
-        let home = home.map(Path::to_owned);
-        let base_layer = Mutex::default();
-        let kept = OnceLock::new();
+        let downloads = downloads::of_base(repo, &base, oracle)?;
         Ok(SealedCheckouts {
             store,
-            home,
+            home: home.map(Path::to_owned),
             seeds,
             base,
             dir,
             surroundings,
             options,
-            base_layer,
-            kept,
+            downloads,
+            base_layer: Mutex::default(),
+            kept: OnceLock::new(),
             ancestor: OnceLock::new(),
             is_doubtful: AtomicBool::default(),
             is_beside_attempts: false,
@@ -208,10 +211,7 @@ impl<'a> SealedCheckouts<'a> {
                 .context(|| format!("could not use '{}'", guard.path().display()))?;
         }
         let base = self.layers();
-        let has_downloads = base.as_ref().is_some_and(BaseLayer::has_downloads);
-        let cannot_download = base.as_ref().is_some_and(BaseLayer::cannot_download);
-        let may_download = *commit == self.base || warmth == Warmth::Cold && !cannot_download;
-        let lacks_downloads = !has_downloads && may_download;
+        let downloads = self.missing_downloads(commit, warmth, base.as_ref())?;
         let fetched = base.as_ref().and_then(BaseLayer::fetched);
         let left = base.filter(|_| warmth == Warmth::Warm).and_then(|base| base.home());
         let has_outputs = has_outputs || left.is_some();
@@ -239,12 +239,34 @@ impl<'a> SealedCheckouts<'a> {
             layers,
             spec,
             network,
-            lacks_downloads,
+            downloads,
             has_outputs,
             is_overlay,
             index,
             problem,
         })
+    }
+
+    /// The commands that download dependencies which a tree needs and its world lacks: all of them
+    /// if the base's downloads are missing, otherwise those for dependencies that differ from the
+    /// base's.
+    fn missing_downloads(
+        &self,
+        commit: &Oid,
+        warmth: Warmth,
+        base: Option<&BaseLayer>,
+    ) -> Result<Vec<OracleCommand>> {
+        let cannot_download = base.is_some_and(BaseLayer::cannot_download);
+        let may_download = *commit == self.base || warmth == Warmth::Cold && !cannot_download;
+        if may_download && !base.is_some_and(BaseLayer::has_downloads) {
+            return Ok(self.downloads.clone());
+        }
+        if cannot_download {
+            return Ok(Vec::new());
+        }
+        let repo = self.store.repo();
+        let [first, second] = [&self.base, commit].map(|commit| repo.commit(commit));
+        downloads::that_differ(repo, &self.downloads, [&first?.tree, &second?.tree])
     }
 
     /// A tree in a plain directory, without layers of the base.

@@ -1,14 +1,12 @@
 //! Judges ahead, while attempts work: the base, then the trees of ended attempts, step by step. A
 //! later judging of this process finds the outcomes in the ledger.
-use std::sync::atomic::Ordering;
-
 use crate::error::Result;
 use crate::model::verdict::{Baseline, Entry};
 use crate::ops::board::Board;
 use crate::ops::judge::confirm;
 use crate::ops::judge::next_step::NextStep;
-use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::trees::TreeJudge;
+use crate::ops::judge::runner::{OnEnd, OracleRunner};
 use crate::ops::judge::schedule::{JudgePhase, Schedule, Scheduler, StopWhen, Work};
 use crate::ops::kept_commits::{self, KeptCommits};
 use crate::oracle::cache::JudgedTree;
@@ -17,18 +15,10 @@ use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
 
 impl OracleRunner<'_> {
-    /// The share of the processor that commands get.
-    pub(super) fn share(&self) -> ProcessorShare {
-        match self.has_third.load(Ordering::Relaxed) {
-            true => ProcessorShare::Third,
-            false => ProcessorShare::Whole,
-        }
-    }
-
     /// Judges the base before its candidates.
-    pub fn judge_base_ahead(&self, cancel: &Cancel) -> Result<()> {
+    pub fn judge_base_ahead(&self, cancel: &Cancel, on_end: OnEnd<'_>) -> Result<()> {
         self.adopt_base_layer()?;
-        self.judge_base(cancel)?;
+        self.judge_base(cancel, on_end)?;
         if let Some(layer) = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use) {
             self.ledger.keep_base_layer(Some(layer));
         }
@@ -98,15 +88,13 @@ impl OracleRunner<'_> {
         let before: Vec<&Entry> = entries.iter().filter(|e| wanted.contains(&e.index)).collect();
         let mut judged: Vec<Entry> = before.iter().map(|e| confirm::without_results(e)).collect();
         let names: Vec<_> = judged.iter().map(|entry| entry.candidate.clone()).collect();
-        self.has_third.store(*share == ProcessorShare::Third, Ordering::Relaxed);
         let is_cold = *warmth == Warmth::Cold;
         let phase = if is_cold { JudgePhase::Confirming(entries) } else { self.phase() };
         let scheduler =
             Scheduler::new(&mut judged, Schedule::of_candidates(StopWhen::AllRan, phase));
         let mut judge = TreeJudge::new(self, names.len(), *warmth, board, &names);
-        judge.ended_by = Some(cancel);
+        (judge.ended_by, judge.share) = (Some(cancel), *share);
         scheduler.run(names.len(), &judge);
-        self.has_third.store(false, Ordering::Relaxed);
         scheduler.finish(0)?;
         for (claim, judged) in before.iter().zip(&judged) {
             let cause = self.cause(claim, self.has_outputs());

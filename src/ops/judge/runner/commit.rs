@@ -48,8 +48,7 @@ pub fn judge_commit(
     let timeout = session.config.get(keys::ORACLE_TIMEOUT);
     let memory = Memory::default();
     let runner = OracleRunner::with_memory(session, run, (commit, seeds), terms, timeout, &memory)?;
-    let report =
-        ReportTo { name: name.to_owned(), logs: logs.clone(), failure_is_a_finding: false };
+    let report = ReportTo::new(name.to_owned(), logs.clone());
     let results = kept_commits::keep(session, run, &[*commit], known)
         .and_then(|()| runner.require_space(commit, 1))
         .and_then(|()| runner.finish_on_commit(commit, &report));

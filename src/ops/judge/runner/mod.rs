@@ -9,13 +9,11 @@ mod trees;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use crate::config::value::WarmMode;
-use crate::ecosystems::downloads;
 use crate::error::Result;
 use crate::git::seed::find::Seeds;
 use crate::git::seed::leads_back::{self, BackLeads};
@@ -23,7 +21,6 @@ use crate::integrity::surroundings::WatchedSurroundings;
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{baseline, watch};
 use crate::model::oid::Oid;
-use crate::model::oracle::OracleCommand;
 use crate::model::outcome::StageResult;
 use crate::model::run::Run;
 use crate::model::terms::{Doubts, JudgeSettings, LEADS_BACK_HINT, Terms};
@@ -55,34 +52,35 @@ pub struct OracleRunner<'a> {
     layered: Option<SealedCheckouts<'a>>,
     /// The restrictions of the commands, if Landlock confines them.
     restrictions: Option<Restrictions>,
-    /// The commands that download the base's dependencies, if there is no setup command for that.
-    downloads: Vec<OracleCommand>,
-    /// Set once these commands could not download the base's dependencies.
-    base_lacks_downloads: AtomicBool,
     /// The messages that were already printed, so that each is printed once; for a refused write,
     /// its directory.
     told: Mutex<BTreeSet<String>>,
     /// Whether candidates are judged with the base's build outputs.
     warm: WarmMode,
-    /// True while commands get a third of the usual share of the processor.
-    has_third: AtomicBool,
     ledger: Ledger<'a>,
     tamper: TamperWatch<'a>,
-    /// Called with the result of each command.
-    on_end: &'a (dyn Fn(&StageResult) + Sync),
     leads: BackLeads,
-    attempts_write: Vec<String>,
 }
 
-/// The destination for messages and logs about one tree.
-struct ReportTo {
+/// Called with the result of each command when it ends.
+type OnEnd<'r> = &'r (dyn Fn(&StageResult) + Sync);
+
+/// The destination for results, messages and logs about one tree.
+struct ReportTo<'r> {
     /// The name in messages, such as `RUN/CANDIDATE`.
     name: String,
     /// The commands' logs.
     logs: JudgingLogs,
+    on_end: OnEnd<'r>,
     /// True if a failure is shown without its log, because finding it was the purpose: of tests
     /// laid over a tree.
     failure_is_a_finding: bool,
+}
+
+impl ReportTo<'_> {
+    fn new(name: String, logs: JudgingLogs) -> Self {
+        ReportTo { name, logs, on_end: &|_| (), failure_is_a_finding: false }
+    }
 }
 
 impl<'a> OracleRunner<'a> {
@@ -101,12 +99,13 @@ impl<'a> OracleRunner<'a> {
         let base = (&run.base, seeds);
         let timeout = judging.timeout(session);
         let runner = OracleRunner::with_memory(session, run, base, terms, timeout, memory)?;
+        let mut runner = OracleRunner { leads, warm: judging.warm(session), ..runner };
+        let leads_back = runner.leads.paths();
         let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
-        let warm = judging.warm(session);
-        let mut runner = OracleRunner { leads, attempts_write, warm, ..runner };
         // Outcomes that this run's attempts could influence are not cached, because other runs
         // could not tell.
-        let is_influenced = !runner.attempts_write.is_empty();
+        let is_influenced = !attempts_write.is_empty();
+        runner.terms.settings.doubts = Doubts { tainted: false, leads_back, attempts_write };
         let keeps = !judging.no_cache && worlds::keeps_outcomes(session, runner.world());
         runner.ledger.only_forgets |= is_influenced || !keeps;
         if let (Some(layered), false) =
@@ -142,13 +141,12 @@ impl<'a> OracleRunner<'a> {
         let options = OracleOptions { timeout, sandbox: worlds::options(session, world) };
         let ledger = open_ledger(session, &terms, &options, memory)?;
         session.warn_of_undeleted();
-        let layered = worlds::checkouts(session, world, &options, base, &seeds)?;
+        let layered = worlds::checkouts(session, &terms, &options, base, &seeds)?;
         let restrictions = worlds::restrictions(session, world, &options);
         let checkouts = Checkouts::open(&session.store)?.with_seeds(session.home.as_deref(), seeds);
         let commands = worlds::watched_commands(world, &options);
         let surroundings = WatchedSurroundings { outcomes: ledger.known_files(), world };
         let tamper = TamperWatch::new(session, run, commands, surroundings);
-        let downloads = downloads_of(session, base, &terms.oracle, world)?;
         Ok(OracleRunner {
             session,
             run,
@@ -157,20 +155,16 @@ impl<'a> OracleRunner<'a> {
             checkouts,
             layered,
             restrictions,
-            downloads,
-            base_lacks_downloads: AtomicBool::default(),
             told: Mutex::default(),
             warm: WarmMode::Never,
-            has_third: AtomicBool::default(),
             ledger,
             tamper,
-            on_end: &|_| (),
             leads: BackLeads::default(),
-            attempts_write: Vec::new(),
         })
     }
 
-    /// The terms, with a digest of the seeds.
+    /// The terms, with a digest of the seeds, and the doubts about the results that are known before
+    /// commands run.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
@@ -186,7 +180,7 @@ impl<'a> OracleRunner<'a> {
     /// Gives the work's value, and the doubts about its outcomes. If the work failed, its error is
     /// returned, and an error of the watch is only a warning.
     pub fn end<T>(self, work: Result<T>) -> Result<(T, Doubts)> {
-        let OracleRunner { session, ledger, tamper, leads, attempts_write, .. } = self;
+        let OracleRunner { session, ledger, tamper, terms, .. } = self;
         let tainted = tamper.end().and_then(|end| {
             let mut doubtful = end.doubtful.iter();
             doubtful.try_for_each(|judged| ledger.forget_kept(judged))?;
@@ -194,7 +188,7 @@ impl<'a> OracleRunner<'a> {
         });
         let (done, tainted) =
             watch::with_work(work, tainted, |error| session.ui.warn(&error.message))?;
-        Ok((done, Doubts { tainted, leads_back: leads.paths(), attempts_write }))
+        Ok((done, Doubts { tainted, ..terms.settings.doubts }))
     }
 
     /// Leaves the watch over the commands to the watch over attempts, which began before them and
@@ -207,11 +201,6 @@ impl<'a> OracleRunner<'a> {
             layered.work_beside_attempts(!access.is_apart());
         }
         Ok(self)
-    }
-
-    /// Sets the function that is called with the result of each command when it ends.
-    pub fn telling_ends_to(self, on_end: &'a (dyn Fn(&StageResult) + Sync)) -> Self {
-        OracleRunner { on_end, ..self }
     }
 
     /// The kind of these commands for a watch.
@@ -267,21 +256,6 @@ fn back_leads(
         return Ok(BackLeads::default());
     }
     leads_back::find(&session.repo, seeds, commit)
-}
-
-/// The commands that download a base's dependencies in this world before the commands in `oracle`
-/// run.
-pub(super) fn downloads_of(
-    session: &Session,
-    base: &Oid,
-    oracle: &[OracleCommand],
-    world: WorldKind,
-) -> Result<Vec<OracleCommand>> {
-    match world {
-        WorldKind::Sealed => downloads::of_base(&session.repo, base, oracle),
-        // In these worlds no directory for downloads is kept.
-        WorldKind::Landlock | WorldKind::Open => Ok(Vec::new()),
-    }
 }
 
 /// The paths to which the run's attempts could write, and which commands in this world can read.

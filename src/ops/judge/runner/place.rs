@@ -2,25 +2,23 @@
 //! a sealed world. [`OracleRunner::lay`] checks a tree out there, and [`OracleRunner::run_on`] runs
 //! its commands.
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use crate::config::keys;
 use crate::config::value::WarmMode;
-use crate::ecosystems::downloads;
 use crate::error::{Cause, Error, Result};
 use crate::fs::parallel;
 use crate::git::layers::base::BaseEnd;
 use crate::model::missing_tests;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::oracle::{OracleCommand, shell_word};
+use crate::model::oracle::shell_word;
 use crate::model::outcome::{Obstacle, Outcome, Results, Stage, StageResult};
 use crate::model::path::TreePath;
 use crate::model::world::WorldKind;
 use crate::ops::judge::runner::{OracleRunner, ReportTo};
 use crate::ops::log_excerpt;
 use crate::oracle::pool::PlainCheckout;
-use crate::oracle::run::{self as oracle_run, ExecContext, JudgedPlace};
+use crate::oracle::run::{self as oracle_run, Downloads, ExecContext, JudgedPlace};
 use crate::oracle::sealed::{SealedCheckout, Warmth};
 use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
@@ -62,8 +60,16 @@ fn place<'p>(
     confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
     changed: &'p dyn Fn() -> Result<Vec<TreePath>>,
 ) -> JudgedPlace<'p> {
-    let downloads = Vec::new();
-    JudgedPlace { dir, written: dir, confinement, downloads, needs_downloads: false, changed }
+    JudgedPlace { dir, written: dir, confinement, downloads: Downloads::default(), changed }
+}
+
+/// Marks the results in a sealed world that are claims.
+fn note_claims(checkout: &SealedCheckout, results: &mut Results) {
+    for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
+        // An overlay can cause a failure that a plain directory would not, but never a pass.
+        let may_be_refused = checkout.is_overlay && !result.outcome.passed();
+        result.warm = checkout.has_outputs || may_be_refused;
+    }
 }
 
 impl OracleRunner<'_> {
@@ -106,7 +112,8 @@ impl OracleRunner<'_> {
     pub(super) fn run_on(
         &self,
         laid: &LaidTree,
-        report: &ReportTo,
+        report: &ReportTo<'_>,
+        share: ProcessorShare,
         cancel: &Cancel,
     ) -> Result<Option<Results>> {
         let not_started = |reason: &str| {
@@ -119,7 +126,8 @@ impl OracleRunner<'_> {
         match laid {
             LaidTree::Refused(reason) => not_started(reason),
             LaidTree::Worktree(dir) => {
-                self.execute(&place(dir, &|_| None, &|| Ok(Vec::new())), report, cancel)
+                let place = place(dir, &|_| None, &|| Ok(Vec::new()));
+                self.execute(&place, report, share, cancel)
             }
             LaidTree::Plain(checkout) => {
                 let dir = checkout.path();
@@ -129,71 +137,48 @@ impl OracleRunner<'_> {
                     let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
                     Some(Confinement::Landlock(restrictions.of(dir, own)))
                 };
-                self.execute(&place(dir, &confinement, &|| checkout.changed()), report, cancel)
+                let changed = || checkout.changed();
+                self.execute(&place(dir, &confinement, &changed), report, share, cancel)
             }
             LaidTree::Sealed(checkout, commit) => {
                 let written = checkout.written();
                 let confinement = |stage| Some(Confinement::Sealed(checkout.world(stage)));
                 let changed = || checkout.changed(&self.session.repo);
-                let place = JudgedPlace {
-                    written: &written,
-                    downloads: self.missing_downloads(checkout, commit)?,
-                    needs_downloads: *commit != self.run.base,
-                    ..place(checkout.dir(), &confinement, &changed)
+                let downloads = Downloads {
+                    commands: checkout.downloads.clone(),
+                    are_needed: *commit != self.run.base,
+                    ..Downloads::default()
                 };
-                let mut end = self.execute(&place, report, cancel)?;
+                let place = place(checkout.dir(), &confinement, &changed);
+                let place = JudgedPlace { written: &written, downloads, ..place };
+                let mut end = self.execute(&place, report, share, cancel)?;
                 if let Some(results) = &mut end {
-                    self.note_world(checkout, commit, results);
+                    if self.warm == WarmMode::Auto {
+                        self.ledger.note_cost(share, checkout.has_outputs, results);
+                    }
+                    note_claims(checkout, results);
+                    if *commit == self.run.base {
+                        self.keep_outputs(checkout, results, !place.downloads.have_failed.get());
+                    }
                 }
                 Ok(end)
             }
         }
     }
 
-    /// Notes the cost of results in a sealed world, marks claims, and keeps the outputs of the
-    /// base's commands.
-    fn note_world(&self, checkout: &SealedCheckout, commit: &Oid, results: &mut Results) {
-        if self.warm == WarmMode::Auto {
-            self.ledger.note_cost(self.share(), checkout.has_outputs, results);
-        }
-        for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
-            // An overlay can cause a failure that a plain directory would not, but never a pass.
-            let may_be_refused = checkout.is_overlay && !result.outcome.passed();
-            result.warm = checkout.has_outputs || may_be_refused;
-        }
+    /// Keeps the outputs of the base's commands. `downloaded` is true if no download failed.
+    fn keep_outputs(&self, checkout: &SealedCheckout, results: &Results, downloaded: bool) {
         let passed = results.passed();
-        let downloaded = !self.base_lacks_downloads.load(Ordering::Relaxed);
         let is_cold = !checkout.has_outputs && results.ran_all();
         let cold_seconds = is_cold.then(|| results.time().as_secs_f64());
         // Without these outputs, judging candidates only takes longer, so a failure is not an
         // error.
-        if *commit == self.run.base
-            && let Some(sealed) = &self.layered
+        if let Some(sealed) = &self.layered
             && let Err(error) =
                 sealed.keep_outputs(checkout, BaseEnd { passed, downloaded, cold_seconds })
         {
             tracing::debug!(error = error.message, "the base's outputs are not kept");
         }
-    }
-
-    /// The commands that download dependencies which a tree needs and its world lacks: all of them
-    /// if the base's downloads are missing, otherwise those for dependencies that differ from the
-    /// base's.
-    fn missing_downloads(
-        &self,
-        checkout: &SealedCheckout,
-        commit: &Oid,
-    ) -> Result<Vec<OracleCommand>> {
-        if self.downloads.is_empty() || checkout.lacks_downloads {
-            return Ok(self.downloads.clone());
-        }
-        if self.layers().is_some_and(|layers| layers.cannot_download()) {
-            return Ok(Vec::new());
-        }
-        let repo = &self.session.repo;
-        let trees = [&self.run.base, commit].map(|commit| repo.commit(commit));
-        let [base, own] = trees;
-        downloads::that_differ(repo, &self.downloads, [&base?.tree, &own?.tree])
     }
 
     /// Hints how commands can write to a directory if a write there was refused, or how they can
@@ -248,8 +233,9 @@ impl OracleRunner<'_> {
     }
 
     /// Runs the oracle on one commit without the possibility to cancel it.
-    pub(super) fn finish_on_commit(&self, commit: &Oid, report: &ReportTo) -> Result<Results> {
-        let end = self.run_on(&self.lay(commit, Warmth::Cold)?, report, &Cancel::default())?;
+    pub(super) fn finish_on_commit(&self, commit: &Oid, report: &ReportTo<'_>) -> Result<Results> {
+        let laid = self.lay(commit, Warmth::Cold)?;
+        let end = self.run_on(&laid, report, ProcessorShare::Whole, &Cancel::default())?;
         end.ok_or_else(|| Error::internal(format!("{}: judging ended too early", report.name)))
     }
 
@@ -270,36 +256,32 @@ impl OracleRunner<'_> {
     fn execute(
         &self,
         place: &JudgedPlace<'_>,
-        report: &ReportTo,
+        report: &ReportTo<'_>,
+        share: ProcessorShare,
         cancel: &Cancel,
     ) -> Result<Option<Results>> {
         report.logs.begin()?;
         let logs = &report.logs.directory();
         let policy = &self.session.policy;
         let on_end = &|result: &StageResult| {
-            (self.on_end)(result);
+            (report.on_end)(result);
             let short = self.short_of_base(result);
             let line = comparison::stage_line(&report.name, short.as_ref().unwrap_or(result));
             match result.outcome.passed() || report.failure_is_a_finding {
                 true if report.failure_is_a_finding && !self.is_end(result) => {}
                 true => self.session.ui.note(line),
-                false if self.share() == ProcessorShare::Third => {
+                false if share == ProcessorShare::Third => {
                     self.session.ui.note(format!("{line}; perhaps it was slow, so it runs again"));
                 }
                 false => {
                     log_excerpt::note(self.session, &line, &report.logs.log(result.stage));
                     self.hint_at_obstacle(result);
                     self.tell_hidden_credentials(result);
-                    let lacks_downloads = result.obstacle == Some(Obstacle::Download);
-                    if lacks_downloads && !place.needs_downloads {
-                        self.base_lacks_downloads.store(true, Ordering::Relaxed);
-                    }
                 }
             }
         };
         let settings = &self.terms.settings.commands;
         let timeout = self.options.timeout;
-        let share = self.share();
         let context = ExecContext { place, settings, timeout, logs, policy, cancel, share, on_end };
         oracle_run::run(&self.terms.oracle, &context).map_err(|e| match e.cause {
             Cause::EndUnknown => e.context(&report.name),

@@ -197,7 +197,7 @@ impl OracleRunner<'_> {
 
     /// The warmth with which judging will probably take the least time, confirmations included. As
     /// long as it is unknown how long judging with outputs takes, outputs are used, to measure that.
-    pub(super) fn warmth_that_pays(&self) -> Result<Warmth> {
+    pub(super) fn warmth_that_pays(&self, share: ProcessorShare) -> Result<Warmth> {
         if self.warm != WarmMode::Auto {
             return Ok(self.warmth());
         }
@@ -206,7 +206,6 @@ impl OracleRunner<'_> {
             let base_failed = self.layers().is_some_and(|layers| layers.has_failed());
             return Ok(if base_failed { Warmth::Cold } else { self.warmth() });
         }
-        let share = self.share();
         if share == ProcessorShare::Whole {
             self.note_time_of_base()?;
         }
@@ -218,7 +217,7 @@ impl OracleRunner<'_> {
     /// `None` if that is known. It is the last in the order in which candidates can win: if a better
     /// one passes, the recommendation does not depend on it, and its result need not be confirmed.
     fn timing_candidate(&self, entries: &[Entry]) -> Option<u32> {
-        let is_learnt = self.ledger.costs(self.share()).warm.is_some();
+        let is_learnt = self.ledger.costs(ProcessorShare::Whole).warm.is_some();
         if is_learnt || self.warm != WarmMode::Auto || self.layered.is_none() {
             return None;
         }

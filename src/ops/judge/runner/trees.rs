@@ -12,7 +12,7 @@ use crate::ops::board::{self, Board, WorkKind};
 use crate::ops::judge::live_rows;
 use crate::ops::judge::runner::cross::EVERYBODY;
 use crate::ops::judge::runner::place::LaidTree;
-use crate::ops::judge::runner::{OracleRunner, ReportTo};
+use crate::ops::judge::runner::{OnEnd, OracleRunner, ReportTo};
 use crate::ops::judge::schedule::{Judge, Subject, Work};
 use crate::ops::kept_commits;
 use crate::oracle::cache::JudgedTree;
@@ -41,6 +41,9 @@ pub(super) struct TreeJudge<'r, 'a> {
     shown: &'r [Name],
     /// Ends all commands once their results are not needed any more.
     pub(super) ended_by: Option<&'r Cancel>,
+    /// The share of the processor that commands get.
+    pub(super) share: ProcessorShare,
+    on_end: OnEnd<'r>,
 }
 
 /// A tree before its commands run.
@@ -71,13 +74,23 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         shown: &'r [Name],
     ) -> TreeJudge<'r, 'a> {
         let base = runner.base_terms(workers == 1);
-        TreeJudge { runner, alone: workers == 1, warmth, base, board, shown, ended_by: None }
+        TreeJudge {
+            runner,
+            alone: workers == 1,
+            warmth,
+            base,
+            board,
+            shown,
+            ended_by: None,
+            share: ProcessorShare::Whole,
+            on_end: &|_| (),
+        }
     }
 
     fn warmth_of(&self, work: &Work) -> Result<Warmth> {
         match work.of {
             Subject::Base => Ok(self.base.warmth),
-            _ if self.warmth == Warmth::Warm => self.runner.warmth_that_pays(),
+            _ if self.warmth == Warmth::Warm => self.runner.warmth_that_pays(self.share),
             _ => Ok(self.warmth),
         }
     }
@@ -150,7 +163,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         });
         // With a small share of the processor, commands may fail because they are slow, so only
         // clean passes are kept.
-        let is_short = runner.share() == ProcessorShare::Third;
+        let is_short = self.share == ProcessorShare::Third;
         if is_short && outcome.as_ref().is_some_and(|o| !o.results.is_clean_pass()) {
             return Ok(());
         }
@@ -224,7 +237,7 @@ impl Judge for TreeJudge<'_, '_> {
             return self.tell_end(work, Some(found));
         }
         let PreparedTree { laid, _turn } = prepared;
-        let report = runner.report_to(&work.of)?;
+        let report = ReportTo { on_end: self.on_end, ..runner.report_to(&work.of)? };
         let (laid, judged) = match &work.of {
             Subject::Candidate { name, .. } if runner.is_in_place() => {
                 (runner.lay_in_place(name)?, None)
@@ -234,7 +247,8 @@ impl Judge for TreeJudge<'_, '_> {
                 (self.lay(work, &judged.commit, laid)?, Some(judged))
             }
         };
-        let end = runner.run_on(&laid, &report, self.ended_by.unwrap_or(cancel))?;
+        let cancel = self.ended_by.unwrap_or(cancel);
+        let end = runner.run_on(&laid, &report, self.share, cancel)?;
         drop(laid);
         let results = runner.counted(work, end);
         self.keep(work, judged, results.clone(), report.logs)?;
@@ -266,7 +280,7 @@ impl OracleRunner<'_> {
         self.terms.settings.in_place
     }
 
-    pub(super) fn report_to(&self, of: &Subject) -> Result<ReportTo> {
+    pub(super) fn report_to(&self, of: &Subject) -> Result<ReportTo<'static>> {
         let run = &self.run.run;
         let store = &self.session.store;
         let (name, logs) = match of {
@@ -288,7 +302,7 @@ impl OracleRunner<'_> {
             }
         };
         let failure_is_a_finding = matches!(of, Subject::Cross { .. });
-        Ok(ReportTo { name, logs, failure_is_a_finding })
+        Ok(ReportTo { failure_is_a_finding, ..ReportTo::new(name, logs) })
     }
 
     /// The tree to judge, with a commit of it on the run's base. The commit is kept until judging
@@ -347,7 +361,7 @@ impl OracleRunner<'_> {
 
     /// Uses the known outcome of a tree: counts the saved commands, prints the results and copies
     /// the logs.
-    fn take(&self, known: &TreeOutcome, report: &ReportTo) -> Result<()> {
+    fn take(&self, known: &TreeOutcome, report: &ReportTo<'_>) -> Result<()> {
         if !known.is_remembered {
             if known.logs.directory() == report.logs.directory() {
                 return Ok(());
@@ -360,7 +374,7 @@ impl OracleRunner<'_> {
     }
 
     /// Prints results that this judging did not find itself.
-    fn note_all(&self, report: &ReportTo, results: &Results) {
+    fn note_all(&self, report: &ReportTo<'_>, results: &Results) {
         for result in results.iter().filter(|r| r.outcome != Outcome::Skipped) {
             self.session.ui.note(comparison::stage_line(&report.name, result));
         }
@@ -372,9 +386,9 @@ impl OracleRunner<'_> {
     }
 
     /// Judges the base by itself. `None` if it was cancelled.
-    pub fn judge_base(&self, cancel: &Cancel) -> Result<Option<Results>> {
+    pub fn judge_base(&self, cancel: &Cancel, on_end: OnEnd<'_>) -> Result<Option<Results>> {
         let board = Board::new(WorkKind::Judging, 1);
-        let judge = TreeJudge::new(self, 1, self.warmth(), &board, &[]);
+        let judge = TreeJudge { on_end, ..TreeJudge::new(self, 1, self.warmth(), &board, &[]) };
         self.judge_one(&judge, &Work::of_base(self.base_tree()?), cancel)
     }
 
