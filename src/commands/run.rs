@@ -284,36 +284,14 @@ fn conclude(
     merge_into: Option<&RefName>,
 ) -> Result<u8> {
     let session = judging.session();
-    let mut escaped = report.escaped.clone();
     stop_if_interrupted(run)?;
     let first = judge(judging, run, report.affects_outcomes)?;
-    let Repaired { mut verdict, rounds, escaped: more } =
+    let mut repaired =
         repair::repair(rounds, first, options, judging, |affected| judge(judging, run, affected))?;
-    escaped.extend(more);
     stop_if_interrupted(run)?;
-    let mut integrated = None;
-    match synthesis::maker(session, run, &verdict, args.synthesis)? {
-        SynthesisMaker::Nobody(reason) => skip_synthesis(session, run, &mut verdict, reason)?,
-        SynthesisMaker::Assigned(assignment) => {
-            session.ui.note(format!(
-                "run {}: several candidates passed; one more is made from them",
-                run.run
-            ));
-            let options = synthesis::options(session, options);
-            match synthesis::synthesize(session, run, assignment, &options) {
-                Ok((run, report)) => {
-                    escaped.extend(report.escaped);
-                    stop_if_interrupted(&run)?;
-                    verdict = judge(judging, &run, report.affects_outcomes)?;
-                    integrated = Some(run);
-                }
-                Err(error) => {
-                    stop_if_interrupted(run)?;
-                    tell_failed_synthesis(session, run, &mut verdict, error)?;
-                }
-            }
-        }
-    }
+    let integrated = integrate(judging, args.synthesis, run, options, &mut repaired)?;
+    let Repaired { mut verdict, rounds, escaped: more } = repaired;
+    let escaped = [report.escaped.clone(), more].concat();
     // After Ctrl-C nothing lands.
     stop_if_interrupted(run)?;
     let run = integrated.as_ref().unwrap_or(run);
@@ -379,6 +357,39 @@ fn judge(judging: &RepeatedJudging<'_>, run: &Run, affects_outcomes: bool) -> Re
         Some(_) => error.hint(resume_hint(run)),
         None => error,
     })
+}
+
+/// Makes one more candidate from those that passed, if it can help, and judges the run with it: then
+/// `repaired` has the new verdict. Gives the run with the candidate.
+fn integrate(
+    judging: &RepeatedJudging<'_>,
+    mode: Option<SynthesisMode>,
+    run: &Run,
+    options: &AttemptOptions,
+    Repaired { verdict, escaped, .. }: &mut Repaired,
+) -> Result<Option<Run>> {
+    let session = judging.session();
+    let assignment = match synthesis::maker(session, run, verdict, mode)? {
+        SynthesisMaker::Nobody(reason) => {
+            return skip_synthesis(session, run, verdict, reason).map(|()| None);
+        }
+        SynthesisMaker::Assigned(assignment) => assignment,
+    };
+    let why = "several candidates passed; one more is made from them";
+    session.ui.note(format!("run {}: {why}", run.run));
+    let options = synthesis::options(session, options);
+    match synthesis::synthesize(session, run, assignment, &options) {
+        Ok((run, report)) => {
+            escaped.extend(report.escaped);
+            stop_if_interrupted(&run)?;
+            *verdict = judge(judging, &run, report.affects_outcomes)?;
+            Ok(Some(run))
+        }
+        Err(error) => {
+            stop_if_interrupted(run)?;
+            tell_failed_synthesis(session, run, verdict, error).map(|()| None)
+        }
+    }
 }
 
 /// Warns that no synthesis was made. The verdict without one remains, and says why.

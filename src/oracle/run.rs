@@ -158,52 +158,59 @@ fn run_with_retries(
     };
     let mut earlier: Vec<Attempt> = Vec::new();
     loop {
-        let expected = reports.as_ref().map(TestReports::expect);
-        let end = match process::run_until(&job, context.cancel) {
-            // An earlier command has removed the checkout, which is a failure of this tree.
-            Err(e) if !dir.is_dir() && e.cause != Cause::EndUnknown => {
-                End::not_started(e.message.trim_start_matches("could not start: ").to_owned())
-            }
-            Err(e) => return Err(with_advice(e, stage, &log)),
-            Ok(end) => end,
-        };
-        if end.cancelled && interrupt::signal().is_some() {
-            return Err(interrupted());
-        }
-        if end.cancelled {
+        let Some(mut result) = run_once(&job, stage, reports.as_ref(), context)? else {
             return Ok(None);
-        }
-        let seconds = end.elapsed.as_secs_f64();
-        let ended = expected.map(|expected| expected.read(&log)).unwrap_or_default();
-        let tests = ended.report;
-        let obstacle = confinement.as_ref().filter(|_| !end.outcome.passed());
-        let obstacle =
-            obstacle.and_then(|confinement| obstacles::in_log(&log, &end.outcome, confinement));
-        let reported = if settings.trust_exit { 0 } else { ended.failed };
-        let outcome = believed(end.outcome, obstacle.as_ref(), reported);
-        if may_pass_again(&outcome) && earlier.len() < settings.retries as usize {
-            earlier.push(Attempt { seconds, outcome });
+        };
+        let StageResult { seconds, outcome, .. } = &result;
+        if may_pass_again(outcome) && earlier.len() < settings.retries as usize {
+            earlier.push(Attempt { seconds: *seconds, outcome: outcome.clone() });
             // Go on even if the log cannot be renamed.
             let aside = context.logs.join(log_of_try(stage.as_str(), earlier.len()));
             let _ = fs::rename(&log, aside);
             continue;
         }
-        let flaky = outcome == Outcome::Passed && !earlier.is_empty();
-        let outcome =
-            if flaky { Outcome::Flaky { refused: settings.refuse_flaky } } else { outcome };
-        let is_told =
-            tests.as_ref().is_some_and(|tests| !tests.failing.is_empty() && !tests.none_passed());
-        let shows_error = matches!(outcome, Outcome::Failed { .. }) && !is_told;
-        let error = if shows_error { line_of_failure(&log) } else { None };
-        return Ok(Some(StageResult {
-            leaky: end.leaky,
-            obstacle,
-            tests,
-            error: error.map(|line| line.trim().chars().take(LONGEST_ERROR).collect()),
-            earlier,
-            ..StageResult::new(stage, seconds, outcome)
-        }));
+        if *outcome == Outcome::Passed && !earlier.is_empty() {
+            result.outcome = Outcome::Flaky { refused: settings.refuse_flaky };
+        }
+        let tests = result.tests.as_ref();
+        let is_told = tests.is_some_and(|t| !t.failing.is_empty() && !t.none_passed());
+        if matches!(result.outcome, Outcome::Failed { .. }) && !is_told {
+            let line = line_of_failure(&log);
+            result.error = line.map(|line| line.trim().chars().take(LONGEST_ERROR).collect());
+        }
+        return Ok(Some(StageResult { earlier, ..result }));
     }
+}
+
+/// Runs a stage's command once. `None` if it was cancelled.
+fn run_once(
+    job: &Job<'_>,
+    stage: Stage,
+    reports: Option<&TestReports>,
+    context: &ExecContext<'_>,
+) -> Result<Option<StageResult>> {
+    let expected = reports.map(TestReports::expect);
+    let end = match process::run_until(job, context.cancel) {
+        // An earlier command has removed the checkout, which is a failure of this tree.
+        Err(e) if !job.dir.is_dir() && e.cause != Cause::EndUnknown => {
+            End::not_started(e.message.trim_start_matches("could not start: ").to_owned())
+        }
+        Err(e) => return Err(with_advice(e, stage, job.log)),
+        Ok(end) => end,
+    };
+    if end.cancelled && interrupt::signal().is_some() {
+        return Err(interrupted());
+    }
+    if end.cancelled {
+        return Ok(None);
+    }
+    let ended = expected.map(|expected| expected.read(job.log)).unwrap_or_default();
+    let confinement = job.confinement.filter(|_| !end.outcome.passed());
+    let obstacle = confinement.and_then(|world| obstacles::in_log(job.log, &end.outcome, world));
+    let reported = if context.settings.trust_exit { 0 } else { ended.failed };
+    let outcome = believed(end.outcome, obstacle.as_ref(), reported);
+    let result = StageResult::new(stage, end.elapsed.as_secs_f64(), outcome);
+    Ok(Some(StageResult { leaky: end.leaky, obstacle, tests: ended.report, ..result }))
 }
 
 /// The outcome of a command that ended, met this obstacle, and reported that many failed tests.

@@ -36,7 +36,7 @@ use crate::process::processor_share::ProcessorShare;
 use crate::process::protocol::{Limits, SupervisorReport};
 use crate::process::supervised_tree::{NotRun, SupervisedTree, TreeEvent, TreePhase};
 use crate::process::survivors::{self, Role};
-use crate::process::world_spec::{RESTRICT_VERB, WorldMessage};
+use crate::process::world_spec::{DiskLimit, RESTRICT_VERB, WorldMessage};
 
 /// The main function of the supervisor. `arguments` are those after `VERB`.
 pub fn main(arguments: &[OsString]) -> ExitCode {
@@ -110,29 +110,13 @@ fn supervise(
     let group = Pid::from_child(&child);
     survivors::note(mark, Role::Command, group);
     let last_output = Arc::new(Mutex::new(Instant::now()));
-    let (sender, events) = channel();
-    thread::spawn({
-        let sender = sender.clone();
-        move || listen(&sender)
-    });
-    thread::spawn({
-        let sender = sender.clone();
-        let command = status.is_none().then_some(group);
-        move || reap(command, &sender)
-    });
     let is_in_world = status.is_some();
     let disk = match confinement {
         Some([_, description]) => disk_watch::limit_in(description)?,
         None => None,
     };
-    if let Some(limit) = disk.clone() {
-        let sender = sender.clone();
-        thread::spawn(move || sender.send(TreeEvent::WroteTooMuch(disk_watch::wait(&limit))));
-    }
-    if let Some(status) = status {
-        let sender = sender.clone();
-        thread::spawn(move || read_status(status, &sender));
-    }
+    let (sender, events) = channel();
+    send_events(&sender, group, disk.clone(), status);
     let pump = thread::spawn({
         let last_output = last_output.clone();
         move || pump(output, capped, &last_output, &sender)
@@ -165,6 +149,26 @@ fn supervise(
     tree.look_who_ended_it(&asked);
     tree.take_account_of_a_refusal()?;
     Ok((!tree.orphaned).then_some(tree.report))
+}
+
+/// Starts the threads that send what happens to the command and its tree. `status` tells how a command
+/// in a world ends.
+fn send_events(
+    sender: &Sender<TreeEvent>,
+    group: Pid,
+    disk: Option<DiskLimit>,
+    status: Option<io::PipeReader>,
+) {
+    let [to_listen, to_reap, to_measure, to_read] = std::array::from_fn(|_| sender.clone());
+    thread::spawn(move || listen(&to_listen));
+    let command = status.is_none().then_some(group);
+    thread::spawn(move || reap(command, &to_reap));
+    if let Some(limit) = disk {
+        thread::spawn(move || to_measure.send(TreeEvent::WroteTooMuch(disk_watch::wait(&limit))));
+    }
+    if let Some(status) = status {
+        thread::spawn(move || read_status(status, &to_read));
+    }
 }
 
 /// The report of a command that was not run. The reason is also written to the log.

@@ -165,19 +165,12 @@ fn run_all(
     } else {
         Ok(())
     };
-    let results = match results {
-        Ok(results) => results,
-        Err(error) => {
-            // The first error is returned; later errors are only warnings.
-            for later in watched.err().into_iter().chain(done.err()) {
-                session.ui.warn(later.message);
-            }
-            return Err(error);
-        }
-    };
-    done?;
+    // The first error is returned; later errors are only warnings.
+    let warn = |later: &Error| session.ui.warn(&later.message);
+    let ended = watch::with_work(results, watched, warn);
+    let ((results, report), ()) = watch::with_work(ended, done, warn)?;
     gate.require_passed(run)?;
-    let TamperReport { words, affects_outcomes } = watched?;
+    let TamperReport { words, affects_outcomes } = report;
     Ok(AttemptReport { results, escaped: words, affects_outcomes })
 }
 
