@@ -19,7 +19,7 @@ use crate::store::candidate::CandidateRef;
 #[command(
     after_help = "Runs the candidate's own command again, or another one, and captures the result as the next \
 iteration. A command with a prompt is told why the candidate failed when it was judged last; other commands get \
-their standard input as it is. The same command with nothing new to read runs only if you confirm it.\n\n\
+their standard input as it is. An unchanged command with an unchanged prompt runs only if you confirm that.\n\n\
 Exit status: 0 if the candidate is usable, 4 if it is not."
 )]
 pub struct RetryArgs {
