@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 
 /// The patterns of `oracle.source`. The last one that matches a path decides, as in a `.gitignore`.
 pub struct DeclaredSource {
-    /// Two for each pattern. One without a wildcard is a file, or a directory with all that is below it.
+    /// Two for each pattern: one for the paths that match it, and one for everything below them.
     globs: GlobSet,
     /// For each pattern, true if what matches it is source.
     are_source: Vec<bool>,

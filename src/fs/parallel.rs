@@ -70,8 +70,8 @@ pub fn both<A: Send, B: Send>(
     rayon::join(one, other)
 }
 
-/// Does `work` on about as many runs of neighbouring items as there are threads. For items that are
-/// cheaper than a result of their own.
+/// Does `work` on chunks of the items, about as many as there are threads. For work that costs less
+/// than a result for each item.
 pub fn map_chunks<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&[T]) -> Result<R> + Sync,

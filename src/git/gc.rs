@@ -17,7 +17,7 @@ use crate::git::trees;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// The number of times that work is tried beside housekeeping.
+/// The number of times that work is repeated beside housekeeping.
 const TRIES: u32 = 30;
 
 /// For this long after a change of the packs, another git may still be at work on them.
@@ -95,8 +95,8 @@ impl Repo {
         }
     }
 
-    /// Moves each ref back, the last one first, even if another one cannot be moved. A ref that stayed at a
-    /// missing commit could never be moved again. Gives the first error.
+    /// Moves each ref back, the last one first, even if another one cannot be moved. Nothing could be stored
+    /// on top of a missing commit, so no ref may stay at one. Gives the first error.
     fn move_back(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
         let mut all = Ok(());
         for WholeMove { name, new, old, .. } in moves.iter().rev() {
@@ -117,7 +117,7 @@ impl Repo {
         self.require_whole(new, known)
     }
 
-    /// Fails if an object that `new` reaches and `known` do not is missing.
+    /// Fails if an object is missing that `new` reaches and `known` do not.
     pub fn require_whole(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
         if trees::is_whole(self, new, known) {
             return Ok(());
@@ -150,15 +150,14 @@ impl Repo {
         Ok(())
     }
 
-    /// True if another git may be at work on objects. Then an object that is found in process may come from
-    /// a deleted pack that is still open here.
+    /// True if another git may be at work on objects. Then gix may find an object in a deleted pack that is
+    /// still open here.
     pub fn is_beside_housekeeping(&self) -> bool {
         self.is_at_work(&mut self.pack_changes.lock())
     }
 
     fn is_at_work(&self, changes: &mut PackChanges) -> bool {
-        // The packs are examined even during a collection: a pack of our own would hide a change that was
-        // not noted.
+        // Even during a collection, this notes a change by another git before a pack of our own hides it.
         let changed = self.packs_changed_lately(changes);
         self.is_collecting_garbage() || changed
     }
@@ -171,7 +170,7 @@ impl Repo {
     /// True if another process changed the packs a moment ago.
     fn packs_changed_lately(&self, changes: &mut PackChanges) -> bool {
         let last = self.packs_changed();
-        // A time in the future comes from another clock, or from this moment.
+        // A time in the future counts as young: it may come from another clock.
         let is_young = |time: Option<SystemTime>| {
             time.is_some_and(|time| time.elapsed().unwrap_or_default() < SETTLED)
         };

@@ -34,7 +34,7 @@ pub struct SurroundingsWatch {
     world: WorldKind,
     /// This repository's directory in the cache.
     home: PathBuf,
-    /// The files above the cache that the commands could see above their checkouts.
+    /// The files that [`above_checkouts`] found last.
     above: BTreeMap<PathBuf, Option<[i64; 5]>>,
     outcomes: KnownOutcomes,
     /// The paths that were reported and could not be removed.
@@ -83,7 +83,7 @@ impl SurroundingsWatch {
         })
     }
 
-    /// The changes since the last look. `own` is the directory of the watch to which this one belongs.
+    /// The changes since the last look. `own` is the directory of the `IntegrityWatch` that has this watch.
     pub fn look(&mut self, context: IntegrityContext<'_>, own: &Path) -> Vec<Difference> {
         let others = baseline::others_judge(context.store, Some(own));
         self.others_judged |= others.is_some();
@@ -112,7 +112,7 @@ impl SurroundingsWatch {
             return found;
         }
         self.others_judged = self.others_judged || self.others_logged(context);
-        // None of these commands can write there, so another process did.
+        // No sealed command can write an outcome, so the other git-frites process wrote the new ones.
         let is_sealed = |commands| commands == WatchedCommands::SealedOracle;
         if self.others_judged && is_sealed(self.commands) && others.is_none_or(is_sealed) {
             return found;

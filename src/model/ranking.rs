@@ -76,7 +76,7 @@ impl Default for Rules {
     }
 }
 
-/// The part of a passing candidate's sort key that depends only on its tree. Lower is better.
+/// The last part of a candidate's sort key: score, size, makers of its tree, index. Lower is better.
 type RankKey = (Reverse<u64>, Blast, Reverse<usize>, u32);
 
 /// The number of attempts that made each tree. It depends only on the trees, not on outcomes.
@@ -140,9 +140,9 @@ impl Rules {
 }
 
 /// The usable candidates, best first. First those that passed: those that pass the base's tests before
-/// those that pass only their own, then clean before flaky passes. Then those whose tests report failures
-/// with an exit code of 0, those of which a command cannot tell, and those that failed: the furthest first,
-/// then the fewest failing tests. Last come those that were not run.
+/// those that pass only their own, then clean before flaky passes. Then those whose test report
+/// contradicts an exit code of 0, those that were skipped, and those that failed: the furthest first, then
+/// the fewest failing tests. Last come those that were not run.
 pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
     let rules = rules.settled(entries);
@@ -184,7 +184,7 @@ pub(super) fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) 
         .is_some_and(|lines| synthesis.blast.lines as f64 <= rules.ceiling * lines as f64)
 }
 
-/// The candidates that passed, with those that are out of the ranking.
+/// All candidates that passed, including syntheses that are out of the ranking.
 pub(super) fn all_passing(entries: &[Entry]) -> Vec<&Entry> {
     entries.iter().filter(|e| e.passed()).collect()
 }
@@ -236,7 +236,7 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
         let originals = passing.iter().filter(|e| e.drew_on.is_empty());
         let best = originals.map(|e| at_best(e)).min();
         needed.extend(open.iter().filter(|e| match &best {
-            // A near-miss lists the end of every candidate.
+            // If none passes, the ends of all decide which one came closest.
             None => true,
             Some(best) => {
                 let may_rank = e.drew_on.is_empty() || within_ceiling(e, &may_pass, rules);

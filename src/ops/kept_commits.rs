@@ -32,7 +32,7 @@ impl Drop for KeptCommits<'_> {
     fn drop(&mut self) {
         let repo = &self.session.repo;
         let name = refs::judging(&self.run.run, std::process::id());
-        // If this fails, a later command deletes the ref, because its process has ended.
+        // If this fails, a later command deletes the refs of ended processes.
         if let Ok(Some(old)) = repo.read_ref(&name) {
             let _ = repo.update_ref(&name, None, Some(&old), "judging ended");
         }

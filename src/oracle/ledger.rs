@@ -75,7 +75,7 @@ impl Memory {
         *self.0.lock() = Remembered::default();
     }
 
-    /// The times of the runs with this share of the processor that ended at the latest command.
+    /// The times of the runs with this share of the processor that got furthest in the commands.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
         let memory = self.0.lock();
         let furthest = memory.costs.iter().rfind(|((of, _), _)| *of == share);
@@ -145,8 +145,8 @@ impl<'m> Ledger<'m> {
     }
 
     /// Takes the turn to judge a tree; `None` if other processes cannot find its outcome. The inner
-    /// error is the process that has the turn. If another process has kept an outcome meanwhile, it
-    /// is trusted if the ledger that `anew` opens trusts it.
+    /// error is the process that has the turn. If another process has kept an outcome meanwhile, this
+    /// ledger trusts it if a new one, which `anew` opens, finds it.
     pub fn take_turn(
         &self,
         judged: &JudgedTree,
@@ -184,8 +184,8 @@ impl<'m> Ledger<'m> {
         self.cache.forget(judged)
     }
 
-    /// Removes every outcome in memory, from memory and from the cache. `judged` gives the commit
-    /// of a tree.
+    /// Forgets everything in memory, and removes the outcomes of the same trees from the cache. `judged`
+    /// gives the commit of a tree.
     pub fn forget_all(&self, judged: impl Fn(Oid) -> Result<JudgedTree>) -> Result<()> {
         let known: Vec<Oid> = self.memory.0.lock().outcomes.keys().map(|(_, tree)| *tree).collect();
         for tree in known {
@@ -221,7 +221,7 @@ impl<'m> Ledger<'m> {
         self.memory.0.lock().costs.entry(of).or_default().note(is_warm, seconds);
     }
 
-    /// The times for this share of the processor, of the runs that ended at the latest command.
+    /// The same as [`Memory::costs`].
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
         self.memory.costs(share)
     }

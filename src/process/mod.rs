@@ -1,4 +1,4 @@
-//! The only module that starts a user's commands, which are supervised and have a clean environment.
+//! The only module that starts a user's commands. Jobs are supervised; a policy sets their environment.
 pub mod ancestry;
 pub mod background;
 mod capped;
@@ -184,9 +184,9 @@ fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
             let cancelled =
                 report.cancelled || interrupt::signal().is_some() && outcome != Outcome::Passed;
             match report.ended_from_outside {
-                Some(signal) if !cancelled => format!(
-                    "signal {signal} from outside ended it, and was sent to its supervising process, too"
-                ),
+                Some(signal) if !cancelled => {
+                    format!("signal {signal} from outside reached it and its supervising process")
+                }
                 _ => return Ok(End { outcome, cancelled, leaky: report.leaky, elapsed }),
             }
         }
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn work_in_parallel_is_nested_without_a_limit_of_its_own() {
+    fn nested_work_in_parallel_has_threads_of_its_own() {
         // Each outer item needs two inner ones at once: a barrier shows that neither waits for the
         // other's end.
         let done = in_parallel(2, &[1, 2], |outer| {

@@ -553,7 +553,7 @@ fn command_that_is_terminated_together_with_its_supervisor_has_no_outcome() {
         signal("-TERM", pid);
     }
     answer(&child.wait_with_output().unwrap())
-        .refuses(128, "1/c1: the test command: signal 15 from outside ended it");
+        .refuses(128, "1/c1: the test command: signal 15 from outside reached it");
     world.frites(["apply"]).refuses(1, "");
     assert_eq!(living(&mark), []);
     world.assert_clean();

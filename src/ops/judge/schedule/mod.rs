@@ -57,7 +57,7 @@ pub struct Schedule<'c> {
     pub stop: StopWhen,
     /// The phase.
     pub phase: JudgePhase<'c>,
-    /// True if candidates are judged in their worktrees, and share nothing.
+    /// True if each candidate is judged in its worktree, even if trees are equal.
     pub in_place: bool,
     /// The base, if it is judged as well.
     pub base: Option<BaseToJudge>,
@@ -271,8 +271,8 @@ impl<'e> Scheduler<'e> {
         });
     }
 
-    /// The saved effort. Each distinct tree of a candidate that was not judged counts as `commands`
-    /// saved commands.
+    /// The saved effort. Candidates without results count as `commands` saved commands for each
+    /// distinct tree.
     ///
     /// Fails with the first error of a judge.
     pub fn finish(self, commands: usize) -> Result<Effort> {
@@ -522,7 +522,8 @@ fn fails_base_tests(entry: &Entry) -> bool {
 }
 
 impl JudgePhase<'_> {
-    /// True if an entry that passes is judged a second time in this phase.
+    /// True if an entry that passes is judged a second time in this phase: one with `if_first` only in
+    /// [`JudgePhase::Confirming`].
     fn has_second(self, entry: &Entry) -> bool {
         let second = entry.base_tests.as_ref();
         second.is_some_and(|second| matches!(self, JudgePhase::Confirming(_)) || !second.if_first)
