@@ -96,7 +96,8 @@ impl KnownCode {
         for (path, mode) in paths {
             let directory = directory_of(&path);
             let mut above = directory;
-            while !above.is_empty() && code.places.directories.insert(above.to_owned()) {
+            while !above.is_empty() && !code.places.directories.contains(above) {
+                code.places.directories.insert(above.to_owned());
                 above = directory_of(above);
             }
             if mode == EntryMode::Submodule {

@@ -134,7 +134,7 @@ fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if length < SMALL {
         // One byte more, to see whether the file has grown.
-        bytes.resize(length as usize + 1, 0);
+        bytes = vec![0; length as usize + 1];
         let read = file.read(&mut bytes)?;
         bytes.truncate(read);
         if read as u64 == length {

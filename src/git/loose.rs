@@ -32,8 +32,8 @@ impl LooseObjects {
     pub fn new(common: &Path) -> LooseObjects {
         LooseObjects {
             directory: rustix::fs::open(common.join("objects"), DIRECTORY, Mode::empty()).ok(),
-            compressed: Vec::new(),
-            beginning: Vec::new(),
+            compressed: vec![0; LARGE],
+            beginning: vec![0; BEGINNING],
             inflate: Inflate::default(),
         }
     }
@@ -47,10 +47,8 @@ impl LooseObjects {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let path = format!("{directory}/{file}");
         let file = rustix::fs::openat(self.directory.as_ref()?, path, flags, Mode::empty()).ok()?;
-        self.compressed.resize(LARGE, 0);
         let length = rustix::io::read(&file, &mut self.compressed[..]).ok()?;
         let compressed = self.compressed.get(..length).filter(|all| all.len() < LARGE)?;
-        self.beginning.resize(BEGINNING, 0);
         self.inflate.reset();
         let (_, consumed, written) = self.inflate.once(compressed, &mut self.beginning).ok()?;
         let beginning = &self.beginning[..written];

@@ -47,13 +47,16 @@ pub(super) fn exceeded(limit: &DiskLimit) -> Option<u64> {
     is_full.then_some(taken)
 }
 
-/// Waits until the command exceeds its limit, which may be never.
+/// Waits until the command exceeds its limit, which may be never. Begins with a pause, because the end of
+/// a short command is measured anyway.
 pub(super) fn wait(limit: &DiskLimit) -> u64 {
+    let mut pause = PAUSE;
     loop {
+        thread::sleep(pause);
         let start = Instant::now();
         if let Some(bytes) = exceeded(limit) {
             return bytes;
         }
-        thread::sleep(PAUSE.max(start.elapsed() * SHARE));
+        pause = PAUSE.max(start.elapsed() * SHARE);
     }
 }
