@@ -107,8 +107,8 @@ impl<'t> BaseProject<'t> {
         Ok(found.get().is_some_and(|seeds| seeds.hold(&new)))
     }
 
-    /// True if a changed path is source and has no effect by its name. The caller knows that it does not
-    /// decide which commands run.
+    /// True if a changed path is source; a new one must have no effect by its name alone. The caller knows
+    /// that it does not decide which commands run.
     pub fn is_source(&self, path: &str, is_new: bool) -> Result<bool> {
         if let Some(is_source) = self.declared.is_source(path) {
             return Ok(is_source);
@@ -128,7 +128,7 @@ impl<'t> BaseProject<'t> {
         let code = self.code()?;
         let is_source = language.is_some_and(|language| code.is_source_if_new(path, language));
         let is_free = !is_new || !code.has_test_named(file_name(path));
-        // In a project of shell scripts, a document counts as source only if nothing uses it.
+        // In a project of shell scripts, a document that something uses does not count as source.
         if !code.is_known
             && documents::is_document_by_name(path)
             && code.has_sources_like("a.sh", |script| !self.scripts.contains(script))
@@ -138,9 +138,9 @@ impl<'t> BaseProject<'t> {
         Ok(is_source || is_free && !code.is_known)
     }
 
-    /// True if tools of the base may take a new file for more than source, because of its path.
+    /// True if the path of a new file can change what tools of the base do, whatever the file contains.
     fn has_effect_by_name(&self, path: &str) -> Result<bool> {
-        // A build writes an ignored file, and the new file would replace it.
+        // A build may write to an ignored path, and the new file would replace its output.
         if self.ignores(path)? || self.is_marker(path)? {
             return Ok(true);
         }
@@ -205,7 +205,7 @@ impl<'t> BaseProject<'t> {
             names.extend(module.names().map(str::to_owned));
         }
         names.remove("");
-        // A short name is in nearly every line, so these words are a part of the search.
+        // Nearly every line contains a short name, so a line must also have one of these words.
         let beside = [ASKING.as_slice(), &LOADING].concat();
         Ok(LineSearch { pairs: names, beside, any_case: true, ..LineSearch::default() })
     }
@@ -360,7 +360,7 @@ impl<'t> BaseProject<'t> {
             });
         };
         drop_found(&mut sought, lines);
-        // Most files are found by now: these searches cost time.
+        // Only files that are not found by now are worth these searches.
         let mut more = Vec::new();
         if !sought.is_empty() {
             let modules = sought.iter().map(|file| file.module().to_owned());
@@ -376,8 +376,8 @@ impl<'t> BaseProject<'t> {
         let constants = LineSearch { any_case: true, ..LineSearch::of(constants) };
         drop_found(&mut sought, &self.lines.find(constants)?);
         if !sought.is_empty() {
-            // A file that these lines run decides which commands run; a file that they only name is
-            // the product.
+            // A file that a shell line only names belongs to the product. If the line runs it, it
+            // decides which commands run.
             let lines = &self.markers()?.lines;
             let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
             sought.retain(|file| !shell.clone().any(|(_, line)| file.is_named_in(line)));
@@ -446,7 +446,7 @@ impl<'t> BaseProject<'t> {
         Ok(is_named(path, &self.code()?.submodules))
     }
 
-    /// True if tools read a new path only as the name of a file.
+    /// True if tools read a new path only as a name, not as code, a pattern or an option.
     pub fn is_plain_name(&self, path: &str) -> Result<bool> {
         Ok(self.code()?.is_plain_name(path))
     }
@@ -475,7 +475,7 @@ impl<'t> BaseProject<'t> {
         Ok(|directory: &str| code.has_directory(directory))
     }
 
-    /// True if a file is a document that nothing in the base uses, and no command.
+    /// True if a file is a document that neither a file of the base nor a command uses.
     pub fn is_document(&self, path: &str) -> Result<bool> {
         if !documents::is_document_by_name(path)
             || self.declared.is_source(path) == Some(false)
@@ -509,7 +509,7 @@ impl<'t> BaseProject<'t> {
         let lines = lines.iter().map(|(file, line)| (Some(file.as_str()), line));
         let mut lines = lines.chain(of_commands.map(|line| (None, line)));
         Ok(lines.any(|(file, line)| {
-            // A setting of the tests may name the directory in which they lie.
+            // A setting belongs to the tests if its line has `test`, as in the name of their directory.
             let tests = file
                 .is_none_or(|file| is_test_path(file) || !is_code(file) && line.contains("test"));
             let runs = if is_manifest { tests } else { file.is_none_or(is_code) };

@@ -203,7 +203,7 @@ impl KnownCode {
         &path[..path.len() - new.len() + new.find('/').unwrap_or(new.len())]
     }
 
-    /// True if tools read a new path only as the name of a file.
+    /// True if tools read a new path only as a name, not as code, a pattern or an option.
     pub fn is_plain_name(&self, path: &str) -> bool {
         is_plain_name(path, self.nearest_directory(path))
     }

@@ -121,8 +121,8 @@ impl Worktree {
     pub fn set_aside(&self, root: &Path) -> Result<Bin> {
         let Worktree { path, admin, .. } = self;
         let there = require_ours(root, path, true)?;
-        // Only this lock is removed. Other locks may be those of the user's git, even if a `git add` of the
-        // attempt was killed.
+        // Only this lock is removed: another one may be that of a killed `git add`, but also that of the
+        // user's git.
         heal_packed_refs_lock(admin, "AUTO_MERGE.lock");
         let bin = Bin::new(root)?;
         if there {
@@ -151,9 +151,9 @@ pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
 fn register_once(repo: &Repo, path: &Path, branch: Option<&RefName>, at: &Oid) -> Result<PathBuf> {
     let call = repo.git().call("worktree").args(["add", "--quiet", "--no-checkout"]);
     if repo.overrides().is_redirected() {
-        // In the stand-in directory `worktrees` is a link to this directory, which `git worktree prune`
-        // removes with its last entry. git cannot make the target of a link. An error here is left to git,
-        // which reports it.
+        // git uses a stand-in for the shared directory, with a link to this one. `git worktree prune` removes
+        // this one with its last entry, and git cannot make it through the link. If this fails, git reports
+        // that.
         let _ = fs::create_dir(repo.common_dir().join("worktrees"));
     }
     let mut change = repo.record_change(branch)?;
@@ -320,8 +320,8 @@ fn unregister(admin: &Path, aside: &Path) -> Result<()> {
 
 /// The approximate size of a checkout of a commit, in bytes: files in whole blocks of 4 KiB.
 ///
-/// The index of the user's checkout knows the sizes of most files. Blobs are read only for the others,
-/// which costs about as much as writing them once.
+/// The index of the user's checkout knows the sizes of most files. Those of the others are read from the
+/// repository, which costs about as much as writing these files once.
 pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     let own = || open_index(&repo.git_dir().join("index"));
     let (index, own) = parallel::both(|| repo.index_of(commit), own);
@@ -388,7 +388,7 @@ pub struct WorktreeLock {
 
 impl WorktreeLock {
     /// Locks the worktree with this administrative entry for a reason. A lock of the user stays as
-    /// it is; one of ours was left by a killed process.
+    /// it is. One of ours is replaced, because a killed process left it.
     pub fn new(admin: PathBuf, reason: &str) -> Result<WorktreeLock> {
         let lock = admin.join("locked");
         unlock_ours(&admin);

@@ -1,4 +1,4 @@
-//! The verdict: the candidates that were judged, their results, and the decision, which `ranking`
+//! The verdict: the candidates that were judged, their results, and the decision, which `decision`
 //! makes.
 use std::fmt;
 
@@ -30,7 +30,7 @@ pub enum DecisionKind {
     Single,
     /// Exactly one of several passed.
     Tests,
-    /// Several passed, or were not run because they could not rank first. The ranking decides.
+    /// Several passed, or one passed and others were not run. The ranking decides.
     Judge,
     /// A synthesised candidate passed within the ceiling.
     Synthesis,
@@ -201,7 +201,7 @@ impl Entry {
         }
     }
 
-    /// The reason why a candidate that is `limited` did not end.
+    /// The reason why the agent of a `limited` candidate could not go on.
     pub fn why_limited(&self) -> String {
         match self.fault {
             Some(fault) => format!("its agent {fault}"),
@@ -237,8 +237,8 @@ impl Entry {
         self.usable() && (self.results.cannot_tell() || self.skipped_with_base_tests().is_some())
     }
 
-    /// True if the candidate can win, and all its commands exited 0 up to one that the tests' report
-    /// contradicts.
+    /// True if the candidate can win, and its first command that did not pass exited 0, but the tests'
+    /// report contradicts that.
     pub fn is_contradicted(&self) -> bool {
         self.usable() && self.results.is_contradicted()
     }
@@ -294,7 +294,7 @@ impl Entry {
             || second.any(|second| second.results.is_claim())
     }
 
-    /// True if the candidate passed, and has a second judging that only a recommended one needs.
+    /// True if the candidate passed, and its second judging was not needed so far.
     pub fn is_pending(&self) -> bool {
         self.results.passed() && self.base_tests.as_ref().is_some_and(BaseTestsResult::is_pending)
     }
@@ -333,8 +333,8 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Makes the results final, because nothing has contradicted them. Then a failure over an overlay
-    /// without outputs counts like a failure in a plain directory.
+    /// Makes the results final, because nothing has contradicted them: a failure over an overlay without
+    /// build outputs is no claim any more.
     pub fn settle(&mut self) {
         if !self.inherited {
             self.results.iter_mut().for_each(|result| result.warm = false);
@@ -354,8 +354,8 @@ impl Baseline {
         there.all(|r| r.outcome.could_not_start()).then_some(stopped)
     }
 
-    /// The command before the tests that fails in the same way on the base and on each of these candidates.
-    /// Then the outcomes say nothing about the candidates.
+    /// The command before the tests in which the base and each of these candidates fail. Then the outcomes
+    /// say nothing about the candidates.
     pub fn fails_like_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
         let stopped = self.results.stopped_at()?;
         // If the command itself says that it cannot tell (exit 125), it has not failed.
@@ -368,7 +368,7 @@ impl Baseline {
     }
 
     /// The test command, if it fails on the base and on each of these candidates with the same error line,
-    /// no test passed anywhere, and something is missing by that line or by a known obstacle. Then the base
+    /// no test passed anywhere, and that line names something missing or an obstacle is known. Then the base
     /// or the machine is at fault, and not the candidates.
     pub fn lacks_on_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
         let stopped = self.stops_at(Stage::Test)?;

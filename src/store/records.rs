@@ -147,7 +147,7 @@ impl Store {
         })?;
         for (name, text) in files {
             let file = self.run_dir(&run.run).file(name);
-            // The file of a new run was already written with its intent.
+            // The file of a new run was already written by `save_intent`.
             if !regular::read(&file).is_ok_and(|there| there == text.as_bytes()) {
                 atomic::write(&file, text.as_bytes())?;
             }

@@ -46,7 +46,7 @@ pub fn sentence(verdict: &Verdict) -> String {
     format!("{}: {}", verdict.decision.decision, verdict.decision.rationale)
 }
 
-/// The table of candidates of a run that were judged by themselves, all with the same settings.
+/// The table of candidates that `judge --candidate` judged, all with the same settings.
 pub fn table<'a>(
     styles: Styles,
     run: &Name,
@@ -360,8 +360,7 @@ pub fn broken_base_hints(terms: &Terms, run: &Name, stage: Stage) -> Vec<String>
         Stage::Test => {
             format!("judge with another command: `{}`", terms.judge_command(run, " --test CMD"))
         }
-        // If options name a command, only the commands of options run, so another build or lint would
-        // replace the test, too.
+        // With `--build CMD`, only the commands of options would run, perhaps without the test.
         Stage::Build | Stage::Lint => {
             let without = format!(" --{stage} ''");
             format!("leave it out: `{}`", terms.judge_command(run, &without))
@@ -375,7 +374,7 @@ pub fn broken_base_hints(terms: &Terms, run: &Name, stage: Stage) -> Vec<String>
     ]
 }
 
-/// The hint that makes a candidate's files count as source; `None` if no such file is left.
+/// The hint that lets changed files which are not source count as source; `None` if there are none.
 fn more_source(entry: Option<&Entry>) -> Option<String> {
     let file = entry?.base_tests.as_ref()?.no_source.first()?;
     let pattern = match file.rsplit_once('/') {

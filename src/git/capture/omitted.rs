@@ -43,8 +43,8 @@ pub struct Omissions {
     pub unholdable: BTreeMap<TreePath, &'static str>,
     /// The paths that are ignored by rules which the attempt itself added.
     pub newly_ignored: BTreeSet<TreePath>,
-    /// The ignored files that look like the project's source, below their directory (which ends in a slash)
-    /// if that is ignored itself, else below their own path.
+    /// The ignored files that look like the project's source, by ignored path: their own, or that of an
+    /// ignored directory above them, which ends in a slash.
     pub ignored_source: BTreeMap<TreePath, Vec<TreePath>>,
     /// A line about unreadable commits in the attempt's own git directory.
     pub unread: Option<String>,
