@@ -119,14 +119,15 @@ impl Preparation {
     }
 
     /// Does `work`. Meanwhile, tells the user if the checkout has uncommitted changes, which
-    /// attempts from `base` do not have.
+    /// attempts from `base` do not have. With `--quiet`, nobody would see that, so it does not look.
     pub fn beside_look_at_checkout<T>(
         session: &Session,
         base: &Oid,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let Session { repo, home, .. } = session;
-        if home.is_none() || home.as_deref() != repo.work_tree() || repo.head() != Some(*base) {
+        let Session { repo, home, ui, .. } = session;
+        let is_elsewhere = home.is_none() || home.as_deref() != repo.work_tree();
+        if ui.is_quiet() || is_elsewhere || repo.head() != Some(*base) {
             return work();
         }
         let span = tracing::Span::current();
