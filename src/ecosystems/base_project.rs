@@ -107,8 +107,8 @@ impl<'t> BaseProject<'t> {
         Ok(found.get().is_some_and(|seeds| seeds.hold(&new)))
     }
 
-    /// True if a changed path is source; a new one must have no effect by its name alone. The caller knows
-    /// that it does not decide which commands run.
+    /// True if a changed path is source; a new one must have no effect by its name alone. Only for paths
+    /// that do not decide which commands run.
     pub fn is_source(&self, path: &str, is_new: bool) -> Result<bool> {
         if let Some(is_source) = self.declared.is_source(path) {
             return Ok(is_source);

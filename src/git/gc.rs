@@ -157,7 +157,7 @@ impl Repo {
     }
 
     fn is_at_work(&self, changes: &mut PackChanges) -> bool {
-        // Even during a collection, this notes a change by another git before a pack of our own hides it.
+        // This runs during a collection, too: it notes a change by another git, which our pack would hide.
         let changed = self.packs_changed_lately(changes);
         self.is_collecting_garbage() || changed
     }

@@ -58,8 +58,7 @@ impl Edit {
         let mut runs = Runs::default();
         let [before_text, after_text] = [before, after].map(FileContent::lossy);
         // The runs that begin in a line depend only on the line and the tokens that complete these runs.
-        // So a line that occurs equally often before and after, with the same such tokens, adds and
-        // removes nothing.
+        // So if a line and these tokens occur equally often before and after, they add and remove nothing.
         let mut lines: HashMap<&str, (usize, i64)> = HashMap::new();
         for (content, text, step) in [(before, &before_text, -1), (after, &after_text, 1)] {
             match content {
@@ -181,7 +180,7 @@ pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
 }
 
 /// The number of runs that each two edits share. To save time, paths that only one edit touches are
-/// skipped, and runs that the same edits have equally often are counted together.
+/// skipped, and runs with the same numbers in the same edits are counted together.
 fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
     let mut files: BTreeMap<&[u8], Vec<(usize, &Runs)>> = BTreeMap::new();
     for (at, edit) in edits.iter().enumerate() {

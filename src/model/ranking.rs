@@ -22,7 +22,7 @@ pub struct Rules {
     pub tests_nothing: bool,
     /// True if there is no command to run.
     pub runs_nothing: bool,
-    /// The score by the tests of others that is used in place of an unknown one.
+    /// The score of [`Rank::Cross`] for a candidate whose own is unknown.
     pub neutral: f64,
 }
 
@@ -55,7 +55,7 @@ impl Rules {
         Rules { rank, neutral: neutral.unwrap_or_default(), ..self }
     }
 
-    /// The ranking for `auto` if no test of others counts.
+    /// The ranking for `auto` if it is not `cross`.
     fn without_tests(self, entries: &[Entry]) -> Rank {
         let attempts = entries.iter().filter(|e| e.usable() && e.drew_on.is_empty());
         let makers: BTreeSet<_> = attempts.map(|entry| &entry.maker).collect();
@@ -236,7 +236,7 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
         let originals = passing.iter().filter(|e| e.drew_on.is_empty());
         let best = originals.map(|e| at_best(e)).min();
         needed.extend(open.iter().filter(|e| match &best {
-            // If none passes, the ends of all decide which one came closest.
+            // If none passes, the outcomes of all decide which one came closest.
             None => true,
             Some(best) => {
                 let may_rank = e.drew_on.is_empty() || within_ceiling(e, &may_pass, rules);

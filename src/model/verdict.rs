@@ -48,8 +48,8 @@ pub enum DecisionKind {
     NoTests,
     /// There was no command to run: the smallest is shown.
     NoOracle,
-    /// A missing outcome could change the recommendation; or no candidate passed, and the commands cannot
-    /// tell for one. The best so far is shown.
+    /// A missing outcome could change the recommendation; or no candidate passed, and a command cannot
+    /// tell whether one is right. The best so far is shown.
     Undecided,
     /// No usable candidate.
     None,
@@ -219,7 +219,7 @@ impl Entry {
         self.problem.is_none() && self.state.usable(self.blast.files)
     }
 
-    /// True if the attempt ended well, or a person works there, and its files are those of the base.
+    /// True if its files are those of the base, and the attempt ended well or a person works on it.
     pub fn changed_nothing(&self) -> bool {
         let is_known = self.problem.is_none() && !self.is_gone() && self.dropped.is_empty();
         let has_ended_well = matches!(self.state, State::Open | State::Succeeded | State::Empty);
@@ -237,8 +237,8 @@ impl Entry {
         self.usable() && (self.results.cannot_tell() || self.skipped_with_base_tests().is_some())
     }
 
-    /// True if the candidate can win, and its first command that did not pass exited 0, but the tests'
-    /// report contradicts that.
+    /// True if the candidate can win, and did not pass because the tests' report contradicts an exit code
+    /// of 0.
     pub fn is_contradicted(&self) -> bool {
         self.usable() && self.results.is_contradicted()
     }
@@ -266,8 +266,8 @@ impl Entry {
         self.passed() && second.is_some_and(|second| !second.passed() && !second.is_pending())
     }
 
-    /// True if it is known that the candidate can pass at best with its own tests or commands, even if its
-    /// own tree was not judged yet.
+    /// True if the candidate passed only with its own tests or commands, or can pass only so when its own
+    /// tree is judged.
     pub fn own_tests_only_at_best(&self) -> bool {
         let fails = |second: &BaseTestsResult| second.problem.is_some() || second.failed();
         self.passed_own_tests_only()
@@ -279,8 +279,8 @@ impl Entry {
         self.passed() && !self.passed_own_tests_only()
     }
 
-    /// True if the candidate passed, not only with its own tests or commands, not only over the base's
-    /// build outputs, and without its added tests.
+    /// True if the candidate passed, and not only with its own or added tests, its own commands, or the
+    /// base's build outputs.
     pub fn verified(&self) -> bool {
         self.passed_base_tests_too() && !self.is_claim()
     }
@@ -333,16 +333,16 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Makes the results final, because nothing has contradicted them: a failure over an overlay without
-    /// build outputs is no claim any more.
+    /// Makes the results final, because nothing has contradicted them, unless build outputs of an earlier
+    /// judging were used.
     pub fn settle(&mut self) {
         if !self.inherited {
             self.results.iter_mut().for_each(|result| result.warm = false);
         }
     }
 
-    /// The command that could be started neither on the base nor on any candidate that reached it; `None`
-    /// if no candidate reached it. Then the outcomes say nothing about the candidates.
+    /// The command that at least one candidate reached, and that could be started neither there nor on the
+    /// base: its outcomes say nothing about the candidates.
     pub fn starts_nowhere(&self, entries: &[Entry]) -> Option<&StageResult> {
         let stopped = self.results.stopped_at().filter(|r| r.outcome.could_not_start())?;
         let mut there = entries
@@ -354,7 +354,7 @@ impl Baseline {
         there.all(|r| r.outcome.could_not_start()).then_some(stopped)
     }
 
-    /// The command before the tests in which the base and each of these candidates fail. Then the outcomes
+    /// The setup, build or lint command in which the base and each of these candidates fail: its outcomes
     /// say nothing about the candidates.
     pub fn fails_like_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
         let stopped = self.results.stopped_at()?;

@@ -35,7 +35,8 @@ pub struct TreeOutcome {
     /// True for a base that was judged with build outputs of an earlier judging, and not confirmed
     /// without them.
     pub inherited: bool,
-    /// The difference from the claim that these results have replaced, and its cause, in words.
+    /// The difference from the claim ([`Results::is_claim`]) that these results have replaced, and its
+    /// cause, in words.
     pub stale: Option<String>,
 }
 
@@ -45,8 +46,8 @@ impl TreeOutcome {
         TreeOutcome { results, logs, is_remembered: false, inherited: false, stale: None }
     }
 
-    /// True if it can be used in place of a judging with this warmth: a claim cannot be used in
-    /// place of a judging without the base's outputs.
+    /// True if a judging with this warmth can use it: one without the base's outputs cannot use a
+    /// claim.
     fn serves(&self, warmth: Warmth) -> bool {
         warmth == Warmth::Warm || !self.results.is_claim()
     }
@@ -75,7 +76,7 @@ impl Memory {
         *self.0.lock() = Remembered::default();
     }
 
-    /// The times of the runs with this share of the processor that got furthest in the commands.
+    /// The times with this share of the processor, for the last of the commands at which runs ended.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
         let memory = self.0.lock();
         let furthest = memory.costs.iter().rfind(|((of, _), _)| *of == share);
@@ -145,8 +146,8 @@ impl<'m> Ledger<'m> {
     }
 
     /// Takes the turn to judge a tree; `None` if other processes cannot find its outcome. The inner
-    /// error is the process that has the turn. If another process has kept an outcome meanwhile, this
-    /// ledger trusts it if a new one, which `anew` opens, finds it.
+    /// error is the process that has the turn. `anew` opens another ledger: if that one finds an outcome
+    /// that another process kept meanwhile, this one trusts it, too.
     pub fn take_turn(
         &self,
         judged: &JudgedTree,

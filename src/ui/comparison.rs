@@ -230,8 +230,8 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
         }
         (DecisionKind::ReportedFailures, Some(name)) => vec![
             format!("see what failed: `git frites output {run}/{name}`"),
-            "keep the exit code of the tests (`set -o pipefail`); or, where failures are known, \
-             trust it: `git config frites.oracle.trust-exit true`"
+            "keep the exit code of the tests (`set -o pipefail`); or, if these failures are known, \
+             let the exit code decide: `git config frites.oracle.trust-exit true`"
                 .to_owned(),
             format!("to land it all the same: `git frites apply --allow-unverified {run}/{name}`"),
         ],
@@ -374,7 +374,7 @@ pub fn broken_base_hints(terms: &Terms, run: &Name, stage: Stage) -> Vec<String>
     ]
 }
 
-/// The hint that lets changed files which are not source count as source; `None` if there are none.
+/// The hint about changed files that may be source, but do not count as such; `None` if there are none.
 fn more_source(entry: Option<&Entry>) -> Option<String> {
     let file = entry?.base_tests.as_ref()?.no_source.first()?;
     let pattern = match file.rsplit_once('/') {

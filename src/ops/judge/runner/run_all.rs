@@ -27,8 +27,8 @@ use crate::process::processor_share::ProcessorShare;
 impl OracleRunner<'_> {
     /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills in
     /// their results. With one job, or if candidates need the base's outputs, the base is judged
-    /// before them. Gives the numbers of commands that this process ran, and did not have to run, for
-    /// the run, and the base's results: `None` if the base is not wanted.
+    /// before them. Gives the effort of this process for the run, and the base's results; `None` if
+    /// the base is not wanted, or was cancelled.
     pub fn run_all(
         &self,
         entries: &mut [Entry],
@@ -159,8 +159,8 @@ impl OracleRunner<'_> {
     }
 
     /// Drops the layers that a failed run of the base left, if the base passes now: while they exist,
-    /// the base is judged without layers. Also forgets the pass, so that the next judging runs the
-    /// base and keeps new layers.
+    /// it leaves no new ones. Also forgets the pass, so that the next judging runs the base and keeps
+    /// new layers.
     fn drop_layers_of_failure(&self, tree: &Oid, results: &Results) -> Result<()> {
         let Some(layered) = &self.layered else { return Ok(()) };
         if !results.passed() || !layered.layers().is_some_and(|layers| layers.has_failed()) {

@@ -462,8 +462,8 @@ fn warn_of_base(runner: &OracleRunner<'_>, results: &Results) {
         Outcome::ReportedFailures { .. } => {
             ui.warn(format!("run {run}: the {stage} command ends on the base with {outcome}"));
             ui.hint(
-                "keep the exit code of the tests (`set -o pipefail`); or, where failures are known, \
-                 trust it: `git config frites.oracle.trust-exit true`",
+                "keep the exit code of the tests (`set -o pipefail`); or, if these failures are known, \
+                 let the exit code decide: `git config frites.oracle.trust-exit true`",
             );
         }
         _ if result.is_unjudgeable() => {

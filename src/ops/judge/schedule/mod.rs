@@ -1,8 +1,8 @@
 //! The scheduler decides which tree is judged next, on how many threads, and when judging stops.
 //!
-//! All trees are treated alike: a candidate's own tree, those of its second judging, and the
-//! base's. Two candidates with the same tree need one judging. The scheduler uses neither git nor
-//! processes, so that unit tests can give it their own [`Judge`].
+//! All trees are treated alike: a candidate's own tree, those of its second judging
+//! ([`BaseTestsResult`]), and the base's. Two candidates with the same tree need one judging. The
+//! scheduler uses neither git nor processes, so that unit tests can give it their own [`Judge`].
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,8 +36,8 @@ pub enum StopWhen {
 pub enum JudgePhase<'c> {
     /// The first phase: it is not known yet which candidate would be recommended.
     First,
-    /// The candidates on which the recommendation depends are judged again, including their second
-    /// judging. The entries have the claims to confirm.
+    /// Claims (`confirm.rs`) are confirmed: their candidates are judged again, including their second
+    /// judging. The entries have these claims.
     Confirming(&'c [Entry]),
 }
 
@@ -522,8 +522,8 @@ fn fails_base_tests(entry: &Entry) -> bool {
 }
 
 impl JudgePhase<'_> {
-    /// True if an entry that passes is judged a second time in this phase: one with `if_first` only in
-    /// [`JudgePhase::Confirming`].
+    /// True if an entry that passes is judged a second time in this phase. One with `if_first` waits
+    /// for [`JudgePhase::Confirming`].
     fn has_second(self, entry: &Entry) -> bool {
         let second = entry.base_tests.as_ref();
         second.is_some_and(|second| matches!(self, JudgePhase::Confirming(_)) || !second.if_first)
