@@ -298,6 +298,7 @@ fn conclude(
     // After a failed merge the winner stays pending. The error is shown after the comparison.
     let merged = merge_into.zip(verdict.winner()).map(|(branch, winner)| {
         refuse_changed_deciders(session, run, &verdict, winner)?;
+        refuse_planted_settings(session, run, winner)?;
         merge(session, run, branch)
     });
     let is_to_clean = args.clean && !matches!(merged, Some(Err(_)));
@@ -442,6 +443,19 @@ fn refuse_changed_deciders(
         some_of(&files)
     ))
     .hint(format!("read the change, `git frites diff {address}`"))
+    .hint(format!("then land it yourself: `git frites apply --merge {address}`")))
+}
+
+/// Refuses to merge a winner while a commit would run programs that an attempt may have planted in git's
+/// configuration, because nobody reads the warning in time.
+fn refuse_planted_settings(session: &Session, run: &Run, winner: &Name) -> Result<()> {
+    let planted = trust::planted_for_commit(session.integrity());
+    let Some(first) = planted.first() else { return Ok(()) };
+    let address = format!("{}/{winner}", run.run);
+    Err(Error::no(format!(
+        "{address} was not merged, because its commit would use settings that changed {first}"
+    ))
+    .hint("undo that change if it is not yours; `git frites log` shows all")
     .hint(format!("then land it yourself: `git frites apply --merge {address}`")))
 }
 

@@ -101,9 +101,17 @@ fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
 /// Warns, before the user's own commit, of settings and hooks that attempts may have planted and that are
 /// still there.
 pub fn warn_before_commit(context: IntegrityContext<'_>) {
+    for words in planted_for_commit(context) {
+        context.ui.warn(format!("your commit uses settings that changed {words}"));
+    }
+}
+
+/// The settings and hooks that attempts may have planted, and that a commit would use now: when each of
+/// them changed, and how.
+pub fn planted_for_commit(context: IntegrityContext<'_>) -> Vec<String> {
     let suspects = quarantine::suspects(context.store);
     if suspects.is_empty() {
-        return;
+        return Vec::new();
     }
     let now = fingerprint::decisive(context, WatchedCommands::Attempts);
     let in_force = suspects.iter().filter(|s| {
@@ -111,8 +119,6 @@ pub fn warn_before_commit(context: IntegrityContext<'_>) {
             && s.is_still_there(&now)
             && matches!(s.fact.kind, FactKind::Config | FactKind::Hook)
     });
-    for suspect in in_force.take(MOST_REPORTED) {
-        let Suspect { moment, words, .. } = suspect;
-        context.ui.warn(format!("your commit uses settings that changed {moment}: {words}"));
-    }
+    let words = |Suspect { moment, words, .. }: &Suspect| format!("{moment}: {words}");
+    in_force.take(MOST_REPORTED).map(words).collect()
 }

@@ -259,6 +259,27 @@ fn users_commit_runs_planted_hooks_after_a_warning() {
 }
 
 #[test]
+fn run_merges_nothing_while_a_planted_hook_would_run() {
+    crate::common::in_the_open_world();
+    let world = world();
+    let tip = world.git(["rev-parse", "main"]);
+    let plant =
+        "echo 1 >>README; cp \"$BAD\" $(git rev-parse --git-common-dir)/hooks/post-commit";
+    let words = ["run", "-n", "1", "--merge", "--test", "true", "--", "sh", "-c", plant];
+    let said = world.frites(words).expect(1).stderr;
+    let why = "error: 1/c1 was not merged, because its commit would use settings that changed while \
+               run 1's commands ran: hook 'post-commit' was added\n";
+    assert!(said.contains(why), "{said}");
+    assert_nothing_ran(&world, "run --merge");
+    assert_eq!(world.git(["rev-parse", "main"]), tip);
+    fs::remove_file(world.repo.join(".git/hooks/post-commit")).unwrap();
+    world.frites(["apply", "--merge", "1/c1"]).expect(0);
+    assert_nothing_ran(&world, "apply");
+    let words = ["run", "-n", "1", "--merge", "--test", "true", "--", "sh", "-c", "echo 2 >>README"];
+    world.frites(words).expect(0);
+}
+
+#[test]
 fn planted_filter_changes_neither_capture_nor_judging() {
     crate::common::in_the_open_world();
     // Where the attributes come from: the attempt's own tree, or the shared git directory.
