@@ -274,7 +274,7 @@ impl<'t> BaseProject<'t> {
         Ok(())
     }
 
-    /// Finds out which of these files of the base are parts of the product, not data of tests, and not run by
+    /// Finds out which of these files of the base are parts of the product: neither data of tests, nor run by
     /// recipes or settings alone.
     fn look_for_uses<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<()> {
         let mut known = self.products.lock();
@@ -376,8 +376,8 @@ impl<'t> BaseProject<'t> {
         let constants = LineSearch { any_case: true, ..LineSearch::of(constants) };
         drop_found(&mut sought, &self.lines.find(constants)?);
         if !sought.is_empty() {
-            // A file that a shell line only names belongs to the product. If the line runs it, it
-            // decides which commands run.
+            // A file that a shell line only names belongs to the product. Nothing asks this of a file
+            // that the line runs, because it decides which commands run.
             let lines = &self.markers()?.lines;
             let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
             sought.retain(|file| !shell.clone().any(|(_, line)| file.is_named_in(line)));

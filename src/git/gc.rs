@@ -122,7 +122,7 @@ impl Repo {
         if trees::is_whole(self, new, known) {
             return Ok(());
         }
-        // A commit that is only in the commit graph counts as there, even if its object is gone.
+        // With the commit graph, git would count a commit in it as there even if its object is gone.
         let call = self.git().call("-c").args(["core.commitGraph=false", "rev-list", "--objects"]);
         call.args(["--quiet", new.as_str(), "--not"])
             .args(known.iter().map(|oid| oid.as_str()))
@@ -157,7 +157,7 @@ impl Repo {
     }
 
     fn is_at_work(&self, changes: &mut PackChanges) -> bool {
-        // This runs during a collection, too: it notes a change by another git, which our pack would hide.
+        // Called even during a collection, to note a change by another git before a pack of ours hides it.
         let changed = self.packs_changed_lately(changes);
         self.is_collecting_garbage() || changed
     }

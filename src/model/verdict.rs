@@ -146,7 +146,7 @@ pub struct Entry {
     /// The results of the candidate's tests on the base; `None` if they were not judged there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
-    /// The usage of the candidate's agents; `None` if they have no known report.
+    /// The usage of the candidate's agents; `None` if none of them has a known format of reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSum>,
     /// How the candidate's commands were kept apart from other files; `None` if there was no command, or if
@@ -266,8 +266,8 @@ impl Entry {
         self.passed() && second.is_some_and(|second| !second.passed() && !second.is_pending())
     }
 
-    /// True if the candidate passed only with its own tests or commands, or can pass only so when its own
-    /// tree is judged.
+    /// True if the candidate passed only with its own tests or commands, or was not run and can pass only
+    /// with these.
     pub fn own_tests_only_at_best(&self) -> bool {
         let fails = |second: &BaseTestsResult| second.problem.is_some() || second.failed();
         self.passed_own_tests_only()
@@ -341,8 +341,8 @@ impl Baseline {
         }
     }
 
-    /// The command that at least one candidate reached, and that could be started neither there nor on the
-    /// base: its outcomes say nothing about the candidates.
+    /// The command that could be started neither on the base nor on any of the candidates that reached it,
+    /// if any did: its outcomes say nothing about the candidates.
     pub fn starts_nowhere(&self, entries: &[Entry]) -> Option<&StageResult> {
         let stopped = self.results.stopped_at().filter(|r| r.outcome.could_not_start())?;
         let mut there = entries
@@ -471,7 +471,7 @@ impl Effort {
     }
 }
 
-/// The doubt to name in a table of these entries if attempts could change files that the commands read.
+/// The doubt, in words, if these attempts could change files that the commands read.
 pub fn doubt_about_attempts<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
 ) -> Option<&'static str> {
@@ -501,8 +501,7 @@ pub struct Verdict {
     /// The recommended candidate, and the reason for it.
     #[serde(flatten)]
     pub decision: Decision,
-    /// The reason why no synthesis was made, although a run may make one; `None` if one was made, or if the
-    /// run was judged by a separate command.
+    /// The reason why `run` made no synthesis; `None` if it made one, or if `judge` made the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_synthesis: Option<String>,
     /// The number of commands that were run and saved.

@@ -76,7 +76,7 @@ impl Memory {
         *self.0.lock() = Remembered::default();
     }
 
-    /// The times with this share of the processor, for the last of the commands at which runs ended.
+    /// The times of the runs with this share of the processor that got furthest.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
         let memory = self.0.lock();
         let furthest = memory.costs.iter().rfind(|((of, _), _)| *of == share);
@@ -146,8 +146,8 @@ impl<'m> Ledger<'m> {
     }
 
     /// Takes the turn to judge a tree; `None` if other processes cannot find its outcome. The inner
-    /// error is the process that has the turn. `anew` opens another ledger: if that one finds an outcome
-    /// that another process kept meanwhile, this one trusts it, too.
+    /// error is the process that has the turn. An outcome that another process kept meanwhile is trusted
+    /// if a new ledger, which `anew` opens, finds it.
     pub fn take_turn(
         &self,
         judged: &JudgedTree,

@@ -40,7 +40,7 @@ impl Store {
         run.candidates.iter().map(move |name| self.candidate(run, name))
     }
 
-    /// The usage of the agents of a run; `None` if they have no known report.
+    /// The usage of the agents of a run; `None` if none of them has a known format of reports.
     pub fn usage(&self, run: &Run) -> Result<Option<UsageSum>> {
         let records = self.candidates(run).map(CandidateRef::record);
         let records: Vec<Candidate> = records.collect::<Result<_>>()?;

@@ -360,7 +360,7 @@ pub fn broken_base_hints(terms: &Terms, run: &Name, stage: Stage) -> Vec<String>
         Stage::Test => {
             format!("judge with another command: `{}`", terms.judge_command(run, " --test CMD"))
         }
-        // With `--build CMD`, only the commands of options would run, perhaps without the test.
+        // With `--build CMD`, a test that no option names would not run.
         Stage::Build | Stage::Lint => {
             let without = format!(" --{stage} ''");
             format!("leave it out: `{}`", terms.judge_command(run, &without))

@@ -144,8 +144,8 @@ impl OracleRunner<'_> {
     ///
     /// Results may differ for two reasons. The overlay may have made the base fail: its output says
     /// so, or a candidate passed only in a plain directory. Or build outputs of an earlier judging
-    /// may have decided the result. Such a failure matters, because the candidates' failures are
-    /// compared with it; such a pass matters only if no candidate passes.
+    /// may have decided the result. A failure matters, because the candidates' failures are compared
+    /// with it; a pass matters only if no candidate passes.
     fn confirm_base(&self, entries: &[Entry]) -> Result<Option<Baseline>> {
         let tree = self.base_tree()?;
         let Some(mut base) = self.known_base()? else { return Ok(None) };

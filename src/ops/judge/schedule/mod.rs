@@ -37,7 +37,7 @@ pub enum JudgePhase<'c> {
     /// The first phase: it is not known yet which candidate would be recommended.
     First,
     /// Claims (`confirm.rs`) are confirmed: their candidates are judged again, including their second
-    /// judging. The entries have these claims.
+    /// judging. Holds the entries with the claimed results.
     Confirming(&'c [Entry]),
 }
 
@@ -271,8 +271,8 @@ impl<'e> Scheduler<'e> {
         });
     }
 
-    /// The saved effort. Candidates without results count as `commands` saved commands for each
-    /// distinct tree.
+    /// The saved effort. Each distinct tree of candidates without results counts as `commands` saved
+    /// commands.
     ///
     /// Fails with the first error of a judge.
     pub fn finish(self, commands: usize) -> Result<Effort> {
