@@ -355,7 +355,18 @@ fn lacks_as_the_base(verdict: &Verdict) -> bool {
 
 /// Hints for a command that does not pass on a run's base: where to see why, and how to judge anyway.
 pub fn broken_base_hints(terms: &Terms, run: &Name, stage: Stage) -> Vec<String> {
-    let other = match stage {
+    vec![
+        format!("see why: `git frites output {run}/@base {stage}`"),
+        format!(
+            "install what it needs, fix it in a commit and start the run from that commit, or {}",
+            judging_without(terms, run, stage)
+        ),
+    ]
+}
+
+/// How to judge a run without one of its commands, for a hint.
+fn judging_without(terms: &Terms, run: &Name, stage: Stage) -> String {
+    match stage {
         Stage::Setup => "set `oracle.setup` to another command".to_owned(),
         Stage::Test => {
             format!("judge with another command: `{}`", terms.judge_command(run, " --test CMD"))
@@ -365,13 +376,7 @@ pub fn broken_base_hints(terms: &Terms, run: &Name, stage: Stage) -> Vec<String>
             let without = format!(" --{stage} ''");
             format!("leave it out: `{}`", terms.judge_command(run, &without))
         }
-    };
-    vec![
-        format!("see why: `git frites output {run}/@base {stage}`"),
-        format!(
-            "install what it needs, fix it in a commit and start the run from that commit, or {other}"
-        ),
-    ]
+    }
 }
 
 /// The hint about changed files that may be source, but do not count as such; `None` if there are none.
@@ -392,12 +397,10 @@ fn more_source(entry: Option<&Entry>) -> Option<String> {
 fn near_miss_that_did_not_start(verdict: &Verdict, name: &Name) -> Option<String> {
     let stopped = verdict.entry(name)?.results.stopped_at()?;
     let why = stopped.outcome.why_not_started()?;
-    let run = &verdict.run;
     let stage = stopped.stage;
-    let judge = verdict.terms.judge_command(run, &format!(" --{stage} CMD"));
+    let other = judging_without(&verdict.terms, &verdict.run, stage);
     Some(format!(
-        "the {stage} command did not start on this candidate ({why}): install what it needs, or judge with \
-         another: `{judge}`"
+        "the {stage} command did not start on this candidate ({why}): install what it needs, or {other}"
     ))
 }
 

@@ -203,15 +203,20 @@ fn interrupted_run_judges_the_base_again_when_it_is_resumed() {
 
 #[test]
 fn near_miss_whose_command_does_not_start_says_what_to_install() {
-    let world = World::new();
-    world.attempts(&["echo no-such-program-here > README"]);
-    world.write("README", "true\n");
-    world.frites(["judge", "--test", "grep -q hello README || sh README"]).expect(1);
-    let told =
-        world.frites(["judge", "--test", "grep -q hello README || sh README"]).expect(1).stderr;
-    assert!(
-        told.contains("hint: the test command did not start on this candidate (exit 127"),
-        "{told}"
-    );
-    assert!(told.contains("judge with another: `git frites judge 1 --test CMD`\n"), "{told}");
+    let command = "grep -q hello README || sh README";
+    for (key, other) in [
+        ("oracle.test", "judge with another command: `git frites judge 1 --test CMD`"),
+        ("oracle.build", "leave it out: `git frites judge 1 --build ''`"),
+        ("oracle.setup", "set `oracle.setup` to another command"),
+    ] {
+        let world = World::new();
+        world.attempts(&["echo no-such-program-here > README"]);
+        world.write("README", "true\n");
+        world.git(["config", "frites.oracle.test", "true"]);
+        world.git(["config", &format!("frites.{key}"), command]);
+        let told = world.frites(["judge"]).expect(1).stderr;
+        let stage = &key["oracle.".len()..];
+        let hint = format!("hint: the {stage} command did not start on this candidate (exit 127");
+        assert!(told.contains(&hint) && told.contains(&format!("or {other}\n")), "{told}");
+    }
 }

@@ -263,8 +263,7 @@ fn run_merges_nothing_while_a_planted_hook_would_run() {
     crate::common::in_the_open_world();
     let world = world();
     let tip = world.git(["rev-parse", "main"]);
-    let plant =
-        "echo 1 >>README; cp \"$BAD\" $(git rev-parse --git-common-dir)/hooks/post-commit";
+    let plant = "echo 1 >>README; cp \"$BAD\" $(git rev-parse --git-common-dir)/hooks/post-commit";
     let words = ["run", "-n", "1", "--merge", "--test", "true", "--", "sh", "-c", plant];
     let said = world.frites(words).expect(1).stderr;
     let why = "error: 1/c1 was not merged, because its commit would use settings that changed while \
@@ -275,7 +274,8 @@ fn run_merges_nothing_while_a_planted_hook_would_run() {
     fs::remove_file(world.repo.join(".git/hooks/post-commit")).unwrap();
     world.frites(["apply", "--merge", "1/c1"]).expect(0);
     assert_nothing_ran(&world, "apply");
-    let words = ["run", "-n", "1", "--merge", "--test", "true", "--", "sh", "-c", "echo 2 >>README"];
+    let words =
+        ["run", "-n", "1", "--merge", "--test", "true", "--", "sh", "-c", "echo 2 >>README"];
     world.frites(words).expect(0);
 }
 
