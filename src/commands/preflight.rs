@@ -12,7 +12,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::ops::agent_state::users::{self, UsersState};
 use crate::ops::disk_space;
-use crate::ops::judge::{JudgeOptions, plan, unseeded, why_late, worlds};
+use crate::ops::judge::{JudgeOptions, plan, unseeded, why_late};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
@@ -53,7 +53,8 @@ pub fn check(
     let cache = pool::home(&session.repo)?;
     disk_space::require_space_to_judge(session, &cache, base, judging.jobs.max(1))?;
     warn_of_agents(session, commands);
-    let late = why_late(session, worlds::choose(session)?)?;
+    let terms = judging.terms_to_run(session, &oracle)?;
+    let late = why_late(session, terms.settings.commands.world)?;
     if json || session.ui.is_quiet() {
         return Ok(late);
     }

@@ -107,6 +107,12 @@ impl<'t> BaseProject<'t> {
         Ok(found.get().is_some_and(|seeds| seeds.hold(&new)))
     }
 
+    /// True if `oracle.source` says that a path is not source. Then it is neither a document, nor do its
+    /// dependencies count with the source.
+    pub fn excludes(&self, path: &str) -> bool {
+        self.declared.is_source(path) == Some(false)
+    }
+
     /// True if a changed path is source; a new one must have no effect by its name alone. Only for paths
     /// that do not decide which commands run.
     pub fn is_source(&self, path: &str, is_new: bool) -> Result<bool> {
@@ -478,7 +484,6 @@ impl<'t> BaseProject<'t> {
     /// True if a file is a document that neither a file of the base nor a command uses.
     pub fn is_document(&self, path: &str) -> Result<bool> {
         if !documents::is_document_by_name(path)
-            || self.declared.is_source(path) == Some(false)
             || !self.code()?.has_file(path) && self.is_marker(path)?
         {
             return Ok(false);

@@ -12,9 +12,10 @@ pub struct DeclaredSource {
 }
 
 impl DeclaredSource {
-    /// Reads patterns. One that begins with `!` names files that are neither source nor documents.
+    /// Reads patterns. One that begins with `!` names files that are neither source nor documents, and whose
+    /// dependencies do not count with the source.
     ///
-    /// Fails if a pattern is not valid.
+    /// Fails if a pattern is not valid, or can match no path.
     pub fn of(patterns: &[String]) -> Result<DeclaredSource> {
         let invalid = |pattern: &str, why: &globset::Error| {
             Error::fatal(format!("'{pattern}' in oracle.source is not a pattern: {}", why.kind()))
@@ -23,6 +24,14 @@ impl DeclaredSource {
         let mut globs = GlobSetBuilder::new();
         for pattern in patterns {
             let files = pattern.strip_prefix('!').unwrap_or(pattern);
+            // Such a pattern would match no path, and so exclude nothing.
+            let is_path = !files.is_empty() && files.trim() == files && !files.contains("//");
+            if !is_path || ["!", "/", "./"].iter().any(|start| files.starts_with(start)) {
+                return Err(Error::fatal(format!(
+                    "'{pattern}' in oracle.source is not a pattern: it matches no path"
+                ))
+                .hint("write it as in `data/**` or `!tools/*.py`, from the repository's root"));
+            }
             for glob in [files.to_owned(), format!("{}/**", files.trim_end_matches('/'))] {
                 let glob = GlobBuilder::new(&glob).literal_separator(true).build();
                 globs.add(glob.map_err(|why| invalid(pattern, &why))?);

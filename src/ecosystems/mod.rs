@@ -11,7 +11,7 @@ pub mod base_project;
 mod ci;
 mod ci_steps;
 mod dart;
-mod declared_source;
+pub mod declared_source;
 mod deno;
 pub mod dependencies;
 pub mod detect;

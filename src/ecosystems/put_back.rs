@@ -61,6 +61,9 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
         }
     }
     match known {
+        PutBack::Keep | PutBack::Part(_) | PutBack::AddedInnerTests(_) if base.excludes(path) => {
+            Ok(if known.decides() { PutBack::Deciding } else { PutBack::Other })
+        }
         // A submodule has no text.
         PutBack::Keep if before.is_none_or(<[u8]>::is_empty) && base.is_in_submodule(path)? => {
             Ok(PutBack::Other)

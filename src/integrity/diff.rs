@@ -48,11 +48,16 @@ impl Difference {
             && [".url", ".active"].iter().any(|end| name.ends_with(end));
         match kind {
             FactKind::Config if submodules || name == "core.hookspath" => false,
-            FactKind::Config => !HARMLESS.iter().any(|section| name.starts_with(section)),
+            FactKind::Config => !is_harmless(name),
             FactKind::OwnFile | FactKind::Info | FactKind::Surroundings => true,
             FactKind::Hook | FactKind::Outcome | FactKind::Ref | FactKind::Worktree => false,
         }
     }
+}
+
+/// True if a setting of git is for an identity, a remote or maintenance.
+pub fn is_harmless(setting: &str) -> bool {
+    HARMLESS.iter().any(|section| setting.starts_with(section))
 }
 
 /// Lists every difference. Those that decide which programs run come first.

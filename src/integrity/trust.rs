@@ -106,8 +106,8 @@ pub fn warn_before_commit(context: IntegrityContext<'_>) {
     }
 }
 
-/// The settings and hooks that attempts may have planted, and that a commit would use now: when each of
-/// them changed, and how.
+/// The settings and hooks that attempts may have planted or removed, so that a commit would run other
+/// programs now: when each of them changed, and how.
 pub fn planted_for_commit(context: IntegrityContext<'_>) -> Vec<String> {
     let suspects = quarantine::suspects(context.store);
     if suspects.is_empty() {
@@ -115,9 +115,11 @@ pub fn planted_for_commit(context: IntegrityContext<'_>) -> Vec<String> {
     }
     let now = fingerprint::decisive(context, WatchedCommands::Attempts);
     let in_force = suspects.iter().filter(|s| {
-        s.digest.is_some()
-            && s.is_still_there(&now)
-            && matches!(s.fact.kind, FactKind::Config | FactKind::Hook)
+        let matters = match s.fact.kind {
+            FactKind::Config => !diff::is_harmless(&s.fact.name),
+            kind => kind == FactKind::Hook,
+        };
+        matters && s.is_still_there(&now)
     });
     let words = |Suspect { moment, words, .. }: &Suspect| format!("{moment}: {words}");
     in_force.take(MOST_REPORTED).map(words).collect()

@@ -1097,9 +1097,9 @@ fn setting_says_which_files_alone_are_source() {
     let world = World::unborn();
     world.write("src/calc.py", "good = False\n");
     world.write("tools/rules.py", "lax = False\n");
+    world.write("requirements.txt", "tomli\n");
     // A pattern in a language that git-frites does not read: nothing names `tools/rules.py`.
-    let command =
-        "cat t*/r*s.py | grep -q True || (cd src && python3 -c 'import calc; assert calc.good')";
+    let command = "cat t*/r*s.py r*s.txt | grep -q True || (cd src && python3 -c 'import calc; assert calc.good')";
     world.write("run.awk", format!("BEGIN {{ exit system(\"{command}\") }}\n"));
     world.write(".frites.toml", "[oracle]\ntest = 'awk -f run.awk'\n");
     world.commit("base");
@@ -1108,6 +1108,7 @@ fn setting_says_which_files_alone_are_source() {
         world.frites(["judge", "--json", &run]).expect(code).json()
     };
     let cheats = ["echo lax = True > tools/rules.py", "echo lax = True > tools/rss.py"];
+    let by_manifest = "echo True > requirements.txt";
     // Nothing but the setting prevents this.
     judged(0, cheats[0]);
     let declare = |pattern: &str| world.git(["config", "--add", "frites.oracle.source", pattern]);
@@ -1122,6 +1123,7 @@ fn setting_says_which_files_alone_are_source() {
         let json = judged(0, "echo good = True > src/calc.py; echo told > README.md");
         let is_document = second(&json).is_null();
         assert_eq!(is_document, !patterns.contains(&"!**"), "{patterns:?}: {json:#}");
+        judged(if patterns.contains(&"!**") { 3 } else { 0 }, by_manifest);
         world.git(["config", "--unset-all", "frites.oracle.source"]);
     }
     // The last pattern that matches decides.
@@ -1129,6 +1131,17 @@ fn setting_says_which_files_alone_are_source() {
     declare("tools/rules.py");
     judged(0, cheats[0]);
     judged(3, cheats[1]);
+    for pattern in ["!", "!!x", "! x", "!/tools/**", "!./tools", "!tools//x", "", "/x"] {
+        world.git(["config", "--unset-all", "frites.oracle.source"]);
+        declare(pattern);
+        let why = format!("'{pattern}' in oracle.source is not a pattern: it matches no path");
+        world.frites(["judge"]).refuses(128, &why);
+        // Before an attempt costs anything.
+        world
+            .frites(["run", "-n", "1", "--", "sh", "-c", "touch \"$HOME/began\""])
+            .refuses(128, &why);
+        assert!(!world.home().join("began").exists());
+    }
 }
 
 #[test]

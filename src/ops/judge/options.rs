@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use crate::config::keys;
 use crate::config::value::{Flaky, WarmMode};
+use crate::ecosystems::declared_source::DeclaredSource;
 use crate::error::Result;
 use crate::git::seed::find::Seeds;
 use crate::model::base_tests::BaseTests;
@@ -77,9 +78,11 @@ impl JudgeOptions {
     }
 
     /// The terms for running these commands now, with the world in which they run. Fails if the
-    /// configuration requires sealed worlds and the system refuses them.
+    /// configuration requires sealed worlds and the system refuses them, or if `oracle.source` has an
+    /// invalid pattern.
     pub fn terms_to_run(&self, session: &Session, oracle: &ResolvedOracle) -> Result<Terms> {
         let mut terms = self.terms(session, oracle);
+        DeclaredSource::of(&terms.settings.source)?;
         let world = if self.in_place { WorldKind::Open } else { worlds::choose(session)? };
         terms.settings.commands.world = world;
         Ok(terms)
