@@ -274,9 +274,17 @@ fn run_merges_nothing_while_a_planted_hook_would_run() {
     fs::remove_file(world.repo.join(".git/hooks/post-commit")).unwrap();
     world.frites(["apply", "--merge", "1/c1"]).expect(0);
     assert_nothing_ran(&world, "apply");
-    let words =
-        ["run", "-n", "1", "--merge", "--test", "true", "--", "sh", "-c", "echo 2 >>README"];
-    world.frites(words).expect(0);
+    let merge = |script: &str, code| {
+        let words = ["run", "-n", "1", "--merge", "--test", "true", "--", "sh", "-c", script];
+        world.frites(words).expect(code).stderr
+    };
+    merge("echo 2 >>README; git config branch.main.description x", 0);
+    // A hook that may refuse commits is gone.
+    let hook = world.repo.join(".git/hooks/commit-msg");
+    write(&hook, "#!/bin/sh\n");
+    make_executable(&hook);
+    let said = merge("echo 3 >>README; rm $(git rev-parse --git-common-dir)/hooks/commit-msg", 1);
+    assert!(said.contains("hook 'commit-msg' was removed\n"), "{said}");
 }
 
 #[test]
