@@ -107,13 +107,13 @@ impl<'t> BaseProject<'t> {
         Ok(found.get().is_some_and(|seeds| seeds.hold(&new)))
     }
 
-    /// True if `oracle.source` says that a path is not source. Then it is neither a document, nor do its
-    /// dependencies count with the source.
+    /// True if `oracle.source` says that a path is not source. Then it counts neither as a document nor
+    /// as a list of dependencies.
     pub fn excludes(&self, path: &str) -> bool {
         self.declared.is_source(path) == Some(false)
     }
 
-    /// True if a changed path is source; a new one must have no effect by its name alone. Only for paths
+    /// True if a changed path is source. A new one is not if its name alone has an effect. Only for paths
     /// that do not decide which commands run.
     pub fn is_source(&self, path: &str, is_new: bool) -> Result<bool> {
         if let Some(is_source) = self.declared.is_source(path) {
@@ -260,8 +260,8 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// Searches the base for these changed paths, each with true if the base does not have it. One search for
-    /// all saves a search for each.
+    /// Searches the base for these changed paths; the flag is true for a new one. One search for all
+    /// saves a search for each.
     pub fn look_for(&self, paths: impl Iterator<Item = (String, bool)>) -> Result<()> {
         let mut of_base = BTreeSet::new();
         let mut new = BTreeSet::new();
@@ -307,8 +307,8 @@ impl<'t> BaseProject<'t> {
     }
 
     /// The files among these that no code of the base loads, and that something else runs: a recipe, a setting,
-    /// or a command that takes their directory. `lines` are the lines that have one of their names, or load a
-    /// module and have one of their module names.
+    /// or a command that takes their directory. `lines` are the lines that have one of their file names, or
+    /// one of their module names and a word that loads modules.
     fn checks_among<'p>(
         &self,
         files: Vec<LoadedName<'p>>,
@@ -382,8 +382,8 @@ impl<'t> BaseProject<'t> {
         let constants = LineSearch { any_case: true, ..LineSearch::of(constants) };
         drop_found(&mut sought, &self.lines.find(constants)?);
         if !sought.is_empty() {
-            // A file that a shell line only names belongs to the product. Nothing asks this of a file
-            // that the line runs, because it decides which commands run.
+            // A file that a shell line only names belongs to the product. So does one
+            // that the line runs, but nothing asks this of it: it decides which commands run.
             let lines = &self.markers()?.lines;
             let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
             sought.retain(|file| !shell.clone().any(|(_, line)| file.is_named_in(line)));
@@ -491,8 +491,8 @@ impl<'t> BaseProject<'t> {
         Ok(!self.is_used(path, false)?)
     }
 
-    /// True if a file is a manifest or a lock file, and only data: tests, their settings or commands name it
-    /// or list its directory, which has no source of its ecosystem.
+    /// True if a file is a manifest or a lock file, and only data: its directory has no source of its
+    /// ecosystem, and tests, their settings or commands name the file or list its directory.
     pub fn is_manifest_as_data(&self, path: &str) -> Result<bool> {
         let Some(ecosystem) = dependencies::ecosystem_of(file_name(path)) else { return Ok(false) };
         let directory = self.code()?.nearest_directory(path);

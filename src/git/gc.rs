@@ -58,8 +58,7 @@ pub struct WholeMove<'a> {
     pub new: &'a Oid,
     /// The ref's value before; `None` if it must not exist.
     pub old: Option<&'a Oid>,
-    /// Objects that need no check, and neither do those that they reach: refs reach all of them before and
-    /// after the move.
+    /// Objects that are not checked, like all that they reach: refs reach them before and after the move.
     pub known: &'a [&'a Oid],
 }
 
@@ -110,8 +109,8 @@ impl Repo {
         all
     }
 
-    /// Keeps the objects of a commit that a ref has just reached, while a collection of garbage may run
-    /// that does not know the ref yet. Fails if one of them is gone.
+    /// Keeps the objects of a commit at which a ref now points, even if running housekeeping has
+    /// not seen the ref yet. Fails if one of them is gone.
     pub fn keep_whole(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
         self.pack_beside_housekeeping(new, known)?;
         self.require_whole(new, known)
@@ -122,7 +121,7 @@ impl Repo {
         if trees::is_whole(self, new, known) {
             return Ok(());
         }
-        // With the commit graph, git would count a commit in it as there even if its object is gone.
+        // With the commit graph, git would not notice that the object of a commit in it is gone.
         let call = self.git().call("-c").args(["core.commitGraph=false", "rev-list", "--objects"]);
         call.args(["--quiet", new.as_str(), "--not"])
             .args(known.iter().map(|oid| oid.as_str()))
@@ -347,7 +346,7 @@ mod tests {
         assert_eq!(repo.read_ref(&name).expect("readable"), None);
     }
 
-    /// git locks `packed-refs` to delete a ref, and not to move one.
+    /// `packed-refs.lock` prevents deleting a ref, but not moving one.
     #[test]
     fn each_ref_moves_back_from_a_lost_commit_even_if_another_one_cannot() {
         let directory = tempfile::tempdir().expect("a temporary directory");

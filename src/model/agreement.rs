@@ -180,7 +180,7 @@ pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
 }
 
 /// The number of runs that each two edits share. To save time, paths that only one edit touches are
-/// skipped, and runs with the same numbers in the same edits are counted together.
+/// skipped, and two runs are counted together if each edit has both equally often.
 fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
     let mut files: BTreeMap<&[u8], Vec<(usize, &Runs)>> = BTreeMap::new();
     for (at, edit) in edits.iter().enumerate() {

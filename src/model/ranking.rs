@@ -22,7 +22,7 @@ pub struct Rules {
     pub tests_nothing: bool,
     /// True if there is no command to run.
     pub runs_nothing: bool,
-    /// The score of [`Rank::Cross`] for a candidate whose own is unknown.
+    /// The score of [`Rank::Cross`] for a candidate whose own score is unknown.
     pub neutral: f64,
 }
 
@@ -41,8 +41,8 @@ impl Rules {
     /// These rules with the ranking that applies to these candidates: `auto` becomes one of the other
     /// rules, and `cross` becomes `blast-radius` if no test counts.
     ///
-    /// Different agents tend to make different mistakes, so their agreement is worth more than a small
-    /// change. Several runs of one agent tend to make the same mistakes.
+    /// Different agents tend to make different mistakes, so their agreement says more than the size
+    /// of a change. Several runs of one agent tend to make the same mistakes.
     #[must_use]
     pub fn settled(self, entries: &[Entry]) -> Rules {
         let neutral = cross_score::neutral_score(entries);
@@ -106,7 +106,7 @@ impl Rules {
         (Reverse(score), entry.blast, Reverse(counts.makers(entry)), entry.index)
     }
 
-    /// The figure that ranks a candidate before its size does; `None` if only its size ranks it.
+    /// The score that is compared before the size of the change; `None` if the ranking has none.
     pub(super) fn score(&self, entry: &Entry) -> Option<f64> {
         match self.rank {
             Rank::BlastRadius | Rank::Auto => None,

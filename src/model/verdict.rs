@@ -48,8 +48,8 @@ pub enum DecisionKind {
     NoTests,
     /// There was no command to run: the smallest is shown.
     NoOracle,
-    /// A missing outcome could change the recommendation; or no candidate passed, and a command cannot
-    /// tell whether one is right. The best so far is shown.
+    /// A missing outcome could change the recommendation; or no candidate passed, and a command says of
+    /// one that it cannot tell. The best so far is shown.
     Undecided,
     /// No usable candidate.
     None,
@@ -333,8 +333,8 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Makes the results final, because nothing has contradicted them, unless build outputs of an earlier
-    /// judging were used.
+    /// Makes the results final, unless build outputs of an earlier judging were used: nothing has
+    /// contradicted them.
     pub fn settle(&mut self) {
         if !self.inherited {
             self.results.iter_mut().for_each(|result| result.warm = false);
@@ -368,8 +368,8 @@ impl Baseline {
     }
 
     /// The test command, if it fails on the base and on each of these candidates with the same error line,
-    /// no test passed anywhere, and that line names something missing or an obstacle is known. Then the base
-    /// or the machine is at fault, and not the candidates.
+    /// and no test passed anywhere. Unless an obstacle is known, that line must name something missing. Then
+    /// the base or the machine is at fault, not the candidates.
     pub fn lacks_on_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
         let stopped = self.stops_at(Stage::Test)?;
         if stopped.obstacle.is_none() && !stopped.error.as_deref().is_some_and(tells_of_lack) {
@@ -511,8 +511,8 @@ pub struct Verdict {
     /// were not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs: Option<RunCosts>,
-    /// The results of the base; `None` if it was not judged: if the candidates were judged in place or one
-    /// by one, or by an older version.
+    /// The results of the base; `None` if it was not judged: if the judging was in place, with
+    /// `--candidate`, or by an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
     /// Every candidate of the run, in spawn order.

@@ -76,7 +76,7 @@ impl Memory {
         *self.0.lock() = Remembered::default();
     }
 
-    /// The times of the runs with this share of the processor that got furthest.
+    /// The times of the runs that got furthest with this share of the processor.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
         let memory = self.0.lock();
         let furthest = memory.costs.iter().rfind(|((of, _), _)| *of == share);
@@ -98,7 +98,7 @@ pub struct Ledger<'m> {
     memory: &'m Memory,
     /// The passes that later processes can find.
     cache: Cache<'m>,
-    /// True if passes are neither found nor kept for later processes, only removed.
+    /// True if no pass is found in the cache or kept there: passes are only removed.
     pub only_forgets: bool,
 }
 
@@ -146,8 +146,8 @@ impl<'m> Ledger<'m> {
     }
 
     /// Takes the turn to judge a tree; `None` if other processes cannot find its outcome. The inner
-    /// error is the process that has the turn. An outcome that another process kept meanwhile is trusted
-    /// if a new ledger, which `anew` opens, finds it.
+    /// error is the process that has the turn. If another process has kept an outcome meanwhile, it is
+    /// trusted if the ledger that `anew` opens has it.
     pub fn take_turn(
         &self,
         judged: &JudgedTree,
@@ -209,8 +209,7 @@ impl<'m> Ledger<'m> {
     }
 
     /// Notes the time of a run with this share of the processor. Only runs that ended at the same
-    /// command are compared, because the base's outputs save no time in commands that the base did
-    /// not reach.
+    /// command are compared: in a command that the base did not reach, its outputs save no time.
     pub fn note_cost(&self, share: ProcessorShare, is_warm: bool, results: &Results) {
         if let Some(last) = results.last_run() {
             self.note_seconds((share, last.stage), is_warm, results.time().as_secs_f64());
@@ -237,7 +236,7 @@ impl<'m> Ledger<'m> {
         self.cache.layer_name(judged)
     }
 
-    /// The spans of time in which attempts' commands ran.
+    /// The times when attempts' commands ran: files that changed then are not trusted.
     pub fn distrusted(&self) -> &[(SystemTime, SystemTime)] {
         self.cache.distrusted()
     }

@@ -371,7 +371,7 @@ fn judging_without(terms: &Terms, run: &Name, stage: Stage) -> String {
         Stage::Test => {
             format!("judge with another command: `{}`", terms.judge_command(run, " --test CMD"))
         }
-        // With `--build CMD`, a test that no option names would not run.
+        // With `--build CMD` alone, no test would run.
         Stage::Build | Stage::Lint => {
             let without = format!(" --{stage} ''");
             format!("leave it out: `{}`", terms.judge_command(run, &without))

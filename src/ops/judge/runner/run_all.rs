@@ -142,9 +142,9 @@ impl OracleRunner<'_> {
     /// The base's results. The base is judged again in a plain directory if the results may differ
     /// there and the difference matters. `None` if the base was cancelled.
     ///
-    /// Results may differ for two reasons. The overlay may have made the base fail: its output says
-    /// so, or a candidate passed only in a plain directory. Or build outputs of an earlier judging
-    /// may have decided the result. A failure matters, because the candidates' failures are compared
+    /// Results may differ for two reasons. The overlay may have made the base fail, if its output says
+    /// so or a candidate passed only in a plain directory. Or build outputs of an earlier judging may
+    /// have decided the result. A failure matters, because the candidates' failures are compared
     /// with it; a pass matters only if no candidate passes.
     fn confirm_base(&self, entries: &[Entry]) -> Result<Option<Baseline>> {
         let tree = self.base_tree()?;
@@ -159,8 +159,8 @@ impl OracleRunner<'_> {
     }
 
     /// Drops the layers that a failed run of the base left, if the base passes now: while they exist,
-    /// it leaves no new ones. Also forgets the pass, so that the next judging runs the base and keeps
-    /// new layers.
+    /// the base leaves no new ones. Also forgets the pass, so that the next judging runs the base and
+    /// keeps new layers.
     fn drop_layers_of_failure(&self, tree: &Oid, results: &Results) -> Result<()> {
         let Some(layered) = &self.layered else { return Ok(()) };
         if !results.passed() || !layered.layers().is_some_and(|layers| layers.has_failed()) {

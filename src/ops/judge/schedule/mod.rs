@@ -271,8 +271,8 @@ impl<'e> Scheduler<'e> {
         });
     }
 
-    /// The saved effort. Each distinct tree of candidates without results counts as `commands` saved
-    /// commands.
+    /// The saved effort. A candidate without results counts as `commands` saved commands; equal
+    /// trees count once.
     ///
     /// Fails with the first error of a judge.
     pub fn finish(self, commands: usize) -> Result<Effort> {
@@ -522,8 +522,8 @@ fn fails_base_tests(entry: &Entry) -> bool {
 }
 
 impl JudgePhase<'_> {
-    /// True if an entry that passes is judged a second time in this phase. One with `if_first` waits
-    /// for [`JudgePhase::Confirming`].
+    /// True if an entry that passes is judged a second time in this phase. One that is so only
+    /// if it leads (`if_first`) waits for [`JudgePhase::Confirming`].
     fn has_second(self, entry: &Entry) -> bool {
         let second = entry.base_tests.as_ref();
         second.is_some_and(|second| matches!(self, JudgePhase::Confirming(_)) || !second.if_first)
