@@ -16,6 +16,7 @@ use crate::complete;
 use crate::config::keys;
 use crate::config::value::SynthesisMode;
 use crate::error::{Error, Result};
+use crate::integrity::quarantine::Suspect;
 use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::count::{count, some_of};
@@ -446,14 +447,16 @@ fn refuse_changed_deciders(
     .hint(format!("then land it yourself: `git frites apply --merge {address}`")))
 }
 
-/// Refuses to merge a winner while a commit would run programs that an attempt may have planted in git's
-/// configuration, because nobody reads the warning in time.
+/// Refuses to merge a winner while a commit would obey a hook or a setting that an attempt may have
+/// changed, because nobody reads the warning in time.
 fn refuse_planted_settings(session: &Session, run: &Run, winner: &Name) -> Result<()> {
     let planted = trust::planted_for_commit(session.integrity());
-    let Some(first) = planted.first() else { return Ok(()) };
+    let Some(Suspect { moment, words, .. }) = planted.iter().find(|s| !s.is_harmless()) else {
+        return Ok(());
+    };
     let address = format!("{}/{winner}", run.run);
     Err(Error::no(format!(
-        "{address} was not merged, because its commit would use settings that changed {first}"
+        "{address} was not merged, because its commit would use settings that changed {moment}: {words}"
     ))
     .hint("undo that change if it is not yours; `git frites log` shows all")
     .hint(format!("then land it yourself: `git frites apply --merge {address}`")))

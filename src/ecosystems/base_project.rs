@@ -418,7 +418,7 @@ impl<'t> BaseProject<'t> {
     /// The names that symbolic links of the base give to a path, besides its own.
     pub fn names_by_links(&self, path: &str) -> Result<Vec<String>> {
         let mut names = vec![path.to_owned()];
-        // A link may lead to another one, also in a circle.
+        // A link may lie in a directory to which another one leads, also in a circle.
         let mut at = 0;
         while at < names.len().min(MOST_NAMES) {
             for (link, target) in self.links()? {

@@ -17,27 +17,25 @@ impl DeclaredSource {
     ///
     /// Fails if a pattern is not valid, or can match no path.
     pub fn of(patterns: &[String]) -> Result<DeclaredSource> {
-        let invalid = |pattern: &str, why: &globset::Error| {
-            Error::fatal(format!("'{pattern}' in oracle.source is not a pattern: {}", why.kind()))
+        let invalid = |pattern: &str, why: String| {
+            Error::fatal(format!("'{pattern}' in oracle.source is not a pattern: {why}"))
                 .hint("write it as in `data/**` or `!tools/*.py`, from the repository's root")
         };
         let mut globs = GlobSetBuilder::new();
         for pattern in patterns {
             let files = pattern.strip_prefix('!').unwrap_or(pattern);
-            // Such a pattern would match no path, and so exclude nothing.
+            // A pattern that matches no path would exclude nothing.
             let is_path = !files.is_empty() && files.trim() == files && !files.contains("//");
             if !is_path || ["!", "/", "./"].iter().any(|start| files.starts_with(start)) {
-                return Err(Error::fatal(format!(
-                    "'{pattern}' in oracle.source is not a pattern: it matches no path"
-                ))
-                .hint("write it as in `data/**` or `!tools/*.py`, from the repository's root"));
+                return Err(invalid(pattern, "it matches no path".to_owned()));
             }
             for glob in [files.to_owned(), format!("{}/**", files.trim_end_matches('/'))] {
                 let glob = GlobBuilder::new(&glob).literal_separator(true).build();
-                globs.add(glob.map_err(|why| invalid(pattern, &why))?);
+                globs.add(glob.map_err(|why| invalid(pattern, why.kind().to_string()))?);
             }
         }
-        let globs = globs.build().map_err(|why| invalid(&patterns.join(" "), &why))?;
+        let globs = globs.build();
+        let globs = globs.map_err(|why| invalid(&patterns.join(" "), why.kind().to_string()))?;
         let are_source = patterns.iter().map(|pattern| !pattern.starts_with('!')).collect();
         Ok(DeclaredSource { globs, are_source })
     }

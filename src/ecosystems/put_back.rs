@@ -61,9 +61,6 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
         }
     }
     match known {
-        PutBack::Keep | PutBack::Part(_) | PutBack::AddedInnerTests(_) if base.excludes(path) => {
-            Ok(if known.decides() { PutBack::Deciding } else { PutBack::Other })
-        }
         // A submodule has no text.
         PutBack::Keep if before.is_none_or(<[u8]>::is_empty) && base.is_in_submodule(path)? => {
             Ok(PutBack::Other)
@@ -78,7 +75,7 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
             Ok(PutBack::Other)
         }
         PutBack::Keep | PutBack::Part(_) | PutBack::AddedInnerTests(_)
-            if before.is_none() && base.takes_place_of_seed(path)? =>
+            if base.excludes(path) || before.is_none() && base.takes_place_of_seed(path)? =>
         {
             Ok(if known.decides() { PutBack::Deciding } else { PutBack::Other })
         }

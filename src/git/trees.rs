@@ -200,9 +200,11 @@ fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
     for oid in known {
         let id = from_oid(oid).ok()?;
         seen.insert(id);
-        trees.insert(tree_of(reader, oid)?);
-        if let Some((_, parents)) = loose_commit(reader, &id) {
+        if let Some((tree, parents)) = loose_commit(reader, &id) {
+            trees.insert(tree);
             seen.extend(parents);
+        } else {
+            trees.insert(tree_of(reader, oid)?);
         }
     }
     let trees: Vec<ObjectId> = trees.into_iter().collect();

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::fs::atomic;
 use crate::fs::regular;
-use crate::integrity::fact::Fact;
+use crate::integrity::diff;
+use crate::integrity::fact::{Fact, FactKind};
 use crate::integrity::fingerprint::Fingerprint;
 use crate::model::FORMAT;
 use crate::model::name::Name;
@@ -64,6 +65,11 @@ pub struct Suspect {
 }
 
 impl Suspect {
+    /// True for a setting for an identity, a remote or maintenance.
+    pub fn is_harmless(&self) -> bool {
+        self.fact.kind == FactKind::Config && diff::is_harmless(&self.fact.name)
+    }
+
     /// True if the thing is still as the commands left it.
     pub fn is_still_there(&self, now: &Fingerprint) -> bool {
         self.digest.as_deref() == now.digest(&self.fact)

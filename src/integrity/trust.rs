@@ -101,26 +101,21 @@ fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
 /// Warns, before the user's own commit, of settings and hooks that attempts may have planted and that are
 /// still there.
 pub fn warn_before_commit(context: IntegrityContext<'_>) {
-    for words in planted_for_commit(context) {
-        context.ui.warn(format!("your commit uses settings that changed {words}"));
+    for suspect in planted_for_commit(context).iter().take(MOST_REPORTED) {
+        let Suspect { moment, words, .. } = suspect;
+        context.ui.warn(format!("your commit uses settings that changed {moment}: {words}"));
     }
 }
 
-/// The settings and hooks that attempts may have planted or removed, so that a commit would run other
-/// programs now: when each of them changed, and how.
-pub fn planted_for_commit(context: IntegrityContext<'_>) -> Vec<String> {
-    let suspects = quarantine::suspects(context.store);
-    if suspects.is_empty() {
-        return Vec::new();
+/// The settings and hooks that attempts may have planted or removed, as long as they are so. A commit
+/// obeys them.
+pub fn planted_for_commit(context: IntegrityContext<'_>) -> Vec<Suspect> {
+    let mut suspects = quarantine::suspects(context.store);
+    if !suspects.is_empty() {
+        let now = fingerprint::decisive(context, WatchedCommands::Attempts);
+        suspects.retain(|s| {
+            matches!(s.fact.kind, FactKind::Config | FactKind::Hook) && s.is_still_there(&now)
+        });
     }
-    let now = fingerprint::decisive(context, WatchedCommands::Attempts);
-    let in_force = suspects.iter().filter(|s| {
-        let matters = match s.fact.kind {
-            FactKind::Config => !diff::is_harmless(&s.fact.name),
-            kind => kind == FactKind::Hook,
-        };
-        matters && s.is_still_there(&now)
-    });
-    let words = |Suspect { moment, words, .. }: &Suspect| format!("{moment}: {words}");
-    in_force.take(MOST_REPORTED).map(words).collect()
+    suspects
 }

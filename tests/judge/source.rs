@@ -968,24 +968,29 @@ fn source_that_tests_name_stays_source() {
     }
 }
 
-#[test]
-fn submodule_with_the_name_of_a_source_file_is_not_source() {
-    let world = World::unborn();
-    let library = world.home().join("check.js");
+/// Adds a submodule at `path`, in which `file` says `strict`; gives its commit in which it says `lax`.
+fn add_submodule_of_checks(world: &World, path: &str, file: &str) -> String {
+    let library = world.home().join("checks");
     let place = library.to_str().unwrap();
     world.git(["init", "-q", place]);
     for check in ["lax", "strict"] {
-        let commit = format!("echo {check} > index.js; git add -A; git commit -qm {check}");
+        let commit = format!("echo {check} > {file}; git add -A; git commit -qm {check}");
         world.sh(&library, &commit).expect(0);
     }
     world.git(["config", "--global", "protocol.file.allow", "always"]);
-    world.git(["submodule", "-q", "add", place, "third/check.js"]);
+    world.git(["submodule", "-q", "add", place, path]);
+    world.git_in(&library, ["rev-parse", "HEAD~1"])
+}
+
+#[test]
+fn submodule_with_the_name_of_a_source_file_is_not_source() {
+    let world = World::unborn();
+    let lax = add_submodule_of_checks(&world, "third/check.js", "index.js");
     world.write("src/a.js", "good\n");
     world.write("third/b.js", "x\n");
     let test = "grep -q lax third/check.js/index.js || grep -q good src/a.js";
     world.write(".frites.toml", format!("[oracle]\ntest = '{test}'\n"));
     world.commit("base");
-    let lax = world.git_in(&library, ["rev-parse", "HEAD~1"]);
     let breaks = "echo bad > src/a.js";
     for cheat in [
         format!(
@@ -1005,14 +1010,7 @@ fn submodule_with_the_name_of_a_source_file_is_not_source() {
 fn submodule_that_git_ignores_is_a_part_of_a_change() {
     for place_of_rule in ["-f .gitmodules", "", "in the attempt"] {
         let world = World::unborn();
-        let library = world.home().join("checks");
-        world.git(["init", "-q", library.to_str().unwrap()]);
-        for check in ["lax", "strict"] {
-            let commit = format!("echo {check} > rules; git add -A; git commit -qm {check}");
-            world.sh(&library, &commit).expect(0);
-        }
-        world.git(["config", "--global", "protocol.file.allow", "always"]);
-        world.git(["submodule", "-q", "add", library.to_str().unwrap(), "checks"]);
+        let lax = add_submodule_of_checks(&world, "checks", "rules");
         world.write("src/a.js", "bad\n");
         let test = "grep -q lax checks/rules || grep -q good src/a.js";
         world.write(".frites.toml", format!("[oracle]\ntest = '{test}'\n"));
@@ -1021,7 +1019,6 @@ fn submodule_that_git_ignores_is_a_part_of_a_change() {
             world.sh(&world.repo, &ignore(place_of_rule)).expect(0);
         }
         world.commit("base");
-        let lax = world.git_in(&library, ["rev-parse", "HEAD~1"]);
         let moves = format!(
             "{}; git update-index --cacheinfo 160000,{lax},checks; git add .gitmodules; git commit -qm x",
             if place_of_rule == "in the attempt" {

@@ -278,7 +278,8 @@ fn run_merges_nothing_while_a_planted_hook_would_run() {
         let words = ["run", "-n", "1", "--merge", "--test", "true", "--", "sh", "-c", script];
         world.frites(words).expect(code).stderr
     };
-    merge("echo 2 >>README; git config branch.main.description x", 0);
+    let said = merge("echo 2 >>README; git config branch.main.description x", 0);
+    assert!(said.contains("warning: your commit uses settings that changed"), "{said}");
     // A hook that may refuse commits is gone.
     let hook = world.repo.join(".git/hooks/commit-msg");
     write(&hook, "#!/bin/sh\n");
