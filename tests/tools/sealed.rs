@@ -23,6 +23,7 @@ trials! {
     a_stale_output_is_named_also_after_a_further_round: [NAMESPACES, MAKE];
     without_the_network_there_is_the_loopback_device_alone: [NAMESPACES];
     a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too: [NAMESPACES];
+    a_world_has_no_more_mounts_with_more_worktrees: [NAMESPACES];
     what_a_killed_judge_leaves_is_removed_by_the_next_command: [NAMESPACES];
     an_interrupted_judge_leaves_nothing_of_the_tree_that_it_prepared: [NAMESPACES];
     only_confirmed_results_can_be_landed_or_replayed: [NAMESPACES, MAKE];
@@ -238,6 +239,20 @@ fn a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too() {
             world.run(&dir, "git", ["frites", "judge", "--json", "--test", script]).expect(0);
         assert_eq!(answer.json()["terms"]["world"], "sealed");
     }
+}
+
+fn a_world_has_no_more_mounts_with_more_worktrees() {
+    let world = sealed();
+    for attempts in ["1", "6"] {
+        let change = "echo $FRITES_CANDIDATE > README";
+        world.frites(["spawn", "-n", attempts, "--", "sh", "-c", change]).expect(0);
+        let script = "wc -l < /proc/self/mountinfo >> ~/shared/mounts";
+        world.frites(["judge", "--test", script]).expect(0);
+    }
+    let mut mounts = shared_lines(&world, "mounts");
+    assert!(mounts.len() > 2, "{mounts:?}");
+    mounts.dedup();
+    assert_eq!(mounts.len(), 1, "{mounts:?}");
 }
 
 fn what_a_killed_judge_leaves_is_removed_by_the_next_command() {

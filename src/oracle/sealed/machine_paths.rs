@@ -162,7 +162,9 @@ pub fn of(
     hidden.extend(cache.parent().map(Path::to_owned));
     hidden.push(repo.state_dir().path().to_owned());
     hidden.extend(worktrees);
-    hidden.extend(of_attempts(&git_dir));
+    for refs in REFS_OF_ATTEMPTS {
+        hidden.extend([git_dir.join(refs), git_dir.join("logs").join(refs)]);
+    }
     let hidden = distinct(
         hidden
             .into_iter()
@@ -173,14 +175,6 @@ pub fn of(
     let mut cut = named(&options.cut, Some(&checkout));
     cut.retain(|path| path.is_file() && !path.starts_with(&checkout));
     Ok(Surroundings { checkout, git_dir, of_the_user, temporary, hidden, cut, writable })
-}
-
-/// The paths in a git directory where attempts or their captures can be found.
-fn of_attempts(git_dir: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
-    let entries = std::fs::read_dir(git_dir.join("worktrees")).into_iter().flatten().flatten();
-    let refs =
-        REFS_OF_ATTEMPTS.iter().flat_map(|refs| [(*refs).into(), Path::new("logs").join(refs)]);
-    entries.map(|entry| entry.path()).chain(refs.map(|path: PathBuf| git_dir.join(path)))
 }
 
 /// The configured paths that exist, with links resolved. A relative path begins at the user's

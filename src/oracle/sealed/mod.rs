@@ -464,13 +464,11 @@ impl<'a> SealedCheckouts<'a> {
     fn write_git_dir(&self, commit: &Oid, room: &WorldRoom) -> Result<CompleteIndex> {
         let failed = || "could not prepare the git directory of a sealed world".to_owned();
         let Surroundings { checkout, git_dir, .. } = &self.surroundings;
-        let upper = room.git_dir();
         let own = if *git_dir == checkout.join(".git") {
             fs::create_dir(room.checkout().join(".git")).context(failed)?;
-            upper
+            room.git_dir()
         } else {
-            // The entry of a linked worktree (gitrepository-layout(5), "worktrees").
-            let own = upper.join("worktrees/frites");
+            let own = room.worktrees().join("frites");
             fs::create_dir_all(&own).context(failed)?;
             let write = |path: PathBuf, target: &Path| {
                 fs::write(path, [target.as_os_str().as_bytes(), b"\n"].concat()).context(failed)

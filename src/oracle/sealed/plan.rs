@@ -73,6 +73,12 @@ impl WorldRoom {
         self.0.join("git")
     }
 
+    /// The entries of linked worktrees in the git directory (gitrepository-layout(5), "worktrees"), without
+    /// those of attempts and of the user.
+    pub fn worktrees(&self) -> PathBuf {
+        self.0.join("worktrees")
+    }
+
     /// The files by which the judged tree differs from the base.
     pub fn difference(&self) -> PathBuf {
         self.0.join("difference")
@@ -114,7 +120,7 @@ impl WorldRoom {
         let uppers = [self.checkout(), self.git_dir()];
         let work = uppers.iter().map(|upper| WorldRoom::work(upper)).collect::<Vec<_>>();
         let temporary = (0..surroundings.temporary.len()).map(|number| self.temporary(number));
-        uppers.into_iter().chain(work).chain(temporary).collect()
+        uppers.into_iter().chain(work).chain([self.worktrees()]).chain(temporary).collect()
     }
 }
 
@@ -158,6 +164,7 @@ pub fn mounts(
         lower => overlay(checkout, lower, room.checkout()),
     });
     mounts.push(overlay(git_dir, vec![git_dir.clone()], room.git_dir()));
+    mounts.push(Mount::Directory { at: git_dir.join("worktrees"), from: room.worktrees() });
     mounts.extend(hidden.iter().map(|at| Mount::Hidden { at: at.clone() }));
     for (number, at) in cut.iter().enumerate() {
         mounts.push(Mount::ReadOnly { at: at.clone(), from: room.cut(number) });
