@@ -212,7 +212,8 @@ pub fn not_started_line(words: &[OsString], reason: &str) -> String {
 }
 
 /// Lets this process live on when it gets a signal that asks it to end: it takes orders only from its pipe,
-/// and must report how the command ended. The returned number is the last such signal, 0 before the first.
+/// and must report how the command ended. (Batch systems signal every process of a job.) The returned
+/// number is the last such signal, 0 before the first.
 ///
 /// A handler, unlike an ignored signal, is not inherited: the command has the default actions. A
 /// signal that is ignored already stays ignored, here and in the command (`nohup`).

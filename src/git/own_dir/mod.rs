@@ -4,6 +4,9 @@
 //! It has the repository's objects as alternates, a copy of its refs, configuration and hooks, and a copy
 //! of the worktree's administrative entry. So every git command works there, and none reaches the
 //! repository. The attempt's work is brought back when the attempt is captured.
+//!
+//! The repository's own `objects/` and `refs/` cannot be made writable instead: `git gc` would delete
+//! objects whose refs it does not see, and `stash` and `commit` need the directories of all refs.
 mod bring_back;
 mod files;
 mod objects;
