@@ -14,6 +14,8 @@ pub enum ProcessorShare {
 }
 
 /// The niceness that gives a third: each step takes away about a fifth of the remaining share (sched(7)).
+/// The priority for the disk follows it. An idle class for the disk would let commands time out when
+/// others use the disk.
 const NICENESS: i32 = 5;
 
 /// The most tries, because the system lets unprivileged processes change only one autogroup in a tenth of a

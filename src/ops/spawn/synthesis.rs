@@ -1,6 +1,6 @@
 //! Synthesis: one more candidate, which integrates the candidates that passed. It begins with the
 //! recommended candidate's files, gets the other patches in its prompt, and is judged like any
-//! other candidate (DESIGN.md §3).
+//! other candidate (git-frites-run(1)).
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::sync::Arc;
