@@ -10,10 +10,8 @@ use std::str::Chars;
 /// A token of a shell command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
-    /// A word without expansions, with its quotes taken away.
-    Plain(String),
-    /// A word that the shell expands, so that its value is not known: its text without quotes.
-    Expanded(String),
+    /// A word that is no redirection.
+    Word(Word),
     /// Output goes to this file.
     Output(Word),
     /// Input comes from this file.
@@ -61,20 +59,19 @@ pub fn programs(line: &str) -> Vec<String> {
                 first = None;
                 needed.clear();
             }
-            Token::Expanded(_) => drop(first.get_or_insert(None)),
             Token::Output(_) | Token::Input(_) => {}
             Token::Here => return Vec::new(),
-            Token::Plain(word) if first.is_none() => match word.as_str() {
+            Token::Word(word) if word.is_expanded => drop(first.get_or_insert(None)),
+            // Also `export PATH=…`.
+            Token::Word(word) if word.text.starts_with("PATH=") => return Vec::new(),
+            Token::Word(_) if first.is_some() => {}
+            Token::Word(Word { text, .. }) => match text.as_str() {
                 "!" | "{" | "}" => return Vec::new(),
                 word if UNREADABLE.contains(&word) => return Vec::new(),
-                word if word.starts_with("PATH=") => return Vec::new(),
                 word if is_assignment(word) => {}
                 word if BUILTINS.contains(&word) => first = Some(None),
-                _ => first = Some(Some(word)),
+                _ => first = Some(Some(text)),
             },
-            // `export PATH=…`.
-            Token::Plain(word) if word.starts_with("PATH=") => return Vec::new(),
-            Token::Plain(_) => {}
         }
     }
     needed
@@ -90,6 +87,11 @@ pub struct Word {
 }
 
 impl Word {
+    /// True if its value is certainly this text.
+    fn is(&self, text: &str) -> bool {
+        !self.is_expanded && self.text == text
+    }
+
     /// True if it holds the substitution that [`without_substitutions`] took out in this place.
     pub fn holds_substitution(&self, at: usize) -> bool {
         self.text.contains(&mark(at))
@@ -172,31 +174,26 @@ pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
     for token in tokens {
         let at = found.len() - 1;
         let is_first = found[at].words.is_empty();
-        let (text, is_expanded) = match token {
+        match token {
             Token::Operator(operator) => {
                 follows_pipe = operator == "|";
                 found[at].is_piped = follows_pipe;
                 found.push(SimpleCommand::default());
-                continue;
             }
             Token::Output(file) => {
                 found[at].is_read = true;
                 found[at].output = Some(file);
-                continue;
             }
-            Token::Input(file) => {
-                found[at].inputs.push(file);
-                continue;
+            Token::Input(file) => found[at].inputs.push(file),
+            Token::Here => {}
+            Token::Word(word) if is_first && LEADING.iter().any(|leading| word.is(leading)) => {}
+            Token::Word(word) => {
+                if is_first && follows_pipe && word.text != "tee" {
+                    found[at - 1].is_read = true;
+                }
+                found[at].words.push(word);
             }
-            Token::Here => continue,
-            Token::Plain(word) if is_first && LEADING.contains(&word.as_str()) => continue,
-            Token::Plain(word) => (word, false),
-            Token::Expanded(text) => (text, true),
-        };
-        if is_first && follows_pipe && text != "tee" {
-            found[at - 1].is_read = true;
         }
-        found[at].words.push(Word { text, is_expanded });
     }
     found.retain(|command| !command.words.is_empty());
     found
@@ -221,7 +218,7 @@ pub fn may_leave_commands_out(line: &str) -> bool {
         let failure = if *first == Token::Operator("||") { length_of_failure(after) } else { None };
         let is_condition = match first {
             Token::Operator("||") => failure.is_none(),
-            Token::Plain(word) => CONDITIONS.contains(&word.as_str()),
+            Token::Word(word) => CONDITIONS.iter().any(|condition| word.is(condition)),
             _ => false,
         };
         if is_condition {
@@ -234,15 +231,15 @@ pub fn may_leave_commands_out(line: &str) -> bool {
 
 /// The number of tokens of `exit 1`, or of a group that ends so, if the tokens begin with that.
 fn length_of_failure(tokens: &[Token]) -> Option<usize> {
-    let is_word = |token: &Token, word: &str| matches!(token, Token::Plain(text) if text == word);
+    let is_word = |token: &Token, text: &str| matches!(token, Token::Word(word) if word.is(text));
     let end = match tokens.first() {
         Some(first) if is_word(first, "{") => tokens.iter().position(|t| is_word(t, "}"))?,
         _ => 2,
     };
     let ends = tokens.get(..end)?.windows(2).any(|pair| {
-        matches!(pair, [end, Token::Plain(code)]
+        matches!(pair, [end, Token::Word(code)]
             if (is_word(end, "exit") || is_word(end, "return"))
-                && code.parse().is_ok_and(|code: u8| code > 0))
+                && code.text.parse().is_ok_and(|code: u8| code > 0))
     });
     ends.then_some(end)
 }
@@ -307,11 +304,7 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
                 }
                 let kind = rest.next_if(|c| matches!(c, '>' | '&' | '|'));
                 while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
-                let file = match word(&mut rest)? {
-                    Token::Expanded(text) => Word { text, is_expanded: true },
-                    Token::Plain(text) => Word { text, is_expanded: false },
-                    _ => return None,
-                };
+                let file = word(&mut rest)?;
                 if kind != Some('&') && file.text != "/dev/null" && !is_of_errors {
                     let is_output = c == '>';
                     found.push(if is_output { Token::Output(file) } else { Token::Input(file) });
@@ -321,12 +314,12 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
             _ => {
                 let word = word(&mut rest)?;
                 // The digit of `2>` belongs to the redirection.
-                let is_descriptor = matches!(&word, Token::Plain(w) if w.chars().all(|c| c.is_ascii_digit()))
+                let is_descriptor = word.text.chars().all(|c| c.is_ascii_digit())
                     && matches!(rest.peek(), Some('<' | '>'));
                 if is_descriptor {
-                    is_of_errors = word == Token::Plain("2".to_owned());
+                    is_of_errors = word.text == "2";
                 } else {
-                    found.push(word);
+                    found.push(Token::Word(word));
                 }
             }
         }
@@ -336,7 +329,7 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
 
 /// The word at the start of `rest`; `None` if it contains a command substitution, or a quote that does not
 /// end.
-fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Token> {
+fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Word> {
     let mut text = String::new();
     let mut is_expanded = false;
     let mut is_pattern = false;
@@ -374,7 +367,7 @@ fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Token> {
         }
     }
     let is_expanded = is_expanded || (is_pattern && !["[", "[[", "{"].contains(&text.as_str()));
-    Some(if is_expanded { Token::Expanded(text) } else { Token::Plain(text) })
+    Some(Word { text, is_expanded })
 }
 
 #[cfg(test)]
