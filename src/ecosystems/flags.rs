@@ -11,7 +11,7 @@ use crate::ecosystems::touched::{
     DecidingChange, TouchedPath, deciding_change, has_fewer_tests, is_test_path_among,
     new_skip_mark, source_of,
 };
-use crate::model::flag::Flag;
+use crate::model::flag::{Flag, FlagKind};
 
 /// The flags for one changed path. `scripts` are the files that the oracle's commands run.
 pub fn flags(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Vec<Flag> {
@@ -47,23 +47,23 @@ fn flags_among(
     let source = source_of(ecosystems, path);
     let mut found = Vec::new();
     if deciding_change(ecosystems, path, before, after, scripts) != DecidingChange::None {
-        found.push(Flag::OracleChanged { path: path.to_owned() });
+        found.push(FlagKind::OracleChanged.at(path));
     }
     let edits_test_file = is_test && before.is_some() && touched.loses;
     if (is_test && before.is_some() && after.is_none())
         || source.is_some_and(|source| has_fewer_tests(source, before, after))
     {
-        found.push(Flag::TestsDeleted { path: path.to_owned() });
+        found.push(FlagKind::TestsDeleted.at(path));
     } else if edits_test_file || source.is_some_and(|s| edits_inner_tests(s, before, after)) {
-        found.push(Flag::TestsEdited { path: path.to_owned() });
+        found.push(FlagKind::TestsEdited.at(path));
     }
     let dependencies = after.map(|after| dependencies::gained(path, before, after));
     let dependencies: Vec<String> = dependencies.into_iter().flatten().collect();
     if !dependencies.is_empty() {
-        found.push(Flag::NewDependency { path: path.to_owned(), dependencies });
+        found.push(FlagKind::NewDependency { dependencies }.at(path));
     }
     if let Some(marker) = source.and_then(|source| new_skip_mark(source, before, after)) {
-        found.push(Flag::TestsSkipped { path: path.to_owned(), marker: marker.to_owned() });
+        found.push(FlagKind::TestsSkipped { marker: marker.to_owned() }.at(path));
     }
     found
 }

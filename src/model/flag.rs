@@ -9,65 +9,55 @@ use crate::model::path::quoted;
 /// A change that a reviewer should look at: a change to the commands or tests by which the candidate is
 /// judged, or a change that a patch does not show well.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Flag {
+    /// The kind of change.
+    #[serde(flatten)]
+    pub kind: FlagKind,
+    /// The changed file.
+    pub path: String,
+}
+
+/// The kind of change that a flag is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "flag", rename_all = "kebab-case")]
-pub enum Flag {
+pub enum FlagKind {
     /// The candidate changes a file that decides which commands run, or how.
-    OracleChanged {
-        /// The file.
-        path: String,
-    },
-    /// The candidate deletes tests.
-    TestsDeleted {
-        /// The file that held the tests.
-        path: String,
-    },
-    /// The candidate edits existing tests.
-    TestsEdited {
-        /// The file that holds the tests.
-        path: String,
-    },
-    /// The candidate skips more tests than the base.
+    OracleChanged,
+    /// The candidate deletes tests in the file.
+    TestsDeleted,
+    /// The candidate edits existing tests in the file.
+    TestsEdited,
+    /// The candidate skips more tests in the file than the base.
     TestsSkipped {
-        /// The file that holds the tests.
-        path: String,
         /// The text that skips a test, as it is in the file.
         marker: String,
     },
     /// A command rewrote a test, or a file that decides which commands run, but did not do so on the base.
-    TestsRewritten {
-        /// The file.
-        path: String,
-    },
-    /// The candidate adds files that git ignores, such as build output.
-    IgnoredAdded {
-        /// The file, or the ignored directory that contains it.
-        path: String,
-    },
+    TestsRewritten,
+    /// The candidate adds a file that git ignores, such as build output, or an ignored directory.
+    IgnoredAdded,
     /// The candidate has a link that leads out of the checkout, to files that are not in the tree
     /// and do not land.
-    LinksOutside {
-        /// The link.
-        path: String,
-    },
+    LinksOutside,
     /// The candidate adds a file that git counts as binary.
-    BinaryAdded {
-        /// The file.
-        path: String,
-    },
+    BinaryAdded,
     /// The candidate adds a file above [`LARGE`].
     LargeAdded {
-        /// The file.
-        path: String,
         /// Its size in bytes.
         bytes: u64,
     },
     /// A manifest or a lock file has gained dependencies.
     NewDependency {
-        /// The manifest or lock file.
-        path: String,
         /// The names of the dependencies.
         dependencies: Vec<String>,
     },
+}
+
+impl FlagKind {
+    /// The flag of this kind about a file.
+    pub fn at(self, path: impl Into<String>) -> Flag {
+        Flag { kind: self, path: path.into() }
+    }
 }
 
 /// The size above which an added file is large.
@@ -76,26 +66,23 @@ pub const LARGE: u64 = 1_000_000;
 impl Flag {
     /// True for a change that the second judging puts back.
     pub fn is_about_tests(&self) -> bool {
-        use Flag::*;
-        matches!(
-            self,
-            OracleChanged { .. } | TestsDeleted { .. } | TestsEdited { .. } | TestsSkipped { .. }
-        )
+        use FlagKind::*;
+        matches!(self.kind, OracleChanged | TestsDeleted | TestsEdited | TestsSkipped { .. })
     }
 
     /// Two words for a table.
     pub fn label(&self) -> &'static str {
-        match self {
-            Flag::OracleChanged { .. } => "oracle changed",
-            Flag::TestsDeleted { .. } => "tests deleted",
-            Flag::TestsEdited { .. } => "tests edited",
-            Flag::TestsSkipped { .. } => "tests skipped",
-            Flag::TestsRewritten { .. } => "tests rewritten",
-            Flag::IgnoredAdded { .. } => "ignored added",
-            Flag::LinksOutside { .. } => "links outside",
-            Flag::BinaryAdded { .. } => "adds a binary",
-            Flag::LargeAdded { .. } => "adds a large file",
-            Flag::NewDependency { .. } => "new dependency",
+        match self.kind {
+            FlagKind::OracleChanged => "oracle changed",
+            FlagKind::TestsDeleted => "tests deleted",
+            FlagKind::TestsEdited => "tests edited",
+            FlagKind::TestsSkipped { .. } => "tests skipped",
+            FlagKind::TestsRewritten => "tests rewritten",
+            FlagKind::IgnoredAdded => "ignored added",
+            FlagKind::LinksOutside => "links outside",
+            FlagKind::BinaryAdded => "adds a binary",
+            FlagKind::LargeAdded { .. } => "adds a large file",
+            FlagKind::NewDependency { .. } => "new dependency",
         }
     }
 }
@@ -107,47 +94,32 @@ pub fn in_words(flags: &[Flag]) -> Vec<String> {
 }
 
 fn clauses(alike: &[Flag]) -> Vec<String> {
-    let mut paths = Vec::new();
-    for flag in alike {
-        if let Flag::TestsDeleted { path } | Flag::TestsEdited { path } = flag {
-            paths.push(quoted(path.as_bytes()));
-        }
-    }
-    match alike {
-        [Flag::TestsDeleted { .. }, ..] => vec![format!("deletes tests in {}", some_of(&paths))],
-        [Flag::TestsEdited { .. }, ..] => vec![format!("edits tests in {}", some_of(&paths))],
-        others => others.iter().map(ToString::to_string).collect(),
+    let paths: Vec<String> = alike.iter().map(|flag| quoted(flag.path.as_bytes())).collect();
+    match alike.first().map(|flag| &flag.kind) {
+        Some(FlagKind::TestsDeleted) => vec![format!("deletes tests in {}", some_of(&paths))],
+        Some(FlagKind::TestsEdited) => vec![format!("edits tests in {}", some_of(&paths))],
+        _ => alike.iter().map(ToString::to_string).collect(),
     }
 }
 
 impl fmt::Display for Flag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Flag::OracleChanged { path }
-        | Flag::TestsDeleted { path }
-        | Flag::TestsEdited { path }
-        | Flag::TestsSkipped { path, .. }
-        | Flag::TestsRewritten { path }
-        | Flag::IgnoredAdded { path }
-        | Flag::LinksOutside { path }
-        | Flag::BinaryAdded { path }
-        | Flag::LargeAdded { path, .. }
-        | Flag::NewDependency { path, .. }) = self;
-        let path = quoted(path.as_bytes());
-        match self {
-            Flag::OracleChanged { .. } => write!(f, "changes {path}, which decides what is run"),
-            Flag::TestsDeleted { .. } => write!(f, "deletes tests in {path}"),
-            Flag::TestsEdited { .. } => write!(f, "edits tests in {path}"),
-            Flag::TestsSkipped { marker, .. } => write!(f, "skips tests in {path} ({marker})"),
-            Flag::TestsRewritten { .. } => {
+        let path = quoted(self.path.as_bytes());
+        match &self.kind {
+            FlagKind::OracleChanged => write!(f, "changes {path}, which decides what is run"),
+            FlagKind::TestsDeleted => write!(f, "deletes tests in {path}"),
+            FlagKind::TestsEdited => write!(f, "edits tests in {path}"),
+            FlagKind::TestsSkipped { marker } => write!(f, "skips tests in {path} ({marker})"),
+            FlagKind::TestsRewritten => {
                 write!(f, "has a command rewrite {path}, so its pass does not count")
             }
-            Flag::IgnoredAdded { .. } => write!(f, "adds {path}, which git ignores"),
-            Flag::LinksOutside { .. } => write!(f, "links {path} to a place outside the tree"),
-            Flag::BinaryAdded { .. } => write!(f, "adds {path}, a binary file"),
-            Flag::LargeAdded { bytes, .. } => {
+            FlagKind::IgnoredAdded => write!(f, "adds {path}, which git ignores"),
+            FlagKind::LinksOutside => write!(f, "links {path} to a place outside the tree"),
+            FlagKind::BinaryAdded => write!(f, "adds {path}, a binary file"),
+            FlagKind::LargeAdded { bytes } => {
                 write!(f, "adds {path}, a file of {:.1} MB", *bytes as f64 / 1e6)
             }
-            Flag::NewDependency { dependencies, .. } => {
+            FlagKind::NewDependency { dependencies } => {
                 write!(f, "adds dependencies in {path}: {}", some_of(dependencies))
             }
         }
@@ -160,19 +132,19 @@ mod tests {
 
     #[test]
     fn name_with_a_newline_stays_in_its_line() {
-        let path = || "a\nb".to_owned();
-        let edited = [Flag::TestsEdited { path: path() }];
+        let path = "a\nb";
+        let edited = [FlagKind::TestsEdited.at(path)];
         assert_eq!(in_words(&edited), ["edits tests in \"a\\nb\""]);
-        let adds = Flag::BinaryAdded { path: path() };
+        let adds = FlagKind::BinaryAdded.at(path);
         assert_eq!(adds.to_string(), "adds \"a\\nb\", a binary file");
     }
 
     #[test]
     fn many_edited_tests_are_one_clause() {
-        let edited = |path: &str| Flag::TestsEdited { path: path.into() };
+        let edited = |path: &str| FlagKind::TestsEdited.at(path);
         let mut flags: Vec<Flag> = ["a.html", "b.html", "c.html", "d.html"].map(edited).into();
-        flags.push(Flag::TestsDeleted { path: "old.rs".into() });
-        flags.push(Flag::OracleChanged { path: "Makefile".into() });
+        flags.push(FlagKind::TestsDeleted.at("old.rs"));
+        flags.push(FlagKind::OracleChanged.at("Makefile"));
         flags.sort();
         assert_eq!(
             in_words(&flags),

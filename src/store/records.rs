@@ -245,7 +245,7 @@ mod tests {
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
     use crate::model::cross::{CrossResult, CrossTest, Proof, ProofKind};
-    use crate::model::flag::Flag;
+    use crate::model::flag::FlagKind;
     use crate::model::oracle::{CommandLine, OracleCommand};
     use crate::model::outcome::{Outcome, Stage, StageResult};
     use crate::model::rank::Rank;
@@ -385,7 +385,7 @@ mod tests {
                     same_as: None,
                     drew_on: vec![name("c2")],
                     dropped: names,
-                    flags: vec![Flag::TestsSkipped { path: reason.clone(), marker: reason }],
+                    flags: vec![FlagKind::TestsSkipped { marker: reason.clone() }.at(reason)],
                     results: vec![failed, ended.clone()].into(),
                     stale: None,
                     base_tests: Some(BaseTestsResult {

@@ -17,7 +17,7 @@ use crate::model::agreement::{self, Edit};
 use crate::model::base_tests::{BaseTests, BaseTestsResult};
 use crate::model::candidate::{Candidate, State};
 use crate::model::changed_file::{ChangedFile, FileContent};
-use crate::model::flag::{Flag, LARGE};
+use crate::model::flag::{Flag, FlagKind, LARGE};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -156,7 +156,7 @@ fn entry_of(
     entry.flags.extend(changes.iter().zip(&files).flat_map(|(c, f)| unseen(repo, c, f)));
     let added = changes.iter().filter(|change| change.status == ChangeStatus::Added);
     for path in ignored(repo, &run.base, added.map(|change| &change.path))? {
-        entry.flags.push(Flag::IgnoredAdded { path: path.lossy() });
+        entry.flags.push(FlagKind::IgnoredAdded.at(path.lossy()));
     }
     entry.flags.sort();
     if let Some(judged) = entry.judged().filter(|_| entry.usable()) {
@@ -204,10 +204,10 @@ fn unseen(repo: &Repo, change: &Change, file: &ChangedFile) -> Vec<Flag> {
     let (path, bytes) = (file.path.lossy(), repo.size(&change.new));
     let mut found = Vec::new();
     if matches!(file.after, FileContent::Binary(..)) {
-        found.push(Flag::BinaryAdded { path: path.clone() });
+        found.push(FlagKind::BinaryAdded.at(&path));
     }
     if bytes > LARGE {
-        found.push(Flag::LargeAdded { path, bytes });
+        found.push(FlagKind::LargeAdded { bytes }.at(path));
     }
     found
 }
@@ -233,20 +233,19 @@ fn flags(
         let name = path(&file.path);
         let of_name = |name: &str| flags::flags(touched(file, name), &project.scripts);
         let mut flags = of_name(&name);
-        let decides =
-            |flags: &[Flag]| flags.iter().any(|f| matches!(f, Flag::OracleChanged { .. }));
+        let decides = |flags: &[Flag]| flags.iter().any(|f| f.kind == FlagKind::OracleChanged);
         if !decides(&flags) && project.names_by_links(&name)?.iter().any(|n| decides(&of_name(n))) {
-            flags.push(Flag::OracleChanged { path: name.clone() });
+            flags.push(FlagKind::OracleChanged.at(&name));
         }
         if was_moved(change) {
-            flags.retain(|flag| !matches!(flag, Flag::TestsDeleted { .. }));
+            flags.retain(|flag| flag.kind != FlagKind::TestsDeleted);
         }
         found.append(&mut flags);
         if change.mode == EntryMode::Link
             && let Some(target) = file.after.bytes()
             && flags::leads_outside(&name, &String::from_utf8_lossy(target))
         {
-            found.push(Flag::LinksOutside { path: name });
+            found.push(FlagKind::LinksOutside.at(name));
         }
     }
     Ok(found)
@@ -265,11 +264,8 @@ pub fn changed_deciders(
     let files: Vec<ChangedFile> =
         changes.iter().map(|change| changed_file(&session.repo, change)).collect();
     let found = flags(&changes, &files, &session.project(base, terms)?)?;
-    let deciders = found.into_iter().filter_map(|flag| match flag {
-        Flag::OracleChanged { path } => Some(path),
-        _ => None,
-    });
-    Ok(deciders.collect())
+    let deciders = found.into_iter().filter(|flag| flag.kind == FlagKind::OracleChanged);
+    Ok(deciders.map(|flag| flag.path).collect())
 }
 
 /// Sets the agreement of each usable candidate with the other candidates. Equal trees count once.

@@ -6,7 +6,7 @@ use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::base_tests::BaseTests;
-use crate::model::flag::Flag;
+use crate::model::flag::FlagKind;
 use crate::model::missing_tests;
 use crate::model::oid::Oid;
 use crate::model::outcome::{Obstacle, Outcome, Results};
@@ -85,8 +85,8 @@ fn flag_rewritten(entry: &mut Entry) {
         Some(Obstacle::Rewritten { file }) => Some(file.clone()),
         _ => None,
     });
-    entry.flags.retain(|flag| !matches!(flag, Flag::TestsRewritten { .. }));
-    entry.flags.extend(rewritten.map(|path| Flag::TestsRewritten { path }));
+    entry.flags.retain(|flag| flag.kind != FlagKind::TestsRewritten);
+    entry.flags.extend(rewritten.map(|path| FlagKind::TestsRewritten.at(path)));
     entry.flags.sort();
 }
 
