@@ -294,11 +294,6 @@ impl CandidateDir {
     pub fn logs(&self) -> LogDir {
         LogDir(self.0.clone())
     }
-
-    /// The candidate's log of one command: `agent`, `setup`, `build`, `lint` or `test`.
-    pub fn log(&self, command: &str) -> PathBuf {
-        self.0.join(log_name(command))
-    }
 }
 
 paths! { LogDir:
@@ -318,7 +313,7 @@ impl LogDir {
         LogDir(path)
     }
 
-    /// The log of a command.
+    /// The log of a command: `agent`, `setup`, `build`, `lint` or `test`.
     pub fn log(&self, command: &str) -> PathBuf {
         self.0.join(log_name(command))
     }

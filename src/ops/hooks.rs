@@ -44,7 +44,7 @@ pub fn tell_ended(session: &Session, candidate: CandidateRef<'_>, captured: &Cap
         "lines": captured.blast.lines, "files_touched": captured.blast.files,
     });
     json::put_file(&mut fields, "worktree", &candidate.worktree());
-    json::put_file(&mut fields, "log", &candidate.directory().log(AGENT));
+    json::put_file(&mut fields, "log", &candidate.directory().logs().log(AGENT));
     tell(session, keys::HOOKS_CANDIDATE_ENDED, &record.run, Some(&record.candidate), fields);
 }
 

@@ -105,7 +105,7 @@ fn logs(
     record: &Candidate,
     entry: Option<&Entry>,
 ) -> Result<Vec<LogEnd>> {
-    let log = candidate.directory().log(AGENT);
+    let log = candidate.directory().logs().log(AGENT);
     let mut ends = vec![LogEnd {
         command: AGENT.to_owned(),
         failed: record.exit_code.is_some_and(|code| code != 0),

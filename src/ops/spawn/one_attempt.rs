@@ -134,7 +134,7 @@ impl OneAttempt<'_> {
         let OneAttempt { session, candidate, command, terms } = *self;
         let dir = candidate.worktree();
         let prompt_file = candidate.directory().prompt();
-        let log = candidate.directory().log(AGENT);
+        let log = candidate.directory().logs().log(AGENT);
         let prompt = command.prompt_text();
         let context = CommandContext {
             run: candidate.run,
@@ -365,7 +365,7 @@ fn report_end(
     let line = format!("{address}: {words} in {time}, {}{same}", captured.blast);
     match state {
         State::Failed | State::TimedOut | State::Cancelled | State::Limited => {
-            let log = candidate.directory().log(AGENT);
+            let log = candidate.directory().logs().log(AGENT);
             log_excerpt::note_of_agent(session, &line, &log);
             let has_layers = record.access.as_ref().is_some_and(AttemptAccess::has_layers);
             if has_layers && obstacles::speaks_of_a_rename(&log) {

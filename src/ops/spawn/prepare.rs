@@ -169,7 +169,7 @@ impl Preparation {
         if let Some(setup) = &self.setup {
             let world =
                 self.guard.as_ref().map(|guard| guard.world(session, candidate)).transpose()?;
-            let log = candidate.directory().log("setup");
+            let log = candidate.directory().logs().log("setup");
             prepared.failure = run_setup(
                 session,
                 setup,
@@ -213,7 +213,7 @@ impl Preparation {
             Some(failure) => log_excerpt::warn(
                 session,
                 &format!("{candidate}: failed ({failure})"),
-                &candidate.directory().log("setup"),
+                &candidate.directory().logs().log("setup"),
             ),
         }
     }
