@@ -96,7 +96,8 @@ impl RoundAnswer<'_> {
                 "candidate": name, "index": record.index, "state": record.state,
                 "branch": candidate.branch().short(),
                 "agent": run.agents.get(name).and_then(|a| a.agent.as_ref()), "port": record.port,
-                "exit_code": record.exit_code, "signal": record.signal, "cleaned": record.cleaned,
+                "exit_code": record.end.exit_code, "signal": record.end.signal,
+                "cleaned": record.cleaned,
             });
             if self.checkpoints {
                 object["checkpoints"] = status::history_as_json(&session.repo, candidate)?;

@@ -183,7 +183,7 @@ fn limited_hints(session: &Session, run: &Run) -> Vec<String> {
         let Ok(record) = candidate.record() else { continue };
         if record.state == State::Limited {
             let agent = run.agents.get(candidate.name).and_then(|a| a.agent.as_ref());
-            *counts.entry(condition_to_go_on(agent, record.fault)).or_default() += 1;
+            *counts.entry(condition_to_go_on(agent, record.end.fault)).or_default() += 1;
         }
     }
     let resume = format!("`git frites run --resume {}` starts", run.run);

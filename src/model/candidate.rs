@@ -47,28 +47,43 @@ impl State {
         }
     }
 
-    /// The cause of this state in words, from the end of the command and the agent's output: `exit 3`.
-    pub fn cause(
-        self,
-        exit_code: Option<i32>,
-        signal: Option<i32>,
-        resets: Option<&str>,
-        fault: Option<AgentFault>,
-    ) -> Option<String> {
-        match self {
+    /// True if a candidate in this state that changes `files` paths can be judged.
+    pub fn usable(self, files: u64) -> bool {
+        matches!(self, State::Open | State::Succeeded) && files > 0
+    }
+}
+
+/// The end of a candidate's command, as far as it explains the candidate's state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CommandEnd {
+    /// The exit code, if the command ended by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that ended the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// The time at which the agent's limit ends, as the agent told it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resets: Option<String>,
+    /// The fault of the environment that stopped the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<AgentFault>,
+}
+
+impl CommandEnd {
+    /// The cause of the state that this end led to, in words: `exit 3`.
+    pub fn cause(&self, state: State) -> Option<String> {
+        let CommandEnd { exit_code, signal, resets, fault } = self;
+        match state {
             State::Failed => exit_code
                 .map(|code| format!("exit {code}"))
                 .or_else(|| signal.map(|signal| format!("signal {signal}"))),
             State::Limited => fault
                 .map(|fault| format!("the agent {fault}"))
-                .or_else(|| resets.map(|time| format!("resets {time}"))),
+                .or_else(|| resets.as_ref().map(|time| format!("resets {time}"))),
             _ => None,
         }
-    }
-
-    /// True if a candidate in this state that changes `files` paths can be judged.
-    pub fn usable(self, files: u64) -> bool {
-        matches!(self, State::Open | State::Succeeded) && files > 0
     }
 }
 
@@ -140,16 +155,11 @@ pub struct Candidate {
     pub landing_commit: Option<Oid>,
     /// The branch of `landing_commit`.
     pub landing_branch: Option<RefName>,
-    /// The command's exit code, if it ended by itself.
-    pub exit_code: Option<i32>,
-    /// The signal that ended the command.
-    pub signal: Option<i32>,
+    /// The end of the command.
+    #[serde(flatten)]
+    pub end: CommandEnd,
     /// The reason why the command could not start, or a description of `state`.
     pub reason: Option<String>,
-    /// The time at which the agent's limit ends, as the agent told it.
-    pub resets: Option<String>,
-    /// The fault of the environment that stopped the agent.
-    pub fault: Option<AgentFault>,
     /// True if the command left processes behind, which were ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaky: bool,
@@ -198,11 +208,8 @@ impl Candidate {
             landing_branch: None,
             landing_time: None,
             kept: false,
-            exit_code: None,
-            signal: None,
+            end: CommandEnd::default(),
             reason: None,
-            resets: None,
-            fault: None,
             leaky: false,
             again: false,
             maker: None,
@@ -266,7 +273,7 @@ impl Candidate {
 
     /// The reason why the agent of this name could not go on, if the candidate is `limited`.
     pub fn why_limited(&self, agent: &Name) -> String {
-        match self.fault {
+        match self.end.fault {
             Some(fault) => format!("the agent '{agent}' {fault}"),
             None => format!("the agent '{agent}' is at its limit"),
         }
@@ -275,8 +282,7 @@ impl Candidate {
     /// The state with its cause, for people: `failed (exit 3)`. A candidate whose command has not started
     /// is `waiting`; it is `not started` if a person must start it.
     pub fn state_in_words(&self) -> String {
-        let resets = self.resets.as_deref();
-        let cause = self.state.cause(self.exit_code, self.signal, resets, self.fault);
+        let cause = self.end.cause(self.state);
         let has_reason = matches!(self.state, State::Failed | State::TimedOut | State::Cancelled);
         let reason = if has_reason { self.reason.clone() } else { None };
         match cause.or(reason) {

@@ -580,7 +580,7 @@ mod tests {
             entries.push(Entry { state, ..entry(&format!("c{index}"), index, 0, 0, &[]) });
         }
         entries[0].dropped.push("tests/a".into());
-        entries[1].exit_code = Some(3);
+        entries[1].end.exit_code = Some(3);
         let (kind, _, why) = decided(&entries);
         assert_eq!(kind, DecisionKind::None);
         assert_eq!(

@@ -558,7 +558,7 @@ pub fn why_unusable(e: &Entry) -> String {
         State::Cancelled if e.stopped => format!("{} was stopped: {ENOUGH_PASSED}", e.candidate),
         State::Cancelled if e.not_started => format!("{} was not started", e.candidate),
         State::Cancelled => format!("{} was cancelled", e.candidate),
-        State::Limited => match e.fault {
+        State::Limited => match e.end.fault {
             Some(fault) => format!("the agent of {} {fault}", e.candidate),
             None => e.with_cause(&format!("{} is at the limit of its agent", e.candidate)),
         },

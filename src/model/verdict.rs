@@ -5,10 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
-use crate::model::agent_stop::AgentFault;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::blast::Blast;
-use crate::model::candidate::State;
+use crate::model::candidate::{CommandEnd, State};
 use crate::model::cross::{CrossResult, Proof};
 use crate::model::error_line::tells_of_lack;
 use crate::model::flag::Flag;
@@ -77,18 +76,9 @@ pub struct Entry {
     /// person did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<String>,
-    /// The exit code of the candidate's own command, if it ended by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// The signal that ended that command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<i32>,
-    /// The time at which the limit of the candidate's agent ends, as the agent told it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resets: Option<String>,
-    /// The fault of the environment that stopped the candidate's agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fault: Option<AgentFault>,
+    /// The end of the candidate's own command.
+    #[serde(flatten)]
+    pub end: CommandEnd,
     /// True if a person must start the candidate's command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_started: bool,
@@ -166,10 +156,7 @@ impl Entry {
             index,
             state,
             maker: None,
-            exit_code: None,
-            signal: None,
-            resets: None,
-            fault: None,
+            end: CommandEnd::default(),
             not_started: false,
             stopped: false,
             iteration: None,
@@ -194,8 +181,7 @@ impl Entry {
 
     /// Text about the candidate with the cause of its state in brackets, if that is known.
     pub fn with_cause(&self, words: &str) -> String {
-        let resets = self.resets.as_deref();
-        match self.state.cause(self.exit_code, self.signal, resets, self.fault) {
+        match self.end.cause(self.state) {
             Some(cause) => format!("{words} ({cause})"),
             None => words.to_owned(),
         }
@@ -203,7 +189,7 @@ impl Entry {
 
     /// The reason why the agent of a `limited` candidate could not go on.
     pub fn why_limited(&self) -> String {
-        match self.fault {
+        match self.end.fault {
             Some(fault) => format!("its agent {fault}"),
             None => self.with_cause("its agent is at its limit"),
         }

@@ -3,7 +3,7 @@
 //! A failed attempt is not judged. If a person corrects its files and captures it by name (`git
 //! frites capture c2`), the attempt becomes open, and is judged.
 use crate::error::Result;
-use crate::model::candidate::State;
+use crate::model::candidate::{CommandEnd, State};
 use crate::model::oid::Oid;
 use crate::ops::capture::Captured;
 use crate::ops::session::Session;
@@ -37,9 +37,8 @@ pub fn open(
     }
     candidate.update(|record| {
         record.state = State::Open;
-        (record.exit_code, record.signal) = (None, None);
-        (record.reason, record.resets) = (None, None);
-        record.fault = None;
+        record.end = CommandEnd::default();
+        record.reason = None;
     })?;
     // Another capture stores the new state, for other clones.
     session.capture(candidate).map(Some)

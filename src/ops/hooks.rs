@@ -38,7 +38,7 @@ pub fn tell_ended(session: &Session, candidate: CandidateRef<'_>, captured: &Cap
     let record = &captured.candidate;
     let mut fields = json!({
         "run": record.run, "candidate": record.candidate, "state": record.state,
-        "exit_code": record.exit_code, "signal": record.signal, "reason": record.reason,
+        "exit_code": record.end.exit_code, "signal": record.end.signal, "reason": record.reason,
         "seconds": record.run_time().map(|time| time.as_secs_f64()),
         "iteration": captured.capture.as_ref().map(|capture| capture.iteration),
         "lines": captured.blast.lines, "files_touched": captured.blast.files,

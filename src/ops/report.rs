@@ -108,7 +108,7 @@ fn logs(
     let log = candidate.directory().logs().log(AGENT);
     let mut ends = vec![LogEnd {
         command: AGENT.to_owned(),
-        failed: record.exit_code.is_some_and(|code| code != 0),
+        failed: record.end.exit_code.is_some_and(|code| code != 0),
         lines: last_words(&log, LOG_LINES),
         path: log.display().to_string(),
     }];

@@ -243,7 +243,7 @@ mod tests {
     use crate::model::agent_stop::AgentFault;
     use crate::model::base_tests::BaseTestsResult;
     use crate::model::blast::Blast;
-    use crate::model::candidate::State;
+    use crate::model::candidate::{CommandEnd, State};
     use crate::model::cross::{CrossResult, CrossTest, Proof, ProofKind};
     use crate::model::flag::FlagKind;
     use crate::model::oracle::{CommandLine, OracleCommand};
@@ -323,8 +323,7 @@ mod tests {
                 let fresh = Candidate::new(&name("fix"), &name("c1"), index, State::Failed);
                 let (kept, leaky, again, remaking, cleaned) = (flag, flag, flag, flag, flag);
                 let ends = Candidate {
-                    exit_code,
-                    signal,
+                    end: CommandEnd { exit_code, signal, ..CommandEnd::default() },
                     started,
                     ended,
                     landing_time: ended,
@@ -370,10 +369,12 @@ mod tests {
                     index,
                     state: State::Open,
                     maker: problem.clone(),
-                    exit_code: Some(code),
-                    signal: Some(code),
-                    resets: problem.clone(),
-                    fault: problem.as_ref().map(|_| AgentFault::NoNetwork),
+                    end: CommandEnd {
+                        exit_code: Some(code),
+                        signal: Some(code),
+                        resets: problem.clone(),
+                        fault: problem.as_ref().map(|_| AgentFault::NoNetwork),
+                    },
                     not_started: code < 0,
                     stopped: code < 0,
                     iteration: Some(index),

@@ -112,18 +112,13 @@ fn entry_of(
 ) -> Result<(Entry, Vec<ChangedFile>)> {
     let repo = &session.repo;
     let tree = captured.capture.as_ref().map(|c| c.tree);
-    let Candidate {
-        candidate, index, state, exit_code, signal, resets, fault, usage, access, ..
-    } = &captured.candidate;
+    let Candidate { candidate, index, state, end, usage, access, .. } = &captured.candidate;
     let is_lost = captured.gone
         && captured.capture.is_none()
         && matches!(state, State::Open | State::Succeeded);
     let mut entry = Entry {
         maker: captured.candidate.maker.clone().or_else(|| run.maker(candidate)),
-        exit_code: *exit_code,
-        signal: *signal,
-        resets: resets.clone(),
-        fault: *fault,
+        end: end.clone(),
         not_started: captured.candidate.was_never_started(),
         stopped: captured.candidate.is_stopped(),
         iteration: captured.capture.as_ref().map(|c| c.iteration),

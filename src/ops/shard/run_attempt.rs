@@ -143,10 +143,10 @@ fn require_attempt(candidate: CandidateRef<'_>, captured: &Captured) -> Result<(
     if let Some(problem) = &captured.problem {
         return not_stored(problem.clone());
     }
-    let has_code = record.exit_code.is_some_and(|code| code != 126 && code != 127);
+    let has_code = record.end.exit_code.is_some_and(|code| code != 126 && code != 127);
     let could_not_start = record.state == State::Failed
         && captured.changes.is_empty()
-        && record.signal.is_none()
+        && record.end.signal.is_none()
         && !has_code;
     if record.started.is_none() || could_not_start {
         return not_stored(record.state_in_words());

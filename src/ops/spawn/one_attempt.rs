@@ -8,7 +8,7 @@ use crate::fs::{atomic, tree};
 use crate::git::capture::omitted::Omissions;
 use crate::git::worktree::{self, WorktreeLock};
 use crate::model::agent_stop::AgentStop;
-use crate::model::candidate::{Candidate, ENOUGH_PASSED, State};
+use crate::model::candidate::{Candidate, CommandEnd, ENOUGH_PASSED, State};
 use crate::model::env;
 use crate::model::layout::AGENT;
 use crate::model::name::Name;
@@ -121,11 +121,9 @@ impl OneAttempt<'_> {
             };
             record.started = Some(started);
             record.ended = None;
-            record.exit_code = None;
-            record.signal = None;
+            record.end = CommandEnd::default();
             record.reason = None;
             record.leaky = false;
-            (record.resets, record.fault) = (None, None);
         })
     }
 
@@ -262,7 +260,7 @@ impl OneAttempt<'_> {
             // exists.
             captured.candidate = candidate.update(|record| {
                 record.state = State::Failed;
-                record.exit_code = None;
+                record.end.exit_code = None;
                 record.reason = Some("its worktree is gone".into());
             })?;
         }
@@ -293,8 +291,7 @@ fn usage_told(session: &Session, agent: &Name, log: &Path) -> Option<Usage> {
 /// Sets the state in a record from the end of the candidate's command.
 fn record_end(record: &mut Candidate, end: &End) {
     record.leaky = end.leaky;
-    record.exit_code = None;
-    record.signal = None;
+    record.end = CommandEnd::default();
     record.reason = None;
     record.state = match &end.outcome {
         _ if end.cancelled => {
@@ -303,15 +300,15 @@ fn record_end(record: &mut Candidate, end: &End) {
         }
         Outcome::TimedOut => State::TimedOut,
         Outcome::Passed => {
-            record.exit_code = Some(0);
+            record.end.exit_code = Some(0);
             State::Succeeded
         }
         Outcome::Failed { code } => {
-            record.exit_code = Some(*code);
+            record.end.exit_code = Some(*code);
             State::Failed
         }
         Outcome::Signalled { signal } => {
-            record.signal = Some(*signal);
+            record.end.signal = Some(*signal);
             State::Failed
         }
         other => {
@@ -333,7 +330,7 @@ fn silence(limits: Limits, seconds: f64) -> Option<String> {
 /// Sets the state in a record after an error, for example if the directory is gone or the arguments
 /// are too long. If the end of the command is unknown, the candidate can be resumed.
 fn record_error(record: &mut Candidate, error: &Error) {
-    (record.exit_code, record.signal) = (None, None);
+    record.end = CommandEnd::default();
     record.reason = Some(error.message.clone());
     record.state = match error.cause {
         Cause::EndUnknown => State::Cancelled,
@@ -351,11 +348,11 @@ fn report_end(
     changed_nothing: bool,
 ) -> Result<()> {
     let record = &captured.candidate;
-    let Candidate { candidate: name, state, exit_code, signal, leaky, .. } = record;
+    let Candidate { candidate: name, state, end, leaky, .. } = record;
     let event = Event::Ended {
         candidate: name.clone(),
         state: *state,
-        how: HowEnded::Ran { exit_code: *exit_code, signal: *signal, leaky: *leaky, seconds },
+        how: HowEnded::Ran { exit_code: end.exit_code, signal: end.signal, leaky: *leaky, seconds },
     };
     session.store.record_event(&candidate.run.run, &event)?;
     let address = candidate.address();
@@ -395,7 +392,7 @@ mod tests {
         record.reason = Some("an earlier one".into());
         let end = End { outcome, cancelled, ..End::not_started("no directory".into()) };
         record_end(&mut record, &end);
-        (record.state, record.exit_code, record.signal, record.reason)
+        (record.state, record.end.exit_code, record.end.signal, record.reason)
     }
 
     #[test]

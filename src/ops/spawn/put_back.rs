@@ -37,7 +37,8 @@ pub fn put_back(
         write_files(session, &worktree, &now, wanted)?;
     }
     candidate.update(|c| {
-        (c.state, c.exit_code, c.signal) = (record.state, record.exit_code, record.signal);
+        c.state = record.state;
+        c.end.clone_from(&record.end);
         c.reason.clone_from(&record.reason);
         c.maker.clone_from(&record.maker);
     })?;

@@ -1,7 +1,7 @@
 //! Resumes a run: interrupted commands start again from the base.
 use crate::error::Result;
 use crate::integrity::trust;
-use crate::model::candidate::{Candidate, State};
+use crate::model::candidate::{Candidate, CommandEnd, State};
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::beside::Beside;
@@ -104,7 +104,8 @@ fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()>
         return Ok(());
     };
     let exit_code = (state == State::Succeeded).then_some(0);
-    let record = Candidate { state, exit_code, signal: None, reason: None, ..candidate.record()? };
+    let end = CommandEnd { exit_code, ..CommandEnd::default() };
+    let record = Candidate { state, end, reason: None, ..candidate.record()? };
     let work = session.capture(candidate)?.capture.filter(|work| work.tree != capture.tree);
     if let Err(error) = put_back(session, candidate, &capture.tree, &record) {
         session.ui.warn(format!(

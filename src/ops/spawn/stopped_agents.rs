@@ -63,8 +63,8 @@ impl StoppedAgents {
 fn set_limited(record: &mut Candidate, told: &AgentStop) {
     record.state = State::Limited;
     record.reason = Some(told.line.clone());
-    record.resets.clone_from(&told.resets);
-    record.fault = told.fault;
+    record.end.resets.clone_from(&told.resets);
+    record.end.fault = told.fault;
 }
 
 /// The reason why an agent could not go on in a run, in words; `None` if it did not stop, or was
