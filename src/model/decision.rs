@@ -218,7 +218,8 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
             return "it was run, the other was not".into();
         }
         (false, false)
-            if (a.is_contradicted(), a.skipped()) != (b.is_contradicted(), b.skipped()) =>
+            if (a.is_contradicted(), a.skipped(), reached(a))
+                != (b.is_contradicted(), b.skipped(), reached(b)) =>
         {
             return format!(
                 "it {}, the other {}",
@@ -235,13 +236,6 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
         return "it passed at once, the other on a retry".into();
     }
     if !a.passed() {
-        if reached(a) != reached(b) {
-            return format!(
-                "it {}, the other {}",
-                rationale::failed_at(a),
-                rationale::failed_at(b)
-            );
-        }
         let failing = |e: &Entry| e.results.failing_tests().map(<[String]>::len);
         match (failing(a), failing(b)) {
             (Some(x), Some(y)) if x != y => {
