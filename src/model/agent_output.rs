@@ -13,7 +13,8 @@ const HIGHEST_COST: f64 = 1e6;
 pub const LEFT_OUT: &str = "[git-frites: ";
 
 /// Where an agent's JSON output has the agent's usage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum UsageFormat {
     /// Nowhere.
     Off,
@@ -35,6 +36,7 @@ pub enum UsageFormat {
     OpenCode,
     /// JSON pointers. They are applied to the last object in which one of them finds a value, which is the
     /// total and not a part of it.
+    #[strum(disabled)]
     Pointers(UsagePointers),
 }
 
@@ -53,14 +55,7 @@ impl UsageFormat {
         if let [name] = words
             && !name.contains('=')
         {
-            return match name.as_str() {
-                "off" => Some(UsageFormat::Off),
-                "claude" => Some(UsageFormat::Claude),
-                "codex" => Some(UsageFormat::Codex),
-                "gemini" => Some(UsageFormat::Gemini),
-                "opencode" => Some(UsageFormat::OpenCode),
-                _ => None,
-            };
+            return name.parse().ok();
         }
         let mut pointers = UsagePointers::default();
         for word in words {
