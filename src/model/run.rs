@@ -161,11 +161,6 @@ impl Run {
         self.tasks.get(candidate).or(self.task.as_ref()).map(String::as_str)
     }
 
-    /// True if the run or one of its candidates is bound to the task.
-    pub fn is_bound_to(&self, task: &str) -> bool {
-        self.task.iter().chain(self.tasks.values()).any(|bound| bound == task)
-    }
-
     /// The tree with which the candidate's worktree begins, if it is not that of the base.
     pub fn seed(&self, candidate: &Name) -> Option<&Oid> {
         let synthesised = self.synthesis.get(candidate).map(|s| &s.seed);

@@ -169,7 +169,7 @@ fn by_task(runs: &[Run], id: &str, matching: Matching) -> Result<(Run, Option<Na
     let all = bound(runs, id);
     let (Some((newest, _)), Some((oldest, _))) = (all.last(), all.first()) else {
         return match split_iteration(id) {
-            Some((id, iteration)) if runs.iter().any(|run| run.is_bound_to(id)) => {
+            Some((id, iteration)) if !bound(runs, id).is_empty() => {
                 let (run, candidate, _) = by_task(runs, id, matching)?;
                 Ok((run, candidate, Some(iteration)))
             }
