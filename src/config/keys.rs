@@ -88,10 +88,7 @@ impl KeySpec {
 
     /// The environment variable that sets the key; `None` if the user chooses a part of its name.
     pub fn variable(&self) -> Option<String> {
-        if self.name.contains('*') {
-            return None;
-        }
-        Some(variable(self.name))
+        (!self.name.contains('*')).then(|| variable(self.name))
     }
 }
 
