@@ -8,12 +8,11 @@ use clap::builder::ValueParserFactory;
 
 use crate::config::value::{Setting, SynthesisMode, parse_duration};
 use crate::error::{Error, Result};
-use crate::model::address::{Address, InvalidAddress};
+use crate::model::address::{Address, InvalidAddress, is_task};
 use crate::model::layout::RECORDS;
 use crate::model::name::{BASE, InvalidName, Name, RULE};
 use crate::model::part::Part;
 use crate::model::shard::Shard;
-use crate::model::task::is_task;
 
 // Arguments of these two types need not name their parsers.
 impl ValueParserFactory for Name {

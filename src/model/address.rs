@@ -4,7 +4,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::model::name::{InvalidName, Name};
-use crate::model::task::is_task;
 
 /// A parsed address, not yet resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +47,16 @@ impl Address {
             }),
         }
     }
+}
+
+/// The longest id of a task, in characters.
+const LONGEST_TASK: usize = 200;
+
+/// True if the text may be a task's id: 1 to 200 characters in one line.
+pub fn is_task(text: &str) -> bool {
+    !text.trim().is_empty()
+        && text.chars().count() <= LONGEST_TASK
+        && !text.chars().any(char::is_control)
 }
 
 /// The parts of `PLACE@ITERATION`; `None` if the text does not end in an iteration.
@@ -133,6 +142,14 @@ mod tests {
             "-x", "..", "1/../2",
         ] {
             assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn task_is_one_line_of_at_most_200_characters() {
+        assert!(is_task(&"é".repeat(200)));
+        for bad in ["", " ", "two\nlines", &"é".repeat(201)] {
+            assert!(!is_task(bad), "{bad}");
         }
     }
 

@@ -18,7 +18,6 @@ pub mod env;
 pub mod error_line;
 pub mod flag;
 pub mod layout;
-pub mod machine;
 pub mod missing_tests;
 pub mod name;
 pub mod nearest;
@@ -40,15 +39,14 @@ pub mod separation;
 pub mod shard;
 pub mod shell;
 pub mod size;
-pub mod task;
 pub mod terms;
 pub mod test_comparison;
 pub mod test_report;
 pub mod trailer;
 pub mod usage;
 pub mod verdict;
+pub mod world;
 
 /// The version of every record that this program writes. A record with a newer version can be read, but not
 /// written.
 pub const FORMAT: u32 = 1;
-pub mod world;

@@ -7,7 +7,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::model::base_tests::BaseTestsResult;
-use crate::model::machine::Machine;
 use crate::model::name::{BASE, InvalidName, Name};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -16,8 +15,7 @@ use crate::model::terms::{JudgeSettings, Terms};
 use crate::model::verdict::Entry;
 
 /// One part of a run.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The candidate of that name.
     Candidate(Name),
@@ -39,20 +37,6 @@ impl FromStr for Part {
 
     fn from_str(text: &str) -> Result<Part, InvalidName> {
         if text == BASE { Ok(Part::Base) } else { text.parse().map(Part::Candidate) }
-    }
-}
-
-impl TryFrom<String> for Part {
-    type Error = InvalidName;
-
-    fn try_from(text: String) -> Result<Part, InvalidName> {
-        text.parse()
-    }
-}
-
-impl From<Part> for String {
-    fn from(part: Part) -> String {
-        part.to_string()
     }
 }
 
@@ -147,6 +131,20 @@ impl SharedTerms {
             && self.seeds == other.seeds
             && self.terms().first_difference(&other.terms()).is_none()
     }
+}
+
+/// The place where commands ran. It is recorded for people; no decision depends on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Machine {
+    /// The name of the host.
+    pub host: String,
+    /// The operating system and the processor, such as `linux x86_64`.
+    pub platform: String,
+    /// The version of git.
+    pub git: String,
+    /// The version of git-frites.
+    pub git_frites: String,
 }
 
 /// `outcome.toml`: the outcome of one part, with the time, place and terms of its judging.
