@@ -451,6 +451,7 @@ impl Effort {
     /// Counts more commands.
     pub fn add(&mut self, more: Effort) {
         self.ran += more.ran;
+        self.ran_base += more.ran_base;
         self.saved_equal += more.saved_equal;
         self.saved_cached += more.saved_cached;
         self.saved_not_run += more.saved_not_run;

@@ -203,9 +203,7 @@ impl<'m> Ledger<'m> {
 
     /// Counts commands that were run or saved.
     pub fn count(&self, more: Effort) {
-        let mut memory = self.memory.0.lock();
-        memory.effort.add(more);
-        memory.effort.ran_base += more.ran_base;
+        self.memory.0.lock().effort.add(more);
     }
 
     /// Notes the time of a run with this share of the processor. Only runs that ended at the same
