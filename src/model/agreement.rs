@@ -220,12 +220,21 @@ fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
 pub fn scores(edits: &[Edit]) -> Vec<Option<f64>> {
     let score = |(at, mut covers): (usize, Vec<f64>)| {
         covers.remove(at);
-        // Sorted, so that the order of the candidates cannot change the last bit of the sum.
-        covers.sort_by(f64::total_cmp);
-        let mean = covers.iter().sum::<f64>() / covers.len() as f64;
-        (!covers.is_empty()).then(|| (mean * 1e9).round() / 1e9)
+        mean(covers).map(rounded)
     };
     covers(edits).into_iter().enumerate().map(score).collect()
+}
+
+/// The mean of some numbers; `None` if there are none.
+pub(super) fn mean(mut numbers: Vec<f64>) -> Option<f64> {
+    // Sorted, so that the order of the candidates cannot change the last bit of the sum.
+    numbers.sort_by(f64::total_cmp);
+    (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
+}
+
+/// A score rounded to 1e-9.
+pub(super) fn rounded(score: f64) -> f64 {
+    (score * 1e9).round() / 1e9
 }
 
 /// Two scores as text, with enough digits to tell them apart.

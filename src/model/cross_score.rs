@@ -6,6 +6,7 @@
 //! authors have the same weight, however many tests they wrote.
 use std::collections::BTreeSet;
 
+use crate::model::agreement::{mean, rounded};
 use crate::model::count::{count, some_of};
 use crate::model::cross::{Cell, CrossTest};
 use crate::model::name::Name;
@@ -24,12 +25,8 @@ pub fn set_scores(entries: &mut [Entry]) {
 }
 
 fn score(of: &Entry, entries: &[Entry]) -> Option<f64> {
-    let mut shares: Vec<f64> =
-        entries.iter().filter(|author| !is_same(author, of)).filter_map(|a| share(of, a)).collect();
-    // Sorted, so that the order of the candidates cannot change the last bit of the sum.
-    shares.sort_by(f64::total_cmp);
-    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-    (!shares.is_empty()).then(|| (mean * 1e9).round() / 1e9)
+    let others = entries.iter().filter(|author| !is_same(author, of));
+    mean(others.filter_map(|author| share(of, author)).collect()).map(rounded)
 }
 
 /// The share of an author's tests that a candidate passes; `None` if none is known and counts.
@@ -67,9 +64,7 @@ pub fn valid_authors(entries: &[Entry]) -> usize {
 /// The score that is used in place of an unknown one: the mean of the known scores. `None` if no score is
 /// known. It does not depend on a candidate's results, because these may be claims that are refuted later.
 pub fn neutral_score(entries: &[Entry]) -> Option<f64> {
-    let mut known: Vec<f64> = entries.iter().filter_map(|e| e.cross.as_ref()?.score).collect();
-    known.sort_by(f64::total_cmp);
-    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    mean(entries.iter().filter_map(|entry| entry.cross.as_ref()?.score).collect())
 }
 
 /// Every test with its author, in spawn order.
