@@ -159,27 +159,22 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
         lines.push(format!("ranked by {}, which `{asked}` stands for here", rules.rank));
     }
     for synthesis in passing.iter().filter(|e| !e.drew_on.is_empty()) {
-        let combined = combined_lines(synthesis, &passing).unwrap_or_default();
         let fits = within_ceiling(synthesis, &passing, rules);
-        let name = &synthesis.candidate;
-        if let Some(twin) = &synthesis.same_as {
-            lines.push(format!(
-                "{name}: a synthesis with the same tree as {twin}: it is not ranked"
-            ));
-            continue;
-        }
-        if synthesis.passed_own_tests_only() {
-            let why = rationale::WITH_OWN_TESTS_ONLY;
-            lines.push(format!("{name}: a synthesis that passes {why}: it is not ranked"));
-            continue;
-        }
-        lines.push(format!(
-            "{name}: a synthesis of {} lines, {} {} times the {combined} that it drew on: it {}",
-            synthesis.blast.lines,
-            if fits { "at most" } else { "more than" },
-            rules.ceiling,
-            if fits { "comes first" } else { "is not ranked" },
-        ));
+        let which = match &synthesis.same_as {
+            Some(twin) => format!("with the same tree as {twin}"),
+            None if synthesis.passed_own_tests_only() => {
+                format!("that passes {}", rationale::WITH_OWN_TESTS_ONLY)
+            }
+            None => format!(
+                "of {} lines, {} {} times the {} that it drew on",
+                synthesis.blast.lines,
+                if fits { "at most" } else { "more than" },
+                rules.ceiling,
+                combined_lines(synthesis, &passing).unwrap_or_default(),
+            ),
+        };
+        let place = if fits { "comes first" } else { "is not ranked" };
+        lines.push(format!("{}: a synthesis {which}: it {place}", synthesis.candidate));
     }
     let counts = MakerCounts::of(entries);
     for pair in usable.windows(2) {
