@@ -156,12 +156,8 @@ fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     let noted = read_whole(repo, &refs::landing_state(&candidate.run, &candidate.candidate))?;
     let Some(commit) = noted else { return Ok(()) };
     let read = repo.commit(&commit)?;
-    let landing = match Trailer::Landing.find(&read.message) {
-        Some("discarded") => Landing::Discarded,
-        Some("undone") => Landing::Undone,
-        Some("landed") => Landing::Landed,
-        _ => return Ok(()),
-    };
+    let landing = Trailer::Landing.find(&read.message).and_then(|word| word.parse().ok());
+    let Some(landing) = landing else { return Ok(()) };
     candidate.landing = landing;
     if let Some(branch) = Trailer::Into.find(&read.message) {
         candidate.landing_branch = Some(RefName::of_branch(branch));
