@@ -285,6 +285,14 @@ choice! {
     AgentInput: "prompt" Prompt, "none" None
 }
 
+/// The strings of an array, or the parts of a string between its commas.
+fn listed(value: &Value) -> Option<Vec<String>> {
+    match value.as_str() {
+        Some(text) => Some(text.split(',').map(|word| word.trim().to_owned()).collect()),
+        None => Vec::read(value),
+    }
+}
+
 /// A program and its arguments, which run without a shell; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argv(pub Vec<String>);
@@ -306,11 +314,7 @@ impl Setting for UsageFormat {
     const TAKES: &'static str = "claude, codex, gemini, opencode, off, or JSON pointers such as \"in=/usage/in,out=/usage/out,cost=/usd\"";
 
     fn read(value: &Value) -> Option<Self> {
-        let words = match value.as_str() {
-            Some(text) => text.split(',').map(str::to_owned).collect(),
-            None => Vec::read(value)?,
-        };
-        UsageFormat::parse(&words)
+        UsageFormat::parse(&listed(value)?)
     }
 }
 
@@ -324,10 +328,7 @@ impl Setting for StateVariables {
     const LIST: bool = true;
 
     fn read(value: &Value) -> Option<Self> {
-        let words = match value.as_str() {
-            Some(text) => text.split(',').map(|word| word.trim().to_owned()).collect(),
-            None => Vec::read(value)?,
-        };
+        let words = listed(value)?;
         let is_name = |word: &String| {
             let begins_well = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
             begins_well && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
