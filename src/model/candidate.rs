@@ -170,7 +170,6 @@ pub struct Candidate {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
     /// The agent or the command of the last further round that changed files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<String>,
     /// The access that the attempt's commands had outside of its worktree. `None` if there was no command,
     /// or if it is not known: in records of earlier versions, and of attempts on other machines.

@@ -52,15 +52,12 @@ pub struct Intent {
     #[serde(default)]
     pub undoing: bool,
     /// Set when recovery removes the locks of the killed process: a time at which it was still alive.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub killed_after: Option<SystemTime>,
     /// The commit or tree of the files before, if it is not that of `from`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Oid>,
     /// The position of the checkout's HEAD before the landing.
     pub from: Position,
     /// The candidate in whose worktree the files are; `None` for the user's checkout.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
 }
 

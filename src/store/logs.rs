@@ -31,10 +31,8 @@ const COMMANDS: [&str; 5] = [AGENT, "setup", "build", "lint", "test"];
 struct LogRecord {
     version: u32,
     /// The iteration with which the last round ended; 0 if nothing was captured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     round: Option<u32>,
     /// The iteration that was judged last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     judging: Option<u32>,
 }
 
