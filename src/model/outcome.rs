@@ -444,15 +444,6 @@ impl FromIterator<StageResult> for Results {
     }
 }
 
-impl IntoIterator for Results {
-    type Item = StageResult;
-    type IntoIter = std::vec::IntoIter<StageResult>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
-}
-
 impl<'r> IntoIterator for &'r Results {
     type Item = &'r StageResult;
     type IntoIter = std::slice::Iter<'r, StageResult>;

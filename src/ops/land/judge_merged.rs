@@ -91,8 +91,8 @@ impl Plan {
         for tree in &trees {
             let commit = commit::neutral_commit(repo, tree, &target.tip)?;
             let who = format!("{} on {name} with the tests of {name}", self.address());
-            let (results, _) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
-            second.results.extend(results);
+            let (mut results, _) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
+            second.results.append(&mut results);
             if !second.passed() {
                 break;
             }
