@@ -201,7 +201,6 @@ fn find_key(key: &str, place: &str) -> Result<&'static KeySpec> {
     let is_section = keys::ALL.iter().any(|spec| spec.is_within(key));
     Err(match nearest(keys::ALL.iter().map(|spec| spec.name), key) {
         Some(near) if !is_section => error.hint(format!("did you mean '{near}'?")),
-        // The hint does not name `git frites config`, which fails until this key is corrected.
         _ => error.hint(list_of_keys(key)),
     })
 }

@@ -74,7 +74,8 @@ impl StopPatterns {
         })
     }
 
-    /// True if the agent may wait for the network without an end.
+    /// True if it is known by which lines the agent says that it waits for the network. Such an agent may
+    /// wait for ever.
     pub fn can_wait(&self) -> bool {
         self.faults.iter().any(|(fault, _)| *fault == AgentFault::NoNetwork)
     }

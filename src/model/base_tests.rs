@@ -39,8 +39,8 @@ pub struct BaseTestsResult {
     /// The added paths that are taken out, and `the tests in PATH` for tests that were added to source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
-    /// The paths in both lists that are not source and, by their names, neither tests nor files that
-    /// decide which commands run.
+    /// The paths in `put_back` and `taken_out` that are not source and whose names are neither those of
+    /// tests nor of files that decide which commands run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_source: Vec<String>,
     /// The trees that are judged after the first, in order. Each has the source and some of the files that

@@ -12,7 +12,7 @@ pub struct SharedBoard {
     pub process: u32,
     /// The candidates.
     pub rows: Vec<Row>,
-    /// How many of them have ended.
+    /// The number of candidates that have ended, in words.
     pub summary: String,
     /// The work that the verdict waits for, apart from the attempts.
     pub missing: String,
@@ -63,7 +63,8 @@ pub struct Row {
     pub elapsed: Option<Duration>,
     /// Lines added and deleted so far.
     pub size: Option<(u64, u64)>,
-    /// The last line that its command printed, which other processes see in its log.
+    /// The last line that its command printed. It is not shared, because other processes read it in the
+    /// log.
     #[serde(skip)]
     pub last_line: Option<String>,
 }

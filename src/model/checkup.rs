@@ -53,7 +53,7 @@ pub struct StartOutputs {
 }
 
 impl StartOutputs {
-    /// The kept layers, as a statement.
+    /// The commit of the kept outputs, as a statement.
     pub fn in_words(self) -> String {
         match self.is_own {
             true => "the base's build outputs are kept".to_owned(),

@@ -31,12 +31,12 @@ impl Cell {
     }
 
     /// The end of a test stage, taken as one test, because its tests are not reported by name. `has_report`
-    /// is true if the runner names failing tests: if it fails and names none, no test was run.
+    /// is true if its runner is known to name failing tests. If such a runner fails and names none, no test
+    /// was run.
     pub fn of_exit(results: &Results, has_report: bool) -> Cell {
         let Some(stopped) = results.stopped_at() else {
             return if results.passed() { Cell::Pass } else { Cell::Unknown };
         };
-        // A known runner names the failing tests, unless none ran.
         let named = results.report().map_or(!has_report, |report| !report.failing.is_empty());
         match stopped.outcome {
             Outcome::Failed { .. } | Outcome::ReportedFailures { .. }

@@ -75,8 +75,8 @@ pub fn all_tests(entries: &[Entry]) -> impl Iterator<Item = (&Name, &CrossTest)>
     })
 }
 
-/// The tests that one candidate passes and the other fails. Each has its author (`None` for the base's
-/// tests), and is true if the first candidate passes it.
+/// The tests that one of two candidates passes and the other fails: the name of the test, its author
+/// (`None` for the base), and true if the first candidate passes it.
 pub fn that_tell_apart<'v>(
     verdict: &'v Verdict,
     one: &Name,

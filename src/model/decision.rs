@@ -14,8 +14,8 @@ use crate::model::ranking::{
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry, OtherPick};
 
-/// Corrects the decision for a run that has commands: if no candidate has an outcome yet, the run is
-/// undecided. It is not a run without an oracle.
+/// Corrects the decision for a run that has commands. As long as no candidate has an outcome, [`decide`]
+/// takes it for a run without an oracle, but it is undecided.
 pub fn with_commands(decision: Decision) -> Decision {
     if decision.decision != DecisionKind::NoOracle {
         return decision;

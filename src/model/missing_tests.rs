@@ -4,9 +4,9 @@
 //! A test that failed has run, too. So if the base fails, the tests that the change is to fix must also run
 //! on the candidate.
 //!
-//! Numbers are compared, because not every report names all tests. Where the base's does, a test with another
-//! name does not count: it could fill up the number. Names are compared without what may differ from run to
-//! run, such as a path, a time or a random id.
+//! Numbers are compared, because not every report names all tests. If the base's report does, a candidate's
+//! test with another name does not count, because it could take the place of a missing test. Parts of names
+//! that may differ from run to run are left out, such as a path, a time or a random id.
 use std::collections::BTreeSet;
 
 use crate::model::base_tests::BaseTests;
@@ -18,8 +18,8 @@ use crate::model::verdict::{Baseline, Entry};
 /// Turns passes whose reports lack tests of the base into [`Outcome::MissingTests`]; gives true if there
 /// was one.
 ///
-/// A candidate that changes tests itself may drop some, but not all. For such a candidate the second
-/// judging, with the base's tests, is compared. A missing report of the first judging shows there, too.
+/// A candidate that changes tests itself may drop some, but not all: its first judging is only compared if
+/// it has no report, or a report without tests. Its second judging, with the base's tests, is compared anyway.
 pub fn contradict(
     entries: &mut [Entry],
     baseline: Option<&Baseline>,
@@ -45,7 +45,8 @@ pub fn contradict(
     found
 }
 
-/// The outcome of a pass of the test whose report lacks tests of the base's.
+/// The outcome that replaces a pass of the test command if its report lacks tests of the base; `None` if
+/// the result stays.
 pub fn short_of(
     base: &Baseline,
     result: &StageResult,

@@ -22,13 +22,13 @@ impl RunCosts {
         noted.get_or_insert(seconds);
     }
 
-    /// True if judging so many candidates with the base's outputs is expected to cost less, or a
-    /// run over them has to show it first.
+    /// True if judging this many candidates with the base's outputs is expected to cost less, or if that is
+    /// not known yet, because no run with or without outputs was seen.
     pub fn warm_pays(&self, candidates: usize) -> bool {
         candidates > 1 && self.sums(candidates).is_none_or(|[warm, cold]| warm < cold)
     }
 
-    /// The expected times of judging so many candidates first with outputs, and at once without them;
+    /// The expected times of judging this many candidates first with outputs, and at once without them;
     /// `None` unless both times are known.
     fn sums(&self, candidates: usize) -> Option<[f64; 2]> {
         let (warm, cold) = self.warm.zip(self.cold)?;

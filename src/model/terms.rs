@@ -144,7 +144,8 @@ impl Terms {
         }
     }
 
-    /// A digest: results on one tree can stand for each other if theirs are equal.
+    /// A digest of the terms that results depend on. Two results on one tree can stand for each other if
+    /// they have the same digest.
     pub fn id(&self) -> String {
         let text = serde_json::to_vec(&self.of_results()).unwrap_or_default();
         Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -167,8 +168,8 @@ impl Terms {
     }
 
     /// The first difference between these terms and `ours` that matters to a verdict, as a clause
-    /// about these. Ranking, doubts and the way of counting lines do not: the decision takes them
-    /// into account, or records them. Seeds matter if both are known.
+    /// about these. Differences in the ranking, the doubts and the way of counting lines do not matter,
+    /// because the decision takes them into account, or records them. Seeds matter if both are known.
     pub fn first_difference(&self, ours: &Terms) -> Option<String> {
         self.different_world(ours)
             .or_else(|| self.different_command(ours))

@@ -101,7 +101,7 @@ impl MoreSkipped {
     }
 }
 
-/// The reports of the base and of a candidate, if they are of the same kind and complete.
+/// The reports of the base and of a candidate, if they are of the same kind.
 fn reports<'a>(base: &'a Baseline, entry: &'a Entry) -> Option<(&'a TestReport, &'a TestReport)> {
     let base = base.results.report()?;
     let own = entry.results.report()?;

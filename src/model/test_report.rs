@@ -60,8 +60,8 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// True for a test in a documentation text: pytest gives it the full name of what the text is about, whose
-/// module is the class.
+/// True for a doctest. pytest reports it with the full name of the documented object, and with the
+/// object's module as the class.
 pub fn is_doctest(class: &str, name: &str) -> bool {
     let parents = name.match_indices('.').map(|(at, _)| &name[..at]);
     let whole = name.contains('.').then_some(name);

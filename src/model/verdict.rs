@@ -319,8 +319,8 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Makes the results final, unless build outputs of an earlier judging were used: nothing has
-    /// contradicted them.
+    /// Makes the results final, because nothing has contradicted them. Results that were found with build
+    /// outputs of an earlier judging stay claims.
     pub fn settle(&mut self) {
         if !self.inherited {
             self.results.iter_mut().for_each(|result| result.warm = false);

@@ -116,8 +116,8 @@ pub struct Holder {
 pub struct Active {
     /// The kind of work.
     pub phase: Phase,
-    /// The names of git's administrative entries before we made ours. By these the recovery recognises a
-    /// damaged entry of ours: it is not among them, and has the name that git would have given it.
+    /// The names of git's administrative entries before we made ours. The recovery takes a damaged entry
+    /// for ours if its name is not among these, and is the name that git would have given to ours.
     pub entries: Vec<String>,
 }
 
