@@ -2,10 +2,12 @@
 //! files of another checkout. The usual case is an editable install of Python: the copied virtual
 //! environment imports the user's own sources, whatever tree is judged.
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+
+use percent_encoding::percent_decode;
 
 use crate::error::Result;
 use crate::fs::regular;
@@ -49,7 +51,7 @@ pub fn find(repo: &Repo, seeds: &Seeds, base: &Oid) -> Result<BackLeads> {
     let roots: Vec<PathBuf> =
         worktree::checkouts(repo)?.iter().map(|root| tree::nearest_real(root)).collect();
     let base = repo.index_of(base)?;
-    let own = tree::nearest_real(seeds.root());
+    let own = tree::nearest_real(&seeds.root);
     let is_seed = |below: &TreePath| {
         below
             .parents()
@@ -188,7 +190,8 @@ fn paths_in(name: &[u8], text: &[u8]) -> BTreeSet<PathBuf> {
                 before.is_none_or(|b| !(b.is_ascii_alphanumeric() || b"/.-_~*\\".contains(&b)));
             let scheme = line[..start].ends_with(b"file:") && line[start..].starts_with(b"///");
             if scheme {
-                found.insert(unescaped(&line[start + 2..end]));
+                let path: Vec<u8> = percent_decode(&line[start + 2..end]).collect();
+                found.insert(PathBuf::from(OsString::from_vec(path)));
             } else if begins && !line[start..].starts_with(b"//") && end - start <= LONGEST {
                 found.insert(PathBuf::from(OsStr::from_bytes(&line[start..end])));
             }
@@ -205,26 +208,6 @@ fn length(rest: &[u8], before: Option<u8>) -> usize {
         None => b.is_ascii_whitespace() || b"\"'`:;,<>|&()[]{}$".contains(&b),
     };
     rest.iter().position(|b| ends(*b)).unwrap_or(rest.len())
-}
-
-/// A path of a URL, with the bytes that `%XX` stands for.
-fn unescaped(path: &[u8]) -> PathBuf {
-    let mut bytes = Vec::new();
-    let mut rest = path;
-    while let Some((first, after)) = rest.split_first() {
-        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) if *first == b'%' => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    PathBuf::from(OsStr::from_bytes(&bytes))
 }
 
 #[cfg(test)]
