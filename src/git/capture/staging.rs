@@ -14,6 +14,7 @@ use gix::index::extension::Tree;
 use gix::objs::Kind;
 use gix::objs::tree::{Editor, EntryKind};
 use gix::prelude::FindExt;
+use gix::validate::path::component;
 use gix::worktree::stack::state::attributes::Source;
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -95,18 +96,11 @@ pub(super) fn stage(
 
 /// True if git may refuse a path, or take it for another: names like `.git` on other systems.
 fn is_refused(path: &TreePath) -> bool {
-    path.split(|b| *b == b'/').any(|name| {
-        let lower = name.to_ascii_lowercase();
-        let rest = lower.strip_prefix(b".git");
-        lower.starts_with(b"git~")
-            || lower.starts_with(b"gi7eba~")
-            || name.contains(&b'\\')
-            || rest.is_some_and(|rest| {
-                !rest.iter().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(b))
-                    || rest.is_empty()
-                    || lower == b".gitmodules"
-            })
-            || (!name.is_ascii() && lower.first() == Some(&b'.'))
+    let options = component::Options { protect_windows: false, ..Default::default() };
+    path.split_str("/").any(|name| {
+        // git refuses some names only for links.
+        let checked = component(name.as_bstr(), Some(component::Mode::Symlink), options);
+        checked.is_err() || name.contains(&b'\\')
     })
 }
 
@@ -203,11 +197,7 @@ fn update(
             now.is_ok_and(|now| now == *id)
         });
         let id = same.map_or_else(|| objects.add(Kind::Blob, &bytes), Ok)?;
-        let kind = match mode {
-            Mode::FILE_EXECUTABLE => EntryKind::BlobExecutable,
-            Mode::SYMLINK => EntryKind::Link,
-            _ => EntryKind::Blob,
-        };
+        let kind = mode.to_tree_entry_mode().map_or(EntryKind::Blob, |mode| mode.kind());
         if tree.upsert(path.as_bstr().split_str("/"), kind, id).is_err() {
             return Ok(false);
         }
