@@ -33,7 +33,7 @@ pub(super) struct CaptureInputs<'a> {
     /// The worktree's admin directory.
     admin: Option<PathBuf>,
     /// The commit that HEAD is at.
-    head: Option<Oid>,
+    pub head: Option<Oid>,
     /// The attempt's own index; `None` if it cannot be read, or has the same files as the base.
     index: Option<gix::index::File>,
 }
@@ -59,11 +59,6 @@ impl<'a> CaptureInputs<'a> {
             index = index.filter(|own| !equals_base(own, &base));
         }
         Ok(CaptureInputs { repo, source, base, admin, head, index })
-    }
-
-    /// The commit that HEAD is at; `None` if it cannot be read.
-    pub fn head(&self) -> Option<Oid> {
-        self.head
     }
 
     /// The paths that the attempt tracks (in its index or HEAD) and the base does not, and the paths of the

@@ -147,7 +147,7 @@ fn complete(inputs: &CaptureInputs<'_>, read: ReadFiles) -> Result<WorktreeSnaps
         heads.extend(inputs.unsaved_staging(captured)?);
     }
     let bytes = captured.as_ref().map_or(0, private_index::bytes_of_files);
-    Ok(WorktreeSnapshot { tree, heads, head: inputs.head(), omissions, ignored, bytes })
+    Ok(WorktreeSnapshot { tree, heads, head: inputs.head, omissions, ignored, bytes })
 }
 
 /// Finds what a capture would omit, without writing anything: for the dry run of a removal.

@@ -259,8 +259,7 @@ fn is_absent(worktree: &Path, path: &TreePath) -> bool {
 /// True if a path is an empty directory, and no directory above it is a link.
 fn is_empty_directory(worktree: &Path, path: &TreePath) -> bool {
     let full = path.on_disk(worktree);
-    tree::is_real_directory(worktree, &full)
-        && fs::read_dir(full).is_ok_and(|mut entries| entries.next().is_none())
+    tree::is_real_directory(worktree, &full) && tree::is_empty(&full)
 }
 
 /// True if a path is a file or a link, and no directory above it is a link.

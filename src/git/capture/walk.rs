@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
 use crate::error::Result;
-use crate::fs::directory::DIRECTORY;
+use crate::fs::directory::{self, DIRECTORY};
 use crate::fs::parallel;
 use crate::git::capture::dirty;
 use crate::git::capture::known_directories::{DirectoryState, KnownNames, ListedDirectories};
@@ -155,25 +155,16 @@ fn contents(
         return Some(found);
     }
     let mut listing = Dir::new(opened).ok()?;
-    let directory = TreePath::new(of.path);
-    while let Some(entry) = listing.read() {
-        let entry = entry.ok()?;
+    let above = TreePath::new(of.path);
+    for entry in directory::entries(&mut listing).ok()? {
         let name = entry.file_name().to_bytes();
-        if name == b"." || name == b".." {
+        if name == b".git" && of.path.is_empty() {
             continue;
         }
         if name == b".git" {
-            if of.path.is_empty() {
-                continue;
-            }
             return None; // a repository in the worktree
         }
-        let stat =
-            || rustix::fs::statat(listing.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
-        let kind = match entry.file_type() {
-            FileType::Unknown => FileType::from_raw_mode(stat().ok()?.st_mode),
-            kind => kind,
-        };
+        let kind = directory::kind(&listing, &entry).ok()?;
         if RULES.contains(&name) && kind != FileType::RegularFile {
             return None; // git could wait for it, or not follow it
         }
@@ -181,7 +172,7 @@ fn contents(
             FileType::Directory => {
                 match of.directory(name) {
                     Some(at) => found.entered.push(at),
-                    None => found.directories.push(directory.join(name)),
+                    None => found.directories.push(above.join(name)),
                 }
                 continue;
             }
@@ -192,12 +183,13 @@ fn contents(
         match of.file(name, index) {
             Some(at) => {
                 let indexed = &index.entries()[at];
-                if !dirty::is_clean_file(indexed.mode, &indexed.stat, &stat().ok()?, index) {
+                let stat = rustix::fs::statat(listing.fd().ok()?, name, AtFlags::SYMLINK_NOFOLLOW);
+                if !dirty::is_clean_file(indexed.mode, &indexed.stat, &stat.ok()?, index) {
                     found.changed.push(at);
                 }
                 found.seen.push(at);
             }
-            None => found.files.push((directory.join(name), mode)),
+            None => found.files.push((above.join(name), mode)),
         }
     }
     let has_no_other = found.files.is_empty() && found.directories.is_empty();
