@@ -21,6 +21,7 @@ use crate::fs::tree;
 use crate::fs::{atomic, regular};
 use crate::git::repo::Repo;
 use crate::git::{gc, ref_locks, worktree};
+use crate::model::count::some_of;
 use crate::model::oid::Oid;
 use crate::process::world_spec::Mount;
 
@@ -40,9 +41,6 @@ const BRANCH: &str = "branch";
 
 /// The note about commits that could not be brought back.
 const UNREAD: &str = "unread";
-
-/// The most names that a line shows.
-const MOST_NAMED: usize = 5;
 
 /// The files of the common git directory that are copied.
 const COPIED_FILES: [&str; 4] = ["HEAD", "config", "config.worktree", "shallow"];
@@ -71,15 +69,6 @@ const LEFT_OUT: [&str; 12] = [
 /// `None` if there are none. `room` is the candidate's directory for notes.
 pub fn unread(room: &Path) -> Option<String> {
     regular::read_text(&room.join(UNREAD)).ok()
-}
-
-/// The first of these names, and the number of the others.
-fn named(names: impl IntoIterator<Item = String>) -> String {
-    let mut names: Vec<String> = names.into_iter().collect();
-    let others = names.len().saturating_sub(MOST_NAMED);
-    names.truncate(MOST_NAMED);
-    let list = names.join(", ");
-    if others == 0 { list } else { format!("{list} and {others} more") }
 }
 
 /// An attempt's own git directory.
@@ -118,13 +107,14 @@ impl OwnGitDir {
             files::special(&self.dir).iter().map(|path| self.dir.join(path)).collect();
         found.extend(files::special(&self.entry).iter().map(|path| self.entry.join(path)));
         let shown = found.iter().map(|path| path.display().to_string());
-        let names = named(shown.map(|path| format!("'{}'", path.escape_debug())));
-        (!found.is_empty()).then(|| format!("not read, because it is not a regular file: {names}"))
+        let names: Vec<_> = shown.map(|path| format!("'{}'", path.escape_debug())).collect();
+        let line = format!("not read, because it is not a regular file: {}", some_of(&names));
+        (!found.is_empty()).then_some(line)
     }
 
     /// Notes the commits that could not be brought back.
     fn note_unread<'a>(&self, commits: impl Iterator<Item = &'a Oid>) -> Result<()> {
-        let names = named(commits.map(|oid| oid.as_str().to_owned()));
+        let names: Vec<String> = commits.map(Oid::to_string).collect();
         let note = self.room.join(UNREAD);
         if names.is_empty() {
             return match fs::remove_file(&note) {
@@ -134,6 +124,7 @@ impl OwnGitDir {
             .context(|| format!("could not delete '{}'", note.display()));
         }
         let dir = self.dir.display();
+        let names = some_of(&names);
         let line = format!("commits that were not brought back, kept in '{dir}': {names}");
         atomic::write(&note, line.as_bytes())
     }

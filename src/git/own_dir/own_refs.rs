@@ -34,7 +34,7 @@ pub(super) struct GivenRefs {
 /// The refs of the repository.
 pub(super) fn of_repository(repo: &Repo, admin: &Path) -> Result<GivenRefs> {
     let saved: BTreeSet<String> =
-        saved_refs(admin).into_keys().map(|name| format!("refs/{name}")).collect();
+        loose(&admin.join(SAVED)).into_keys().map(|name| format!("refs/{name}")).collect();
     let mut given = GivenRefs { packed: String::new(), links: Vec::new() };
     for (name, value) in repo.ref_values("refs/")? {
         let name = name.as_str();
@@ -93,15 +93,10 @@ fn loose(dir: &Path) -> BTreeMap<String, Oid> {
     refs.collect()
 }
 
-/// The refs that an attempt made, as saved in its worktree's administrative entry, without `refs/`.
-fn saved_refs(admin: &Path) -> BTreeMap<String, Oid> {
-    loose(&admin.join(SAVED))
-}
-
 /// The objects of the refs that an attempt made, and of their reflogs, as saved in its worktree's
 /// administrative entry.
 pub fn saved(admin: &Path) -> BTreeSet<Oid> {
-    let mut ids: BTreeSet<Oid> = saved_refs(admin).into_values().collect();
+    let mut ids: BTreeSet<Oid> = loose(&admin.join(SAVED)).into_values().collect();
     for log in files::read(&admin.join(SAVED_LOGS), |_| false).values() {
         ids.extend(logged(log));
     }
