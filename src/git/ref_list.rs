@@ -188,14 +188,6 @@ impl Repo {
         }
     }
 
-    fn remembered_names(&self, prefix: &str) -> Option<Vec<RefName>> {
-        if prefix != OF_RUNS {
-            return None;
-        }
-        let refs = self.remembered.lock();
-        Some(refs.as_ref()?.keys().cloned().collect())
-    }
-
     /// All refs under a prefix that ends in `/`, sorted by name, with the objects they point to. The
     /// objects may be missing.
     pub fn refs_under(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
@@ -205,10 +197,12 @@ impl Repo {
 
     /// The names of all refs under a prefix that ends in `/`, sorted.
     pub fn ref_names(&self, prefix: &str) -> Result<Vec<RefName>> {
-        match self.remembered_names(prefix) {
-            Some(names) => Ok(names),
-            None => Ok(self.list(prefix)?.values.into_keys().collect()),
+        if prefix == OF_RUNS
+            && let Some(refs) = &*self.remembered.lock()
+        {
+            return Ok(refs.keys().cloned().collect());
         }
+        Ok(self.list(prefix)?.values.into_keys().collect())
     }
 
     /// The refs under a prefix that ends in `/`, with their values. Like git, this leaves out links that

@@ -13,7 +13,8 @@ use crate::model::refname::RefName;
 /// Another repository, or a bundle.
 pub struct Remote<'r> {
     repo: &'r Repo,
-    place: String,
+    /// The name, URL or path.
+    pub place: String,
     /// The beginning of the names of refs that were fetched from it.
     fetched: String,
 }
@@ -44,11 +45,6 @@ impl<'r> Remote<'r> {
         let is_name = place.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
         let key = if is_name && !place.starts_with('-') { place } else { "@url" };
         Remote { repo, place: place.to_owned(), fetched: format!("{FETCHED}{key}/") }
-    }
-
-    /// The name, URL or path.
-    pub fn place(&self) -> &str {
-        &self.place
     }
 
     /// The local name of one of its refs, after it was fetched.

@@ -144,12 +144,6 @@ impl BaseLayer {
         self.has_outputs() || self.home().is_some()
     }
 
-    /// True if the base's commands ran. Even if they left no outputs, the next judging need not check out
-    /// the base again.
-    pub fn is_worth_keeping(&self) -> bool {
-        self.outputs().is_some()
-    }
-
     /// Makes the directory, and checks out a commit into it. Its files are older, in whole seconds, than
     /// everything that is written later.
     pub fn check_out(&self, repo: &Repo, commit: &Oid) -> Result<()> {

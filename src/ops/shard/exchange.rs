@@ -53,7 +53,7 @@ impl<'a> Exchange<'a> {
 
     /// The other repository as the user named it.
     pub fn place(&self) -> &str {
-        self.remote.place()
+        &self.remote.place
     }
 
     /// The local name of a fetched ref.

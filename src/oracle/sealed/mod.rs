@@ -529,7 +529,8 @@ impl Drop for BaseInUse {
     fn drop(&mut self) {
         if let Some((kept, limit)) = self.keep_at.get()
             && matches!(self.guard, LayerGuard::Room { .. })
-            && self.layer.is_worth_keeping()
+            // Even without outputs, the next judging need not check out the base again.
+            && self.layer.outputs().is_some()
             && let Err(error) = kept.publish(&self.layer, *limit)
         {
             // The next command builds them again.
