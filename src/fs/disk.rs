@@ -12,16 +12,18 @@ use crate::error::{Error, IoContext, Result};
 const SYNCED_AT_ONCE: usize = 16;
 
 /// Waits until these files and directories are on the disk. A missing file is not waited for.
-pub fn sync(paths: &[&Path]) -> Result<()> {
+pub fn sync(paths: &[impl AsRef<Path> + Sync]) -> Result<()> {
     // On a file system in memory, threads would only cost time.
-    if paths.len() < 2 || is_in_memory(paths[0]) {
-        return paths.iter().try_for_each(|path| sync_one(path));
+    if paths.len() < 2 || is_in_memory(paths[0].as_ref()) {
+        return paths.iter().try_for_each(|path| sync_one(path.as_ref()));
     }
     let share = paths.len().div_ceil(SYNCED_AT_ONCE).max(1);
     std::thread::scope(|scope| {
         let threads: Vec<_> = paths
             .chunks(share)
-            .map(|chunk| scope.spawn(move || chunk.iter().try_for_each(|path| sync_one(path))))
+            .map(|chunk| {
+                scope.spawn(move || chunk.iter().try_for_each(|path| sync_one(path.as_ref())))
+            })
             .collect();
         // A panic is a bug of git-frites, and the file may not be on the disk: the caller must not use it.
         let ended = threads.into_iter().map(|thread| {

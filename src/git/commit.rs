@@ -3,8 +3,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use gix::date::Time;
+
 use crate::error::{Cause, Error, IoContext, Result};
-use crate::git::cli::{Git, OURS};
+use crate::git::cli::Git;
 use crate::git::index::write_without_files;
 use crate::git::ref_locks::heal_packed_refs_lock;
 use crate::git::repo::Repo;
@@ -189,8 +191,6 @@ pub const STAGED: &str = "frites: staged";
 
 /// A neutral commit with this message: by git-frites, dated like its parent.
 pub fn neutral(repo: &Repo, tree: &Oid, parent: &Oid, message: &str) -> Result<Oid> {
-    let who = format!("{} <{}> {} +0000", OURS.0, OURS.1, repo.commit(parent)?.time);
-    let text =
-        format!("tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\n{message}\n");
-    repo.store(|objects| objects.add(gix::objs::Kind::Commit, text.as_bytes()))
+    let date = Time { seconds: repo.commit(parent)?.time, offset: 0 };
+    repo.store(|objects| objects.add_commit_of(date, tree, [parent], message))
 }

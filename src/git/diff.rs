@@ -2,17 +2,18 @@
 //! smaller.
 use std::collections::BTreeSet;
 
+use gix::ObjectId;
 use gix::bstr::ByteSlice;
 use gix::index::entry::Mode;
 use gix::worktree::stack::state::attributes::Source;
-use strum::{Display, EnumString};
+use strum::Display;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::git::cli::{Call, Git};
 use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, TreeEntry, to_oid};
-use crate::git::text::{self, FileIds, TextChange};
-use crate::git::trees::{self, TreeDifference};
+use crate::git::text::{self, TextChange};
+use crate::git::trees::{self, TreeDifference, take_record, unknown_answer};
 use crate::model::blast::{Blast, Extent};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -70,7 +71,7 @@ pub struct Change {
 }
 
 /// The kind of a difference, without detection of renames. It is written as git's letter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display)]
 pub enum ChangeStatus {
     /// The path is new.
     #[strum(serialize = "A")]
@@ -84,6 +85,26 @@ pub enum ChangeStatus {
     /// The path changed its kind, such as from a file to a link.
     #[strum(serialize = "T")]
     TypeChanged,
+}
+
+impl Change {
+    /// A difference of two trees, with its counts of lines.
+    fn of(difference: TreeDifference, lines: Option<(u64, u64)>) -> Change {
+        let TreeDifference { path, old, new } = difference;
+        let is_file = |mode| matches!(mode, EntryMode::File | EntryMode::Executable);
+        let status = match (old, new) {
+            (None, _) => ChangeStatus::Added,
+            (_, None) => ChangeStatus::Deleted,
+            (Some((old, _)), Some((new, _))) if old == new || (is_file(old) && is_file(new)) => {
+                ChangeStatus::Modified
+            }
+            _ => ChangeStatus::TypeChanged,
+        };
+        let none = (EntryMode::Absent, ObjectId::null(gix::hash::Kind::Sha1));
+        let (old_mode, old) = old.unwrap_or(none);
+        let (mode, new) = new.unwrap_or(none);
+        Change { path, status, old_mode, mode, old: to_oid(old), new: to_oid(new), lines }
+    }
 }
 
 /// A whole comparison.
@@ -159,10 +180,6 @@ fn counting(repo: &Repo, attributes: &Oid) -> Call {
     call.args(["--raw", "--numstat", "-z", "--no-color"])
 }
 
-fn unknown_answer() -> Error {
-    Error::internal("git diff-tree gave an answer of an unknown form")
-}
-
 /// Compares two trees (or commits) without git, if the answer is certain to be the same: the files are
 /// plain, and no attribute says how they are compared. Without `with_patch`, the patch is empty.
 fn compare_in_process(
@@ -182,9 +199,9 @@ fn compare_in_process(
     }
     let gix = repo.gix();
     let mut patch = Patch::default();
-    for TreeDifference { path, old, new } in differences {
-        let mut modes = [old, new].into_iter().flatten().map(|(mode, _)| mode);
-        if (with_patch && !text::is_plain_path(&path))
+    for difference in differences {
+        let mut modes = difference.old.iter().chain(&difference.new).map(|(mode, _)| mode);
+        if (with_patch && !text::is_plain_path(&difference.path))
             || !modes.all(|mode| matches!(mode, EntryMode::File | EntryMode::Executable))
         {
             return None;
@@ -194,28 +211,14 @@ fn compare_in_process(
             Some((_, id)) => repo.any_object(&gix, &id, gix::objs::Kind::Blob),
             None => Some(Vec::new()),
         };
-        let before = read(old)?;
-        let after = read(new)?;
+        let before = read(difference.old)?;
+        let after = read(difference.new)?;
         let text = TextChange::new(&before, &after)?;
-        let null = from.null();
-        let id = |entry: Option<TreeEntry>| entry.map_or(null, |(_, id)| to_oid(id));
-        let mode = |entry: Option<TreeEntry>| entry.map_or(EntryMode::Absent, |(mode, _)| mode);
-        let status = match (old, new) {
-            (None, _) => ChangeStatus::Added,
-            (_, None) => ChangeStatus::Deleted,
-            _ => ChangeStatus::Modified,
-        };
         let lines = Some(text.lines());
-        let old_mode = mode(old);
-        let new_mode = mode(new);
-        let old = id(old);
-        let new = id(new);
         if with_patch {
-            let ids = FileIds { old_mode, new_mode, old, new };
-            text::write_patch(&mut patch.bytes, &path, &ids, text);
+            text::write_patch(&mut patch.bytes, &difference, text)?;
         }
-        let change = Change { path, status, old_mode, mode: new_mode, old, new, lines };
-        patch.changes.push(change);
+        patch.changes.push(Change::of(difference, lines));
     }
     Some(patch)
 }
@@ -353,10 +356,10 @@ fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
     let mut rest = answer;
     let mut renames = Vec::new();
     while rest.first() == Some(&b':') {
-        let change = take_change(&mut rest)?;
-        let from = TreePath::new(take_record(&mut rest)?);
+        let mut change = Change::of(TreeDifference::take(&mut rest)?, Some((0, 0)));
         let path = TreePath::new(take_record(&mut rest)?);
-        renames.push(Rename { from, change: Change { path, ..change } });
+        let from = std::mem::replace(&mut change.path, path);
+        renames.push(Rename { from, change });
     }
     while !rest.is_empty() {
         let mut counts = take_record(&mut rest)?.split(|b| *b == b'\t');
@@ -392,8 +395,7 @@ fn parse(answer: &[u8]) -> Option<Patch> {
 fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
     let mut changes = Vec::new();
     while rest.first() == Some(&b':') {
-        let change = take_change(rest)?;
-        changes.push(Change { path: TreePath::new(take_record(rest)?), ..change });
+        changes.push(Change::of(TreeDifference::take(rest)?, Some((0, 0))));
     }
     // The counts have the order of the paths, but not every path has counts.
     let mut at = 0;
@@ -407,29 +409,6 @@ fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
         changes[at].lines = number(added).zip(number(deleted));
     }
     Some(changes)
-}
-
-/// Reads the part of a record before its path.
-fn take_change(rest: &mut &[u8]) -> Option<Change> {
-    let head = std::str::from_utf8(take_record(rest)?).ok()?;
-    let mut fields = head.strip_prefix(':')?.split(' ');
-    let old_mode = EntryMode::parse(fields.next()?)?;
-    let mode = EntryMode::parse(fields.next()?)?;
-    let old = Oid::parse(fields.next()?)?;
-    let new = Oid::parse(fields.next()?)?;
-    let status = fields.next()?;
-    // A rename has a number behind its letter.
-    let status =
-        if status.starts_with('R') { ChangeStatus::Modified } else { status.parse().ok()? };
-    let path = TreePath::default();
-    Some(Change { path, status, old_mode, mode, old, new, lines: Some((0, 0)) })
-}
-
-fn take_record<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let end = rest.iter().position(|b| *b == 0)?;
-    let record = &rest[..end];
-    *rest = &rest[end + 1..];
-    Some(record)
 }
 
 #[cfg(test)]
@@ -446,25 +425,23 @@ mod tests {
     /// Differences at paths of any bytes but NUL.
     fn changes() -> impl Strategy<Value = Vec<Change>> {
         let path = vec(prop_oneof![1u8.., Just(b'\t'), Just(b'\n'), Just(b':')], 1..9);
-        let rest = (
-            prop::sample::select(vec![
-                ChangeStatus::Added,
-                ChangeStatus::Deleted,
-                ChangeStatus::Modified,
-                ChangeStatus::TypeChanged,
-            ]),
-            oid(),
-            oid(),
-            any::<Option<(u64, u64)>>(),
-        );
-        btree_map(path, rest, 0..5).prop_map(|all| {
-            let change = |(path, (status, old, new, lines))| Change {
+        let null = Oid::parse(&"0".repeat(40)).expect("full");
+        let modes = prop::sample::select(vec![
+            (ChangeStatus::Added, EntryMode::Absent, EntryMode::File),
+            (ChangeStatus::Deleted, EntryMode::Link, EntryMode::Absent),
+            (ChangeStatus::Modified, EntryMode::Executable, EntryMode::File),
+            (ChangeStatus::Modified, EntryMode::Submodule, EntryMode::Submodule),
+            (ChangeStatus::TypeChanged, EntryMode::File, EntryMode::Link),
+        ]);
+        let rest = (modes, oid(), oid(), any::<Option<(u64, u64)>>());
+        btree_map(path, rest, 0..5).prop_map(move |all| {
+            let change = |(path, ((status, old_mode, mode), old, new, lines))| Change {
                 path: TreePath::from(path),
                 status,
-                old_mode: EntryMode::Executable,
-                mode: EntryMode::File,
-                old,
-                new,
+                old_mode,
+                mode,
+                old: if old_mode == EntryMode::Absent { null } else { old },
+                new: if mode == EntryMode::Absent { null } else { new },
                 lines,
             };
             all.into_iter().map(change).collect()

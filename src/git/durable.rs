@@ -35,7 +35,7 @@ impl Repo {
                 young.push(directory);
             }
         }
-        disk::sync(&young.iter().map(PathBuf::as_path).collect::<Vec<_>>())
+        disk::sync(&young)
     }
 
     /// Waits until the moves and deletions of these refs are on the disk, with their logs, and also HEAD
@@ -54,7 +54,7 @@ impl Repo {
             moved.extend(above.map(Path::to_owned));
             moved.insert(log);
         }
-        disk::sync(&moved.iter().map(PathBuf::as_path).collect::<Vec<_>>())
+        disk::sync(&Vec::from_iter(moved))
     }
 }
 

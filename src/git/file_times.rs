@@ -26,12 +26,14 @@ pub enum FileTimes {
 impl FileTimes {
     /// The times for the files of a checkout, by the time of its `new` directory; `None` if they
     /// stay as they are.
-    pub(super) fn stamp(self, new: &Path) -> io::Result<Option<Timestamps>> {
+    pub(super) fn stamp(self, new: &Path) -> Result<Option<Timestamps>> {
         if self == FileTimes::Current {
             return Ok(None);
         }
         let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-        let last_second = rustix::fs::lstat(new)?.st_mtime - 1;
+        let made = rustix::fs::lstat(new).map_err(io::Error::from);
+        let made = made.context(|| format!("could not read '{}'", new.display()))?;
+        let last_second = made.st_mtime - 1;
         let last_modification = Timespec { tv_sec: last_second, tv_nsec: 0 };
         Ok(Some(Timestamps { last_access, last_modification }))
     }

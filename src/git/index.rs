@@ -28,16 +28,20 @@ use crate::model::oid::Oid;
 /// gix would map the file into memory: an attempt that makes its index shorter at that moment would
 /// end this process.
 pub(super) fn read_index(file: &Path) -> Result<gix::index::File> {
-    let failed =
-        |e: &dyn Display| Error::fatal(format!("could not read '{}': {e}", file.display()));
-    let (bytes, times) = regular::read_with_metadata(file).map_err(|e| failed(&e))?;
+    let failed = |e| Error::fatal(format!("could not read '{}': {e}", file.display()));
+    let (bytes, times) = regular::read_with_metadata(file).map_err(failed)?;
     let time = FileTime::from_last_modification_time(&times);
-    let state = parse_index(&bytes, time)?;
-    let state = match state.link() {
-        Some(link) => dissolved(file, &bytes, time, link).map_err(|e| failed(&e))?,
-        None => state,
-    };
+    let state = parse_whole(file, &bytes, time)?;
     Ok(gix::index::File::from_state(state, file))
+}
+
+/// Reads the bytes of an index file; if it is split, also the shared index beside it.
+fn parse_whole(file: &Path, bytes: &[u8], time: FileTime) -> Result<State> {
+    let state = parse_index(bytes, time)?;
+    match state.link() {
+        Some(link) => dissolved(file, bytes, time, link),
+        None => Ok(state),
+    }
 }
 
 /// Reads the bytes of an index file with this time.
@@ -49,12 +53,7 @@ pub(super) fn parse_index(bytes: &[u8], time: FileTime) -> Result<State> {
 /// The entries of an index with these bytes, and of the shared index in this directory if it is split; `None` if
 /// they cannot be read.
 pub(super) fn entries_of(bytes: &[u8], directory: &Path) -> Option<State> {
-    let time = FileTime::zero();
-    let state = parse_index(bytes, time).ok()?;
-    match state.link() {
-        Some(link) => dissolved(&directory.join("index"), bytes, time, link).ok(),
-        None => Some(state),
-    }
+    parse_whole(&directory.join("index"), bytes, FileTime::zero()).ok()
 }
 
 /// The most files of the directories in a sparse index: a few trees can stand for more than any disk holds.
@@ -208,7 +207,8 @@ fn cached_tree(gix: &gix::Repository, id: ObjectId, name: &[u8]) -> gix::Result<
 /// A temporary index file, removed when the value is dropped.
 pub struct ScratchIndex {
     git: Git,
-    file: PathBuf,
+    /// The index file, which need not exist yet.
+    pub(super) file: PathBuf,
     /// A separate directory: git writes a lock file beside an index.
     directory: TempDir,
 }
@@ -233,11 +233,6 @@ impl ScratchIndex {
         &self.git
     }
 
-    /// The index file, which need not exist yet.
-    pub fn file(&self) -> &Path {
-        &self.file
-    }
-
     /// The directory of the index file.
     pub fn directory(&self) -> &Path {
         self.directory.path()
@@ -258,6 +253,16 @@ impl ScratchIndex {
     pub fn write_tree(&self) -> Result<Oid> {
         self.git.call("write-tree").oid()
     }
+}
+
+/// A tree with these edits; a file may take the place of a directory.
+pub fn edited_tree(repo: &Repo, tree: &Oid, edits: IndexEdits) -> Result<Oid> {
+    if edits.is_empty() {
+        return Ok(*tree);
+    }
+    let scratch = ScratchIndex::from_tree(&repo.git(), tree)?;
+    scratch.edit(edits)?;
+    scratch.write_tree()
 }
 
 /// Entries to set in an index and to remove from it, in the form that `git update-index

@@ -6,7 +6,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use gix::hash::{ObjectId, oid};
+use gix::hash::ObjectId;
 use gix::objs::{Kind, decode};
 use gix::zlib::Inflate;
 use rustix::fs::{Mode, OFlags};
@@ -38,9 +38,9 @@ impl LooseObjects {
         }
     }
 
-    /// Reads an object into `content`, and gives its kind. `None` if it is not loose, if it is large, or if
-    /// it is damaged: then gix reads it, or reports the error.
-    pub fn read(&mut self, id: &oid, content: &mut Vec<u8>) -> Option<Kind> {
+    /// Reads an object of this kind into `content`. `None` if it is not loose, of another kind, large or
+    /// damaged: then gix reads it, or reports the error.
+    pub fn read(&mut self, kind: Kind, id: &ObjectId, content: &mut Vec<u8>) -> Option<()> {
         let name = id.to_string();
         let (directory, file) = name.split_at(2);
         // An attempt may have put a FIFO there.
@@ -52,21 +52,19 @@ impl LooseObjects {
         self.inflate.reset();
         let (_, consumed, written) = self.inflate.once(compressed, &mut self.beginning).ok()?;
         let beginning = &self.beginning[..written];
-        let (kind, size, header) = decode::loose_header(beginning).ok()?;
+        let (found, size, header) = decode::loose_header(beginning).ok()?;
         let size = usize::try_from(size).ok().filter(|size| written - header <= *size)?;
+        if found != kind {
+            return None;
+        }
         if written - header == size {
             content.clear();
             content.extend_from_slice(&beginning[header..]);
-            return Some(kind);
+            return Some(());
         }
         let rest = &compressed[consumed..];
         let read = self.inflate.rest(rest, beginning, header, content, size).ok()?;
-        (read == size).then_some(kind)
-    }
-
-    /// Reads an object of that kind; `None` as for [`LooseObjects::read`].
-    pub fn read_as(&mut self, kind: Kind, id: &ObjectId, content: &mut Vec<u8>) -> Option<()> {
-        self.read(id, content).filter(|found| *found == kind).map(drop)
+        (read == size).then_some(())
     }
 }
 
@@ -95,14 +93,14 @@ mod tests {
             for bytes in [vec![b'x'; length], noise(length)] {
                 let id = git(&["hash-object", "-w", "--stdin"], &bytes);
                 let id = ObjectId::from_hex(id.as_bytes()).expect("an id");
-                assert_eq!(objects.read(&id, &mut content), Some(Kind::Blob), "{length}");
+                assert!(objects.read(Kind::Blob, &id, &mut content).is_some(), "{length}");
                 assert_eq!(content, bytes);
-                assert_eq!(objects.read_as(Kind::Tree, &id, &mut content), None);
+                assert_eq!(objects.read(Kind::Tree, &id, &mut content), None);
             }
         }
         let large = git(&["hash-object", "-w", "--stdin"], &noise(LARGE));
         let large = ObjectId::from_hex(large.as_bytes()).expect("an id");
-        assert_eq!(objects.read(&large, &mut content), None);
+        assert_eq!(objects.read(Kind::Blob, &large, &mut content), None);
         let cut = git(&["hash-object", "-w", "--stdin"], &noise(5000));
         let (first, rest) = cut.split_at(2);
         let file = directory.path().join(".git/objects").join(first).join(rest);
@@ -111,8 +109,9 @@ mod tests {
         for length in [0, 1, 20, 4000] {
             fs::remove_file(&file).expect("removed");
             fs::write(&file, &whole[..length]).expect("written");
-            assert_eq!(objects.read(&cut, &mut content), None, "{length}");
+            assert_eq!(objects.read(Kind::Blob, &cut, &mut content), None, "{length}");
         }
-        assert_eq!(objects.read(&ObjectId::null(gix::hash::Kind::Sha1), &mut content), None);
+        let missing = ObjectId::null(gix::hash::Kind::Sha1);
+        assert_eq!(objects.read(Kind::Blob, &missing, &mut content), None);
     }
 }

@@ -1,4 +1,5 @@
 //! The modes of tree entries.
+use gix::objs::tree::EntryKind;
 use strum::{Display, EnumString};
 
 /// The kind of an entry in a tree or in an index. Its words are six octal digits, as git prints them.
@@ -28,6 +29,18 @@ impl EntryMode {
     /// Reads six octal digits as git prints them; `None` for any other text.
     pub fn parse(octal: &str) -> Option<Self> {
         octal.parse().ok()
+    }
+}
+
+impl From<EntryKind> for EntryMode {
+    fn from(kind: EntryKind) -> Self {
+        match kind {
+            EntryKind::Tree => EntryMode::Directory,
+            EntryKind::Blob => EntryMode::File,
+            EntryKind::BlobExecutable => EntryMode::Executable,
+            EntryKind::Link => EntryMode::Link,
+            EntryKind::Commit => EntryMode::Submodule,
+        }
     }
 }
 

@@ -55,7 +55,7 @@ impl NewObjects {
             return Ok(id);
         }
         let header = gix::objs::encode::loose_header(kind, bytes.len() as u64);
-        let stream = self.compressed([&header, bytes]);
+        let stream = self.compressed(&[&header, bytes].concat());
         let failed = || format!("could not write an object in '{}'", self.directory.display());
         let file = tempfile::Builder::new()
             .prefix(TEMPORARY)
@@ -68,29 +68,19 @@ impl NewObjects {
     }
 
     /// One zlib stream of these bytes.
-    fn compressed(&mut self, parts: [&[u8]; 2]) -> io::Result<Vec<u8>> {
+    fn compressed(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         let new = || Compress::new(Compression::BEST_SPEED);
         let compressor = self.compressor.get_or_insert_with(new);
         compressor.reset();
         let mut stream = Vec::new();
         let mut made = [0; 16 << 10];
-        for (part, flush) in parts.into_iter().zip([FlushCompress::None, FlushCompress::Finish]) {
-            let mut rest = part;
-            loop {
-                let before = (compressor.total_in(), compressor.total_out());
-                let status = compressor.compress(rest, &mut made, flush);
-                let status = status.map_err(io::Error::other)?;
-                rest = &rest[(compressor.total_in() - before.0) as usize..];
-                let new = (compressor.total_out() - before.1) as usize;
-                stream.extend_from_slice(&made[..new]);
-                let is_done = match flush {
-                    FlushCompress::Finish => status == Status::StreamEnd,
-                    _ => rest.is_empty(),
-                };
-                if is_done {
-                    break;
-                }
-            }
+        let mut status = Status::Ok;
+        while status != Status::StreamEnd {
+            let rest = &bytes[compressor.total_in() as usize..];
+            let compressed = compressor.compress(rest, &mut made, FlushCompress::Finish);
+            status = compressed.map_err(io::Error::other)?;
+            let new = compressor.total_out() as usize - stream.len();
+            stream.extend_from_slice(&made[..new]);
         }
         Ok(stream)
     }
@@ -103,9 +93,20 @@ impl NewObjects {
         self.add(Kind::Tree, &bytes)
     }
 
-    /// Adds a commit by git-frites, dated now.
+    /// Adds a commit by git-frites, dated now. A parent that is given twice counts once.
     pub fn add_commit<'a>(
         &mut self,
+        tree: &Oid,
+        parents: impl IntoIterator<Item = &'a Oid>,
+        message: &str,
+    ) -> Result<ObjectId> {
+        self.add_commit_of(now(), tree, parents, message)
+    }
+
+    /// Adds a commit by git-frites with this date.
+    pub fn add_commit_of<'a>(
+        &mut self,
+        date: Time,
         tree: &Oid,
         parents: impl IntoIterator<Item = &'a Oid>,
         message: &str,
@@ -118,8 +119,7 @@ impl NewObjects {
                 seen.push(parent);
             }
         }
-        let now = now();
-        let who = format!("{} <{}> {now}", OURS.0, OURS.1);
+        let who = format!("{} <{}> {date}", OURS.0, OURS.1);
         let end = if message.ends_with('\n') { "" } else { "\n" };
         text.push_str(&format!("author {who}\ncommitter {who}\n\n{message}{end}"));
         self.add(Kind::Commit, text.as_bytes())
@@ -151,8 +151,7 @@ impl NewObjects {
 
     /// Puts the objects onto the disk, and then gives them their names.
     pub fn keep(self) -> Result<()> {
-        let paths: Vec<&Path> = self.written.values().map(|path| &**path).collect();
-        disk::sync(&paths)?;
+        disk::sync(&self.written.values().collect::<Vec<_>>())?;
         let places: Vec<PathBuf> = self.written.keys().map(|id| self.place(id)).collect();
         // New directories have the mode of `objects`: in a shared repository (`core.sharedRepository`)
         // others can use them.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::error::Result;
 use crate::git::cli::nul_separated;
-use crate::git::index::{IndexEdits, ScratchIndex};
+use crate::git::index::{IndexEdits, edited_tree};
 use crate::git::repo::{Repo, to_oid};
 use crate::git::trees::{self, TreeDifference};
 use crate::model::oid::Oid;
@@ -49,7 +49,8 @@ pub fn protected(
     let renames = renames.map_err(|e| e.hint(hint))?;
     let new_names: BTreeSet<&[u8]> = nul_separated(&renames).collect();
     let changes = diff().args(["--no-renames", base.as_str(), tree.as_str(), "--"]).args(protect);
-    restored(repo, base, tree, &trees::of_diff_tree(&changes.bytes()?), |change| match change {
+    let changes = trees::of_diff_tree(&changes.bytes()?)?;
+    restored(repo, base, tree, &changes, |change| match change {
         TreeDifference { path, old: None, new: Some((_, id)) }
             if !new_names.contains(path.as_bytes())
                 && !decides(path, &repo.blob(&to_oid(*id)).unwrap_or_default()) =>
@@ -92,9 +93,7 @@ fn restored(
     if edits.is_empty() {
         return Ok(RestoredTree { tree: *tree, put_back: Vec::new(), taken_out: Vec::new() });
     }
-    let scratch = ScratchIndex::from_tree(&repo.git(), tree)?;
-    scratch.edit(edits)?;
-    let restored = scratch.write_tree()?;
+    let restored = edited_tree(repo, tree, edits)?;
     // Compared again, because a restored path may also have replaced an added file or directory.
     let mut put_back = Vec::new();
     let mut taken_out = Vec::new();

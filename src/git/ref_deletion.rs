@@ -12,7 +12,6 @@ use gix::bstr::ByteSlice;
 
 use crate::error::Result;
 use crate::fs::regular;
-use crate::git::cli::Call;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -30,18 +29,12 @@ impl Repo {
         // git deletes the others: it waits for locks, and explains a refusal.
         let left = self.delete_loose(refs).unwrap_or_else(|| refs.to_vec());
         if !left.is_empty() {
-            change.run(self.deletion_by_git(&left, why))?;
+            let orders: String =
+                left.iter().map(|(name, old)| format!("delete {name}\0{old}\0")).collect();
+            change.run(self.update_ref_call(why).args(["-z", "--stdin"]).stdin(orders))?;
         }
         self.own_moves.lock().extend(refs.iter().map(|(name, _)| (name.clone(), None)));
         Ok(())
-    }
-
-    fn deletion_by_git(&self, refs: &[(RefName, Oid)], why: &str) -> Call {
-        let orders: String =
-            refs.iter().map(|(name, old)| format!("delete {name}\0{old}\0")).collect();
-        let call = self.git().call("update-ref").args(["--no-deref", "-m"]);
-        let call = call.arg(format!("{}: {why}", self.signature()));
-        call.args(["-z", "--stdin"]).stdin(orders)
     }
 
     /// Deletes refs that are only loose, under git's locks. Gives the refs whose file could not be removed.

@@ -139,7 +139,7 @@ impl Repo {
 
     /// Removes the lock files that a killed git left on our refs. Waits until a lock is `age` old:
     /// a running git holds one for milliseconds, or longer while a hook of the user runs.
-    pub fn heal_ref_locks(&self, prefix: &str, age: Duration) -> Result<()> {
+    pub fn heal_ref_locks(&self, prefix: &str, age: Duration) {
         let directory = self.common_dir().join(prefix);
         let mut locks = Vec::new();
         visit_readable(&directory, &mut |path, state| {
@@ -148,7 +148,6 @@ impl Repo {
             }
         });
         locks.iter().for_each(|lock| remove_when_old(lock, age));
-        Ok(())
     }
 }
 

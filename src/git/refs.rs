@@ -4,7 +4,6 @@
 //! time (1,000 files): "capture of 8" takes 1.8 times as much, "spawn of 1" 1.2, judging 1.1.
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use gix::lock::acquire::Fail;
@@ -262,7 +261,7 @@ impl Repo {
         let prepared = gix.refs.transaction().prepare(edits, patience(), patience());
         let prepared = prepared.map_err(|e| refused(&e))?;
         // The new values are in the lock files, which are renamed to the refs.
-        disk::sync(&locks.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
+        disk::sync(&locks)?;
         let now = objects::now().to_string();
         let who =
             gix::actor::SignatureRef { name: OURS.0.into(), email: OURS.1.into(), time: &now };
@@ -273,7 +272,7 @@ impl Repo {
 
     /// The beginning of a call that moves refs and notes in their logs that we did it, for
     /// `reflog_claims_us`.
-    fn update_ref_call(&self, why: &str) -> Call {
+    pub(super) fn update_ref_call(&self, why: &str) -> Call {
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
         call.arg(format!("{}: {why}", self.signature()))
     }

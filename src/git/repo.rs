@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use gix::bstr::{BStr, ByteSlice};
-use gix::objs::tree::EntryKind;
 use gix::objs::{CommitRef, CommitRefIter, Kind, TreeRefIter};
 use gix::odb::store::init::Slots;
 use parking_lot::Mutex;
@@ -267,13 +266,10 @@ impl Repo {
 
     /// The bytes of a file in a tree or a commit's tree; `None` if there is no such file.
     pub fn file(&self, tree: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
-        self.read_again(|gix| match entry_at(gix, tree, path.into())? {
-            Some(entry) if entry.mode().is_blob() => match entry.object() {
-                Ok(blob) => Ok(Some(blob.data.clone())),
-                Err(e) => Err(unreadable_path(tree, path.into(), &e)),
-            },
+        match self.entry(tree, path.into())? {
+            Some((EntryMode::File | EntryMode::Executable, id)) => self.blob(&to_oid(id)).map(Some),
             _ => Ok(None),
-        })
+        }
     }
 
     /// The bytes of the file to which a path leads in a tree or a commit's tree, also through symbolic links;
@@ -314,13 +310,13 @@ impl Repo {
 
     /// The target of a symbolic link in a tree; `None` if there is none at this path.
     fn link_at(&self, tree: &Oid, path: &str) -> Result<Option<String>> {
-        self.read_again(|gix| match entry_at(gix, tree, path.into())? {
-            Some(entry) if entry.mode().is_link() => {
-                let target = entry.object().map_err(|e| unreadable_path(tree, path.into(), &e))?;
-                Ok(Some(target.data.to_str_lossy().into_owned()))
+        match self.entry(tree, path.into())? {
+            Some((EntryMode::Link, id)) => {
+                let target = self.blob(&to_oid(id))?;
+                Ok(Some(target.to_str_lossy().into_owned()))
             }
             _ => Ok(None),
-        })
+        }
     }
 
     /// The blob at a path of a commit, which is a file's content or a symbolic link's target; `None` if
@@ -331,9 +327,7 @@ impl Repo {
 
     /// True if a tree has a directory at this path.
     pub fn has_directory(&self, tree: &Oid, path: &str) -> Result<bool> {
-        self.read_again(|gix| {
-            Ok(entry_at(gix, tree, path.into())?.is_some_and(|entry| entry.mode().is_tree()))
-        })
+        Ok(matches!(self.entry(tree, path.into())?, Some((EntryMode::Directory, _))))
     }
 
     /// The names in the directory to which a path leads in a tree, also through symbolic links; `None` if
@@ -342,12 +336,11 @@ impl Repo {
         let Some(place) = self.place_by_links(tree, path)? else { return Ok(None) };
         let directory = if place.is_empty() {
             *tree
-        } else if self.has_directory(tree, &place)?
-            && let Some(id) = self.id_at(tree, place.as_str().into())
-        {
-            to_oid(id)
         } else {
-            return Ok(None);
+            match self.entry(tree, place.as_str().into())? {
+                Some((EntryMode::Directory, id)) => to_oid(id),
+                _ => return Ok(None),
+            }
         };
         Ok(Some(self.entries_of(&directory)?.into_iter().map(|(name, _, _)| name).collect()))
     }
@@ -355,16 +348,21 @@ impl Repo {
     /// The id of the object at a path of a tree, or of a commit's tree; `None` if there is none or it
     /// cannot be read.
     pub(super) fn id_at(&self, tree: &Oid, path: &BStr) -> Option<gix::ObjectId> {
-        let gix = self.gix();
-        let entry = entry_at(&gix, tree, path).ok()??;
-        Some(entry.object_id())
+        self.entry(tree, path).ok()?.map(|(_, id)| id)
     }
 
     /// The entry of a tree, or of a commit's tree, at a path.
     pub(super) fn entry(&self, tree: &Oid, path: &BStr) -> Result<Option<TreeEntry>> {
+        let unreadable =
+            |e: gix::Error| Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"));
         self.read_again(|gix| {
-            let entry = entry_at(gix, tree, path)?;
-            Ok(entry.and_then(|entry| Some((mode_of(entry.mode())?, entry.object_id()))))
+            let root = gix.find_object(from_oid(tree)?).and_then(gix::Object::peel_to_tree);
+            let root = root.map_err(unreadable)?;
+            let found = match root.lookup_entry(path.split_str("/")) {
+                Err(_) if is_in_submodule(&root, path) => None,
+                found => found.map_err(unreadable)?,
+            };
+            Ok(found.map(|entry| (entry.mode().kind().into(), entry.object_id())))
         })
     }
 
@@ -400,7 +398,7 @@ impl Repo {
     pub(super) fn loose_object(&self, id: &gix::ObjectId, kind: Kind) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut loose = self.loose.lock();
-        loose.read_as(kind, id, &mut bytes).map(|()| bytes)
+        loose.read(kind, id, &mut bytes).map(|()| bytes)
     }
 
     /// The bytes of an object of that kind, loose or not; `None` if it cannot be read.
@@ -569,12 +567,8 @@ impl Repo {
     pub fn paths_and_modes_of(&self, commit: &Oid) -> Result<Vec<(String, EntryMode)>> {
         let index = self.index_of(commit)?;
         let each = index.entries().iter().map(|entry| {
-            let mode = match entry.mode {
-                gix::index::entry::Mode::COMMIT => EntryMode::Submodule,
-                gix::index::entry::Mode::SYMLINK => EntryMode::Link,
-                gix::index::entry::Mode::FILE_EXECUTABLE => EntryMode::Executable,
-                _ => EntryMode::File,
-            };
+            let mode =
+                entry.mode.to_tree_entry_mode().map_or(EntryMode::File, |mode| mode.kind().into());
             (entry.path(&index).to_str_lossy().into_owned(), mode)
         });
         Ok(each.collect())
@@ -626,24 +620,6 @@ const KEY_LENGTH: usize = 16;
 /// The most links through which a path is followed, as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// The entry of a tree, or of a commit's tree, at this path.
-fn entry_at<'r>(
-    gix: &'r gix::Repository,
-    tree: &Oid,
-    path: &BStr,
-) -> Result<Option<gix::object::tree::Entry<'r>>> {
-    let root = gix.find_object(from_oid(tree)?).and_then(gix::Object::peel_to_tree);
-    let root = root.map_err(|e| unreadable_path(tree, path, &e))?;
-    match root.lookup_entry(path.split_str("/")) {
-        Err(_) if is_in_submodule(&root, path) => Ok(None),
-        found => found.map_err(|e| unreadable_path(tree, path, &e)),
-    }
-}
-
-fn unreadable_path(tree: &Oid, path: &BStr, e: &dyn std::fmt::Display) -> Error {
-    Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"))
-}
-
 /// True if a path leads through a submodule, whose commit the repository need not have.
 fn is_in_submodule(tree: &gix::Tree<'_>, path: &BStr) -> bool {
     path.find_iter("/").any(|at| {
@@ -654,18 +630,6 @@ fn is_in_submodule(tree: &gix::Tree<'_>, path: &BStr) -> bool {
 
 /// An entry of a tree.
 pub(super) type TreeEntry = (EntryMode, gix::ObjectId);
-
-/// The mode of a tree's entry; `None` if git would not write such a mode.
-pub(super) fn mode_of(mode: gix::objs::tree::EntryMode) -> Option<EntryMode> {
-    match (mode.value(), mode.kind()) {
-        (_, EntryKind::Tree) => Some(EntryMode::Directory),
-        (0o100_644, _) => Some(EntryMode::File),
-        (0o100_755, _) => Some(EntryMode::Executable),
-        (_, EntryKind::Link) => Some(EntryMode::Link),
-        (_, EntryKind::Commit) => Some(EntryMode::Submodule),
-        _ => None,
-    }
-}
 
 /// True if a name has the form of [`Repo::key`].
 pub fn is_key(name: &OsStr) -> bool {

@@ -9,11 +9,10 @@ use gix::bstr::ByteSlice;
 use gix::objs::{CommitRef, Kind, TreeRefIter};
 use gix::validate::path::component;
 
-use crate::error::Result;
-use crate::git::cli::nul_separated;
+use crate::error::{Error, Result};
 use crate::git::mode::EntryMode;
 use crate::git::objects::NewObjects;
-use crate::git::repo::{Repo, TreeEntry, from_oid, mode_of, to_oid};
+use crate::git::repo::{Repo, TreeEntry, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
@@ -40,7 +39,11 @@ fn entries((repo, gix): Reader<'_>, tree: ObjectId) -> Option<BTreeMap<Vec<u8>, 
     let mut found = BTreeMap::new();
     for entry in TreeRefIter::from_bytes(&bytes, tree.kind()) {
         let entry = entry.ok()?;
-        let mode = mode_of(entry.mode)?;
+        let kind = entry.mode.kind();
+        if entry.mode.value() != kind as u16 {
+            return None;
+        }
+        let mode = EntryMode::from(kind);
         let mut name = entry.filename.to_vec();
         if mode == EntryMode::Directory {
             name.push(b'/');
@@ -101,30 +104,45 @@ pub(super) fn changed_paths(repo: &Repo, from: &Oid, to: &Oid) -> Result<Vec<Tre
     }
     let call =
         repo.git().call("diff-tree").args(["-r", "-z", "--no-renames", "--ignore-submodules=none"]);
-    Ok(of_diff_tree(&call.args([from.as_str(), to.as_str()]).bytes()?))
+    of_diff_tree(&call.args([from.as_str(), to.as_str()]).bytes()?)
 }
 
-/// Reads the records of `git diff-tree -z`. One that cannot be read is left out.
-pub(super) fn of_diff_tree(answer: &[u8]) -> Vec<TreeDifference> {
-    let mut records = nul_separated(answer);
+/// Reads the answer of `git diff-tree -z`.
+pub(super) fn of_diff_tree(answer: &[u8]) -> Result<Vec<TreeDifference>> {
+    let mut rest = answer;
     let mut found = Vec::new();
-    while let (Some(head), Some(path)) = (records.next(), records.next()) {
-        let head = String::from_utf8_lossy(head);
-        let fields: Vec<&str> = head.strip_prefix(':').unwrap_or(&head).split(' ').collect();
-        let [old_mode, new_mode, old, new, ..] = fields[..] else { continue };
-        let (Some(old), Some(new)) = (entry_of(old_mode, old), entry_of(new_mode, new)) else {
-            continue;
-        };
-        found.push(TreeDifference { path: TreePath::new(path), old, new });
+    while !rest.is_empty() {
+        found.push(TreeDifference::take(&mut rest).ok_or_else(unknown_answer)?);
     }
-    found
+    Ok(found)
 }
 
-/// Reads the mode and the object of one side: `Some(None)` if the path is not there.
-fn entry_of(mode: &str, id: &str) -> Option<Option<TreeEntry>> {
-    let id = ObjectId::from_hex(id.as_bytes()).ok()?;
-    let mode = EntryMode::parse(mode)?;
-    Some((mode != EntryMode::Absent).then_some((mode, id)))
+/// The error for an answer of `git diff-tree` that cannot be read.
+pub(super) fn unknown_answer() -> Error {
+    Error::internal("git diff-tree gave an answer of an unknown form")
+}
+
+impl TreeDifference {
+    /// Takes the first record from an answer of `git diff-tree -z`, with one path.
+    pub(super) fn take(rest: &mut &[u8]) -> Option<TreeDifference> {
+        let head = std::str::from_utf8(take_record(rest)?).ok()?;
+        let mut fields = head.strip_prefix(':')?.split(' ');
+        let modes = [EntryMode::parse(fields.next()?)?, EntryMode::parse(fields.next()?)?];
+        let mut entry_of = |mode: EntryMode| {
+            let id = ObjectId::from_hex(fields.next()?.as_bytes()).ok()?;
+            Some((mode != EntryMode::Absent).then_some((mode, id)))
+        };
+        let [old, new] = [entry_of(modes[0])?, entry_of(modes[1])?];
+        Some(TreeDifference { path: TreePath::new(take_record(rest)?), old, new })
+    }
+}
+
+/// Takes the bytes before the first NUL of an answer.
+pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = rest.iter().position(|b| *b == 0)?;
+    let record = &rest[..end];
+    *rest = &rest[end + 1..];
+    Some(record)
 }
 
 /// The paths that differ between two trees (or commits), in git's order, without directories; `None` if an

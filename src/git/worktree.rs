@@ -93,23 +93,14 @@ impl Worktree {
         self.admin.join("index")
     }
 
-    /// Checks out the files of HEAD. Hooks do not run: a `post-checkout` hook may have been planted by
-    /// another attempt, and `spawn.setup` is there for preparations.
-    pub fn populate(&self) -> Result<()> {
-        self.populate_with("HEAD")
-    }
-
-    /// Checks out the files of another tree, as if they had been changed and staged.
+    /// Checks out the files of a tree, as if they had been changed and staged. Hooks do not run: a
+    /// `post-checkout` hook may have been planted by another attempt, and `spawn.setup` is there for
+    /// preparations.
     ///
     /// Not `git reset --hard`: that locks `packed-refs`, and leaves the lock behind when it is
     /// killed.
-    pub fn populate_with(&self, tree: &str) -> Result<()> {
+    pub fn populate(&self, tree: &str) -> Result<()> {
         self.git().call("read-tree").args(["--reset", "-u", tree]).run()
-    }
-
-    /// Removes the worktree as [`Worktree::set_aside`] does, and deletes its files.
-    pub fn discard(&self, root: &Path) -> Result<()> {
-        self.set_aside(root)?.delete()
     }
 
     /// Removes the worktree: renames its directory and then its administrative entry into a trash directory

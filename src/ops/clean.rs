@@ -272,7 +272,7 @@ fn disk_space(candidate: CandidateRef<'_>) -> Result<u64> {
 pub fn lock(session: &Session, run: &Run) -> Result<Lock> {
     let lock = session.store.lock_run(&run.run)?;
     let branches = format!("refs/heads/frites/run/{}", run.run);
-    session.repo.heal_ref_locks(&branches, Duration::from_secs(1))?;
+    session.repo.heal_ref_locks(&branches, Duration::from_secs(1));
     Ok(lock)
 }
 

@@ -306,7 +306,7 @@ fn remove_entries(repo: &Repo, dir: &Path) -> Result<()> {
             Some(git_file) => git_file.starts_with(dir),
         };
         if is_removed {
-            Worktree::at(repo, &dir.join("swept"), admin).discard(dir)?;
+            Worktree::at(repo, &dir.join("swept"), admin).set_aside(dir)?.delete()?;
         }
     }
     Ok(())

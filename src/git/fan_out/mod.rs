@@ -10,16 +10,15 @@ mod writer;
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use gix::index::State;
-use gix::index::extension::Tree;
 use rustix::fs::Timestamps;
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::parallel;
 use crate::git::cli::Git;
 use crate::git::fan_out::conversion::Conversion;
+use crate::git::fan_out::sharing::Sharing;
 use crate::git::fan_out::writer::{Fan, Place, Written};
 use crate::git::file_times::{self, FileTimes};
 use crate::git::index::{cached_trees, encoded_with_checksum};
@@ -45,19 +44,19 @@ pub fn populate(
         .iter()
         .map(|worktree| Place { path: &worktree.path, index: worktree.index() })
         .collect();
-    let stamp = stamp(times, &first.path)?;
+    let stamp = times.stamp(&first.path)?;
     let written = match repo.overrides().is_redirected() {
         true => Err(Error::internal("its configuration is replaced while commands run")),
         false => repo
             .open_worktree(&first.path)
-            .and_then(|gix| Plan::new(repo, gix, &first.git(), commit, stamp.clone()))
-            .and_then(|plan| plan.write(repo, &places)),
+            .and_then(|gix| prepare(repo, gix, &first.git(), commit, stamp.clone()))
+            .and_then(|fan| write(&fan, &places)),
     };
     if is_written(written) {
         return Ok(());
     }
     parallel::map(worktrees, |worktree| {
-        worktree.populate()?;
+        worktree.populate("HEAD")?;
         if let Err(reason) = file_times::set(&worktree.path, &worktree.index(), stamp.as_ref()) {
             // Without these times git needs a little more time later.
             tracing::debug!(reason = reason.message, "files keep their times");
@@ -76,12 +75,12 @@ pub fn check_out(
     index: &Path,
     times: FileTimes,
 ) -> Result<()> {
-    let stamp = stamp(times, into)?;
+    let stamp = times.stamp(into)?;
     let git = repo.git().work_tree(into).index(index);
     let written = match repo.overrides().has_other_rules() {
         true => Err(Error::internal("its attributes were changed while commands run")),
-        false => Plan::new(repo, repo.gix(), &git, commit, stamp.clone())
-            .and_then(|plan| plan.write(repo, &[Place { path: into, index: index.to_owned() }])),
+        false => prepare(repo, repo.gix(), &git, commit, stamp.clone())
+            .and_then(|fan| write(&fan, &[Place { path: into, index: index.to_owned() }])),
     };
     if is_written(written) {
         return Ok(());
@@ -89,11 +88,6 @@ pub fn check_out(
     let call = git.call("-c").args(["core.sparseCheckout=false", "read-tree", "--reset", "-u"]);
     call.arg(commit.as_str()).run()?;
     file_times::set(into, index, stamp.as_ref())
-}
-
-/// The times of files in a new directory.
-fn stamp(times: FileTimes, directory: &Path) -> Result<Option<Timestamps>> {
-    times.stamp(directory).context(|| format!("could not read '{}'", directory.display()))
 }
 
 /// True if all files were written; false if git must write some, for a reason or after a failure.
@@ -116,61 +110,45 @@ pub fn writes_blobs_as_they_are(repo: &Repo, index: &State) -> bool {
         && conversion::decisive_attributes(&gix, index).is_ok_and(|names| names.is_empty())
 }
 
-/// The plan for writing the files of a commit.
-struct Plan {
+/// Prepares to write the files of a commit; fails with the reason if git must write them. `git` asks about
+/// attributes, and `gix` is opened in a new worktree.
+fn prepare<'a>(
+    repo: &'a Repo,
     gix: gix::Repository,
-    index: Arc<gix::index::File>,
-    trees: Tree,
-    conversions: Vec<Conversion>,
-    stamp: Option<Timestamps>,
+    git: &Git,
+    commit: &Oid,
+    times: Option<Timestamps>,
+) -> Result<Fan<'a>> {
+    if let Some(reason) = fallback::reason(repo, &gix) {
+        return Err(Error::internal(reason));
+    }
+    let index = repo.index_of(commit)?;
+    let trees = cached_trees(&gix, &repo.commit(commit)?.tree)?;
+    let conversions = Conversion::all(git, &gix, &index, commit)?;
+    let gix = gix.into_sync();
+    Ok(Fan { repo, gix, index, trees, conversions, times, sharing: Sharing::default() })
 }
 
-impl Plan {
-    /// Fails with the reason if git must write the files. `git` asks about attributes.
-    fn new(
-        repo: &Repo,
-        gix: gix::Repository,
-        git: &Git,
-        commit: &Oid,
-        stamp: Option<Timestamps>,
-    ) -> Result<Plan> {
-        if let Some(reason) = fallback::reason(repo, &gix) {
-            return Err(Error::internal(reason));
-        }
-        let index = repo.index_of(commit)?;
-        let trees = cached_trees(&gix, &repo.commit(commit)?.tree)?;
-        let conversions = Conversion::all(git, &gix, &index, commit)?;
-        Ok(Plan { gix, index, trees, conversions, stamp })
+/// Writes the files and the indexes of these places. Gives the reason if something is left to git.
+fn write(fan: &Fan<'_>, places: &[Place<'_>]) -> Result<Option<String>> {
+    // Each place needs an open directory on every thread.
+    let at_once = (OPEN_DIRECTORIES / parallel::threads()).max(1);
+    let mut left = None;
+    for group in places.chunks(at_once) {
+        let written = fan.write(group)?;
+        write_indexes(fan, group, &written)?;
+        left = left.or(written.left);
     }
-
-    /// Writes the files and the indexes. Gives the reason if something is left to git.
-    fn write(self, repo: &Repo, places: &[Place<'_>]) -> Result<Option<String>> {
-        let Plan { gix, index, trees, conversions, stamp } = self;
-        let fan = Fan::new(repo, gix, &index, conversions, stamp);
-        // Each place needs an open directory on every thread.
-        let at_once = (OPEN_DIRECTORIES / parallel::threads()).max(1);
-        let mut left = None;
-        for group in places.chunks(at_once) {
-            let written = fan.write(group)?;
-            write_indexes(&index, &trees, group, &written)?;
-            left = left.or(written.left);
-        }
-        Ok(left)
-    }
+    Ok(left)
 }
 
 /// Writes the index of each place, with the stat data of the files that were written. Because of the cached
 /// trees, git and a capture need not write the trees of unchanged directories.
-fn write_indexes(
-    index: &State,
-    trees: &Tree,
-    places: &[Place<'_>],
-    written: &Written,
-) -> Result<()> {
+fn write_indexes(fan: &Fan<'_>, places: &[Place<'_>], written: &Written) -> Result<()> {
     let all: Vec<usize> = (0..places.len()).collect();
     parallel::map_with(
         &all,
-        || index.clone(),
+        || State::clone(&fan.index),
         |index, at| {
             let entries = index.entries_mut();
             let stats = written.stats.chunks_exact(places.len());
@@ -178,7 +156,7 @@ fn write_indexes(
                 entries[*entry].stat = stats[*at];
             }
             let file = &places[*at].index;
-            fs::write(file, encoded_with_checksum(index, Some(trees))?)
+            fs::write(file, encoded_with_checksum(index, Some(&fan.trees))?)
                 .context(|| format!("could not write '{}'", file.display()))
         },
     )?;

@@ -3,9 +3,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::{Mode as EntryMode, Stat as EntryStat};
+use gix::index::extension::Tree;
 use gix::objs::Kind;
 use gix::prelude::FindExt;
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
@@ -39,16 +41,22 @@ pub struct Place<'a> {
     pub index: PathBuf,
 }
 
-/// The files to write, and all that is needed to write them.
+/// The files of a commit to write, and all that is needed to write them.
 pub struct Fan<'a> {
-    gix: gix::ThreadSafeRepository,
-    repo: &'a Repo,
-    index: &'a gix::index::State,
+    /// The user's repository.
+    pub repo: &'a Repo,
+    /// The same repository, opened in a new worktree.
+    pub gix: gix::ThreadSafeRepository,
+    /// The commit's files.
+    pub index: Arc<gix::index::File>,
+    /// The commit's trees, for the new indexes.
+    pub trees: Tree,
     /// The conversion of each entry; empty if all are verbatim.
-    conversions: Vec<Conversion>,
+    pub conversions: Vec<Conversion>,
     /// The times that files get; the current ones if `None`.
-    times: Option<Timestamps>,
-    sharing: Sharing,
+    pub times: Option<Timestamps>,
+    /// Tells whether files can share their blocks.
+    pub sharing: Sharing,
 }
 
 /// The result of writing the files.
@@ -82,20 +90,7 @@ struct Worker {
     converted: Vec<u8>,
 }
 
-impl<'a> Fan<'a> {
-    /// Prepares to write the files of `index` with these conversions and times. `gix` is opened in a new
-    /// worktree.
-    pub fn new(
-        repo: &'a Repo,
-        gix: gix::Repository,
-        index: &'a gix::index::State,
-        conversions: Vec<Conversion>,
-        times: Option<Timestamps>,
-    ) -> Fan<'a> {
-        let gix = gix.into_sync();
-        Fan { gix, repo, index, conversions, times, sharing: Sharing::default() }
-    }
-
+impl Fan<'_> {
     /// Writes the files to each of these places, which have none.
     pub fn write(&self, places: &[Place<'_>]) -> Result<Written> {
         let open = |place: &Place<'_>| {
@@ -104,7 +99,7 @@ impl<'a> Fan<'a> {
                 .context(|| format!("could not open '{}'", place.path.display()))
         };
         let roots: Vec<OwnedFd> = places.iter().map(open).collect::<Result<_>>()?;
-        let directories = directories(self.index)
+        let directories = directories(&self.index)
             .ok_or_else(|| Error::internal("the files of an index are not sorted"))?;
         let mut units = Vec::new();
         for directory in &directories {
@@ -146,7 +141,7 @@ impl<'a> Fan<'a> {
             .context(|| failed(unit.directory.as_bstr()))?;
         for at in unit.entries {
             let entry = &self.index.entries()[*at];
-            let path = entry.path(self.index);
+            let path = entry.path(&self.index);
             let name = file_name(path);
             let conversion = self.conversions.get(*at).copied().unwrap_or(Conversion::Verbatim);
             let Some(kind) = worker.new_entry(self.repo, entry, path, conversion)? else {
@@ -215,7 +210,7 @@ impl Worker {
     /// Reads a blob into `self.blob`.
     fn read(&mut self, repo: &Repo, id: gix::ObjectId) -> Result<()> {
         if self.missed < MOST_MISSED {
-            if self.loose.read_as(Kind::Blob, &id, &mut self.blob).is_some() {
+            if self.loose.read(Kind::Blob, &id, &mut self.blob).is_some() {
                 self.missed = 0;
                 return Ok(());
             }

@@ -126,19 +126,11 @@ impl CompleteIndex {
             return Ok(Vec::new());
         }
         let written: BTreeSet<&TreePath> = written.iter().collect();
-        let mut differ = self.differing(git, directory)?;
-        differ.retain(|path| written.contains(path));
-        differ.sort();
-        Ok(differ)
-    }
-
-    /// The tracked files that a directory lacks, or has with another content or mode.
-    fn differing(&self, git: &Git, directory: &Path) -> Result<Vec<TreePath>> {
         let scratch = ScratchIndex::empty(&git.clone().work_tree(directory))?;
         // The copy gets the time of the original index: git reads files again that may have been written in
         // the same moment as the index.
-        fs::write(scratch.file(), &self.bytes)
-            .and_then(|()| File::options().write(true).open(scratch.file()))
+        fs::write(&scratch.file, &self.bytes)
+            .and_then(|()| File::options().write(true).open(&scratch.file))
             .and_then(|file| file.set_modified(self.modified))
             .context(|| "could not write a temporary index".into())?;
         let git = scratch.git();
@@ -148,7 +140,10 @@ impl CompleteIndex {
             .call("diff-files")
             .args(["-z", "--name-only", "--ignore-submodules=all"])
             .bytes()?;
-        Ok(nul_separated(&list).map(TreePath::new).collect())
+        let mut differ: Vec<_> = nul_separated(&list).map(TreePath::new).collect();
+        differ.retain(|path| written.contains(path));
+        differ.sort();
+        Ok(differ)
     }
 }
 

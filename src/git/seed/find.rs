@@ -37,7 +37,8 @@ pub struct SeedPatterns {
 /// The seeds of a checkout, by their paths.
 #[derive(Clone, Default)]
 pub struct Seeds {
-    root: PathBuf,
+    /// The checkout that the seeds were found in.
+    pub root: PathBuf,
     /// The original of each seed: a file below the root or, if the seed is a link, perhaps its target.
     found: BTreeMap<TreePath, PathBuf>,
     /// Messages for the user.
@@ -105,11 +106,6 @@ impl Seeds {
             }
         }
         Ok(seeds)
-    }
-
-    /// The checkout that the seeds were found in.
-    pub fn root(&self) -> &Path {
-        &self.root
     }
 
     /// The seeds, each with its original.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::config::value::Tie;
 use crate::error::Result;
 use crate::git::diff;
-use crate::git::index::{IndexEdits, ScratchIndex};
+use crate::git::index::{IndexEdits, edited_tree};
 use crate::git::merge::{self, ConflictGroup, Conflicts};
 use crate::git::mode::EntryMode;
 use crate::model::oid::Oid;
@@ -361,9 +361,7 @@ fn edit_tree(session: &Session, tree: &Oid, edits: &[PathEdit]) -> Result<Oid> {
             None => index.remove(path, tree),
         }
     }
-    let scratch = ScratchIndex::from_tree(&session.repo.git(), tree)?;
-    scratch.edit(index)?;
-    scratch.write_tree()
+    edited_tree(&session.repo, tree, index)
 }
 
 #[cfg(test)]

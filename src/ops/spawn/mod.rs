@@ -409,7 +409,7 @@ fn populate_all(
         process::in_parallel(process::processors(), &places, |(at, (name, worktree))| {
             board.began(name);
             if let Some(tree) = run.seed(name) {
-                worktree.populate_with(tree.as_str())?;
+                worktree.populate(tree.as_str())?;
             }
             let candidate = session.store.candidate(run, name);
             let port = ports.get(*at).copied();

@@ -163,7 +163,7 @@ pub fn take_back(
 ) -> Result<()> {
     let _lock = store.lock_repository()?;
     // No other process writes these refs before the run is complete.
-    store.repo().heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::ZERO)?;
+    store.repo().heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::ZERO);
     let root = store.worktrees(run.worktree_root.as_deref());
     for name in names {
         let path = store.candidate(run, name).worktree();
@@ -173,7 +173,7 @@ pub fn take_back(
         };
         match admin {
             Some(admin) => {
-                Worktree::at(store.repo(), &path, admin).discard(&root)?;
+                Worktree::at(store.repo(), &path, admin).set_aside(&root)?.delete()?;
             }
             // A directory without an entry is not ours, except for an empty one that a killed git
             // left.

@@ -2,7 +2,7 @@
 use crate::ecosystems::touched::{adds_inner_tests, is_test_path};
 use crate::error::Result;
 use crate::git::diff::{self, Change, ChangeStatus};
-use crate::git::index::{IndexEdits, ScratchIndex};
+use crate::git::index::{IndexEdits, edited_tree};
 use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::count::some_of;
@@ -66,10 +66,5 @@ pub fn lay_over(repo: &Repo, tree: &Oid, files: &[&Change]) -> Result<Oid> {
     for file in files {
         edits.set(file.mode, file.new, &file.path);
     }
-    if edits.is_empty() {
-        return Ok(*tree);
-    }
-    let scratch = ScratchIndex::from_tree(&repo.git(), tree)?;
-    scratch.edit(edits)?;
-    scratch.write_tree()
+    edited_tree(repo, tree, edits)
 }
