@@ -1,6 +1,4 @@
 //! `diff.exclude`: the paths that captures leave out, whether the attempt committed them or not.
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -55,14 +53,12 @@ pub struct HiddenPaths<'a> {
     excludes: &'a Excludes,
     repo: &'a Repo,
     base: Oid,
-    /// The matched paths and directories, and whether the base tracks something there.
-    tracked: RefCell<BTreeMap<TreePath, bool>>,
 }
 
 impl<'a> HiddenPaths<'a> {
     /// The hidden paths of attempts from this base.
     pub fn new(repo: &'a Repo, base: Oid, excludes: &'a Excludes) -> HiddenPaths<'a> {
-        HiddenPaths { excludes, repo, base, tracked: RefCell::default() }
+        HiddenPaths { excludes, repo, base }
     }
 
     /// The patterns.
@@ -79,10 +75,9 @@ impl<'a> HiddenPaths<'a> {
     /// hidden.
     pub fn outermost(&self, path: &[u8]) -> Option<TreePath> {
         let found = TreePath::new(self.excludes.outermost(path)?);
-        let mut tracked = self.tracked.borrow_mut();
-        let is_tracked = *tracked
-            .entry(found.clone())
-            .or_insert_with(|| self.repo.id_at(&self.base, found.as_bstr()).is_some());
+        let is_tracked = self.repo.index_of(&self.base).is_ok_and(|base| {
+            base.path_is_directory(found.as_bstr()) || base.entry_by_path(found.as_bstr()).is_some()
+        });
         (!is_tracked).then_some(found)
     }
 }
