@@ -172,17 +172,16 @@ impl NewObjects {
         Ok(())
     }
 
-    /// The file of a loose object.
+    /// The file of an object.
     fn place(&self, id: &ObjectId) -> PathBuf {
-        let hex = id.to_string();
-        self.directory.join(&hex[..2]).join(&hex[2..])
+        place_in(&self.directory, id)
     }
+}
 
-    /// True if an object is loose on the disk. An object that gix finds may be in a deleted pack that is
-    /// still open here.
-    pub(super) fn is_loose(&self, id: &ObjectId) -> bool {
-        self.place(id).exists()
-    }
+/// The file of a loose object in a directory of objects.
+fn place_in(directory: &Path, id: &ObjectId) -> PathBuf {
+    let hex = id.to_string();
+    directory.join(&hex[..2]).join(&hex[2..])
 }
 
 /// The current time here, for commits and reflogs.
@@ -206,6 +205,12 @@ fn freshen(object: &Path) -> bool {
 }
 
 impl Repo {
+    /// True if an object is loose on the disk. An object that gix finds may be in a deleted pack that is
+    /// still open here.
+    pub(super) fn is_loose(&self, id: &ObjectId) -> bool {
+        place_in(&self.common_dir().join("objects"), id).exists()
+    }
+
     /// Stores bytes as a blob, without filters.
     pub fn store_blob(&self, bytes: impl AsRef<[u8]>) -> Result<Oid> {
         self.store(|objects| objects.add(Kind::Blob, bytes.as_ref()))

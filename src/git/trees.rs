@@ -11,7 +11,6 @@ use gix::validate::path::component;
 
 use crate::error::{Error, Result};
 use crate::git::mode::EntryMode;
-use crate::git::objects::NewObjects;
 use crate::git::repo::{Repo, TreeEntry, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -212,7 +211,6 @@ pub(super) fn is_whole(repo: &Repo, new: &Oid, known: &[&Oid]) -> bool {
 
 fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
     let reader = (repo, &repo.gix());
-    let objects = &repo.new_objects();
     let mut seen = BTreeSet::new();
     let mut trees = BTreeSet::new();
     for oid in known {
@@ -233,12 +231,12 @@ fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
             continue;
         }
         commits += 1;
-        if commits > MOST_COMMITS || !objects.is_loose(&id) {
+        if commits > MOST_COMMITS || !repo.is_loose(&id) {
             return None;
         }
         // Does not use the commit graph: the object itself must be there.
         let (tree, parents) = loose_commit(reader, &id)?;
-        if !has_tree(reader, objects, tree, &trees)? {
+        if !has_tree(reader, tree, &trees)? {
             return Some(false);
         }
         waiting.extend(parents);
@@ -247,16 +245,11 @@ fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
 }
 
 /// True if all objects of a tree are loose, except those that a tree of `known` has at the same path.
-fn has_tree(
-    reader: Reader<'_>,
-    objects: &NewObjects,
-    tree: ObjectId,
-    known: &[ObjectId],
-) -> Option<bool> {
+fn has_tree(reader: Reader<'_>, tree: ObjectId, known: &[ObjectId]) -> Option<bool> {
     if known.contains(&tree) {
         return Some(true);
     }
-    if !objects.is_loose(&tree) {
+    if !reader.0.is_loose(&tree) {
         return Some(false);
     }
     let known: Vec<_> = known.iter().map(|id| entries(reader, *id)).collect::<Option<_>>()?;
@@ -266,8 +259,8 @@ fn has_tree(
         let is_there = match mode {
             _ if before.contains(&id) => true,
             EntryMode::Submodule => true,
-            EntryMode::Directory => has_tree(reader, objects, id, &before)?,
-            _ => objects.is_loose(&id),
+            EntryMode::Directory => has_tree(reader, id, &before)?,
+            _ => reader.0.is_loose(&id),
         };
         if !is_there {
             return Some(false);
