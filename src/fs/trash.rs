@@ -58,7 +58,7 @@ fn delete(bin: &Path) -> Result<()> {
     delete_tree(bin).context(|| format!("could not delete '{}'", bin.display()))
 }
 
-/// True if there is no trash in `root` that would take long to delete.
+/// True if the trash in `root` can be deleted quickly.
 pub fn is_little(root: &Path) -> bool {
     let mut waiting = bins(root);
     let mut seen = 0;

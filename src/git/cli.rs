@@ -73,11 +73,11 @@ pub(super) const EXACT: [&str; 9] = [
 /// The name and the e-mail address of git-frites itself.
 pub(super) const OURS: (&str, &str) = ("git-frites", "git-frites@localhost");
 
-/// The author and committer of captures and records: never the user, whose identity may not even be
-/// set.
 /// The commands that compare trees, the index or the checkout.
 const COMPARING: [&str; 5] = ["diff", "diff-files", "diff-index", "diff-tree", "status"];
 
+/// The author and committer of captures and records: never the user, whose identity may not even be
+/// set.
 const IDENTITY: [(&str, &str); 4] = [
     ("GIT_AUTHOR_NAME", OURS.0),
     ("GIT_AUTHOR_EMAIL", OURS.1),
@@ -165,7 +165,7 @@ impl Git {
         }
     }
 
-    /// Sets the work tree, in which calls also run.
+    /// Sets the work tree. Calls run in that directory.
     #[must_use]
     pub fn work_tree(mut self, dir: &Path) -> Self {
         self.work_tree = Some(dir.to_owned());
@@ -273,7 +273,8 @@ impl Call {
         self
     }
 
-    /// Has [`Call::output`] run git in a world. The standard output is the world's then.
+    /// Makes [`Call::output`] run git in a world. The standard output then has the world's messages in place of
+    /// git's output.
     pub fn in_world(mut self, world: &WorldSpec) -> Result<Self> {
         let words = world.words(LAUNCHER_VERB, "1").context(|| "could not start git".to_owned())?;
         self.world = [process::myself().into()].into_iter().chain(words).collect();
@@ -480,6 +481,7 @@ impl Call {
         }
     }
 
+    /// True if git does not inherit this variable.
     fn removes(&self, name: &OsStr) -> bool {
         let Some(rest) = name.as_bytes().strip_prefix(b"GIT_") else { return false };
         if [CallSettings::User, CallSettings::Transfer].contains(&self.git.settings) {

@@ -59,7 +59,7 @@ pub(super) fn entries_of(bytes: &[u8], directory: &Path) -> Option<State> {
 /// The most files of the directories in a sparse index: a few trees can stand for more than any disk holds.
 const MOST_SPARSE_FILES: usize = 1 << 20;
 
-/// Replaces the entries of a sparse index that stand for directories by those of their files; `None` if a tree
+/// Replaces each entry of a sparse index that stands for a directory by entries of its files; `None` if a tree
 /// cannot be read, or if there are too many files.
 pub(super) fn expand(repo: &gix::Repository, mut index: State) -> Option<State> {
     let is_directory = |entry: &gix::index::Entry| entry.mode == Mode::DIR;
@@ -100,7 +100,7 @@ pub(super) fn encoded(index: &State, trees: Option<&Tree>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Does the same with the checksum, for files that programs other than git may read.
+/// The bytes of [`encoded`], but with the checksum, because programs other than git may read the file.
 pub(super) fn encoded_with_checksum(index: &State, trees: Option<&Tree>) -> Result<Vec<u8>> {
     let mut bytes = encoded_without_checksum(index, trees)?;
     let mut hasher = gix::hash::hasher(SHA1);

@@ -121,7 +121,7 @@ fn is_gone(e: &io::Error) -> bool {
     [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&e.kind())
 }
 
-/// Reads the beginning of a file, which is all of it if it holds a value. Does not wait for a FIFO.
+/// Reads as many bytes of a file as a ref's value can have. Does not wait for a FIFO.
 fn read_start(directory: impl AsFd, path: impl Arg) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::openat(directory, path, flags, Mode::empty())?;

@@ -424,7 +424,7 @@ impl Repo {
         Ok(files.map(|(name, _, blob)| (name, blob)).collect())
     }
 
-    /// The names in a tree's root; true for a directory.
+    /// The names in a tree's root, each with true if it is a directory or a link to one.
     pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
         let mut found = Vec::new();
         for (name, mode, _) in self.entries_of(tree)? {

@@ -203,8 +203,8 @@ fn is_one_of_a_kind(name: &[u8], tree: &BTreeMap<Vec<u8>, TreeEntry>) -> bool {
     }
 }
 
-/// True if every object that the commit `new` has beyond those of the commits `known` is certainly
-/// there, because it is loose. False means that git must look.
+/// True if all objects that `new` reaches and the commits `known` do not are certainly there, because they are
+/// loose. False means that git must look.
 pub(super) fn is_whole(repo: &Repo, new: &Oid, known: &[&Oid]) -> bool {
     !repo.is_beside_housekeeping() && has_all(repo, new, known) == Some(true)
 }

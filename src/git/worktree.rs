@@ -112,7 +112,7 @@ impl Worktree {
     pub fn set_aside(&self, root: &Path) -> Result<Bin> {
         let Worktree { path, admin, .. } = self;
         let there = require_ours(root, path, true)?;
-        // Only this lock is removed: another one may be that of a killed `git add`, but also that of the
+        // Only this lock is removed: another one may come from a killed `git add`, but also from the
         // user's git.
         heal_packed_refs_lock(admin, "AUTO_MERGE.lock");
         let bin = Bin::new(root)?;
@@ -255,8 +255,9 @@ pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
     Ok(differing(one)?.intersection(&differing(other)?).cloned().collect())
 }
 
-/// The checkout that uses a branch: it is on the branch, or a rebase or a bisection there returns to it or
-/// moves it (`prepare_checked_out_branches` in git's branch.c). The administrative entry `except` is ignored.
+/// The checkout that uses a branch: its HEAD is on the branch, or a rebase or a bisection in the checkout will
+/// switch back to the branch or move it (`prepare_checked_out_branches` in git's branch.c). The administrative
+/// entry `except` is ignored.
 pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result<Option<PathBuf>> {
     let names = |file: PathBuf| {
         regular::read(&file).is_ok_and(|text| {

@@ -51,8 +51,8 @@ pub(super) fn doubtful_entries(
     Ok(found.concat())
 }
 
-/// True if the bytes of a file are those of its entry. git reads the others, and large files. Nobody writes to
-/// a link or a submodule through a memory map.
+/// True if a file has the bytes that its entry names. It counts as changed if it is large: git reads it then.
+/// Links and submodules count as unchanged, because nobody writes to them through a memory map.
 fn has_content_of_entry(worktree: &Path, index: &gix::index::File, position: usize) -> bool {
     const LARGEST: u32 = 16 << 20;
     let entry = &index.entries()[position];

@@ -43,8 +43,8 @@ pub struct Omissions {
     pub unholdable: BTreeMap<TreePath, &'static str>,
     /// The paths that are ignored by rules which the attempt itself added.
     pub newly_ignored: BTreeSet<TreePath>,
-    /// The ignored files that look like the project's source, by ignored path: their own, or that of an
-    /// ignored directory above them, which ends in a slash.
+    /// The ignored files that look like the project's source, each below the path that git ignores: the file
+    /// itself, or a directory above it, which ends in a slash.
     pub ignored_source: BTreeMap<TreePath, Vec<TreePath>>,
     /// A line about unreadable commits in the attempt's own git directory.
     pub unread: Option<String>,
@@ -311,7 +311,7 @@ fn unreadable(error: &ignore::Error) -> Option<(&Path, &'static str)> {
     }
 }
 
-/// True if a path is that of an ignore file.
+/// True if this is the path of a `.gitignore`.
 pub(super) fn is_ignore_file(path: &[u8]) -> bool {
     path.ends_with(b".gitignore") && file_name(path) == b".gitignore"
 }

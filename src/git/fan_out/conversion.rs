@@ -23,7 +23,7 @@ const WORDS: [(&str, &[&str]); 4] = [
     ("working-tree-encoding", &["working-tree-encoding"]),
 ];
 
-/// Values of attributes that git prints in the same way as the states of these names.
+/// Values of attributes that `git check-attr` prints like the states `set`, `unset` and `unspecified`.
 const AMBIGUOUS: [&str; 3] = ["=set", "=unset", "=unspecified"];
 
 /// The way from a blob to a file.

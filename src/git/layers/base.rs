@@ -45,7 +45,7 @@ pub struct BaseEnd {
     pub passed: bool,
     /// False if a command failed that only downloads dependencies.
     pub downloaded: bool,
-    /// The time that all of them took; `None` if they ran with outputs of an ancestor, or not all ran.
+    /// The time that all of them took; `None` if they ran with an ancestor's outputs, or some did not run.
     pub cold_seconds: Option<f64>,
 }
 
@@ -107,7 +107,7 @@ impl BaseLayer {
         found.filter(|dir| !is_empty(dir)).collect()
     }
 
-    /// True if outputs of another tree are among those of the base.
+    /// True if the base's outputs contain outputs of an ancestor.
     pub fn has_inherited(&self) -> bool {
         self.inherited().is_some_and(|dir| !is_empty(&dir))
     }

@@ -24,7 +24,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// The pause between two looks at the clock.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Makes the layers of a base, whose tree is `to`, from those of an ancestor, whose tree is `from`: with
+/// Makes the layers of a base, whose tree is `to`, from an ancestor's layers, whose tree is `from`: they have
 /// the ancestor's outputs, its files, and the files of `to` that differ. False, and nothing is made, if the
 /// difference cannot be a layer over the ancestor's files.
 ///

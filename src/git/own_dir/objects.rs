@@ -147,8 +147,8 @@ impl ObjectView {
     }
 }
 
-/// The list of further object directories that names those of the repository. Fails if it cannot name
-/// them.
+/// The text of an `objects/info/alternates` that names the repository's objects. Fails if git could not read
+/// that name.
 pub(super) fn alternates(common: &Path) -> Result<Vec<u8>> {
     let objects = common.join("objects");
     if path_bytes(&objects).contains(&b'\n') {

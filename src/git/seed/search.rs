@@ -21,7 +21,7 @@ pub fn ignored_entries(repo: &Repo, root: &Path) -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     let mut entries = ignored.iter().peekable();
     while let Some(entry) = entries.next() {
-        // git also lists a directory that is not ignored itself, if it lists an ignored entry in it next.
+        // A directory whose own entries follow is not ignored itself: it only holds ignored entries.
         let only_holds = entries.peek().is_some_and(|next| next.starts_with(entry));
         if !(entry.ends_with(b"/") && only_holds) {
             found.push(entry.to_vec());
