@@ -29,16 +29,18 @@ pub fn keep_in(home: &Path) {
 
 /// A new directory, which is deleted when the value is dropped.
 pub fn directory() -> Result<TempDir> {
-    let home = HOME.get().filter(|home| {
-        let has_space = |parent| tree::free_space(parent).is_ok_and(|free| free >= FEW);
-        home.parent().is_some_and(|parent| parent.is_dir() && has_space(parent))
-    });
+    let home = HOME.get().filter(|home| home.parent().is_some_and(has_space));
     let made = match home {
         Some(home) => fs::create_dir_all(home).and_then(|()| tempfile::tempdir_in(home)),
         // Without a state directory there are no attempts; on a full disk nothing else is left.
         None => tempfile::tempdir(),
     };
     made.context(|| "could not make a temporary directory".into())
+}
+
+/// True if a directory is there, on a disk that is not full.
+fn has_space(directory: &Path) -> bool {
+    directory.is_dir() && tree::free_space(directory).is_ok_and(|free| free >= FEW)
 }
 
 /// Deletes the directories in `home` that killed commands have left.

@@ -28,8 +28,8 @@ use crate::model::oid::Oid;
 /// gix would map the file into memory: an attempt that makes its index shorter at that moment would
 /// end this process.
 pub(super) fn read_index(file: &Path) -> Result<gix::index::File> {
-    let failed = |e| Error::fatal(format!("could not read '{}': {e}", file.display()));
-    let (bytes, times) = regular::read_with_metadata(file).map_err(failed)?;
+    let (bytes, times) = regular::read_with_metadata(file)
+        .map_err(|e| Error::fatal(format!("could not read '{}': {e}", file.display())))?;
     let time = FileTime::from_last_modification_time(&times);
     let state = parse_whole(file, &bytes, time)?;
     Ok(gix::index::File::from_state(state, file))

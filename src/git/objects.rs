@@ -69,8 +69,8 @@ impl NewObjects {
 
     /// One zlib stream of these bytes.
     fn compressed(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
-        let new = || Compress::new(Compression::BEST_SPEED);
-        let compressor = self.compressor.get_or_insert_with(new);
+        let compressor =
+            self.compressor.get_or_insert_with(|| Compress::new(Compression::BEST_SPEED));
         compressor.reset();
         let mut stream = Vec::new();
         let mut made = [0; 16 << 10];
