@@ -251,30 +251,6 @@ fn attributes_leave_comparison<'a>(
     Some(true)
 }
 
-/// Compares each of several trees with `base`, in their order, with at most one git process. All
-/// arguments are trees, not commits.
-pub fn changes_of_each(
-    repo: &Repo,
-    attributes: &Oid,
-    base: &Oid,
-    trees: &[Oid],
-) -> Result<Vec<Vec<Change>>> {
-    let each = trees.iter().map(|tree| compare_in_process(repo, attributes, base, tree, false));
-    if let Some(all) = each.map(|patch| Some(patch?.changes)).collect() {
-        return Ok(all);
-    }
-    let pairs: String = trees.iter().map(|tree| format!("{base} {tree}\n")).collect();
-    let answer = counting(repo, attributes).arg("--stdin").stdin(pairs).bytes()?;
-    // git prints each pair of trees before its differences.
-    let mut rest = answer.as_slice();
-    let read = |tree: &Oid| {
-        rest = rest.strip_prefix(format!("{base} {tree}\n").as_bytes())?;
-        parse_changes(&mut rest, format!("{base} ").as_bytes())
-    };
-    let all = trees.iter().map(read).collect::<Option<Vec<_>>>();
-    all.ok_or_else(unknown_answer)
-}
-
 /// git's own rendering of a comparison, as bytes for the screen.
 pub fn render(
     repo: &Repo,
@@ -387,20 +363,14 @@ fn with_attributes(git: &Git, attributes: &Oid) -> Call {
 /// Reads `--raw --numstat -p -z`: raw records, then counts, then an empty record, then the patch.
 fn parse(answer: &[u8]) -> Option<Patch> {
     let mut rest = answer;
-    let changes = parse_changes(&mut rest, b"\0")?;
-    Some(Patch { changes, bytes: rest.strip_prefix(b"\0").unwrap_or(rest).to_vec() })
-}
-
-/// Reads the paths and their counts, up to a record that begins with `end`.
-fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
     let mut changes = Vec::new();
     while rest.first() == Some(&b':') {
-        changes.push(Change::of(TreeDifference::take(rest)?, Some((0, 0))));
+        changes.push(Change::of(TreeDifference::take(&mut rest)?, Some((0, 0))));
     }
     // The counts have the order of the paths, but not every path has counts.
     let mut at = 0;
-    while !rest.is_empty() && !rest.starts_with(end) {
-        let record = take_record(rest)?;
+    while !rest.is_empty() && !rest.starts_with(b"\0") {
+        let record = take_record(&mut rest)?;
         let mut fields = record.splitn(3, |b| *b == b'\t');
         let added = fields.next()?;
         let deleted = fields.next()?;
@@ -408,7 +378,7 @@ fn parse_changes(rest: &mut &[u8], end: &[u8]) -> Option<Vec<Change>> {
         at += changes.get(at..)?.iter().position(|c| *c.path == *path)?;
         changes[at].lines = number(added).zip(number(deleted));
     }
-    Some(changes)
+    Some(Patch { changes, bytes: rest.strip_prefix(b"\0").unwrap_or(rest).to_vec() })
 }
 
 #[cfg(test)]

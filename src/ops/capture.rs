@@ -155,7 +155,6 @@ impl Session {
 
     /// Captures every candidate of a run, several in parallel; gives them in spawn order.
     pub fn capture_all(&self, run: &Run) -> Result<Vec<Captured>> {
-        self.cache_changes(run)?;
         self.capture_each(run, &run.candidates, None)
     }
 
@@ -213,7 +212,8 @@ impl Session {
     /// counts one of its files as binary.
     pub fn captured_lines(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
         let tree = candidate.latest().ok()??.tree;
-        lines_of(&self.changes_of(candidate.run, &tree).ok()?)
+        let base = &candidate.run.base;
+        lines_of(&diff::changes(&self.repo, base, base, &tree).ok()?)
     }
 
     /// The parts of a worktree that cannot be captured. Writes nothing.
@@ -374,35 +374,6 @@ impl Session {
         self.store.save_candidate(candidate)
     }
 
-    /// The changes of a captured tree against its run's base.
-    fn changes_of(&self, run: &Run, tree: &Oid) -> Result<Vec<Change>> {
-        match self.changes.get(run.base, *tree) {
-            Some(changes) => Ok(changes),
-            None => diff::changes(&self.repo, &run.base, &run.base, tree),
-        }
-    }
-
-    /// Fills the cache with the changes of all captures of a run; one git process computes them
-    /// all.
-    fn cache_changes(&self, run: &Run) -> Result<()> {
-        let mut trees = Vec::new();
-        for candidate in self.store.candidates(run) {
-            // A ref that cannot be read is reported when its candidate is captured.
-            trees.extend(candidate.latest().ok().flatten().map(|c| c.tree));
-        }
-        trees.sort();
-        trees.dedup();
-        if trees.len() < 2 {
-            return Ok(());
-        }
-        let base = self.repo.commit(&run.base)?.tree;
-        let Ok(all) = diff::changes_of_each(&self.repo, &run.base, &base, &trees) else {
-            return Ok(());
-        };
-        self.changes.extend(run.base, trees.into_iter().zip(all));
-        Ok(())
-    }
-
     /// A candidate as it was last captured; its worktree is not read.
     pub fn stored(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
         let record = candidate.record()?;
@@ -423,10 +394,11 @@ impl Session {
         capture: Option<Capture>,
         omissions: Omissions,
     ) -> Result<Captured> {
+        let base = &run.base;
         let (changes, blast) = match &capture {
             Some(Capture { tree, .. }) => {
-                let changes = self.changes_of(run, tree)?;
-                let blast = diff::blast(&self.repo, &run.base, &run.base, tree, &changes)?;
+                let changes = diff::changes(&self.repo, base, base, tree)?;
+                let blast = diff::blast(&self.repo, base, base, tree, &changes)?;
                 (changes, blast)
             }
             None => Default::default(),

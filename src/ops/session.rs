@@ -1,6 +1,5 @@
 //! The open repository that every command works in, with its state, its configuration and the
 //! screen.
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,7 +12,6 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::fs::scratch;
 use crate::git::capture::excludes::Excludes;
-use crate::git::diff::Change;
 use crate::git::repo::Repo;
 use crate::git::seed::find::{SeedPatterns, Seeds};
 use crate::git::version;
@@ -56,29 +54,10 @@ pub struct Session {
     pub excludes: Excludes,
     /// `[env]`.
     pub policy: Policy,
-    /// Cached diffs, which one git process computes for several candidates.
-    pub changes: ChangeCache,
     /// The checkouts of earlier judgings that cannot be deleted, each with the reason.
     undeleted: Mutex<Vec<String>>,
     /// If the repository is a mirror, the lock that keeps other processes out of it.
     mirror: Option<Lock>,
-}
-
-/// Diffs of captured trees against their base, keyed by both.
-#[derive(Default)]
-pub struct ChangeCache(Mutex<BTreeMap<(Oid, Oid), Vec<Change>>>);
-
-impl ChangeCache {
-    /// The cached changes of `tree` against `base`.
-    pub fn get(&self, base: Oid, tree: Oid) -> Option<Vec<Change>> {
-        self.0.lock().get(&(base, tree)).cloned()
-    }
-
-    /// Caches the changes of several trees against `base`.
-    pub fn extend(&self, base: Oid, changes: impl Iterator<Item = (Oid, Vec<Change>)>) {
-        let mut cache = self.0.lock();
-        cache.extend(changes.map(|(tree, changes)| ((base, tree), changes)));
-    }
 }
 
 impl ReadSession {
@@ -161,9 +140,8 @@ impl Session {
         let ReadSession { repo, store, ui, home } = opened;
         let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
         let policy = policy(&config)?;
-        let changes = ChangeCache::default();
         let session =
-            Session { repo, store, config, ui, home, excludes, policy, changes, undeleted, mirror };
+            Session { repo, store, config, ui, home, excludes, policy, undeleted, mirror };
         watch::recover(session.integrity())?;
         Ok(session)
     }
