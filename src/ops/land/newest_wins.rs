@@ -14,7 +14,7 @@ use crate::git::merge::{self, ConflictGroup, Conflicts};
 use crate::git::mode::EntryMode;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
-use crate::ops::land::sides::{Side, SideTimes, Sides};
+use crate::ops::land::sides::{BySide, Side, SideTimes, Sides};
 use crate::ops::session::Session;
 use crate::ui::json::put_path;
 
@@ -23,48 +23,31 @@ use crate::ui::json::put_path;
 pub struct Choice {
     /// The path in the merged tree.
     pub path: TreePath,
-    /// The name of the file in the landing change.
-    pub landing_name: TreePath,
-    /// The name of the file in the target.
-    pub target_name: TreePath,
+    /// The names of the file on both sides.
+    pub names: BySide<TreePath>,
     /// The side that won.
-    pub side: Side,
-    /// The time at which the landing change wrote the path, in seconds since 1970; `None` if unknown.
-    pub landing_time: Option<i64>,
-    /// The time at which the target wrote the path, in seconds since 1970; `None` if unknown.
-    pub target_time: Option<i64>,
+    pub winner: Side,
+    /// The times at which the sides wrote the file, in seconds since 1970; `None` if unknown.
+    pub times: BySide<Option<i64>>,
 }
 
 impl Choice {
-    /// True if both sides wrote the file at the same time, or neither time is known.
-    fn is_tie(&self) -> bool {
-        self.landing_time == self.target_time
-    }
-
     /// A line for people and for commit messages.
     pub fn in_words(&self) -> String {
-        let landing = in_words(self.landing_time);
-        let target = in_words(self.target_time);
-        let path = self.path.quoted();
-        match self.side {
-            Side::Landing => {
-                let other = self.other(&self.target_name);
-                format!("{path} from what lands ({landing}, {other} {target})")
-            }
-            Side::Target => {
-                let other = self.other(&self.landing_name);
-                format!("{path} from what was there ({target}, {other} {landing})")
-            }
-        }
-    }
-
-    /// The losing version in words, with its name if it differs.
-    fn other(&self, name: &TreePath) -> String {
-        if *name == self.path {
-            "the other".into()
+        let loser = self.winner.other();
+        let of_winner = in_words(*self.times.on(self.winner));
+        let of_loser = in_words(*self.times.on(loser));
+        let from = match self.winner {
+            Side::Landing => "what lands",
+            Side::Target => "what was there",
+        };
+        let name = self.names.on(loser);
+        let other = if *name == self.path {
+            "the other".to_owned()
         } else {
             format!("the other as {}", name.quoted())
-        }
+        };
+        format!("{} from {from} ({of_winner}, {other} {of_loser})", self.path.quoted())
     }
 }
 
@@ -76,21 +59,20 @@ fn in_words(seconds: Option<i64>) -> String {
 /// The choices of `newest-file-wins` as JSON, for the event log and documents.
 pub fn choices_as_json(choices: &[Choice]) -> Value {
     let mut list = Vec::new();
-    for choice in choices {
-        let side = match choice.side {
+    for Choice { path, names, winner, times } in choices {
+        let side = match winner {
             Side::Landing => "child",
             Side::Target => "parent",
         };
         let mut object = json!({
-            "side": side, "child_time": choice.landing_time, "parent_time": choice.target_time,
-            "tie": choice.is_tie(),
+            "side": side, "child_time": times.landing, "parent_time": times.target,
+            "tie": times.landing == times.target,
         });
-        put_path(&mut object, "path", &choice.path);
-        if choice.landing_name != choice.path {
-            put_path(&mut object, "child_path", &choice.landing_name);
-        }
-        if choice.target_name != choice.path {
-            put_path(&mut object, "parent_path", &choice.target_name);
+        put_path(&mut object, "path", path);
+        for (key, name) in [("child_path", &names.landing), ("parent_path", &names.target)] {
+            if name != path {
+                put_path(&mut object, key, name);
+            }
         }
         list.push(object);
     }
@@ -128,24 +110,23 @@ pub fn resolve(
                 None => disputed.push(file),
             }
         }
-        let mut written = [None, None];
-        for file in &disputed {
-            for (time, side) in written.iter_mut().zip([Side::Landing, Side::Target]) {
-                *time = (*time).max(times.of_path(session, sides, side, file.names.on(side))?);
+        let written = BySide::new(|side| {
+            let mut newest = None;
+            for file in &disputed {
+                let time = times.of_path(session, sides, side, file.names.by_side.on(side))?;
+                newest = newest.max(time);
             }
-        }
-        let [landing_time, target_time] = written;
-        let side = newer(landing_time, target_time, tie);
+            Ok(newest)
+        })?;
+        let winner = newer(&written, tie);
         for file in disputed {
-            edits.extend(file.edit(side));
-            choices.extend(choices_in_lost_directory(session, sides, &times, &file, side)?);
+            edits.extend(file.edit(winner));
+            choices.extend(choices_in_lost_directory(session, sides, &times, &file, winner)?);
             choices.push(Choice {
-                path: file.names.merged(side).clone(),
-                landing_name: file.names.landing,
-                target_name: file.names.target,
-                side,
-                landing_time,
-                target_time,
+                path: file.names.merged(winner).clone(),
+                names: file.names.by_side,
+                winner,
+                times: written.clone(),
             });
         }
     }
@@ -165,95 +146,70 @@ fn choices_in_lost_directory(
     winner: Side,
 ) -> Result<Vec<Choice>> {
     let loser = winner.other();
-    if !is_directory(file.on(loser)) || is_directory(file.on(winner)) {
+    if !is_directory(file.entries.on(loser)) || is_directory(file.entries.on(winner)) {
         return Ok(Vec::new());
     }
     let tree = sides.tree(loser);
-    let below = merge::files_below(&session.repo, tree, file.names.on(loser))?;
+    let below = merge::files_below(&session.repo, tree, file.names.by_side.on(loser))?;
     let before = merge::entries(&session.repo, sides.base, &below)?;
     let after = merge::entries(&session.repo, tree, &below)?;
-    let of_file = times.of_path(session, sides, winner, file.names.on(winner))?;
+    let of_file = times.of_path(session, sides, winner, file.names.by_side.on(winner))?;
     let mut lost = Vec::new();
     for path in below.into_iter().filter(|path| before.get(path) != after.get(path)) {
         let of_lost = times.of_path(session, sides, loser, &path)?;
-        let (landing_time, target_time) = match winner {
-            Side::Landing => (of_file, of_lost),
-            Side::Target => (of_lost, of_file),
-        };
-        lost.push(Choice {
-            landing_name: path.clone(),
-            target_name: path.clone(),
-            path,
-            side: winner,
-            landing_time,
-            target_time,
-        });
+        let times = BySide::new(|side| Ok(if side == winner { of_file } else { of_lost }))?;
+        let names = BySide { landing: path.clone(), target: path.clone() };
+        lost.push(Choice { path, names, winner, times });
     }
     Ok(lost)
 }
 
-fn is_directory(entry: Option<&Entry>) -> bool {
-    entry.is_some_and(|(mode, _)| *mode == EntryMode::Directory)
+fn is_directory(entry: &Option<Entry>) -> bool {
+    matches!(entry, Some((EntryMode::Directory, _)))
 }
 
 /// One conflicted file, with its entries in the base and on both sides.
 struct ConflictedFile {
     names: FileNames,
     base: Option<Entry>,
-    landing: Option<Entry>,
-    target: Option<Entry>,
+    entries: BySide<Option<Entry>>,
 }
 
 impl ConflictedFile {
-    fn on(&self, side: Side) -> Option<&Entry> {
-        match side {
-            Side::Landing => self.landing.as_ref(),
-            Side::Target => self.target.as_ref(),
-        }
-    }
-
     /// The side that has changed or renamed the file if the other side has not; `None` if both
     /// have.
     fn changed_by_one_side(&self) -> Option<Side> {
-        let unchanged =
-            |side| self.on(side) == self.base.as_ref() && *self.names.on(side) == self.names.base;
+        let FileNames { base, by_side } = &self.names;
+        let unchanged = |side| *self.entries.on(side) == self.base && by_side.on(side) == base;
         [Side::Landing, Side::Target].into_iter().find(|side| unchanged(side.other()))
     }
 
     /// The edit that puts a side's version into the merged tree. `None` for a directory, whose
     /// files git has already put there.
     fn edit(&self, side: Side) -> Option<PathEdit> {
-        let entry = self.on(side).filter(|(mode, _)| *mode != EntryMode::Directory)?;
-        Some((self.names.merged(side).clone(), Some(*entry)))
+        let entry = self.entries.on(side).filter(|(mode, _)| *mode != EntryMode::Directory)?;
+        Some((self.names.merged(side).clone(), Some(entry)))
     }
 }
 
-/// The new names of the files that a side has renamed since the base, by their names in the base.
-struct RenamedFiles {
-    landing: BTreeMap<TreePath, TreePath>,
-    target: BTreeMap<TreePath, TreePath>,
-}
+/// The new names of the files that each side has renamed since the base, by their names in the base.
+struct RenamedFiles(BySide<BTreeMap<TreePath, TreePath>>);
 
 /// The names of one file in the base and on both sides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FileNames {
     base: TreePath,
-    landing: TreePath,
-    target: TreePath,
+    by_side: BySide<TreePath>,
 }
 
 impl RenamedFiles {
     fn of(session: &Session, sides: &Sides<'_>) -> Result<RenamedFiles> {
-        let since_base = |side: &Oid| -> Result<BTreeMap<TreePath, TreePath>> {
-            let repo = &session.repo;
-            let base = sides.base;
-            let renames = diff::renames(repo, base, base, side, diff::MOST_MERGED)?;
+        let base = sides.base;
+        Ok(RenamedFiles(BySide::new(|side| {
+            let renames =
+                diff::renames(&session.repo, base, base, sides.tree(side), diff::MOST_MERGED)?;
             Ok(renames.into_iter().map(|rename| (rename.from, rename.change.path)).collect())
-        };
-        Ok(RenamedFiles {
-            landing: since_base(sides.landing)?,
-            target: since_base(sides.target.state())?,
-        })
+        })?))
     }
 
     /// The distinct files that have these conflicted paths as their names.
@@ -265,67 +221,57 @@ impl RenamedFiles {
     ) -> Result<Vec<ConflictedFile>> {
         let entries = |tree: &Oid, paths: &[TreePath]| merge::entries(&session.repo, tree, paths);
         let list: Vec<TreePath> = paths.iter().cloned().collect();
-        let in_landing = entries(sides.landing, &list)?;
-        let in_target = entries(sides.target.state(), &list)?;
-        let names = list.into_iter().map(|path| {
-            let base = self.name_in_base(&path);
-            let landing =
-                if in_landing.contains_key(&path) { &path } else { renamed(&self.landing, base) };
-            let target =
-                if in_target.contains_key(&path) { &path } else { renamed(&self.target, base) };
-            FileNames { base: base.clone(), landing: landing.clone(), target: target.clone() }
-        });
-        let names: BTreeSet<FileNames> = names.collect();
-        let versions = |tree: &Oid, name: fn(&FileNames) -> &TreePath| {
-            let paths: Vec<TreePath> = names.iter().map(|names| name(names).clone()).collect();
-            entries(tree, &paths)
-        };
-        let base = versions(sides.base, |names| &names.base)?;
-        let landing = versions(sides.landing, |names| &names.landing)?;
-        let target = versions(sides.target.state(), |names| &names.target)?;
-        let file = |names: FileNames| ConflictedFile {
-            base: base.get(&names.base).copied(),
-            landing: landing.get(&names.landing).copied(),
-            target: target.get(&names.target).copied(),
-            names,
-        };
-        Ok(names.into_iter().map(file).collect())
+        let there = BySide::new(|side| entries(sides.tree(side), &list))?;
+        let mut names = BTreeSet::new();
+        for path in &list {
+            let base = self.name_in_base(path);
+            let by_side = BySide::new(|side| {
+                let renamed = self.0.on(side).get(base).unwrap_or(base);
+                Ok(if there.on(side).contains_key(path) { path } else { renamed }.clone())
+            })?;
+            names.insert(FileNames { base: base.clone(), by_side });
+        }
+        let in_base: Vec<TreePath> = names.iter().map(|names| names.base.clone()).collect();
+        let base = entries(sides.base, &in_base)?;
+        let found = BySide::new(|side| {
+            let paths: Vec<TreePath> =
+                names.iter().map(|names| names.by_side.on(side).clone()).collect();
+            entries(sides.tree(side), &paths)
+        })?;
+        let mut files = Vec::new();
+        for names in names {
+            let entry = |side| Ok(found.on(side).get(names.by_side.on(side)).copied());
+            let base = base.get(&names.base).copied();
+            files.push(ConflictedFile { base, entries: BySide::new(entry)?, names });
+        }
+        Ok(files)
     }
 
     /// The name in the base of a file that one side has at this path.
     fn name_in_base<'a>(&'a self, path: &'a TreePath) -> &'a TreePath {
-        let mut renames = self.landing.iter().chain(&self.target);
+        let mut renames = self.0.landing.iter().chain(&self.0.target);
         renames.find(|(_, new)| *new == path).map_or(path, |(old, _)| old)
     }
 }
 
-fn renamed<'a>(renames: &'a BTreeMap<TreePath, TreePath>, name: &'a TreePath) -> &'a TreePath {
-    renames.get(name).unwrap_or(name)
-}
-
 impl FileNames {
-    fn on(&self, side: Side) -> &TreePath {
-        match side {
-            Side::Landing => &self.landing,
-            Side::Target => &self.target,
-        }
-    }
-
     /// The name of the file in the merged tree. If only one side renamed it, this is the new name;
     /// if both did, it is the winning side's name.
     fn merged(&self, winner: Side) -> &TreePath {
-        match winner {
-            _ if self.landing == self.base => &self.target,
-            _ if self.target == self.base => &self.landing,
-            Side::Landing => &self.landing,
-            Side::Target => &self.target,
+        let BySide { landing, target } = &self.by_side;
+        if *landing == self.base {
+            target
+        } else if *target == self.base {
+            landing
+        } else {
+            self.by_side.on(winner)
         }
     }
 }
 
 /// The side that wrote last. A side without a time loses.
-fn newer(landing_time: Option<i64>, target_time: Option<i64>, tie: Tie) -> Side {
-    match (landing_time.cmp(&target_time), tie) {
+fn newer(times: &BySide<Option<i64>>, tie: Tie) -> Side {
+    match (times.landing.cmp(&times.target), tie) {
         (Ordering::Greater, _) | (Ordering::Equal, Tie::Child) => Side::Landing,
         (Ordering::Less, _) | (Ordering::Equal, Tie::Parent) => Side::Target,
     }
@@ -379,21 +325,20 @@ mod tests {
             (None, None, Side::Landing),
         ];
         for (landing, target, expected) in cases {
-            assert_eq!(newer(landing, target, Tie::Child), expected, "{landing:?} {target:?}");
+            let times = BySide { landing, target };
+            assert_eq!(newer(&times, Tie::Child), expected, "{times:?}");
             let expected = if landing == target { Side::Target } else { expected };
-            assert_eq!(newer(landing, target, Tie::Parent), expected, "{landing:?} {target:?}");
+            assert_eq!(newer(&times, Tie::Parent), expected, "{times:?}");
         }
     }
 
     #[test]
     fn a_choice_says_which_side_won_and_when_each_wrote() {
-        let choice = |side| Choice {
+        let choice = |winner| Choice {
             path: TreePath::new("a"),
-            landing_name: TreePath::new("a"),
-            target_name: TreePath::new("b"),
-            side,
-            landing_time: Some(0),
-            target_time: None,
+            names: BySide { landing: TreePath::new("a"), target: TreePath::new("b") },
+            winner,
+            times: BySide { landing: Some(0), target: None },
         };
         assert_eq!(
             choice(Side::Landing).in_words(),

@@ -35,6 +35,30 @@ impl Side {
     }
 }
 
+/// A value for each side of a merge.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BySide<T> {
+    /// The value for the change that lands.
+    pub landing: T,
+    /// The value for the target.
+    pub target: T,
+}
+
+impl<T> BySide<T> {
+    /// The values that `value` gives for the two sides.
+    pub fn new(value: impl Fn(Side) -> Result<T>) -> Result<BySide<T>> {
+        Ok(BySide { landing: value(Side::Landing)?, target: value(Side::Target)? })
+    }
+
+    /// The value for a side.
+    pub fn on(&self, side: Side) -> &T {
+        match side {
+            Side::Landing => &self.landing,
+            Side::Target => &self.target,
+        }
+    }
+}
+
 /// The sides of a merge with conflicts to resolve.
 pub struct Sides<'a> {
     /// The candidate that lands.
