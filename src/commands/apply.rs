@@ -11,7 +11,6 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::ops::clean;
 use crate::ops::hooks;
-use crate::ops::land::change::LandedChange;
 use crate::ops::land::fresh_branch::{self, FreshBranchOptions, LandedBranch};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::newest_wins::choices_as_json;
@@ -227,7 +226,7 @@ fn print_landed(
             ("landed", how)
         }
     };
-    let change = LandedChange::new(&session.repo, plan, from)?;
+    let change = plan.change_in_words(&session.repo, from)?;
     let iteration = plan.capture.iteration;
     let reservation = reservation(plan);
     let address = plan.address();
@@ -277,7 +276,7 @@ fn print_merged(
         session.ui.note(choice.in_words());
     }
     session.ui.answer(format!("{}\n", branch.short()))?;
-    let change = LandedChange::new(&session.repo, plan, previous)?;
+    let change = plan.change_in_words(&session.repo, previous)?;
     session.ui.note(format!(
         "{}@{} is merged into '{}' as {}{}: {change}",
         plan.address(),

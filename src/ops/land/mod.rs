@@ -1,7 +1,6 @@
 //! Landing: the plan of a landing, a fresh branch or a merge, the undo of both, and recovery after
 //! a kill.
 pub mod by_hand;
-pub mod change;
 mod commit;
 mod execute;
 pub mod fresh_branch;

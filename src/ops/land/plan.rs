@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 use crate::config::value::Tie;
 use crate::error::{Error, Result};
 use crate::git::commit::{self, CommitMessage};
+use crate::git::diff;
 use crate::git::merge::{self, Conflicts, MergeResult};
 use crate::git::protect::{Restore, put_back};
 use crate::git::refs;
+use crate::git::repo::Repo;
 use crate::integrity::trust;
 use crate::model::candidate::Capture;
+use crate::model::count::some_of;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -148,6 +151,18 @@ impl Plan {
     /// The strategy that resolved conflicts; `None` if there was nothing to resolve.
     pub fn strategy(&self) -> Option<&'static str> {
         self.resolution.map(|_| "newest-file-wins")
+    }
+
+    /// The size and the files of the change for a branch whose tip was `before`, in words.
+    pub fn change_in_words(&self, repo: &Repo, before: &Oid) -> Result<String> {
+        let attributes = &self.run.base;
+        let changes = diff::changes(repo, attributes, before, &self.tree)?;
+        if changes.is_empty() {
+            return Ok("nothing that was not there already".to_owned());
+        }
+        let blast = diff::blast(repo, attributes, before, &self.tree, &changes)?;
+        let files: Vec<String> = changes.iter().map(|change| change.path.quoted()).collect();
+        Ok(format!("{blast} ({})", some_of(&files)))
     }
 
     /// `RUN/CAND`.
