@@ -81,11 +81,10 @@ impl Intent {
         self.files.as_ref().unwrap_or(&self.from.commit)
     }
 
-    /// The parts that `git/` needs. `git` is a [`Git`] for the checkout, and `keep` is the ref for versions
-    /// that a rollback finds.
-    pub fn advance<'a>(&'a self, git: &'a Git, keep: &'a RefName) -> Advance<'a> {
-        let Intent { from, branch, to, commit, .. } = self;
-        Advance { git, from, branch, files: self.files(), to, commit: *commit, keep }
+    /// The parts that `git/` needs. `git` is a [`Git`] for the checkout.
+    pub fn advance<'a>(&'a self, git: &'a Git) -> Advance<'a> {
+        let Intent { run, from, branch, to, commit, .. } = self;
+        Advance { git, run, from, branch, files: self.files(), to, commit: *commit }
     }
 }
 
@@ -183,6 +182,11 @@ impl Store {
     /// Writes which work on a run begins. The caller holds the run's lock.
     pub fn set_active(&self, run: &Name, active: &Active) -> Result<()> {
         write_toml(&self.run_dir(run).active(), active)
+    }
+
+    /// Writes that commands of a run begin. The caller holds the run's lock.
+    pub fn set_running(&self, run: &Name) -> Result<()> {
+        self.set_active(run, &Active { phase: Phase::Running, entries: Vec::new() })
     }
 
     /// Removes the file of [`Store::set_active`], and the files that a killed process has left for

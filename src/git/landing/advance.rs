@@ -23,9 +23,10 @@ use crate::git::landing::overwrite::PartialCheckout;
 use crate::git::landing::position::Position;
 use crate::git::merge::{Conflicts, IndexStage};
 use crate::git::mode::EntryMode;
-use crate::git::refs::Move;
+use crate::git::refs::{self, Move};
 use crate::git::repo::Repo;
 use crate::git::worktree;
+use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
@@ -47,8 +48,8 @@ pub struct Advance<'a> {
     pub to: &'a Oid,
     /// True if a commit of the user is to follow on the fresh branch.
     pub commit: bool,
-    /// The ref for versions of files that a rollback must not lose, such as those that a hook wrote.
-    pub keep: &'a RefName,
+    /// The run whose candidate lands.
+    pub run: &'a Name,
 }
 
 impl Advance<'_> {
@@ -303,7 +304,7 @@ pub struct Rollback {
 /// the checkout is the user's. A version of such a path that is neither the old nor the landed one is kept
 /// first. HEAD moves after the files, so that the fresh branch shows a rollback that was killed halfway.
 pub fn roll_back(repo: &Repo, advance: &Advance<'_>) -> Result<Rollback> {
-    let Advance { git, from, branch, files, to, keep, .. } = *advance;
+    let Advance { git, from, branch, files, to, run, .. } = *advance;
     let mut found = Rollback::default();
     // An index with conflicts cannot become a tree.
     let staged = git.call("write-tree").oid().unwrap_or(*to);
@@ -314,7 +315,7 @@ pub fn roll_back(repo: &Repo, advance: &Advance<'_>) -> Result<Rollback> {
         let list = TreePath::nul_terminated(paths);
         let is_edited = !PartialCheckout::inspect(repo, git, files, to)?.edited.is_empty();
         if is_edited || staged != *to {
-            found.kept = Some(keep_versions(repo, from, &list, keep)?);
+            found.kept = Some(keep_versions(repo, from, &list, &refs::withdrawn(run))?);
         }
         restore(repo, git, files, &staged)?;
         restore(repo, git, files, to)?;

@@ -65,8 +65,7 @@ pub fn execute(
         require_unchanged(repo, &intent.from)?;
     }
     let git = advance::begin(&checkout.git)?;
-    let keep = refs::withdrawn(&intent.run);
-    let advance = intent.advance(&git, &keep);
+    let advance = intent.advance(&git);
     let conflicts = match landed {
         LandedAs::InConflict(conflicts, _) => Some(*conflicts),
         _ => None,

@@ -20,16 +20,12 @@ pub fn record(
     details: MoveDetails,
 ) -> Result<()> {
     let Intent { iteration, to, verified, .. } = *intent;
+    let landing = intent.landing();
     let candidate = intent.candidate.clone();
     let branch = intent.branch.short().to_owned();
-    let moved = commit.map(|commit| BranchMove {
-        iteration,
-        from: intent.from.commit,
-        commit,
-        verified,
-        details,
-    });
-    let event = match (intent.landing(), moved) {
+    let from = intent.from.commit;
+    let moved = commit.map(|commit| BranchMove { iteration, from, commit, verified, details });
+    let event = match (landing, moved) {
         (Landing::Undone, moved) => Event::Undone { candidate, branch, moved },
         (Landing::Merged, Some(moved)) => Event::Merged { candidate, branch, moved },
         _ => {
@@ -37,7 +33,8 @@ pub fn record(
             Event::Landed { candidate, iteration, branch, tree: to, commit, verified }
         }
     };
-    record_event(store, &intent.run, &event)
+    let state = LandedState { landing, branch: intent.branch.clone(), commit };
+    record_state(store, &intent.run, &intent.candidate, &state, &event)
 }
 
 /// Records that a landing has left its conflicts for a person to resolve. The caller holds the landing
@@ -53,26 +50,19 @@ pub fn record_conflicts(store: &Store, intent: &Intent) -> Result<()> {
     store.record_event(&intent.run, &event)
 }
 
-/// Records the event of a landing or of its undo, and the candidate's state after it. The caller
-/// holds the landing lock.
-pub fn record_event(store: &Store, run: &Name, event: &Event) -> Result<()> {
-    let (landing, candidate, branch, commit) = match event {
-        Event::Landed { candidate, branch, commit, .. } => {
-            (Landing::Landed, candidate, branch, *commit)
-        }
-        Event::Merged { candidate, branch, moved } => {
-            (Landing::Merged, candidate, branch, Some(moved.commit))
-        }
-        Event::Undone { candidate, branch, moved } => {
-            (Landing::Undone, candidate, branch, moved.as_ref().map(|moved| moved.commit))
-        }
-        _ => return store.record_event(run, event),
-    };
-    store.forget_conflicts(run, candidate)?;
+/// Records a candidate's state after a landing or its undo, and then the event. The caller holds the
+/// landing lock.
+pub(super) fn record_state(
+    store: &Store,
+    run: &Name,
+    name: &Name,
+    state: &LandedState,
+    event: &Event,
+) -> Result<()> {
+    store.forget_conflicts(run, name)?;
     // The mark has usually moved with the branch, in one transaction. But git writes one ref after
     // the other, and may be killed in between, so the mark is set again here.
-    let branch = RefName::of_branch(branch);
-    save_state(store, run, candidate, &LandedState { landing, branch, commit })?;
+    save_state(store, run, name, state)?;
     store.record_event(run, event)
 }
 

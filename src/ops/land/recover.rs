@@ -8,7 +8,6 @@ use crate::fs::tree;
 use crate::git::cli::Git;
 use crate::git::landing::advance;
 use crate::git::landing::recovery::{self, Interrupted};
-use crate::git::refs;
 use crate::git::worktree::Worktree;
 use crate::ops::land::record::{record, record_conflicts};
 use crate::store::Store;
@@ -64,16 +63,15 @@ fn recover_landing(
         Ok(git) => git,
         Err(busy) => return Ok(Some(busy.message)),
     };
-    let keep = refs::withdrawn(&intent.run);
     let since = intent.killed_after.unwrap_or(written);
     if intent.killed_after.is_none() {
-        recovery::remove_locks(store.repo(), &intent.advance(&git, &keep), since);
+        recovery::remove_locks(store.repo(), &intent.advance(&git), since);
         intent.killed_after = Some(since);
         store.write_landing(file, &intent)?;
     }
     let is_deletion = intent.undoing && intent.is_fresh();
-    let advance = intent.advance(&git, &keep);
-    let found = recovery::finish_or_take_back(store.repo(), &advance, since, is_deletion)?;
+    let found =
+        recovery::finish_or_take_back(store.repo(), &intent.advance(&git), since, is_deletion)?;
     match found {
         Interrupted::NotBegun | Interrupted::TakenBack if is_deletion => {
             record(store, &intent, None, MoveDetails::default())?;

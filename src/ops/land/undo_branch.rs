@@ -5,7 +5,7 @@ use crate::git::diff::Change;
 use crate::git::landing::advance::{self, roll_back};
 use crate::git::repo::Repo;
 use crate::git::{diff, refs, worktree};
-use crate::model::candidate::Candidate;
+use crate::model::candidate::{Candidate, Landing};
 use crate::model::count::some_of;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -13,7 +13,7 @@ use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::land::by_hand::keep_resolution;
 use crate::ops::land::guards::refuse_overwrite;
-use crate::ops::land::record::{record, record_event};
+use crate::ops::land::record::{LandedState, record, record_state};
 use crate::ops::session::Session;
 use crate::store::Store;
 use crate::store::events::{Event, MoveDetails};
@@ -83,9 +83,11 @@ pub(super) fn delete_branch(
 }
 
 fn record_deletion(store: &Store, landed: &Candidate, branch: &RefName) -> Result<()> {
-    let candidate = landed.candidate.clone();
-    let branch = branch.short().to_owned();
-    record_event(store, &landed.run, &Event::Undone { candidate, branch, moved: None })
+    let Candidate { run, candidate, .. } = landed;
+    let name = branch.short().to_owned();
+    let event = Event::Undone { candidate: candidate.clone(), branch: name, moved: None };
+    let state = LandedState { landing: Landing::Undone, branch: branch.clone(), commit: None };
+    record_state(store, run, candidate, &state, &event)
 }
 
 /// Warns of changes of a landing that are still staged in the checkout, because `git switch` took
@@ -221,8 +223,7 @@ fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> 
     let intent = Intent { undoing: true, killed_after: None, ..intent };
     let file = store.landing_file(None);
     store.write_landing(&file, &intent)?;
-    let keep = refs::withdrawn(&intent.run);
-    roll_back(repo, &intent.advance(&git, &keep))?;
+    roll_back(repo, &intent.advance(&git))?;
     record(store, &intent, None, MoveDetails::default())?;
     store.end_landing(&file)?;
     Ok(intent.branch)

@@ -2,9 +2,9 @@
 use crate::error::{Error, Result};
 use crate::git::commit::{CommitMessage, CommitRequest};
 use crate::git::merge::{self, MergeResult};
+use crate::git::refs;
 use crate::git::repo::Commit;
 use crate::model::candidate::Candidate;
-use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
@@ -132,9 +132,7 @@ fn commit_revert(
 /// The target for a branch: the candidate, if this is the branch of a candidate whose worktree
 /// exists; otherwise the branch.
 fn resolve(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
-    if let Some((run, name)) =
-        branch.strip_prefix("refs/heads/frites/run/").and_then(|rest| rest.split_once('/'))
-        && let (Ok(run), Ok(name)) = (run.parse(), name.parse::<Name>())
+    if let Some((run, name)) = refs::attempt_of(branch)
         && let Some(run) = session.store.run(&run)?
         && session.store.candidate(&run, &name).worktree().exists()
     {
