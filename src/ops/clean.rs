@@ -68,41 +68,36 @@ struct BegunRemoval<'a> {
     _lock: Lock,
 }
 
-/// Removes a candidate's worktree, admin directory and branch, and its own HOME. Gives the bytes freed,
-/// or `None` if nothing was left.
-///
-/// Unless `discard` is true, fails if the newest capture does not reach the branch's tip.
-pub fn remove(
-    session: &Session,
-    candidate: CandidateRef<'_>,
-    discard: bool,
-) -> Result<Option<u64>> {
-    let freed = remove_for_another(session, candidate, discard)?;
+/// Removes a captured candidate's worktree, administrative entry and branch, and its own HOME. Fails if
+/// the newest capture does not reach the branch's tip.
+pub fn remove(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
+    remove_for_another(session, candidate, false)?;
     delete_home(candidate);
-    Ok(freed)
+    Ok(())
 }
 
 /// As [`remove`], but keeps the candidate's HOME, because another worktree takes the place of the
-/// removed one.
+/// removed one. With `discard`, the branch's tip may be stored nowhere else.
 pub fn remove_for_another(
     session: &Session,
     candidate: CandidateRef<'_>,
     discard: bool,
-) -> Result<Option<u64>> {
+) -> Result<()> {
     // The hook, or another process meanwhile, may have written files to the worktree.
     if hooks::allow_removal(session, candidate)? && !discard {
         capture_or_refuse(session, candidate)?;
     }
     let removal = begin_removal(session, candidate, discard)?;
     let first_time = finish_removal(session, &removal, false)?;
-    let freed = record_removal(session, &removal, first_time)?;
+    record_removal(session, &removal, first_time)?;
     empty_trash(session, &candidate.worktree_root());
-    Ok(freed)
+    Ok(())
 }
 
 /// Removes some of a run's candidates as [`remove`] does, several at the same time, with one
 /// transaction for all branches. The worktrees are left in the trash. Unless `discard` is true, each
-/// candidate is captured just before it is removed. One failure does not stop the others.
+/// candidate is captured just before it is removed. One failure does not stop the others. Gives the
+/// bytes freed for each candidate, or `None` if nothing was left.
 ///
 /// With `forget`, `names` are all candidates of the run, and the caller forgets the run if nothing
 /// fails.
@@ -276,16 +271,6 @@ pub fn lock(session: &Session, run: &Run) -> Result<Lock> {
     Ok(lock)
 }
 
-/// Removes a candidate's worktree after the end of its run, unless it is marked as kept. True if
-/// there was something to remove.
-fn clean_after_end(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
-    if candidate.record()?.kept {
-        return Ok(false);
-    }
-    capture_or_refuse(session, candidate)?;
-    Ok(remove(session, candidate, false)?.is_some())
-}
-
 /// Removes a run's worktrees and branches after its end, except those that are marked as kept.
 /// Gives the addresses of the removed candidates. Only warns of worktrees that cannot be removed:
 /// the run's result stays valid.
@@ -298,17 +283,23 @@ pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
             return removed;
         }
     };
-    for candidate in session.store.candidates(run) {
-        match clean_after_end(session, candidate) {
-            Ok(true) => removed.push(candidate.address()),
-            Ok(false) => {}
+    let is_kept = |candidate: &CandidateRef<'_>| candidate.record().is_ok_and(|it| it.kept);
+    let mut candidates: Vec<CandidateRef<'_>> = session.store.candidates(run).collect();
+    candidates.retain(|candidate| !is_kept(candidate));
+    let names: Vec<Name> = candidates.iter().map(|candidate| candidate.name.clone()).collect();
+    let results = remove_all(session, run, &names, false, false);
+    for (candidate, result) in candidates.iter().zip(results) {
+        match result {
+            Ok(Some(_)) => removed.push(candidate.address()),
+            Ok(None) => {}
             Err(error) => session.ui.warn(format!("{candidate} stays: {}", error.message)),
         }
     }
+    empty_trash(session, &session.store.worktrees(run.worktree_root.as_deref()));
     removed
 }
 
-/// A dry run of [`remove`]: gives the same answer or error, and writes nothing.
+/// A dry run of [`remove_all`] for one candidate: gives the same answer or error, and writes nothing.
 pub fn dry_run(
     session: &Session,
     candidate: CandidateRef<'_>,

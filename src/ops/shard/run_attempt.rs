@@ -162,7 +162,7 @@ fn finish(
     options: &AttemptOptions,
 ) -> Result<StoredAttempt> {
     if !options.keep
-        && let Err(error) = clean::remove(session, candidate, false)
+        && let Err(error) = clean::remove(session, candidate)
     {
         session.ui.warn(format!("{candidate}: its worktree stays: {}", error.message));
     }

@@ -275,7 +275,7 @@ fn remove_empty(session: &Session, candidate: CandidateRef<'_>, captured: &Captu
         && captured.problem.is_none()
         // Omitted files exist only in the worktree.
         && captured.omissions == Omissions::default();
-    if is_empty && let Err(error) = clean::remove(session, candidate, false) {
+    if is_empty && let Err(error) = clean::remove(session, candidate) {
         // Only a warning, because the other candidates can be judged all the same.
         let address = captured.candidate.address();
         session.ui.warn(format!("{address}: its worktree stays: {}", error.message));
