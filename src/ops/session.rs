@@ -166,8 +166,8 @@ impl Session {
     /// The files of the user's own checkout that a worktree gets in addition to the files of
     /// `base`.
     pub fn seeds(&self, base: &Oid) -> Result<Seeds> {
-        let patterns = self.seed_patterns();
-        patterns.map_or(Ok(Seeds::default()), |patterns| Seeds::find(&self.repo, &patterns, base))
+        let copy = self.config.get(keys::SEED_COPY);
+        self.seeds_by(&copy, &self.config.get(keys::SEED_LINK), base)
     }
 
     /// As [`Session::seeds`], with these patterns instead of the configured ones.

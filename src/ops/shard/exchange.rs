@@ -100,10 +100,10 @@ impl<'a> Exchange<'a> {
 
     /// The terms of the run at the remote; `None` if they are older than the last round here, in
     /// which the whole run was judged.
-    pub fn terms(&self, run: &Run) -> Result<Option<SharedTerms>> {
+    pub fn terms(&self) -> Result<Option<SharedTerms>> {
         let store = &self.session.store;
         let found = store.terms_at(&self.run, &self.fetched(&refs::terms(&self.run)))?;
-        let round = store.last_round(&run.run)?;
+        let round = store.last_round(&self.run)?;
         Ok(found.filter(|terms| terms.round >= round))
     }
 
@@ -296,7 +296,7 @@ pub fn current_terms(
     exchange: Option<&Exchange<'_>>,
 ) -> Result<SharedTerms> {
     let found = match exchange {
-        Some(exchange) => exchange.terms(run)?,
+        Some(exchange) => exchange.terms()?,
         None => session.store.terms(&run.run)?,
     };
     let name = &run.run;

@@ -12,12 +12,13 @@ use crate::integrity::trust;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::run::{Addition, Assignment, GivenLimits, Run};
-use crate::ops::disk_space;
 use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::prepare::{Preparation, Prepared};
-use crate::ops::spawn::{SpawnedRun, commands_of, limits, populate_all, recover, register_all};
+use crate::ops::spawn::{
+    SpawnedRun, commands_of, end_making, limits, not_made, populate_all, recover, register_all,
+};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
@@ -79,9 +80,8 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     if !assignments.is_empty() {
         guard::choose(session)?;
     }
-    disk_space::require_space(session, &run.base, names.len())?;
     let seed = change.map(|change| change.tree(session, &run)).transpose()?;
-    let preparation = Preparation::new(session, &run.base)?;
+    let preparation = Preparation::new(session, &run.base, names.len())?;
     let begins = match seed {
         Some(tree) => tree,
         None => repo.commit(&run.base)?.tree,
@@ -95,13 +95,11 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
         .extend(names.iter().map(|name| (name.clone(), Addition { seed, prompt, limits: given })));
     let prepared = make(session, &run, &names, seed.as_ref(), &preparation)?;
     let event = Event::Added { candidates: names.clone(), seed };
-    // The candidates exist now, so later failures are only warnings.
+    // The candidates exist now, so a failure is only a warning.
     if let Err(error) = store.record_event(&run.run, &event) {
         session.ui.warn(&error.message);
     }
-    if let Err(error) = preparation.report(session, &run, &names, &prepared) {
-        session.ui.warn(&error.message);
-    }
+    preparation.report(session, &run, &names, &prepared);
     if seed.is_some() {
         for name in &names {
             session.print_omissions(&session.capture_or_tell(store.candidate(&run, name))?);
@@ -153,22 +151,14 @@ fn make(
         store.save_record(run, store.verdict(&run.run)?.as_ref(), &kept)?;
         Ok(prepared)
     });
-    let prepared = match filled {
-        Ok(prepared) => prepared,
+    match filled {
+        Ok(prepared) => end_making(store, run, names).map(|()| prepared),
         Err(error) => {
             let undone = recover::take_back(store, run, names, &entries)
                 .and_then(|()| store.clear_active(&run.run));
-            let Err(second) = undone else { return Err(error.hint("nothing was made")) };
-            session.ui.warn(format!("the candidates were not taken back: {}", second.message));
-            return Err(error.hint("the next command tries again to take them back"));
+            Err(not_made(session, error, "the candidates were", undone))
         }
-    };
-    if names.iter().any(|name| run.has_command(name)) {
-        store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
-    } else {
-        store.clear_active(&run.run)?;
     }
-    Ok(prepared)
 }
 
 /// Refuses to add a candidate whose branch name exists already, for example as a fetched branch.

@@ -30,7 +30,6 @@ use crate::process::work_queue::WorkQueue;
 use crate::process::{self, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
-use crate::store::intents::{Active, Phase};
 
 /// The options with which the candidates' commands run.
 #[derive(Clone)]
@@ -247,7 +246,7 @@ pub fn rerun_all(
     for round in &rounds {
         store.candidate(run, &round.candidate).require_worktree()?;
     }
-    store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
+    store.set_running(&run.run)?;
     run_all(session, run, rounds, options, beside)
 }
 

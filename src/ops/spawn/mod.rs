@@ -38,12 +38,12 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::model::run::{Assignment, GivenLimits, Parent, Run};
 use crate::model::trailer;
-use crate::ops::disk_space;
 use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::prepare::{Preparation, Prepared};
 use crate::process::{self, ports};
+use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::{Active, Phase};
@@ -221,16 +221,14 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     }
     trust::require_trust(session.integrity(), None)?;
     refuse_blocked_refs(session)?;
-    disk_space::require_space(session, &request.start.base, request.candidates.len())?;
-    let preparation = Preparation::new(session, &request.start.base)?;
+    let candidates = request.candidates.len();
+    let preparation = Preparation::new(session, &request.start.base, candidates)?;
     let tree = session.repo.commit(&request.start.base)?.tree;
     preparation.warn_of_missing_files(session, &tree, &commands)?;
     let made = make(session, request, &preparation)?;
     let run = &made.run;
     record_spawned(session, run);
-    if let Err(error) = preparation.report(session, run, &run.candidates, &made.prepared) {
-        session.ui.warn(&error.message);
-    }
+    preparation.report(session, run, &run.candidates, &made.prepared);
     Ok(made)
 }
 
@@ -314,22 +312,32 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
             Some(_) => populate(),
         }
     });
-    let prepared = match filled {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            let Err(second) = recover::roll_back(store, &run, &active.entries) else {
-                return Err(error.hint("nothing was made"));
-            };
-            session.ui.warn(format!("run {} was not taken back: {}", run.run, second.message));
-            return Err(error.hint("the next command tries again to take it back"));
+    match filled {
+        Ok(prepared) => {
+            end_making(store, &run, &run.candidates)?;
+            Ok(SpawnedRun { run, prepared, lock })
         }
-    };
-    if run.has_commands() {
-        store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
-    } else {
-        store.clear_active(&run.run)?;
+        Err(error) => {
+            let undone = recover::roll_back(store, &run, &active.entries);
+            Err(not_made(session, error, &format!("run {} was", run.run), undone))
+        }
     }
-    Ok(SpawnedRun { run, prepared, lock })
+}
+
+/// Records that the worktrees of these candidates are made: their commands run next, if they have any.
+fn end_making(store: &Store, run: &Run, names: &[Name]) -> Result<()> {
+    match names.iter().any(|name| run.has_command(name)) {
+        true => store.set_running(&run.run),
+        false => store.clear_active(&run.run),
+    }
+}
+
+/// The error that worktrees could not be made. `undone` tells if they were taken back; `subject` and a
+/// verb begin the warning if they were not.
+fn not_made(session: &Session, error: Error, subject: &str, undone: Result<()>) -> Error {
+    let Err(second) = undone else { return error.hint("nothing was made") };
+    session.ui.warn(format!("{subject} not taken back: {}", second.message));
+    error.hint("the next command tries that again")
 }
 
 /// The next free number, and that run's lock. The caller holds the repository lock.

@@ -114,11 +114,9 @@ impl OneAttempt<'_> {
         let started = jiff::Timestamp::now();
         let access = self.terms.guard.as_ref().map_or_else(guard::unguarded, Guard::access);
         self.candidate.update(|record| {
-            record.access = match (&record.access, record.started) {
-                (Some(earlier), _) => Some(access.with(earlier)),
-                (None, None) => Some(access),
-                (None, Some(_)) => None,
-            };
+            // `run_all` has noted the access of a first command. If there is none, a record of an older
+            // version does not tell what earlier commands could do.
+            record.access = record.access.take().map(|earlier| access.with(&earlier));
             record.started = Some(started);
             record.ended = None;
             record.end = CommandEnd::default();

@@ -22,6 +22,7 @@ use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::ops::board::{self, Board, Ending, WorkKind};
+use crate::ops::disk_space;
 use crate::ops::guard::{self, Guard};
 use crate::ops::ignored_source;
 use crate::ops::log_excerpt;
@@ -61,8 +62,10 @@ pub struct Prepared {
 }
 
 impl Preparation {
-    /// Finds the seeds and the setup command. Refuses a setup command whose program is missing.
-    pub fn new(session: &Session, base: &Oid) -> Result<Preparation> {
+    /// Finds the seeds and the setup command for this number of worktrees. Refuses worktrees for which
+    /// the disk is too full, and a setup command whose program is missing.
+    pub fn new(session: &Session, base: &Oid, worktrees: usize) -> Result<Preparation> {
+        disk_space::require_space(session, base, worktrees)?;
         let setup = session
             .config
             .command(keys::SPAWN_SETUP)
@@ -218,14 +221,9 @@ impl Preparation {
         }
     }
 
-    /// Records the candidates whose setup failed, and reports tracked files that setup changed.
-    pub fn report(
-        &self,
-        session: &Session,
-        run: &Run,
-        names: &[Name],
-        prepared: &[Prepared],
-    ) -> Result<()> {
+    /// Records the candidates whose setup failed, and reports tracked files that setup changed. The
+    /// worktrees exist now, so a failure is only a warning.
+    pub fn report(&self, session: &Session, run: &Run, names: &[Name], prepared: &[Prepared]) {
         for (name, prepared) in names.iter().zip(prepared) {
             let Some(failure) = &prepared.failure else { continue };
             let event = Event::Ended {
@@ -233,7 +231,9 @@ impl Preparation {
                 state: State::Failed,
                 how: HowEnded::NotStarted { reason: failure.clone() },
             };
-            session.store.record_event(&run.run, &event)?;
+            if let Err(error) = session.store.record_event(&run.run, &event) {
+                session.ui.warn(&error.message);
+            }
         }
         if let Some(path) = prepared.iter().find_map(|p| p.changed.as_ref()) {
             session.ui.warn(format!(
@@ -241,7 +241,6 @@ impl Preparation {
                 path.quoted()
             ));
         }
-        Ok(())
     }
 }
 

@@ -5,7 +5,6 @@ use crate::model::candidate::{Candidate, CommandEnd, State};
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::beside::Beside;
-use crate::ops::disk_space;
 use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
@@ -16,7 +15,6 @@ use crate::ops::spawn::put_back::put_back;
 use crate::ops::{clean, spawn};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
-use crate::store::intents::{Active, Phase};
 
 /// The effect that resuming has on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,8 +135,7 @@ pub fn start_again(
 ) -> Result<AttemptReport> {
     let store = &session.store;
     guard::choose(session)?;
-    disk_space::require_space(session, &run.base, commands.len())?;
-    let preparation = Preparation::new(session, &run.base)?;
+    let preparation = Preparation::new(session, &run.base, commands.len())?;
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     for name in &names {
         let candidate = store.candidate(run, name);
@@ -164,12 +161,12 @@ pub fn add_worktrees(
     preparation: &Preparation,
 ) -> Result<Vec<Prepared>> {
     let store = &session.store;
-    store.set_active(&run.run, &Active { phase: Phase::Running, entries: Vec::new() })?;
+    store.set_running(&run.run)?;
     let repository = store.lock_repository()?;
     let registered = spawn::register_all(session, run, names)?;
     drop(repository);
     let prepared = spawn::populate_all(session, run, names, &registered, preparation, || Ok(()))?;
-    preparation.report(session, run, names, &prepared)?;
+    preparation.report(session, run, names, &prepared);
     Ok(prepared)
 }
 

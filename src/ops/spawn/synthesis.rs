@@ -16,7 +16,6 @@ use crate::model::name::{Name, RULE};
 use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Run, Synthesis};
 use crate::model::verdict::{Entry, Verdict};
-use crate::ops::disk_space;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
@@ -201,8 +200,7 @@ pub fn synthesize(
     let command = CandidateCommand::assigned(&assignment, Some(text.clone()));
     command.require_prompt()?;
     command.require_program()?;
-    disk_space::require_space(session, &run.base, 1)?;
-    let preparation = Preparation::new(session, &run.base)?;
+    let preparation = Preparation::new(session, &run.base, 1)?;
     let seed = *tree(&run, material[0]);
 
     let name = next_name(&run)?;
