@@ -3,8 +3,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::fs::tree;
-use crate::git::capture;
 use crate::git::diff::{self, Change, ChangeStatus};
+use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::model::FORMAT;
 use crate::model::blast::Blast;
@@ -65,12 +65,9 @@ pub fn newest(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<(Captur
 
 /// All iterations of a candidate, oldest first.
 pub fn iterations(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Vec<Iteration>> {
-    let Some(tip) = repo.read_ref(&candidate.capture_ref())? else { return Ok(Vec::new()) };
     let mut found: Vec<Iteration> = Vec::new();
     let mut before = repo.commit(&candidate.run.base)?.tree;
-    for (at, (commit, read)) in
-        capture::chain(repo, &tip, &candidate.run.base)?.into_iter().rev().enumerate()
-    {
+    for (at, (commit, read)) in candidate.captures()?.into_iter().rev().enumerate() {
         let iteration =
             trailer::iteration(&read.message).unwrap_or(u32::try_from(at + 1).unwrap_or(u32::MAX));
         if let Some(last) = found.last_mut().filter(|last| last.capture.iteration == iteration) {
@@ -148,7 +145,7 @@ pub fn measure(store: &Store, run: &Run) -> Result<()> {
             let belongs = |prefix: &str| {
                 name.strip_prefix(prefix).is_some_and(|r| r.starts_with(&format!("{}/", run.run)))
             };
-            belongs("refs/frites/") || belongs("refs/heads/frites/run/")
+            belongs("refs/frites/") || belongs(refs::ATTEMPT_BRANCHES)
         });
     let others = others.into_iter().map(|(_, oid)| oid).chain(repo.head());
     let measured = MeasuredRun {

@@ -112,12 +112,7 @@ fn open_at(path: &Path) -> Result<Repo> {
         }
         Err(_) => {}
     }
-    match tree::delete_tree(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Error::io(format!("could not remove '{}'", path.display()), e));
-        }
-        _ => {}
-    }
+    tree::delete_tree(path).context(|| format!("could not remove '{}'", path.display()))?;
     Repo::make_bare(path)
 }
 

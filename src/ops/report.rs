@@ -11,7 +11,6 @@ use crate::model::layout::AGENT;
 use crate::model::outcome::{Outcome, StageResult};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
-use crate::ops::history;
 use crate::ops::judge::changed_files;
 use crate::ops::log_excerpt;
 use crate::ops::session::Session;
@@ -68,7 +67,7 @@ fn reported(
 ) -> Result<ReportedCandidate> {
     let record = candidate.record()?;
     let entry = verdict.and_then(|verdict| verdict.entry(candidate.name));
-    let newest = history::newest(&session.repo, candidate)?.map(|(capture, _)| capture);
+    let newest = candidate.latest()?;
     let judged = entry.and_then(Entry::judged).copied();
     let tree = judged.or(newest.as_ref().map(|capture| capture.tree));
     let files = match &tree {

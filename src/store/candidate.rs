@@ -191,7 +191,7 @@ impl CandidateRef<'_> {
     }
 
     /// The commits of all captures, newest first.
-    fn captures(self) -> Result<Vec<(Oid, Commit)>> {
+    pub fn captures(self) -> Result<Vec<(Oid, Commit)>> {
         let repo = &self.store.repo;
         match repo.read_ref(&self.capture_ref())? {
             Some(tip) => capture::chain(repo, &tip, &self.run.base),

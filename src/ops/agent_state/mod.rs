@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use crate::agents::{self, StateVariable};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::{delete_tree, nearest_real};
-use crate::fs::{atomic, regular};
 use crate::model::FORMAT;
 use crate::model::name::Name;
 use crate::ops::agent_state::copies::Copies;
@@ -24,6 +23,7 @@ use crate::ops::agent_state::login::{CopiedLogin, Settled};
 use crate::ops::agent_state::users::UsersState;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
+use crate::store::records::{read_toml, write_toml};
 
 /// `agent.toml`: the record of the state directories. Guarded commands cannot write to it.
 #[derive(Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub fn prepare(
         record.agents.push(agent.clone());
     }
     record.logins = logins.iter().map(|(login, _)| login.clone()).collect();
-    save(candidate, &record)?;
+    write_toml(&candidate.directory().agent_record(), &record)?;
     for (login, bytes) in &logins {
         login.write(&root, bytes).context(failed)?;
     }
@@ -136,7 +136,7 @@ pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
             }
         }
     }
-    if let Err(error) = save(candidate, &record) {
+    if let Err(error) = write_toml(&candidate.directory().agent_record(), &record) {
         session.ui.warn(error.message);
     }
 }
@@ -177,13 +177,6 @@ fn make_private(directory: &Path) -> io::Result<()> {
 /// The record; an empty one if there is none or it is damaged, because an unguarded command can
 /// write to it.
 fn read(candidate: CandidateRef<'_>) -> AgentStateRecord {
-    let text = regular::read_text(&candidate.directory().agent_record()).ok();
-    let record = text.and_then(|text| toml::from_str(&text).ok());
+    let record = read_toml(&candidate.directory().agent_record());
     record.unwrap_or(AgentStateRecord { version: FORMAT, agents: Vec::new(), logins: Vec::new() })
-}
-
-fn save(candidate: CandidateRef<'_>, record: &AgentStateRecord) -> Result<()> {
-    let text = toml::to_string(record)
-        .map_err(|e| Error::internal(format!("could not write a record: {e}")))?;
-    atomic::write(&candidate.directory().agent_record(), text.as_bytes())
 }
