@@ -7,6 +7,7 @@ use crate::fs::tree::nearest_real;
 use crate::git::commit::hooks_directory;
 use crate::git::diff;
 use crate::git::landing::overwrite::overwritten_files;
+use crate::git::refs;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -16,7 +17,7 @@ use crate::ops::session::Session;
 /// Refuses to land in a candidate's worktree, because its HEAD is not the user's.
 pub fn refuse_candidates_worktree(session: &Session) -> Result<()> {
     let Some(root) = session.repo.work_tree() else { return Ok(()) };
-    let ours = session.repo.head_branch().is_some_and(|b| b.starts_with("refs/heads/frites/run/"));
+    let ours = session.repo.head_branch().is_some_and(|b| b.starts_with(refs::ATTEMPT_BRANCHES));
     if ours || session.store.is_candidates(root)? {
         return Err(Error::fatal("this is a candidate's worktree")
             .hint("go to your own checkout and apply there"));

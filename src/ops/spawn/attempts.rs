@@ -18,7 +18,7 @@ use crate::ops::guard::{self, Guard};
 use crate::ops::hooks;
 use crate::ops::session::Session;
 use crate::ops::spawn::checkpoint;
-use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::command::{CandidateCommand, words};
 use crate::ops::spawn::cost_limit::{self, CostLimit};
 use crate::ops::spawn::limits;
 use crate::ops::spawn::one_attempt::{AttemptTerms, OneAttempt};
@@ -260,8 +260,7 @@ fn begin_round(
     candidate.require_worktree()?;
     session.print_omissions(&session.capture(candidate)?);
     candidate.logs()?.begin_round(false)?;
-    let command = command.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let event = Event::Round { candidate: candidate.name.clone(), command };
+    let event = Event::Round { candidate: candidate.name.clone(), command: words(&command.argv) };
     session.store.record_event(&candidate.run.run, &event)?;
     candidate.update(|record| (record.state, record.again) = (State::Running, true))?;
     Ok(())

@@ -36,13 +36,13 @@ impl CandidateCommand {
     pub fn maker(&self) -> String {
         match &self.agent {
             Some(agent) => agent.to_string(),
-            None => CandidateCommand::to_assignment(&self.argv).command.join(" "),
+            None => words(&self.argv).join(" "),
         }
     }
 
     /// The command line in the form for a shell.
     pub fn line(&self) -> String {
-        shell_words::join(self.argv.iter().map(|word| word.to_string_lossy().into_owned()))
+        shell_words::join(words(&self.argv))
     }
 
     /// A typed command. It gets the prompt on its standard input, unless an argument has a
@@ -52,9 +52,9 @@ impl CandidateCommand {
         CandidateCommand { agent: None, argv: argv.to_vec(), stdin, framing: None, prompt }
     }
 
-    /// A typed command in the form of a record. Bytes that are not UTF-8 are replaced.
+    /// A typed command in the form of a record.
     pub fn to_assignment(argv: &[OsString]) -> Assignment {
-        let command = argv.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        let command = words(argv);
         let stdin = CandidateCommand::typed(argv, None).stdin;
         Assignment { agent: None, command, stdin, framing: None }
     }
@@ -151,6 +151,11 @@ impl CandidateCommand {
             None => prompt.to_vec(),
         })
     }
+}
+
+/// The words of a command for a record. Bytes that are not UTF-8 are replaced.
+pub fn words(argv: &[OsString]) -> Vec<String> {
+    argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// The values that a command gets by its arguments and its environment (DESIGN.md §2).

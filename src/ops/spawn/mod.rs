@@ -21,9 +21,8 @@ use std::time::Instant;
 
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
-use crate::fs::parallel;
-
 use crate::fs::lock::Lock;
+use crate::fs::parallel;
 use crate::fs::tree;
 use crate::git::capture;
 use crate::git::fan_out;
@@ -40,7 +39,7 @@ use crate::model::run::{Assignment, GivenLimits, Parent, Run};
 use crate::model::trailer;
 use crate::ops::guard;
 use crate::ops::session::Session;
-use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::command::{CandidateCommand, words};
 use crate::ops::spawn::prepare::{Preparation, Prepared};
 use crate::process::{self, ports};
 use crate::store::Store;
@@ -278,7 +277,7 @@ pub fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
         base: request.start.base,
         created: jiff::Timestamp::now(),
         candidates: request.candidates,
-        command: request.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+        command: words(&request.command),
         prompt,
         task: request.task,
         worktree_root: session.config.get(keys::SPAWN_WORKTREE_ROOT),
@@ -366,17 +365,16 @@ fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     Ok(ports::free_blocks(count, &taken, key))
 }
 
-/// New worktrees without files, and the ports of their candidates, both in the order of the
-/// candidates.
+/// A new worktree without files, and its candidate's port; `None` if no port is free.
 struct Registered {
-    worktrees: Vec<Worktree>,
-    ports: Vec<u16>,
+    worktree: Worktree,
+    port: Option<u16>,
 }
 
 /// Makes the administrative entries and branches of new worktrees. The caller holds the repository
 /// lock.
-fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Registered> {
-    let ports = free_ports(session, names.len())?;
+fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Vec<Registered>> {
+    let mut ports = free_ports(session, names.len())?.into_iter();
     let mut all = Vec::new();
     for candidate in names.iter().map(|name| session.store.candidate(run, name)) {
         let path = candidate.worktree();
@@ -391,11 +389,11 @@ fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Register
         all.push(NewWorktree { path, branch: candidate.branch() });
     }
     let worktrees = registration::register_all(&session.repo, &all, &run.base)?;
-    Ok(Registered { worktrees, ports })
+    Ok(worktrees.into_iter().map(|worktree| Registered { worktree, port: ports.next() }).collect())
 }
 
 /// Fills registered worktrees: checks out files, places seeds, and runs `spawn.setup`. Writes the
-/// private indexes and the candidates' records. Each candidate gets the port at its position.
+/// private indexes and the candidates' records.
 ///
 /// `save` stores the record of the run. It is called while the candidates' records are stored,
 /// because each of these waits until the disk has all the new files; so they wait together.
@@ -403,26 +401,23 @@ fn populate_all(
     session: &Session,
     run: &Run,
     names: &[Name],
-    registered: &Registered,
+    registered: &[Registered],
     preparation: &Preparation,
     save: impl FnOnce() -> Result<()> + Send,
 ) -> Result<Vec<Prepared>> {
-    let Registered { worktrees, ports } = registered;
-    let places: Vec<(&Name, &Worktree)> = names.iter().zip(worktrees).collect();
+    let places: Vec<(&Name, &Registered)> = names.iter().zip(registered).collect();
     let plain = places.iter().filter(|(name, _)| run.seed(name).is_none());
-    let plain: Vec<&Worktree> = plain.map(|(_, worktree)| *worktree).collect();
+    let plain: Vec<&Worktree> = plain.map(|(_, place)| &place.worktree).collect();
     fan_out::populate(&session.repo, &plain, &run.base, preparation.file_times())?;
-    let places: Vec<(usize, (&Name, &Worktree))> = places.into_iter().enumerate().collect();
     let made = preparation.show(session, run, names, |board| {
-        process::in_parallel(process::processors(), &places, |(at, (name, worktree))| {
+        process::in_parallel(process::processors(), &places, |(name, place)| {
             board.began(name);
             if let Some(tree) = run.seed(name) {
-                worktree.populate(tree.as_str())?;
+                place.worktree.populate(tree.as_str())?;
             }
             let candidate = session.store.candidate(run, name);
-            let port = ports.get(*at).copied();
             let clock = Instant::now();
-            let made = prepare_candidate(session, candidate, worktree, preparation, port)?;
+            let made = prepare_candidate(session, candidate, place, preparation)?;
             board.ended(name, made.0.ending());
             preparation.tell_end(session, candidate, &made.0, clock.elapsed().as_secs_f64());
             Ok(made)
@@ -447,14 +442,13 @@ const RECORDS_AT_ONCE: usize = 16;
 fn prepare_candidate(
     session: &Session,
     candidate: CandidateRef<'_>,
-    worktree: &Worktree,
+    place: &Registered,
     preparation: &Preparation,
-    port: Option<u16>,
 ) -> Result<(Prepared, Candidate)> {
     let directory = candidate.directory();
     std::fs::create_dir_all(directory.path())
         .context(|| format!("could not make '{}'", directory.path().display()))?;
-    capture::copy_index(&worktree.index(), &directory.index())?;
+    capture::copy_index(&place.worktree.index(), &directory.index())?;
     candidate.logs()?.begin_round(true)?;
     let prepared = preparation.worktree(session, candidate)?;
     let has_command = candidate.run.has_command(candidate.name);
@@ -465,7 +459,7 @@ fn prepare_candidate(
         candidate.run.index_of(candidate.name).unwrap_or_default(),
         state,
     );
-    record.port = port;
+    record.port = place.port;
     let path = candidate.worktree();
     record.bytes = match prepared.has_more {
         true => tree::disk_usage(&path),

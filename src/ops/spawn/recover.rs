@@ -163,7 +163,8 @@ pub fn take_back(
 ) -> Result<()> {
     let _lock = store.lock_repository()?;
     // No other process writes these refs before the run is complete.
-    store.repo().heal_ref_locks(&format!("refs/heads/frites/run/{}", run.run), Duration::ZERO);
+    let prefix = format!("{}{}", refs::ATTEMPT_BRANCHES, run.run);
+    store.repo().heal_ref_locks(&prefix, Duration::ZERO);
     let root = store.worktrees(run.worktree_root.as_deref());
     for name in names {
         let path = store.candidate(run, name).worktree();
