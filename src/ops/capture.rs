@@ -439,6 +439,7 @@ impl Session {
 fn own_git(candidate: CandidateRef<'_>) -> Option<OwnGitDir> {
     OwnGitDir::at(&candidate.directory().own_git())
 }
+
 /// The commit message of a capture, with the user's words. Its trailers hold enough to rebuild a
 /// lost record.
 fn message(

@@ -205,8 +205,9 @@ fn delete_home(candidate: CandidateRef<'_>) {
 }
 
 /// Deletes the branch of a removal unless it is already deleted, and updates the candidate's
-/// record. True if there was something to remove. With `forget`, the record is not updated: the
-/// caller deletes it with its run, and if that is interrupted, the removal is repeated.
+/// record. True if the removal belongs in the event log: it is the candidate's first one, or there were
+/// files again. With `forget`, the record is not updated: the caller deletes it with its run, and if that
+/// is interrupted, the removal is repeated.
 fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -> Result<bool> {
     let BegunRemoval { candidate, branch, tip, bytes, branch_deleted, .. } = removal;
     if let Some(tip) = tip
@@ -266,7 +267,7 @@ fn disk_space(candidate: CandidateRef<'_>) -> Result<u64> {
 /// branches. Fails if the run is still at work.
 pub fn lock(session: &Session, run: &Run) -> Result<Lock> {
     let lock = session.store.lock_run(&run.run)?;
-    let branches = format!("refs/heads/frites/run/{}", run.run);
+    let branches = format!("{}{}", refs::ATTEMPT_BRANCHES, run.run);
     session.repo.heal_ref_locks(&branches, Duration::from_secs(1));
     Ok(lock)
 }

@@ -35,7 +35,7 @@ const LINES: usize = 60;
 /// The longest of these lines, in characters.
 const LONGEST_LINE: usize = 400;
 
-/// The number of bytes at the start of a protected file whose text is searched for in a log.
+/// A log is searched for this many bytes at the start of each protected file, and no more.
 const LARGEST_PROTECTED: usize = 1 << 20;
 
 /// The result of all rounds.

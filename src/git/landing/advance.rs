@@ -356,7 +356,8 @@ fn restore_head(repo: &Repo, git: &Git, to: &Position) -> Result<()> {
     repo.record_change_in(git, [])?.run(call)
 }
 
-/// Writes the files that differ between two trees as in `from`, even if only some of them are as in `to`.
+/// Writes the files that differ between `from` and `to` as they are in `from`, even if the checkout has only
+/// some of them as in `to`.
 /// Touches neither the index nor any other file, and stores no object: the disk may be full. Files that
 /// only `to` has are removed first, which frees disk space.
 ///

@@ -11,7 +11,6 @@ use crate::fs::regular;
 use crate::fs::tree;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::diff::{self, ChangeStatus};
-
 use crate::git::index::ScratchIndex;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;

@@ -119,8 +119,8 @@ fn is_unmerged(git: &Git) -> Result<bool> {
     Ok(!git.call("ls-files").args(["-z", "--unmerged"]).bytes()?.is_empty())
 }
 
-/// Installs the locked index if it belongs to the landing, and not to a git that was killed in the commit
-/// after it.
+/// Installs the locked index if the landing wrote it. If a git wrote it that was killed in the commit after
+/// the landing, removes it.
 fn settle_index(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     let lock = lock_file(git);
     if !written_since(&lock, since) {

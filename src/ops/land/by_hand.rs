@@ -21,9 +21,9 @@ use crate::store::events::{BranchMove, Event, MoveDetails};
 use crate::store::intents::Intent;
 use crate::store::landed::LeftConflicts;
 
-/// Finds resolutions that people have committed since, and records them as landings. `names` are
-/// the refs under `refs/frites/`. Does nothing while another process lands. Gives a message for
-/// each landing that cannot be examined.
+/// Records a landing for each candidate whose conflicts a person has resolved and committed since.
+/// `names` are the refs under `refs/frites/`. Does nothing while another process lands. Gives a message
+/// for each candidate that cannot be examined.
 pub fn detect(store: &Store, names: &[RefName]) -> Result<Vec<String>> {
     let mut messages = Vec::new();
     let left: Vec<(Name, Name)> = names.iter().filter_map(|n| refs::conflicts_of(n)).collect();
@@ -95,7 +95,7 @@ fn detect_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
     store.record_event(run, &event)
 }
 
-/// True if a merged candidate landed by a person's commit. It has one parent; a merge by git-frites
+/// True if a merged candidate landed by a person's commit, which has one parent; a merge by git-frites
 /// has two.
 fn by_hand(repo: &Repo, landed: &Candidate) -> Result<bool> {
     let Some(commit) = &landed.landing_commit else { return Ok(false) };
@@ -154,7 +154,7 @@ fn made_on_branch(repo: &Repo, branch: &RefName, from: &Oid) -> Result<Option<Oi
 /// first.
 fn other_branch(repo: &Repo, commit: &Oid, made_on: &RefName) -> Result<Option<RefName>> {
     let mut branches = repo.refs_that_contain(commit, "refs/heads/")?;
-    branches.retain(|name| name != made_on && !name.starts_with("refs/heads/frites/run/"));
+    branches.retain(|name| name != made_on && !name.starts_with(refs::ATTEMPT_BRANCHES));
     let current = repo.head_branch().filter(|branch| branches.contains(branch));
     Ok(current.or_else(|| branches.into_iter().next()))
 }

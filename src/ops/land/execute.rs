@@ -26,7 +26,7 @@ pub enum LandedAs<'a> {
         commit: Oid,
         /// The reason, for reflogs.
         why: &'a str,
-        /// The parts of the event that recovery could not find out.
+        /// Parts of the event that only this process knows: an event that recovery writes lacks them.
         details: &'a MoveDetails,
     },
     /// Checked out, with the change staged.

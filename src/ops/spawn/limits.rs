@@ -1,5 +1,4 @@
 //! The limits of the configuration (`[limits]`) that new runs must observe.
-
 use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::model::env;
