@@ -13,80 +13,12 @@ use toml::{Table, Value};
 
 use crate::error::{IoContext, Result};
 use crate::fs::atomic;
-use crate::git::cli::Git;
-use crate::git::landing::advance::Advance;
-use crate::git::landing::position::Position;
-use crate::model::candidate::Landing;
+use crate::git::landing::intent::{Holder, Intent};
 use crate::model::layout::{ACTIVE, RUN_RECORD};
 use crate::model::name::Name;
-use crate::model::oid::Oid;
-use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::store::records::{read_toml, to_toml, write_toml};
 use crate::store::{Store, remove};
-
-/// `landings/CHECKOUT.toml`, or `landings/candidates/RUN/CAND.toml` for a candidate's worktree: a landing
-/// or the undo of one, from before its first effect until it is done or taken back. Each checkout has its
-/// own file, so that a landing in one never removes the intent of another.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Intent {
-    /// The run.
-    pub run: Name,
-    /// The candidate that lands, or is undone.
-    pub candidate: Name,
-    /// The number of its capture.
-    pub iteration: u32,
-    /// The branch that lands: the one that HEAD is on, or a fresh one.
-    pub branch: RefName,
-    /// The commit or tree that the files are to become. A landing on an existing branch moves it to this
-    /// commit.
-    #[serde(alias = "tree", alias = "new")]
-    pub to: Oid,
-    /// True if the landing tree passed.
-    pub verified: bool,
-    /// True if the user's git is to commit the change on the fresh branch afterwards.
-    #[serde(default)]
-    pub commit: bool,
-    /// True if a landing is being undone.
-    #[serde(default)]
-    pub undoing: bool,
-    /// Set when recovery removes the locks of the killed process: a time at which it was still alive.
-    pub killed_after: Option<SystemTime>,
-    /// The commit or tree of the files before, if it is not that of `from`.
-    pub files: Option<Oid>,
-    /// The position of the checkout's HEAD before the landing.
-    pub from: Position,
-    /// The candidate in whose worktree the files are; `None` for the user's checkout.
-    pub holder: Option<Holder>,
-}
-
-impl Intent {
-    /// True if the branch is made for the landing.
-    pub fn is_fresh(&self) -> bool {
-        self.from.branch.as_ref() != Some(&self.branch)
-    }
-
-    /// The candidate's state once this is done.
-    pub fn landing(&self) -> Landing {
-        match (self.undoing, self.is_fresh()) {
-            (true, _) => Landing::Undone,
-            (false, true) => Landing::Landed,
-            (false, false) => Landing::Merged,
-        }
-    }
-
-    /// The commit or tree of the files before.
-    pub fn files(&self) -> &Oid {
-        self.files.as_ref().unwrap_or(&self.from.commit)
-    }
-
-    /// The parts that `git/` needs. `git` is a [`Git`] for the checkout.
-    pub fn advance<'a>(&'a self, git: &'a Git) -> Advance<'a> {
-        let Intent { run, from, branch, to, commit, .. } = self;
-        Advance { git, run, from, branch, files: self.files(), to, commit: *commit }
-    }
-}
 
 /// Converts an intent for an existing branch from the form of an older version to the current form.
 fn renamed(mut file: Table) -> Table {
@@ -98,15 +30,6 @@ fn renamed(mut file: Table) -> Table {
         file.insert("undoing".to_owned(), Value::from(undoing));
     }
     file
-}
-
-/// A candidate whose own branch moves, in its worktree.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    /// The candidate's run.
-    pub run: Name,
-    /// The candidate's name.
-    pub candidate: Name,
 }
 
 /// `runs/RUN/active`: the work that the holder of a run's lock is doing. A file without a holder
@@ -222,6 +145,7 @@ fn written(file: &Path) -> SystemTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::candidate::Landing;
 
     fn read(text: &str) -> Intent {
         renamed(toml::from_str(text).expect("TOML")).try_into().expect("an intent")

@@ -3,6 +3,7 @@ use jiff::Timestamp;
 
 use crate::error::Result;
 use crate::git::commit::commit_to_ref;
+use crate::git::landing::intent::Intent;
 use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::model::candidate::{Candidate, Landing};
@@ -12,7 +13,6 @@ use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::store::Store;
-use crate::store::intents::Intent;
 use crate::store::records::{read_toml, write_toml};
 
 impl Store {

@@ -19,6 +19,7 @@ use crate::git::cli::{Git, nul_separated};
 use crate::git::commit::commit_to_ref;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::index::{IndexEdits, ScratchIndex};
+use crate::git::landing::intent::Intent;
 use crate::git::landing::overwrite::PartialCheckout;
 use crate::git::landing::position::Position;
 use crate::git::merge::{Conflicts, IndexStage};
@@ -26,42 +27,13 @@ use crate::git::mode::EntryMode;
 use crate::git::refs::{self, Move};
 use crate::git::repo::Repo;
 use crate::git::worktree;
-use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
-/// A move of a checkout: its files become those of another tree, and its branch moves to that commit, or
-/// HEAD goes to a fresh branch.
-#[derive(Clone, Copy)]
-pub struct Advance<'a> {
-    /// git in the checkout, from [`begin`].
-    pub git: &'a Git,
-    /// The position of HEAD before.
-    pub from: &'a Position,
-    /// The branch that HEAD is on afterwards. If it is not the branch of `from`, it is made at the commit
-    /// of `from`.
-    pub branch: &'a RefName,
-    /// The commit or tree of the files before.
-    pub files: &'a Oid,
-    /// The commit or tree that the files are to become.
-    pub to: &'a Oid,
-    /// True if a commit of the user is to follow on the fresh branch.
-    pub commit: bool,
-    /// The run whose candidate lands.
-    pub run: &'a Name,
-}
-
-impl Advance<'_> {
-    /// True if the branch is made for the landing.
-    pub(super) fn is_fresh(&self) -> bool {
-        self.from.branch.as_ref() != Some(self.branch)
-    }
-
-    /// True if HEAD is on the branch.
-    pub(super) fn is_on_branch(&self) -> bool {
-        worktree::head_branch(self.git.git_dir()).as_ref() == Some(self.branch)
-    }
+/// True if the checkout's HEAD is on this branch.
+pub(super) fn is_on(git: &Git, branch: &RefName) -> bool {
+    worktree::head_branch(git.git_dir()).as_ref() == Some(branch)
 }
 
 /// git for a landing in a checkout: each of its processes holds a lock on the git directory.
@@ -148,40 +120,40 @@ fn lock_index(git: &Git, index: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Moves files, refs and index, or leaves all as it was.
+/// Moves files, refs and index as `intent` says, or leaves all as it was. `git` is that of [`begin`].
 ///
 /// git refuses to overwrite a file that is not as the index has it; the caller checks for untracked
 /// files that would be overwritten.
 pub fn advance(
     repo: &Repo,
-    advance: &Advance<'_>,
+    git: &Git,
+    intent: &Intent,
     input: &AdvanceInput<'_>,
 ) -> std::result::Result<(), Stopped> {
-    let git = advance.git;
     lock_index(git, input.index).map_err(Stopped::whole)?;
     let in_lock = git.clone().index(&lock_file(git));
-    let moved = write(advance, input, &in_lock).and_then(|()| move_refs(repo, advance, input));
+    let moved = write(&in_lock, intent, input).and_then(|()| move_refs(repo, git, intent, input));
     let Err(error) = moved else { return install(git).map_err(Stopped::halfway) };
     let has_moved =
         |of: &Move<'_>| repo.read_ref(of.name).is_ok_and(|at| at.as_ref() == Some(of.new));
     let is_killed = error.cause == Cause::Interrupted && input.refs.iter().any(has_moved);
-    if is_killed || (advance.is_fresh() && advance.is_on_branch()) {
+    if is_killed || (intent.is_fresh() && is_on(git, &intent.branch)) {
         // The branch has moved, and the files belong to it. The lock stays for the next command, which
         // finishes the landing.
         return Err(Stopped::halfway(error));
     }
     let _ = fs::remove_file(lock_of_lock(git));
-    let mut stopped = put_back(repo, advance, error).unwrap_or_else(Stopped::halfway);
+    let mut stopped = put_back(repo, git, intent, error).unwrap_or_else(Stopped::halfway);
     // If some files could not be put back, the lock stays for the next command, which tries again.
     stopped.is_whole = stopped.is_whole && fs::remove_file(lock_file(git)).is_ok();
     Err(stopped)
 }
 
 /// Writes the files and the locked index.
-fn write(advance: &Advance<'_>, input: &AdvanceInput<'_>, in_lock: &Git) -> Result<()> {
-    write_files(in_lock, advance.files, advance.to)?;
+fn write(in_lock: &Git, intent: &Intent, input: &AdvanceInput<'_>) -> Result<()> {
+    write_files(in_lock, intent.files(), &intent.to)?;
     // The user may have staged something since the caller looked.
-    if advance.is_fresh() && in_lock.call("write-tree").oid()? != *advance.to {
+    if intent.is_fresh() && in_lock.call("write-tree").oid()? != intent.to {
         return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));
     }
     let Some(conflicts) = input.conflicts else { return Ok(()) };
@@ -197,9 +169,9 @@ fn write(advance: &Advance<'_>, input: &AdvanceInput<'_>, in_lock: &Git) -> Resu
 
 /// Moves the branch; or makes the fresh branch, and moves HEAD to it. If several landings of one run try to
 /// make the branch, exactly one succeeds. If HEAD cannot move to it, the branch is deleted again.
-fn move_refs(repo: &Repo, advance: &Advance<'_>, input: &AdvanceInput<'_>) -> Result<()> {
-    let Advance { git, from, branch, .. } = *advance;
-    if !advance.is_fresh() {
+fn move_refs(repo: &Repo, git: &Git, intent: &Intent, input: &AdvanceInput<'_>) -> Result<()> {
+    let Intent { from, branch, .. } = intent;
+    if !intent.is_fresh() {
         return repo.move_refs(git, input.refs, input.why);
     }
     repo.sync_young_objects()?;
@@ -211,7 +183,7 @@ fn move_refs(repo: &Repo, advance: &Advance<'_>, input: &AdvanceInput<'_>) -> Re
     let Err(error) = repo.record_change_in(git, []).and_then(|mut change| change.run(call)) else {
         return Ok(());
     };
-    if advance.is_on_branch() {
+    if is_on(git, branch) {
         restore_head(repo, git, from)?;
     }
     repo.update_ref(branch, None, Some(&from.commit), "apply withdrawn")?;
@@ -242,11 +214,11 @@ fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
 }
 
 /// Puts the files back after `error` stopped the landing.
-fn put_back(repo: &Repo, advance: &Advance<'_>, error: Error) -> Result<Stopped> {
-    let Advance { git, files, to, .. } = *advance;
-    let PartialCheckout { edited, begun } = PartialCheckout::inspect(repo, git, files, to)?;
+fn put_back(repo: &Repo, git: &Git, intent: &Intent, error: Error) -> Result<Stopped> {
+    let files = intent.files();
+    let PartialCheckout { edited, begun } = PartialCheckout::inspect(repo, git, files, &intent.to)?;
     let Some(path) = edited.first() else {
-        let restored = if begun { restore(repo, git, files, to) } else { Ok(()) };
+        let restored = if begun { restore(repo, git, files, &intent.to) } else { Ok(()) };
         return Ok(match restored {
             Ok(()) => Stopped::whole(error),
             Err(why) => {
@@ -303,8 +275,9 @@ pub struct Rollback {
 /// Only paths that the landing has changed, or that a hook has staged, are put back: every other change in
 /// the checkout is the user's. A version of such a path that is neither the old nor the landed one is kept
 /// first. HEAD moves after the files, so that the fresh branch shows a rollback that was killed halfway.
-pub fn roll_back(repo: &Repo, advance: &Advance<'_>) -> Result<Rollback> {
-    let Advance { git, from, branch, files, to, run, .. } = *advance;
+pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {
+    let Intent { run, from, branch, to, .. } = intent;
+    let files = intent.files();
     let mut found = Rollback::default();
     // An index with conflicts cannot become a tree.
     let staged = git.call("write-tree").oid().unwrap_or(*to);

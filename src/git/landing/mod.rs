@@ -1,5 +1,6 @@
 //! Moving the user's checkout, branches and index to a landed commit, and back.
 pub mod advance;
+pub mod intent;
 pub mod overwrite;
 pub mod position;
 pub mod recovery;

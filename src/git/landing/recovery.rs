@@ -6,13 +6,15 @@ use std::time::SystemTime;
 
 use crate::error::{Cause, Error, Result};
 use crate::git::cli::Git;
-use crate::git::landing::advance::{Advance, install, lock_file, restore, roll_back};
+use crate::git::landing::advance::{install, is_on, lock_file, restore, roll_back};
+use crate::git::landing::intent::Intent;
 use crate::git::landing::overwrite::PartialCheckout;
 use crate::git::ref_locks::{ABANDONED, remove_when_old};
 use crate::git::repo::Repo;
 use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
+use crate::model::refname::RefName;
 use crate::model::trailer::Trailer;
 
 /// The state of a landing whose process was killed.
@@ -33,23 +35,22 @@ pub enum Interrupted {
     Edited(TreePath),
 }
 
-/// Finishes an advance whose process was killed after `since`, or takes it back. Changes nothing that a
-/// person has edited or committed since. `undoing` is true if the process was killed in [`roll_back`]: then
-/// the rollback is finished.
+/// Finishes a landing whose process was killed after `since`, or takes it back. Changes nothing that a
+/// person has edited or committed since. A deletion whose process was killed in [`roll_back`] is finished.
 pub fn finish_or_take_back(
     repo: &Repo,
-    advance: &Advance<'_>,
+    git: &Git,
+    intent: &Intent,
     since: SystemTime,
-    undoing: bool,
 ) -> Result<Interrupted> {
-    let Advance { git, from, branch, to, .. } = *advance;
-    let is_here = advance.is_on_branch();
-    if advance.is_fresh() && is_here {
-        return finish_or_take_back_on_fresh_branch(repo, advance, since, undoing);
+    let Intent { from, branch, to, .. } = intent;
+    let is_here = is_on(git, branch);
+    if intent.is_fresh() && is_here {
+        return finish_or_take_back_on_fresh_branch(repo, git, intent, since);
     }
     let tip = repo.read_ref(branch)?;
     match tip {
-        Some(_) if advance.is_fresh() => {}
+        Some(_) if intent.is_fresh() => {}
         Some(tip) if repo.is_ancestor(to, &tip)? => {
             if tip == *to && is_here {
                 finish(git, to, since)?;
@@ -63,9 +64,10 @@ pub fn finish_or_take_back(
         _ => {}
     }
     // A rollback moves HEAD after the files, and HEAD has moved, so the files are back already.
-    let found = if undoing { Interrupted::NotBegun } else { take_back(repo, advance, since)? };
+    let undoing = intent.is_deletion();
+    let found = if undoing { Interrupted::NotBegun } else { take_back(repo, git, intent, since)? };
     let Some(tip) = tip else { return Ok(found) };
-    if !advance.is_fresh() || matches!(found, Interrupted::Edited(_)) {
+    if !intent.is_fresh() || matches!(found, Interrupted::Edited(_)) {
         return Ok(found);
     }
     // HEAD never moved to the fresh branch, or has moved back. The branch is deleted unless somebody uses
@@ -83,8 +85,9 @@ pub fn finish_or_take_back(
 }
 
 /// Puts the files back if HEAD is where it was and anything was written.
-fn take_back(repo: &Repo, advance: &Advance<'_>, since: SystemTime) -> Result<Interrupted> {
-    let Advance { git, from, files, to, .. } = *advance;
+fn take_back(repo: &Repo, git: &Git, intent: &Intent, since: SystemTime) -> Result<Interrupted> {
+    let Intent { from, to, .. } = intent;
+    let files = intent.files();
     let mut found = Interrupted::NotBegun;
     // If HEAD is elsewhere, a person has moved it, and the files are theirs.
     if from.is_head(repo, git)? {
@@ -101,7 +104,7 @@ fn take_back(repo: &Repo, advance: &Advance<'_>, since: SystemTime) -> Result<In
     Ok(found)
 }
 
-/// Completes an advance whose branch has moved already.
+/// Completes a landing whose branch has moved already.
 fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     settle_index(git, to, since)?;
     // If the lock file was lost, the index is still the old one.
@@ -146,11 +149,12 @@ fn release(git: &Git, since: SystemTime) {
 /// was asked for), in use, or rolled back.
 fn finish_or_take_back_on_fresh_branch(
     repo: &Repo,
-    advance: &Advance<'_>,
+    git: &Git,
+    intent: &Intent,
     since: SystemTime,
-    undoing: bool,
 ) -> Result<Interrupted> {
-    let Advance { git, from, branch, files, to, commit, .. } = *advance;
+    let Intent { from, branch, to, commit, .. } = intent;
+    let undoing = intent.is_deletion();
     settle_index(git, to, since)?;
     // If there are conflicts for a person, the landing was complete: to leave them is its last step.
     if is_unmerged(git)? {
@@ -164,7 +168,7 @@ fn finish_or_take_back_on_fresh_branch(
         let made = repo.commit(first)?;
         let holds_tree = made.tree == *to;
         let is_ours =
-            commit && (Trailer::Run.find(&made.message).is_some() || (undoing && holds_tree));
+            *commit && (Trailer::Run.find(&made.message).is_some() || (undoing && holds_tree));
         if is_ours && holds_tree && !undoing {
             return Ok(Interrupted::Complete(Some(*first)));
         }
@@ -175,49 +179,47 @@ fn finish_or_take_back_on_fresh_branch(
         // The index is installed last, so all files were written, even if a person has changed them since.
         return Ok(Interrupted::Complete(None));
     }
-    let partial = PartialCheckout::inspect(repo, git, files, to)?;
+    let partial = PartialCheckout::inspect(repo, git, intent.files(), to)?;
     if let Some(path) = partial.edited.into_iter().next() {
         return Ok(Interrupted::Edited(path));
     }
-    roll_back(repo, advance)?;
+    roll_back(repo, git, intent)?;
     Ok(Interrupted::TakenBack)
 }
 
 /// Removes the locks that a `git commit` left if it was killed on the fresh branch. `error` is the error of
 /// that commit.
-pub fn remove_locks_of_commit(repo: &Repo, advance: &Advance<'_>, error: &Error) {
+pub fn remove_locks_of_commit(repo: &Repo, git: &Git, branch: &RefName, error: &Error) {
     // HEAD moved to the branch just before the commit.
-    let since =
-        fs::symlink_metadata(advance.git.git_dir().join("HEAD")).and_then(|meta| meta.modified());
+    let since = fs::symlink_metadata(git.git_dir().join("HEAD")).and_then(|meta| meta.modified());
     if let (Cause::Interrupted, Ok(since)) = (&error.cause, since) {
-        for lock in locks_since(repo, advance, since) {
+        for lock in locks_since(repo, git, branch, since) {
             // Another git that runs now holds a lock for milliseconds.
             remove_when_old(&lock, ABANDONED);
         }
     }
 }
 
-/// Removes the locks that an advance left when it was killed after `since`, except that of the index, which
+/// Removes the locks that a landing left when it was killed after `since`, except that of the index, which
 /// [`finish_or_take_back`] needs. To be called once for each killed process: later locks belong to another
 /// process.
-pub fn remove_locks(repo: &Repo, advance: &Advance<'_>, since: SystemTime) {
-    for lock in locks_since(repo, advance, since) {
-        if lock != lock_file(advance.git) {
+pub fn remove_locks(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime) {
+    for lock in locks_since(repo, git, branch, since) {
+        if lock != lock_file(git) {
             let _ = fs::remove_file(lock);
         }
     }
 }
 
-/// The locks of an advance's branch, its checkout and `packed-refs` that were made after `since`.
-fn locks_since(repo: &Repo, advance: &Advance<'_>, since: SystemTime) -> Vec<PathBuf> {
-    let git_dir = advance.git.git_dir();
+/// The locks of a branch, a checkout and `packed-refs` that were made after `since`.
+fn locks_since(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime) -> Vec<PathBuf> {
     let mut locks = vec![
-        repo.common_dir().join(format!("{}.lock", advance.branch)),
+        repo.common_dir().join(format!("{branch}.lock")),
         repo.common_dir().join("packed-refs.lock"),
     ];
     // The locks of `index`, `index.lock`, `HEAD` and the files that `git commit` removes, such as
     // `AUTO_MERGE`.
-    let listing = fs::read_dir(git_dir).into_iter().flatten().flatten().map(|e| e.path());
+    let listing = fs::read_dir(git.git_dir()).into_iter().flatten().flatten().map(|e| e.path());
     locks.extend(listing.filter(|path| path.extension().is_some_and(|e| e == "lock")));
     locks.retain(|lock| written_since(lock, since));
     locks

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::git::commit::commit_to_ref;
+use crate::git::landing::intent::Intent;
 use crate::git::reflog;
 use crate::git::repo::Repo;
 use crate::git::{refs, worktree};
@@ -18,7 +19,6 @@ use crate::ops::land::record::{LandedState, save_state};
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{BranchMove, Event, MoveDetails};
-use crate::store::intents::Intent;
 use crate::store::landed::LeftConflicts;
 
 /// Records a landing for each candidate whose conflicts a person has resolved and committed since.

@@ -3,8 +3,10 @@
 use std::fs;
 
 use crate::error::{Error, IoContext, Result};
+use crate::git::cli::Git;
 use crate::git::commit::{self, CommitMessage};
-use crate::git::landing::advance::{self, Advance, AdvanceInput, Rollback, Stopped};
+use crate::git::landing::advance::{self, AdvanceInput, Rollback, Stopped};
+use crate::git::landing::intent::Intent;
 use crate::git::landing::position::require_unchanged;
 use crate::git::landing::recovery::remove_locks_of_commit;
 use crate::git::merge::Conflicts;
@@ -16,7 +18,6 @@ use crate::ops::land::record::{record, record_conflicts};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 use crate::store::events::MoveDetails;
-use crate::store::intents::Intent;
 
 /// The state in which a landing leaves its branch.
 pub enum LandedAs<'a> {
@@ -65,7 +66,6 @@ pub fn execute(
         require_unchanged(repo, &intent.from)?;
     }
     let git = advance::begin(&checkout.git)?;
-    let advance = intent.advance(&git);
     let conflicts = match landed {
         LandedAs::InConflict(conflicts, _) => Some(*conflicts),
         _ => None,
@@ -73,7 +73,7 @@ pub fn execute(
     let input = AdvanceInput { index: &checkout.index, refs: &moves, why, conflicts };
     let file = store.landing_file(intent.holder.as_ref());
     store.write_landing(&file, intent)?;
-    match move_checkout(session, &advance, &input, landed) {
+    match move_checkout(session, &git, intent, &input, landed) {
         Ok(made) => {
             let commit = record_landed(session, intent, landed, made)?;
             store.end_landing(&file)?;
@@ -101,12 +101,13 @@ pub fn execute(
 /// commit, if one was made.
 fn move_checkout(
     session: &Session,
-    advance: &Advance<'_>,
+    git: &Git,
+    intent: &Intent,
     input: &AdvanceInput<'_>,
     landed: &LandedAs<'_>,
 ) -> std::result::Result<Option<Oid>, Stopped> {
     let repo = &session.repo;
-    advance::advance(repo, advance, input).map_err(|mut stopped| {
+    advance::advance(repo, git, intent, input).map_err(|mut stopped| {
         if stopped.is_whole && input.refs.is_empty() {
             stopped.error = stopped.error.context("your checkout is as it was");
         }
@@ -118,14 +119,14 @@ fn move_checkout(
             Ok(()) => return Ok(None),
             Err(error) => error,
         },
-        LandedAs::Committed(message) => match commit_staged(session, advance, message) {
+        LandedAs::Committed(message) => match commit_staged(session, git, intent, message) {
             Ok(commit) => return Ok(Some(commit)),
             Err(error) => error,
         },
     };
-    remove_locks_of_commit(repo, advance, &error);
-    Err(match advance::roll_back(repo, advance) {
-        Ok(found) => Stopped { error: with_rollback(error, advance.to, &found), is_whole: true },
+    remove_locks_of_commit(repo, git, &intent.branch, &error);
+    Err(match advance::roll_back(repo, git, intent) {
+        Ok(found) => Stopped { error: with_rollback(error, &intent.to, &found), is_whole: true },
         Err(why) => {
             let hint = format!("your checkout could not be put back: {}", why.message);
             Stopped { error: error.hint(hint), is_whole: false }
@@ -141,16 +142,21 @@ fn leave_message(session: &Session, message: &CommitMessage) -> Result<()> {
     fs::write(&file, text).context(|| format!("could not write '{}'", file.display()))
 }
 
-fn commit_staged(session: &Session, advance: &Advance<'_>, message: &CommitMessage) -> Result<Oid> {
+fn commit_staged(
+    session: &Session,
+    git: &Git,
+    intent: &Intent,
+    message: &CommitMessage,
+) -> Result<Oid> {
     let repo = &session.repo;
     let state = "your checkout is as it was";
-    if !commit::commit(advance.git, message)? {
+    if !commit::commit(git, message)? {
         return Err(no_commit(state));
     }
-    let commit = repo.read_ref(advance.branch)?.ok_or_else(|| no_commit(state))?;
+    let commit = repo.read_ref(&intent.branch)?.ok_or_else(|| no_commit(state))?;
     // A `git gc` that listed the refs before the commit may have deleted its objects.
-    repo.keep_whole(&commit, &[&advance.from.commit])?;
-    require_tree(session, advance.to, &commit, state)?;
+    repo.keep_whole(&commit, &[&intent.from.commit])?;
+    require_tree(session, &intent.to, &commit, state)?;
     Ok(commit)
 }
 

@@ -2,6 +2,7 @@
 //! checkout.
 use crate::error::{Error, Result};
 use crate::git::commit::{CommitMessage, CommitRequest};
+use crate::git::landing::intent::Intent;
 use crate::git::landing::position::{position, require_clean};
 use crate::git::merge::Conflicts;
 use crate::git::{refs, worktree};
@@ -21,7 +22,6 @@ use crate::ops::land::undo_branch::refuse_merged;
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::store::events::MoveDetails;
-use crate::store::intents::Intent;
 use crate::store::landed::LeftConflicts;
 use crate::store::select::Selection;
 

@@ -3,6 +3,7 @@
 //! the branch moves, with its files.
 use crate::error::Result;
 use crate::git::commit::{self, CommitMessage, CommitRequest};
+use crate::git::landing::intent::Intent;
 use crate::integrity::trust;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -18,7 +19,6 @@ use crate::ops::land::target::{MergeTarget, ResolvedTarget};
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::store::events::{Event, MoveDetails};
-use crate::store::intents::Intent;
 use crate::store::select::Selection;
 
 /// A finished merge.

@@ -2,6 +2,7 @@
 use jiff::Timestamp;
 
 use crate::error::Result;
+use crate::git::landing::intent::Intent;
 use crate::git::refs;
 use crate::model::candidate::Landing;
 use crate::model::name::Name;
@@ -9,7 +10,6 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 use crate::store::Store;
 use crate::store::events::{BranchMove, Event, MoveDetails};
-use crate::store::intents::Intent;
 
 /// Records that a landing or its undo is done. `commit` is the tip of its branch; `None` if the
 /// change is only staged, or the branch was deleted. The caller holds the landing lock.

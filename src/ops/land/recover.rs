@@ -7,12 +7,12 @@ use crate::error::Result;
 use crate::fs::tree;
 use crate::git::cli::Git;
 use crate::git::landing::advance;
+use crate::git::landing::intent::{Holder, Intent};
 use crate::git::landing::recovery::{self, Interrupted};
 use crate::git::worktree::Worktree;
 use crate::ops::land::record::{record, record_conflicts};
 use crate::store::Store;
 use crate::store::events::MoveDetails;
-use crate::store::intents::{Holder, Intent};
 
 /// Finishes or takes back interrupted landings, in this checkout and in candidates' worktrees;
 /// gives a message for each. Does nothing while another process lands.
@@ -65,13 +65,12 @@ fn recover_landing(
     };
     let since = intent.killed_after.unwrap_or(written);
     if intent.killed_after.is_none() {
-        recovery::remove_locks(store.repo(), &intent.advance(&git), since);
+        recovery::remove_locks(store.repo(), &git, &intent.branch, since);
         intent.killed_after = Some(since);
         store.write_landing(file, &intent)?;
     }
-    let is_deletion = intent.undoing && intent.is_fresh();
-    let found =
-        recovery::finish_or_take_back(store.repo(), &intent.advance(&git), since, is_deletion)?;
+    let is_deletion = intent.is_deletion();
+    let found = recovery::finish_or_take_back(store.repo(), &git, &intent, since)?;
     match found {
         Interrupted::NotBegun | Interrupted::TakenBack if is_deletion => {
             record(store, &intent, None, MoveDetails::default())?;
@@ -85,10 +84,11 @@ fn recover_landing(
     if !matches!(found, Interrupted::Edited(_)) {
         store.end_landing(file)?;
     }
-    Ok(message(&found, &intent, is_deletion))
+    Ok(message(&found, &intent))
 }
 
-fn message(found: &Interrupted, intent: &Intent, is_deletion: bool) -> Option<String> {
+fn message(found: &Interrupted, intent: &Intent) -> Option<String> {
+    let is_deletion = intent.is_deletion();
     let branch = intent.branch.short();
     let text = match found {
         Interrupted::NotBegun | Interrupted::TakenBack if is_deletion => {

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::git::cli::Git;
+use crate::git::landing::intent::{Holder, Intent};
 use crate::git::landing::position::{Position, position, require_clean, unfinished};
 use crate::git::{refs, worktree};
 use crate::model::address::Address;
@@ -16,7 +17,6 @@ use crate::ops::land::guards::{refuse_candidates_worktree, refuse_overwrite};
 use crate::ops::land::recover::git_of;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
-use crate::store::intents::{Holder, Intent};
 use crate::store::select::{Matching, Selection};
 
 /// The target of a merge as the user named it.

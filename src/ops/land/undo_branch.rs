@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::git::diff::Change;
 use crate::git::landing::advance::{self, roll_back};
+use crate::git::landing::intent::Intent;
 use crate::git::repo::Repo;
 use crate::git::{diff, refs, worktree};
 use crate::model::candidate::{Candidate, Landing};
@@ -17,7 +18,6 @@ use crate::ops::land::record::{LandedState, record, record_state};
 use crate::ops::session::Session;
 use crate::store::Store;
 use crate::store::events::{Event, MoveDetails};
-use crate::store::intents::Intent;
 
 /// Deletes the fresh branch; refuses if it has commits that the landing did not make.
 pub(super) fn delete_branch(
@@ -223,7 +223,7 @@ fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> 
     let intent = Intent { undoing: true, killed_after: None, ..intent };
     let file = store.landing_file(None);
     store.write_landing(&file, &intent)?;
-    roll_back(repo, &intent.advance(&git))?;
+    roll_back(repo, &git, &intent)?;
     record(store, &intent, None, MoveDetails::default())?;
     store.end_landing(&file)?;
     Ok(intent.branch)

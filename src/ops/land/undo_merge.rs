@@ -1,6 +1,7 @@
 //! Undoes a merge by a commit that reverts it.
 use crate::error::{Error, Result};
 use crate::git::commit::{CommitMessage, CommitRequest};
+use crate::git::landing::intent::Intent;
 use crate::git::merge::{self, MergeResult};
 use crate::git::refs;
 use crate::git::repo::Commit;
@@ -17,7 +18,6 @@ use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::MoveDetails;
-use crate::store::intents::Intent;
 
 /// A reverted merge.
 pub(super) struct Reverted {
