@@ -263,13 +263,8 @@ fn is_our_doing(
     if context.store.try_lock_run(&owner)?.is_none() {
         return Ok(true);
     }
-    Ok(events::read(&context.store.dir().events())?.iter().any(|e| {
-        e.get("run") == Some(&json!(owner))
-            && matches!(
-                serde_json::from_value(Value::Object(e.clone())),
-                Ok(Event::Forgotten { by: None })
-            )
-    }))
+    let events = events::read_of(&context.store.dir().events(), &owner)?;
+    Ok(events.iter().any(|event| matches!(event, Event::Forgotten { by: None })))
 }
 
 fn close(context: IntegrityContext<'_>, dir: WatchDir) -> Result<()> {

@@ -1,8 +1,6 @@
 //! Rebuilds a run whose refs have vanished (`git fetch --prune` with a refspec for `refs/frites/*`
 //! deletes the refs that the remote does not have) from its files, its worktrees, and the captures
 //! that are still in the object store.
-use serde_json::Value;
-
 use crate::error::Result;
 use crate::git::refs;
 use crate::model::name::Name;
@@ -39,10 +37,10 @@ pub fn rebuild(store: &Store, name: &Name) -> Result<Option<String>> {
             directory.path().display()
         )));
     }
-    let events = events::read(&store.dir().events())?;
+    let events = events::read_of(&store.dir().events(), name)?;
     let mut lost = Vec::new();
     for candidate in store.candidates(&run) {
-        let commits = captures_of(&events, candidate);
+        let commits = captures_of(&events, candidate.name);
         let is_restored = restore_capture(store, candidate, &commits)?;
         if !is_restored && !commits.is_empty() && !candidate.worktree().is_dir() {
             lost.push(candidate.address());
@@ -59,20 +57,13 @@ pub fn rebuild(store: &Store, name: &Name) -> Result<Option<String>> {
 }
 
 /// The commits of a candidate's captures in the event log, newest first.
-fn captures_of(events: &[serde_json::Map<String, Value>], of: CandidateRef<'_>) -> Vec<Oid> {
-    let mut found = Vec::new();
-    for event in events.iter().rev() {
-        if event.get("run").and_then(Value::as_str) != Some(of.run.run.as_str()) {
-            continue;
-        }
-        if let Ok(Event::Captured { candidate, commit, .. }) =
-            serde_json::from_value(Value::Object(event.clone()))
-            && candidate == *of.name
-        {
-            found.push(commit);
-        }
-    }
-    found
+fn captures_of(events: &[Event], name: &Name) -> Vec<Oid> {
+    let newest_first = events.iter().rev();
+    let captured = newest_first.filter_map(|event| match event {
+        Event::Captured { candidate, commit, .. } if candidate == name => Some(*commit),
+        _ => None,
+    });
+    captured.collect()
 }
 
 /// Sets a candidate's ref to the newest of these commits whose objects all exist and whose message

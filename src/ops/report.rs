@@ -2,8 +2,6 @@
 //! and decides nothing.
 use std::path::Path;
 
-use serde_json::{Map, Value};
-
 use crate::error::Result;
 use crate::model::agreement::{self, Edit};
 use crate::model::candidate::Candidate;
@@ -16,7 +14,7 @@ use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::process::last_words;
 use crate::store::candidate::CandidateRef;
-use crate::store::events;
+use crate::store::events::{self, Event};
 use crate::ui::report::content::{LogEnd, Report, ReportedCandidate};
 
 /// The number of lines of a log that are shown.
@@ -139,23 +137,16 @@ fn end_of(command: String, log: &Path, failed: bool) -> LogEnd {
     LogEnd { command, failed, lines, path: log.display().to_string() }
 }
 
-/// The changes outside of worktrees that were reported while commands of the run ran.
+/// The changes outside of worktrees that were reported while commands of the run ran. A change may have
+/// no words, because an attempt can write anything into the log.
 fn warnings(session: &Session, run: &Run) -> Result<Vec<String>> {
-    let all = events::read(&session.store.dir().events())?;
-    let is_of_run = |event: &&Map<String, Value>| {
-        let text = |key: &str| event.get(key).and_then(Value::as_str);
-        text("run") == Some(run.run.as_str()) && text("event") == Some("escaped")
-    };
-    Ok(all.iter().filter(is_of_run).flat_map(escaped).collect())
-}
-
-/// The differences of an event in words. Every field may be missing, because an attempt can write
-/// anything into the log.
-fn escaped(event: &Map<String, Value>) -> Vec<String> {
-    let judging = event.get("judging").and_then(Value::as_bool).unwrap_or_default();
-    let moment =
-        if judging { "while the run was judged" } else { "while commands of attempts ran" };
-    let differences = event.get("differences").and_then(Value::as_array);
-    let words = differences.into_iter().flatten().filter_map(|d| d.get("what")?.as_str());
-    words.map(|words| format!("{moment}: {words}")).collect()
+    let mut warnings = Vec::new();
+    for event in events::read_of(&session.store.dir().events(), &run.run)? {
+        let Event::Escaped { judging, differences, .. } = event else { continue };
+        let moment =
+            if judging { "while the run was judged" } else { "while commands of attempts ran" };
+        let words = differences.iter().filter_map(|change| change.get("what")?.as_str());
+        warnings.extend(words.map(|words| format!("{moment}: {words}")));
+    }
+    Ok(warnings)
 }

@@ -200,6 +200,7 @@ pub enum Event {
         /// The number of differences.
         count: usize,
         /// True if the oracle's commands ran; false if the run's own commands ran.
+        #[serde(default)]
         judging: bool,
         /// The candidate that was being judged, if that is certain.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -316,6 +317,14 @@ pub fn read(file: &Path) -> Result<Vec<Map<String, Value>>> {
         Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
     };
     Ok(bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+}
+
+/// Reads the events of one run that have the form of this version, oldest first.
+pub fn read_of(file: &Path, run: &Name) -> Result<Vec<Event>> {
+    let mut all = read(file)?;
+    all.retain(|event| event.get("run").and_then(Value::as_str) == Some(run.as_str()));
+    let events = all.into_iter().map(|event| serde_json::from_value(Value::Object(event)));
+    Ok(events.filter_map(std::result::Result::ok).collect())
 }
 
 fn ends_mid_line(log: &mut fs::File) -> io::Result<bool> {

@@ -167,11 +167,14 @@ impl<'a> Exchange<'a> {
             if ours == theirs || repo.is_ancestor(&theirs, &ours)? {
                 continue;
             }
+            if session.is_mirror() {
+                self.take(&name)?;
+                continue;
+            }
             let found = store.outcome_at(run, &self.fetched(&name))?;
             let own = store.outcome_at(run, &name)?;
             let follows = repo.is_ancestor(&ours, &theirs)?;
             let stays = match (&own, &found) {
-                _ if session.is_mirror() => Stays { side: ExchangeSide::There, disagrees: false },
                 (Some(own), Some(found)) => self.which_stays(&part, [own, found], terms, first)?,
                 _ if follows && first == ExchangeSide::There => {
                     Stays { side: first, disagrees: false }
@@ -179,7 +182,7 @@ impl<'a> Exchange<'a> {
                 _ => continue,
             };
             let commit = match stays.side {
-                ExchangeSide::There if follows || session.is_mirror() => theirs,
+                ExchangeSide::There if follows => theirs,
                 ExchangeSide::There => {
                     store.joined_commit(run, [&theirs, &ours], stays.disagrees)?
                 }
