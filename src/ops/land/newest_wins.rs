@@ -12,10 +12,10 @@ use crate::git::diff;
 use crate::git::index::{IndexEdits, edited_tree};
 use crate::git::merge::{self, ConflictGroup, Conflicts};
 use crate::git::mode::EntryMode;
+use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::ops::land::sides::{BySide, Side, SideTimes, Sides};
-use crate::ops::session::Session;
 use crate::ui::json::put_path;
 
 /// The side from which a conflicted path was taken, and the times that decided.
@@ -90,21 +90,16 @@ type PathEdit = (TreePath, Option<Entry>);
 /// Each file comes from the tree of one side, never from git's attempt to merge it. A file that
 /// only one side has changed comes from that side, for example a new file in a directory that the
 /// other side has renamed.
-pub fn resolve(
-    session: &Session,
-    sides: &Sides<'_>,
-    conflicts: &Conflicts,
-    tie: Tie,
-) -> Result<(Oid, Vec<Choice>)> {
-    let times = SideTimes::of(session, sides)?;
-    let renames = RenamedFiles::of(session, sides)?;
+pub fn resolve(sides: &Sides<'_>, conflicts: &Conflicts, tie: Tie) -> Result<(Oid, Vec<Choice>)> {
+    let times = SideTimes::of(sides)?;
+    let renames = RenamedFiles::of(sides)?;
     let mut choices = Vec::new();
     let mut edits: Vec<PathEdit> = Vec::new();
     for group in &conflicts.groups {
         let in_stages = group.paths.iter().filter(|path| conflicts.stages.contains_key(*path));
         edits.extend(in_stages.map(|path| (path.clone(), None)));
         let mut disputed = Vec::new();
-        for file in renames.files(session, sides, &original_names(session, sides, group)?)? {
+        for file in renames.files(sides, &original_names(sides, group)?)? {
             match file.changed_by_one_side() {
                 Some(side) => edits.extend(file.edit(side)),
                 None => disputed.push(file),
@@ -113,7 +108,7 @@ pub fn resolve(
         let written = BySide::new(|side| {
             let mut newest = None;
             for file in &disputed {
-                let time = times.of_path(session, sides, side, file.names.by_side.on(side))?;
+                let time = times.of_path(sides, side, file.names.by_side.on(side))?;
                 newest = newest.max(time);
             }
             Ok(newest)
@@ -121,7 +116,7 @@ pub fn resolve(
         let winner = newer(&written, tie);
         for file in disputed {
             edits.extend(file.edit(winner));
-            choices.extend(choices_in_lost_directory(session, sides, &times, &file, winner)?);
+            choices.extend(choices_in_lost_directory(sides, &times, &file, winner)?);
             choices.push(Choice {
                 path: file.names.merged(winner).clone(),
                 names: file.names.by_side,
@@ -132,14 +127,13 @@ pub fn resolve(
     }
     // Removals come first, because a file may take the place of a directory.
     edits.sort_by_key(|(_, entry)| entry.is_some());
-    let tree = edit_tree(session, &conflicts.tree, &edits)?;
+    let tree = edit_tree(&sides.session.repo, &conflicts.tree, &edits)?;
     Ok((tree, choices))
 }
 
 /// If the winning side has a file in place of the losing side's directory: the choices for the
 /// files that the losing side has changed in that directory.
 fn choices_in_lost_directory(
-    session: &Session,
     sides: &Sides<'_>,
     times: &SideTimes,
     file: &ConflictedFile,
@@ -150,13 +144,13 @@ fn choices_in_lost_directory(
         return Ok(Vec::new());
     }
     let tree = sides.tree(loser);
-    let below = merge::files_below(&session.repo, tree, file.names.by_side.on(loser))?;
-    let before = merge::entries(&session.repo, sides.base, &below)?;
-    let after = merge::entries(&session.repo, tree, &below)?;
-    let of_file = times.of_path(session, sides, winner, file.names.by_side.on(winner))?;
+    let below = merge::files_below(&sides.session.repo, tree, file.names.by_side.on(loser))?;
+    let before = merge::entries(&sides.session.repo, sides.base, &below)?;
+    let after = merge::entries(&sides.session.repo, tree, &below)?;
+    let of_file = times.of_path(sides, winner, file.names.by_side.on(winner))?;
     let mut lost = Vec::new();
     for path in below.into_iter().filter(|path| before.get(path) != after.get(path)) {
-        let of_lost = times.of_path(session, sides, loser, &path)?;
+        let of_lost = times.of_path(sides, loser, &path)?;
         let times = BySide::new(|side| Ok(if side == winner { of_file } else { of_lost }))?;
         let names = BySide { landing: path.clone(), target: path.clone() };
         lost.push(Choice { path, names, winner, times });
@@ -203,23 +197,24 @@ struct FileNames {
 }
 
 impl RenamedFiles {
-    fn of(session: &Session, sides: &Sides<'_>) -> Result<RenamedFiles> {
+    fn of(sides: &Sides<'_>) -> Result<RenamedFiles> {
         let base = sides.base;
         Ok(RenamedFiles(BySide::new(|side| {
-            let renames =
-                diff::renames(&session.repo, base, base, sides.tree(side), diff::MOST_MERGED)?;
+            let renames = diff::renames(
+                &sides.session.repo,
+                base,
+                base,
+                sides.tree(side),
+                diff::MOST_MERGED,
+            )?;
             Ok(renames.into_iter().map(|rename| (rename.from, rename.change.path)).collect())
         })?))
     }
 
     /// The distinct files that have these conflicted paths as their names.
-    fn files(
-        &self,
-        session: &Session,
-        sides: &Sides<'_>,
-        paths: &BTreeSet<TreePath>,
-    ) -> Result<Vec<ConflictedFile>> {
-        let entries = |tree: &Oid, paths: &[TreePath]| merge::entries(&session.repo, tree, paths);
+    fn files(&self, sides: &Sides<'_>, paths: &BTreeSet<TreePath>) -> Result<Vec<ConflictedFile>> {
+        let entries =
+            |tree: &Oid, paths: &[TreePath]| merge::entries(&sides.session.repo, tree, paths);
         let list: Vec<TreePath> = paths.iter().cloned().collect();
         let there = BySide::new(|side| entries(sides.tree(side), &list))?;
         let mut names = BTreeSet::new();
@@ -279,14 +274,10 @@ fn newer(times: &BySide<Option<i64>>, tie: Tie) -> Side {
 
 /// The names that a group's paths have in the trees. They differ where a file and a directory have
 /// the same name: git then names the file `path~SIDE`.
-fn original_names(
-    session: &Session,
-    sides: &Sides<'_>,
-    group: &ConflictGroup,
-) -> Result<BTreeSet<TreePath>> {
+fn original_names(sides: &Sides<'_>, group: &ConflictGroup) -> Result<BTreeSet<TreePath>> {
     let mut existing = BTreeMap::new();
     for tree in [sides.target.state(), sides.landing, sides.base] {
-        existing.extend(merge::entries(&session.repo, tree, &group.paths)?);
+        existing.extend(merge::entries(&sides.session.repo, tree, &group.paths)?);
     }
     Ok(group
         .paths
@@ -299,7 +290,7 @@ fn original_names(
 }
 
 /// A tree with some entries replaced or removed; a file may take the place of a directory.
-fn edit_tree(session: &Session, tree: &Oid, edits: &[PathEdit]) -> Result<Oid> {
+fn edit_tree(repo: &Repo, tree: &Oid, edits: &[PathEdit]) -> Result<Oid> {
     let mut index = IndexEdits::default();
     for (path, entry) in edits {
         match entry {
@@ -307,7 +298,7 @@ fn edit_tree(session: &Session, tree: &Oid, edits: &[PathEdit]) -> Result<Oid> {
             None => index.remove(path, tree),
         }
     }
-    edited_tree(&session.repo, tree, index)
+    edited_tree(repo, tree, index)
 }
 
 #[cfg(test)]

@@ -236,14 +236,14 @@ impl Plan {
                     let Some(tie) = options.newest_file_wins else { return Ok(Some(conflicts)) };
                     let began = Instant::now();
                     let sides = Sides {
+                        session,
                         candidate: session.store.candidate(&self.run, &self.candidate),
                         capture: &self.capture,
                         landing: &self.judged.commit,
                         target,
                         base,
                     };
-                    (self.tree, self.choices) =
-                        newest_wins::resolve(session, &sides, &conflicts, tie)?;
+                    (self.tree, self.choices) = newest_wins::resolve(&sides, &conflicts, tie)?;
                     self.resolution = Some(began.elapsed());
                 }
             }

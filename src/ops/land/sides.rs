@@ -9,6 +9,7 @@ use crate::git::commit::STAGED;
 use crate::git::merge;
 use crate::git::mode::EntryMode;
 use crate::git::refs;
+use crate::git::repo::Repo;
 use crate::model::candidate::Capture;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -61,6 +62,8 @@ impl<T> BySide<T> {
 
 /// The sides of a merge with conflicts to resolve.
 pub struct Sides<'a> {
+    /// The session.
+    pub session: &'a Session,
     /// The candidate that lands.
     pub candidate: CandidateRef<'a>,
     /// The capture that lands.
@@ -92,7 +95,8 @@ pub struct SideTimes {
 
 impl SideTimes {
     /// Reads the captures of both sides.
-    pub fn of(session: &Session, sides: &Sides<'_>) -> Result<SideTimes> {
+    pub fn of(sides: &Sides<'_>) -> Result<SideTimes> {
+        let session = sides.session;
         let landing = WriteTimes::of(session, sides.candidate, sides.capture)?;
         let target = match &sides.target.candidate {
             None => None,
@@ -106,17 +110,12 @@ impl SideTimes {
     }
 
     /// The time at which a side wrote a path, in seconds since 1970; `None` if it is unknown.
-    pub fn of_path(
-        &self,
-        session: &Session,
-        sides: &Sides<'_>,
-        side: Side,
-        path: &TreePath,
-    ) -> Result<Option<i64>> {
+    pub fn of_path(&self, sides: &Sides<'_>, side: Side, path: &TreePath) -> Result<Option<i64>> {
+        let repo = &sides.session.repo;
         match (side, &self.target) {
-            (Side::Landing, _) => self.landing.of_path(session, path),
-            (Side::Target, Some(times)) => times.of_path(session, path),
-            (Side::Target, None) => mtimes::last_touched(&session.repo, &sides.target.tip, path),
+            (Side::Landing, _) => self.landing.of_path(repo, path),
+            (Side::Target, Some(times)) => times.of_path(repo, path),
+            (Side::Target, None) => mtimes::last_touched(repo, &sides.target.tip, path),
         }
     }
 }
@@ -156,8 +155,7 @@ impl WriteTimes {
     /// The time at which the attempt gave a path the content that it has in the newest capture: the
     /// time of the attempt's commit, else the file's modification time. For a deleted file, it is
     /// the time of the first capture without it.
-    fn of_path(&self, session: &Session, path: &TreePath) -> Result<Option<i64>> {
-        let repo = &session.repo;
+    fn of_path(&self, repo: &Repo, path: &TreePath) -> Result<Option<i64>> {
         let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {
             Ok(merge::entries(repo, commit, std::slice::from_ref(path))?.into_values().next())
         };
@@ -171,7 +169,7 @@ impl WriteTimes {
             let after = merge::entries(repo, newest, &below)?;
             let mut time = None;
             for file in below.iter().filter(|file| before.get(*file) != after.get(*file)) {
-                time = time.max(self.of_path(session, file)?);
+                time = time.max(self.of_path(repo, file)?);
             }
             return Ok(time);
         }
