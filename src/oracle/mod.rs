@@ -70,30 +70,30 @@ impl ResolvedOracle {
     /// Refuses an oracle if a program is missing. Hints at the next detected test whose program is
     /// installed.
     pub fn require_programs(&self) -> Result<()> {
+        let Err(error) = programs::require_programs(&self.commands) else { return Ok(()) };
+        let missing = programs::missing_programs(&self.commands);
+        if missing.first().is_some_and(|(stage, _)| *stage == Stage::Lint) {
+            // The lint can be left out, so no other test is proposed.
+            return Err(error);
+        }
         let others: Vec<&OracleCommand> =
             self.not_taken.iter().filter_map(|other| other.command.as_ref()).collect();
         let is_usable = |command: &&OracleCommand| {
             let missing = programs::missing_programs(std::slice::from_ref(*command));
             command.stage == Stage::Test && missing.is_empty()
         };
-        let missing = programs::missing_programs(&self.commands).into_iter().next();
-        programs::require_programs(&self.commands).map_err(|error| {
-            // If only the lint's program is missing, the lint can be left out and the test stays.
-            let is_lint = missing.is_some_and(|(stage, _)| stage == Stage::Lint);
-            let next = if is_lint { None } else { others.iter().position(is_usable) };
-            let Some(at) = next else { return error };
-            let next = others[at];
-            let mut own = others[..at].iter().rev().take_while(|c| c.stage != Stage::Test);
-            let Some(setup) = own.find(|c| c.stage == Stage::Setup) else {
-                let options = as_options(std::iter::once(next));
-                let options = options.trim_start();
-                return error.hint(format!("{} shows another test: `{options}`", next.source));
-            };
-            error
-                .hint(format!("{} shows another test, which needs a setup; set both:", next.source))
-                .hint(setting(setup))
-                .hint(setting(next))
-        })
+        let Some(at) = others.iter().position(is_usable) else { return Err(error) };
+        let next = others[at];
+        let mut own = others[..at].iter().rev().take_while(|c| c.stage != Stage::Test);
+        let Some(setup) = own.find(|c| c.stage == Stage::Setup) else {
+            let options = as_options(std::iter::once(next));
+            let options = options.trim_start();
+            return Err(error.hint(format!("{} shows another test: `{options}`", next.source)));
+        };
+        Err(error
+            .hint(format!("{} shows another test, which needs a setup; set both:", next.source))
+            .hint(setting(setup))
+            .hint(setting(next)))
     }
 
     /// True if a pass proves nothing about the change: the commands were detected, and none of them
@@ -136,26 +136,23 @@ pub fn resolve(
         }
         Ok(found)
     };
+    let mut configured = to_run(&named.by_config);
     let mut oracle =
         ResolvedOracle { commands: to_run(&named.by_flags), ..ResolvedOracle::default() };
-    if !oracle.commands.is_empty() {
-        if to_run(&named.by_config).is_empty() {
-            // These commands are only reported, so an error in a file does not matter.
-            oracle.left_out = detected().unwrap_or_default().commands;
-        }
-    } else {
-        oracle.commands = to_run(&named.by_config);
-        oracle.commands.retain(|c| !named.is_off(c.stage));
-        if !oracle.commands.is_empty() {
-            oracle.left_out = detected().unwrap_or_default().commands;
-        }
+    let flags_replace_configured = !oracle.commands.is_empty() && !configured.is_empty();
+    if oracle.commands.is_empty() {
+        configured.retain(|c| !named.is_off(c.stage));
+        oracle.commands = configured;
     }
-    oracle.left_out.retain(|c| !oracle.commands.iter().any(|named| named.stage == c.stage));
     if oracle.commands.is_empty() {
         let found = detected()?;
         oracle.commands = found.commands;
         oracle.not_taken = found.passed_over;
         oracle.is_detected = true;
+    } else if !flags_replace_configured {
+        // These commands are only reported, so an error in a file does not matter.
+        oracle.left_out = detected().unwrap_or_default().commands;
+        oracle.left_out.retain(|c| !oracle.commands.iter().any(|named| named.stage == c.stage));
     }
     if let Some((command, source)) = setup_of(config) {
         for commands in [&mut oracle.commands, &mut oracle.left_out] {
@@ -207,11 +204,12 @@ pub fn passed_over(
         reason: "it alone judges nothing".to_owned(),
     });
     for passed_over in chosen.chain(found.passed_over) {
-        let Some(command) = passed_over.command.as_ref().filter(|command| !runs(command)) else {
-            all.extend(passed_over.command.is_none().then_some(passed_over));
+        let Some(command) = &passed_over.command else {
+            all.push(passed_over);
             continue;
         };
-        if all.iter().filter_map(|told| told.command.as_ref()).any(|told| same(told, command)) {
+        let mut told = all.iter().filter_map(|told| told.command.as_ref());
+        if runs(command) || told.any(|told| same(told, command)) {
             continue;
         }
         let reason = match named_by {
