@@ -203,10 +203,11 @@ fn identity(directory: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl CheckoutRoom {
-    /// Makes a room. The caller holds the repository's lock, so that no process removes the
-    /// directory before it is locked.
+    /// Makes a room with a random name, which only this user can read. The caller holds the repository's
+    /// lock, so that no process removes the directory before it is locked.
     fn make(store: &Store, parent: &Path) -> Result<CheckoutRoom> {
-        let dir = new_room(parent)?;
+        let made = tempfile::Builder::new().prefix(ROOM_PREFIX).tempdir_in(parent);
+        let dir = made.context(|| format!("could not use '{}'", parent.display()))?.keep();
         let lock = lock::wait(&dir.join(ROOM_LOCK))?;
         Ok(CheckoutRoom { dir, lock: Some(lock), trash: None, removals: store.removals().clone() })
     }
@@ -259,12 +260,6 @@ fn has_foreign_files(room: &Path) -> bool {
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
         !belongs_in_room(&entry.file_name(), is_dir)
     })
-}
-
-/// A new, empty directory with a random name that only this user can read.
-fn new_room(pool: &Path) -> Result<PathBuf> {
-    let made = tempfile::Builder::new().prefix(ROOM_PREFIX).tempdir_in(pool);
-    Ok(made.context(|| format!("could not use '{}'", pool.display()))?.keep())
 }
 
 /// True if a directory is a checkout for judging, of any process.

@@ -69,16 +69,16 @@ impl Restrictions {
             .and_then(|()| linked_home::make(&home, self.links_home, checkout, &self.open))
             .context(|| format!("could not make '{}'", home.display()))?;
         own.variables.extend(own.java_options());
+        own.variables.push(("TMPDIR".to_owned(), own.temporary().into()));
         Ok(own)
     }
 
     /// The restriction of commands in a checkout, with these private directories.
     pub fn of(&self, checkout: &Path, own: &PrivateDirectories) -> Restriction {
         let temporary = own.temporary();
-        let writable = [checkout.to_owned(), temporary.clone(), own.home()];
-        let writable = writable.into_iter().chain(self.open.iter().cloned()).collect();
-        let variables = [("TMPDIR".to_owned(), temporary.clone().into())].into_iter();
-        let variables = variables.chain(own.variables.iter().cloned()).collect();
+        let writable =
+            [&[checkout.to_owned(), temporary.clone(), own.home()], &self.open[..]].concat();
+        let variables = own.variables.clone();
         Restriction { writable, temporary, variables, memory: self.memory }
     }
 }

@@ -89,30 +89,18 @@ impl KeptLayer {
         distrusted: &[(SystemTime, SystemTime)],
         warm: bool,
     ) -> Result<Option<LayerStart>> {
-        let start = |kept: &KeptLayer, commit, is_own| {
-            let found = kept.open_unchanged(distrusted)?;
-            let start =
-                |(layer, lock)| LayerStart { commit, tree: kept.name.tree, is_own, layer, lock };
-            Ok(found.map(start))
-        };
-        if let Some(own) = start(self, *commit, true)? {
-            return Ok(Some(own));
+        let LayerName { conditions, tree } = &self.name;
+        if let Some((layer, lock)) = self.open_unchanged(distrusted)? {
+            let tree = *tree;
+            return Ok(Some(LayerStart { commit: *commit, tree, is_own: true, layer, lock }));
         }
-        let ancestor = self.of_ancestor(repo, commit).filter(|_| warm);
-        match ancestor.filter(|(_, above)| above.name.tree != self.name.tree) {
-            None => Ok(None),
-            Some((commit, above)) => {
-                Ok(start(&above, commit, false)?.filter(|start| start.layer.has_outputs()))
-            }
-        }
-    }
-
-    /// The nearest ancestor of this commit that has layers under the same conditions, and these
-    /// layers.
-    fn of_ancestor(&self, repo: &Repo, commit: &Oid) -> Option<(Oid, KeptLayer)> {
-        let is_alike = |name: &LayerName| name.conditions == self.name.conditions;
-        let (of, tree) = nearest(&self.root, repo, commit, is_alike)?;
-        Some((of, KeptLayer::at(self.root.clone(), LayerName { tree, ..self.name.clone() })))
+        let ancestor =
+            nearest(&self.root, repo, commit, |name| warm && name.conditions == *conditions);
+        let Some((commit, tree)) = ancestor.filter(|(_, of)| of != tree) else { return Ok(None) };
+        let name = LayerName { tree, ..self.name.clone() };
+        let found = KeptLayer::at(self.root.clone(), name).open_unchanged(distrusted)?;
+        let found = found.filter(|(layer, _)| layer.has_outputs());
+        Ok(found.map(|(layer, lock)| LayerStart { commit, tree, is_own: false, layer, lock }))
     }
 
     fn lock(&self) -> PathBuf {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::config::value::Network;
-use crate::error::Result;
+use crate::error::{IoContext, Result};
 use crate::fs::tree::nearest_real;
 use crate::git::repo::Repo;
 use crate::oracle::sealed::plan::Surroundings;
@@ -131,20 +131,17 @@ pub fn of(
         Some(home) => nearest_real(home),
         None => {
             let place = cache.join(STAND_IN);
-            std::fs::create_dir_all(&place).map_err(|e| {
-                crate::error::Error::io(format!("could not make '{}'", place.display()), e)
-            })?;
+            std::fs::create_dir_all(&place)
+                .context(|| format!("could not make '{}'", place.display()))?;
             place
         }
     };
     let git_dir = nearest_real(repo.common_dir());
     let of_the_user: Vec<PathBuf> =
         written_by_commands().into_iter().filter(|path| !path.starts_with(&checkout)).collect();
-    let mut temporary: Vec<PathBuf> =
-        TEMPORARY.iter().map(PathBuf::from).chain([std::env::temp_dir()]).collect();
-    let runtime = variable("XDG_RUNTIME_DIR");
-    temporary.extend(runtime);
-    let temporary = temporary.into_iter().map(|path| nearest_real(&path)).filter(|path| {
+    let configured = [std::env::temp_dir()].into_iter().chain(variable("XDG_RUNTIME_DIR"));
+    let temporary = TEMPORARY.iter().map(PathBuf::from).chain(configured);
+    let temporary = temporary.map(|path| nearest_real(&path)).filter(|path| {
         path.is_dir() && path.parent().is_some() && *path != checkout && !of_the_user.contains(path)
     });
     // Every world has /dev/shm, which may be a link outside; so it is added under its own name. It

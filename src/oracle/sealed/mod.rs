@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -182,9 +183,9 @@ impl<'a> SealedCheckouts<'a> {
     pub fn acquire(&self, commit: &Oid, warmth: Warmth) -> Result<SealedCheckout> {
         let guard = CheckoutRoom::sealed(self.store, &self.dir)?;
         let room = WorldRoom::at(guard.path());
-        for directory in room.directories(&self.surroundings) {
+        for (directory, mode) in room.directories(&self.surroundings) {
             fs::create_dir(&directory)
-                .and_then(|()| fs::set_permissions(&directory, room.mode(&directory)))
+                .and_then(|()| fs::set_permissions(&directory, fs::Permissions::from_mode(mode)))
                 .context(|| format!("could not make '{}'", directory.display()))?;
         }
         for layers in [room.fetched(), room.home()] {

@@ -1,14 +1,9 @@
 //! The mounts of a sealed world, which decide what its commands see and where their writes go.
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::model::outcome::Stage;
 use crate::process::world_spec::Mount;
 use crate::world::user_directories::{overlays, work_of};
-
-/// The beginning of the names of directories in a room for temporary files.
-const TEMPORARY: &[u8] = b"tmp-";
 
 /// The paths of the machine that a world replaces, all with links resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,11 +89,6 @@ impl WorldRoom {
         work_of(&self.home())
     }
 
-    /// The overlayfs work directory for this upper layer.
-    fn work(upper: &Path) -> PathBuf {
-        upper.with_extension("work")
-    }
-
     /// The directory in the room for one directory of temporary files.
     fn temporary(&self, number: usize) -> PathBuf {
         self.0.join(format!("tmp-{number}"))
@@ -109,18 +99,14 @@ impl WorldRoom {
         self.0.join(format!("cut-{number}"))
     }
 
-    /// The permissions of a directory. All users may write to directories for temporary files.
-    pub fn mode(&self, directory: &Path) -> Permissions {
-        let name = directory.file_name().unwrap_or_default().as_encoded_bytes();
-        Permissions::from_mode(if name.starts_with(TEMPORARY) { 0o1777 } else { 0o755 })
-    }
-
-    /// The directories that must exist before the world is entered.
-    pub fn directories(&self, surroundings: &Surroundings) -> Vec<PathBuf> {
-        let uppers = [self.checkout(), self.git_dir()];
-        let work = uppers.iter().map(|upper| WorldRoom::work(upper)).collect::<Vec<_>>();
+    /// The directories that must exist before the world is entered, each with its mode. All users may
+    /// write to directories for temporary files.
+    pub fn directories(&self, surroundings: &Surroundings) -> Vec<(PathBuf, u32)> {
+        let [checkout, git_dir] = [self.checkout(), self.git_dir()];
+        let work = [work_of(&checkout), work_of(&git_dir)];
+        let own = [checkout, git_dir, self.worktrees()].into_iter().chain(work);
         let temporary = (0..surroundings.temporary.len()).map(|number| self.temporary(number));
-        uppers.into_iter().chain(work).chain([self.worktrees()]).chain(temporary).collect()
+        own.map(|dir| (dir, 0o755)).chain(temporary.map(|dir| (dir, 0o1777))).collect()
     }
 }
 
@@ -145,7 +131,7 @@ pub fn mounts(
     stage: Stage,
 ) -> Vec<Mount> {
     let overlay = |at: &Path, lower: Vec<PathBuf>, upper: PathBuf| {
-        let work = WorldRoom::work(&upper);
+        let work = work_of(&upper);
         Mount::Overlay { at: at.to_owned(), lower, upper, work, is_optional: false }
     };
     let Surroundings { checkout, git_dir, of_the_user, temporary, hidden, cut, writable } =
