@@ -58,8 +58,8 @@ pub struct AskedReport {
     inside: PathBuf,
     /// The file itself.
     pub file: PathBuf,
-    variable: &'static str,
-    value: OsString,
+    /// The environment variable that requests the report.
+    pub variable: (String, OsString),
     /// Owns the directory of the file, if the command has no other directory for temporary files.
     _own: Option<PrivateDirectories>,
 }
@@ -113,12 +113,7 @@ impl AskedReport {
         }
         value.push(runner.option.unwrap_or_default());
         value.push(path);
-        Some(AskedReport { inside, file, variable: runner.variable, value, _own: own })
-    }
-
-    /// The environment variable that requests the report.
-    pub fn variable(&self) -> (String, OsString) {
-        (self.variable.to_owned(), self.value.clone())
+        Some(AskedReport { inside, file, variable: (runner.variable.to_owned(), value), _own: own })
     }
 
     /// Removes the line in which pytest names the file from a log.

@@ -17,62 +17,47 @@ use crate::model::test_report::{TestEnd, TestReport, is_doctest};
 /// The most bytes of all files of one report.
 const LARGEST: u64 = 64 << 20;
 
-/// The files that a command is about to write.
-pub struct ExpectedReport {
-    find: Box<dyn Fn() -> Vec<PathBuf>>,
-    /// The files that existed before the command. Files that have not changed since are not its
-    /// report.
-    before: HashSet<MarkedFile>,
-}
-
 /// A file with inode and change time, which differ if the file was written again.
-type MarkedFile = (PathBuf, (u64, i64, i64));
+pub type MarkedFile = (PathBuf, (u64, i64, i64));
 
-impl ExpectedReport {
-    /// Remembers the files that `find` gives, before the command runs.
-    pub fn of(find: impl Fn() -> Vec<PathBuf> + 'static) -> ExpectedReport {
-        ExpectedReport { before: marked(find()).into_iter().collect(), find: Box::new(find) }
+/// Reads those of the `marked` files that are not in `before`, the files that existed before the
+/// command; `None` if there are none. An unreadable file is recorded as the report's problem.
+pub fn read_new(mut marked: Vec<MarkedFile>, before: &[MarkedFile]) -> Option<EndedTests> {
+    let before: HashSet<&MarkedFile> = before.iter().collect();
+    marked.retain(|file| !before.contains(file));
+    if marked.is_empty() {
+        return None;
     }
-
-    /// Reads the new files; `None` if there are none. An unreadable file is recorded as the
-    /// report's problem.
-    pub fn read(&self) -> Option<EndedTests> {
-        let mut new = marked((self.find)());
-        new.retain(|file| !self.before.contains(file));
-        if new.is_empty() {
-            return None;
-        }
-        let mut report = TestReport::default();
-        let mut failed = HashSet::new();
-        let mut passed = HashSet::new();
-        let mut left = LARGEST;
-        for (file, _) in new {
-            match read_cases(&file, &mut left) {
-                Ok(cases) => {
-                    for case in cases {
-                        let name = case.full_name();
-                        report.count(&name, case.result);
-                        let ran = case.result != TestEnd::Skipped;
-                        report.doctests += u64::from(ran && case.is_doctest());
-                        match case.result {
-                            TestEnd::Passed => passed.insert(name),
-                            TestEnd::Failed => failed.insert(name),
-                            TestEnd::Skipped => false,
-                        };
-                    }
-                }
-                Err(why) => {
-                    let name = file.file_name().unwrap_or_default().to_string_lossy();
-                    report.problem = Some(format!("'{name}' is no JUnit file: {why}"));
+    let mut report = TestReport::default();
+    let mut failed = HashSet::new();
+    let mut passed = HashSet::new();
+    let mut left = LARGEST;
+    for (file, _) in marked {
+        match read_cases(&file, &mut left) {
+            Ok(cases) => {
+                for case in cases {
+                    let name = case.full_name();
+                    report.count(&name, case.result);
+                    let ran = case.result != TestEnd::Skipped;
+                    report.doctests += u64::from(ran && case.is_doctest());
+                    match case.result {
+                        TestEnd::Passed => passed.insert(name),
+                        TestEnd::Failed => failed.insert(name),
+                        TestEnd::Skipped => false,
+                    };
                 }
             }
+            Err(why) => {
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                report.problem = Some(format!("'{name}' is no JUnit file: {why}"));
+            }
         }
-        report.finish();
-        // Some runners list a test once for each time that it ran; it counts as failed only if it
-        // never passed.
-        let failed = failed.difference(&passed).count() as u64;
-        Some(EndedTests { report: Some(report), failed })
     }
+    report.finish();
+    // Some runners list a test once for each time that it ran; it counts as failed only if it
+    // never passed.
+    let failed = failed.difference(&passed).count() as u64;
+    Some(EndedTests { report: Some(report), failed })
 }
 
 /// The files at a path: the file itself, or the `.xml` files in the directory.
@@ -80,13 +65,19 @@ pub fn files_at(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() {
         return vec![path.to_owned()];
     }
-    let listing = fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path());
-    let mut found: Vec<_> = listing.filter(|p| p.extension().is_some_and(|e| e == "xml")).collect();
+    let mut found: Vec<PathBuf> = xml_files(path).collect();
     found.sort();
     found
 }
 
-fn marked(paths: Vec<PathBuf>) -> Vec<MarkedFile> {
+/// The `.xml` files in a directory.
+pub fn xml_files(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| path.extension().is_some_and(|ending| ending == "xml"))
+}
+
+/// The regular files among these, with their marks.
+pub fn marked(paths: Vec<PathBuf>) -> Vec<MarkedFile> {
     let mark = |path: PathBuf| {
         let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
         Some((path, (meta.ino(), meta.ctime(), meta.ctime_nsec())))
@@ -230,15 +221,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn expect(path: PathBuf) -> ExpectedReport {
-        ExpectedReport::of(move || files_at(&path))
-    }
-
     fn report(text: &str) -> TestReport {
         let dir = tempfile::tempdir().expect("a directory");
-        let expected = expect(dir.path().join("r.xml"));
-        fs::write(dir.path().join("r.xml"), text).expect("a file");
-        expected.read().and_then(|ended| ended.report).expect("a new file")
+        let file = dir.path().join("r.xml");
+        fs::write(&file, text).expect("a file");
+        read_new(marked(vec![file]), &[]).and_then(|ended| ended.report).expect("a new file")
     }
 
     #[test]
@@ -322,11 +309,12 @@ mod tests {
         let one = "<testsuite><testcase name='a'/></testsuite>";
         fs::create_dir(dir.path().join("out")).expect("a directory");
         fs::write(dir.path().join("out/old.xml"), one).expect("a file");
-        let expected = expect(dir.path().join("out"));
-        assert!(expected.read().is_none());
+        let now = || marked(files_at(&dir.path().join("out")));
+        let before = now();
+        assert!(read_new(now(), &before).is_none());
         fs::write(dir.path().join("out/new.xml"), one.replace("'a'", "'b'")).expect("a file");
         std::os::unix::fs::symlink("/dev/zero", dir.path().join("out/zero.xml")).expect("a link");
-        let report = expected.read().and_then(|ended| ended.report);
+        let report = read_new(now(), &before).and_then(|ended| ended.report);
         assert_eq!(report.expect("a new file").passing, ["b"]);
     }
 

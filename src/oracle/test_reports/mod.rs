@@ -17,7 +17,7 @@ use crate::fs::regular;
 use crate::model::oracle::CommandLine;
 use crate::model::test_report::TestReport;
 use crate::oracle::test_reports::asked::AskedReport;
-use crate::oracle::test_reports::junit::{EndedTests, ExpectedReport, files_at};
+use crate::oracle::test_reports::junit::{EndedTests, MarkedFile, files_at, marked, read_new};
 use crate::oracle::test_reports::outputs::OutputPlaces;
 use crate::process::environment::Policy;
 use crate::process::world_spec::Confinement;
@@ -37,7 +37,8 @@ pub struct TestReports {
 /// The expected results of one try of a command, before it runs.
 pub struct ExpectedTests<'a> {
     reports: &'a TestReports,
-    files: Option<ExpectedReport>,
+    /// The files that existed before the command. If they do not change, they are not its report.
+    before: Vec<MarkedFile>,
 }
 
 impl TestReports {
@@ -68,21 +69,22 @@ impl TestReports {
 
     /// The environment variables that request a report from the runner.
     pub fn variables(&self) -> Vec<(String, OsString)> {
-        self.asked.iter().map(AskedReport::variable).collect()
+        self.asked.iter().map(|asked| asked.variable.clone()).collect()
     }
 
     /// Remembers the existing files before the command runs.
     pub fn expect(&self) -> ExpectedTests<'_> {
-        let files = if let Some((_, path)) = self.configured.clone() {
-            Some(ExpectedReport::of(move || files_at(&path)))
-        } else if let Some(asked) = &self.asked {
-            let file = asked.file.clone();
-            Some(ExpectedReport::of(move || vec![file.clone()]))
-        } else {
-            let written = self.written.clone();
-            self.outputs.map(|places| ExpectedReport::of(move || places.find(&written)))
-        };
-        ExpectedTests { reports: self, files }
+        ExpectedTests { reports: self, before: self.files() }
+    }
+
+    /// The report files that exist now.
+    fn files(&self) -> Vec<MarkedFile> {
+        marked(match (&self.configured, &self.asked, self.outputs) {
+            (Some((_, path)), ..) => files_at(path),
+            (None, Some(asked), _) => vec![asked.file.clone()],
+            (None, None, Some(places)) => places.find(&self.written),
+            (None, None, None) => Vec::new(),
+        })
     }
 }
 
@@ -98,7 +100,7 @@ impl ExpectedTests<'_> {
     }
 
     fn find(&self, log: &Path) -> EndedTests {
-        let files = self.files.as_ref().and_then(ExpectedReport::read);
+        let files = read_new(self.reports.files(), &self.before);
         if let Some((name, _)) = &self.reports.configured {
             return files.unwrap_or_else(|| EndedTests {
                 report: Some(TestReport {

@@ -3,6 +3,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::model::oracle::CommandLine;
+use crate::oracle::test_reports::junit::xml_files;
 
 /// The directories in which build tools leave JUnit files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +69,10 @@ impl OutputPlaces {
             if name == self.output {
                 for reports in self.reports.iter().map(|reports| path.join(reports)) {
                     if fs::symlink_metadata(&reports).is_ok_and(|meta| meta.is_dir()) {
-                        collect(&reports, found);
-                        directories(&reports).iter().for_each(|inner| collect(inner, found));
+                        let mut places = directories(&reports);
+                        places.push(reports);
+                        let files = places.iter().flat_map(|place| xml_files(place));
+                        found.extend(files.take(MOST_FILES));
                     }
                 }
             } else if name != "node_modules" && !name.as_encoded_bytes().starts_with(b".") {
@@ -84,12 +87,6 @@ fn directories(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let directories = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir()));
     directories.map(|entry| entry.path()).collect()
-}
-
-fn collect(dir: &Path, found: &mut Vec<PathBuf>) {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let files = entries.filter(|path| path.extension().is_some_and(|e| e == "xml"));
-    found.extend(files.take(MOST_FILES));
 }
 
 #[cfg(test)]
