@@ -80,9 +80,9 @@ pub struct Cache<'r> {
     terms: Terms,
     conditions: Conditions,
     /// The outcomes that git-frites wrote.
-    known: KnownOutcomes,
-    /// The spans of time in which attempts' commands ran.
-    distrusted: Vec<(SystemTime, SystemTime)>,
+    pub known: KnownOutcomes,
+    /// The spans of time in which attempts' commands ran. Files that changed then are not trusted.
+    pub distrusted: Vec<(SystemTime, SystemTime)>,
 }
 
 /// A tree, and a commit of that tree that can be checked out.
@@ -183,20 +183,10 @@ impl<'r> Cache<'r> {
         Ok(Cache { repo, dir, home, terms, conditions, known, distrusted })
     }
 
-    /// The outcomes that this cache trusts.
-    pub fn known(&self) -> KnownOutcomes {
-        self.known.clone()
-    }
-
     /// The name of the layers of a tree under these conditions.
     pub fn layer_name(&self, judged: &JudgedTree) -> Result<LayerName> {
         let conditions = self.key_of(None, self.submodules(judged)?).digest;
         Ok(LayerName { conditions, tree: judged.tree })
-    }
-
-    /// The spans of time in which attempts' commands ran.
-    pub fn distrusted(&self) -> &[(SystemTime, SystemTime)] {
-        &self.distrusted
     }
 
     fn key(&self, judged: &JudgedTree) -> Result<CacheKey> {

@@ -2,11 +2,9 @@
 //! once on the same terms, because its outcome is looked up before commands run.
 //!
 //! Outcomes are kept in the memory of this process, and passes also in the cache directory, for
-//! later processes. Only this file asks the cache, so another kind of storage would change this file
-//! only, as one more field of [`Ledger`].
+//! later processes. Another kind of storage would be one more field of [`Ledger`].
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
@@ -17,8 +15,6 @@ use crate::model::run_costs::RunCosts;
 use crate::model::terms::Terms;
 use crate::model::verdict::Effort;
 use crate::oracle::cache::{Cache, JudgedTree};
-use crate::oracle::known_outcomes::{KnownOutcomes, Turn};
-use crate::oracle::sealed::kept::LayerName;
 use crate::oracle::sealed::{BaseInUse, Warmth};
 use crate::process::processor_share::ProcessorShare;
 use crate::store::logs::JudgingLogs;
@@ -95,9 +91,10 @@ impl Memory {
 pub struct Ledger<'m> {
     /// The id of the terms.
     id: String,
-    memory: &'m Memory,
+    /// The outcomes that this process can find.
+    pub memory: &'m Memory,
     /// The passes that later processes can find.
-    cache: Cache<'m>,
+    pub cache: Cache<'m>,
     /// True if no pass is found in the cache or kept there: passes are only removed.
     pub only_forgets: bool,
 }
@@ -145,21 +142,6 @@ impl<'m> Ledger<'m> {
         Ok(!self.only_forgets && self.cache.has(judged)?)
     }
 
-    /// Takes the turn to judge a tree; `None` if other processes cannot find its outcome. The inner
-    /// error is the process that has the turn. If another process has kept an outcome meanwhile, it is
-    /// trusted if the ledger that `anew` opens has it.
-    pub fn take_turn(
-        &self,
-        judged: &JudgedTree,
-        anew: impl FnOnce(&'m Memory) -> Result<Ledger<'m>>,
-    ) -> Result<std::result::Result<Option<Turn>, String>> {
-        if self.only_forgets {
-            return Ok(Ok(None));
-        }
-        let turn = self.cache.take_turn(judged, || anew(self.memory)?.has_kept(judged))?;
-        Ok(turn.map(Some))
-    }
-
     /// Keeps an outcome in memory. It replaces an earlier outcome of the tree.
     pub fn remember(&self, tree: &Oid, outcome: TreeOutcome) {
         self.memory.0.lock().outcomes.insert((self.id.clone(), *tree), outcome);
@@ -178,11 +160,6 @@ impl<'m> Ledger<'m> {
             return Ok(());
         }
         self.cache.keep(judged, &outcome.results, &outcome.logs.directory())
-    }
-
-    /// Removes a pass that later processes would find.
-    pub fn forget_kept(&self, judged: &JudgedTree) -> Result<()> {
-        self.cache.forget(judged)
     }
 
     /// Forgets everything in memory, and removes the outcomes of the same trees from the cache. `judged`
@@ -217,26 +194,6 @@ impl<'m> Ledger<'m> {
     /// Notes the time in seconds of a run with this share of the processor that ended at this command.
     pub fn note_seconds(&self, of: (ProcessorShare, Stage), is_warm: bool, seconds: f64) {
         self.memory.0.lock().costs.entry(of).or_default().note(is_warm, seconds);
-    }
-
-    /// The same as [`Memory::costs`].
-    pub fn costs(&self, share: ProcessorShare) -> RunCosts {
-        self.memory.costs(share)
-    }
-
-    /// The files of kept outcomes that are trusted.
-    pub fn known_files(&self) -> KnownOutcomes {
-        self.cache.known()
-    }
-
-    /// The name of a tree's layers.
-    pub fn layer_name(&self, judged: &JudgedTree) -> Result<LayerName> {
-        self.cache.layer_name(judged)
-    }
-
-    /// The times when attempts' commands ran: files that changed then are not trusted.
-    pub fn distrusted(&self) -> &[(SystemTime, SystemTime)] {
-        self.cache.distrusted()
     }
 
     /// The base's layers that an earlier judging of this process has left.

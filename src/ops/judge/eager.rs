@@ -127,7 +127,7 @@ impl<'a> EagerJudge<'a> {
         let EagerJudge { session, options, memory, .. } = *self;
         let runner = OracleRunner::new(session, self.run, self.terms.clone(), options, memory)?;
         let _kept = KeptCommits::new(session, self.run);
-        baseline::judge_beside(&session.store, &self.run.run, runner.commands())?;
+        baseline::judge_beside(&session.store, &self.run.run, runner.commands)?;
         let on_end = |result: &StageResult| match result.is_unjudgeable() {
             true => attempts.gate.lock(format!(
                 "{} does not pass on the base ({})",

@@ -74,11 +74,11 @@ fn kept_for<'m>(
     if world != WorldKind::Sealed {
         return Ok((ledger, None));
     }
-    let kept = KeptLayer::at(pool::home(repo)?.join(LAYERS), ledger.layer_name(base)?);
+    let kept = KeptLayer::at(pool::home(repo)?.join(LAYERS), ledger.cache.layer_name(base)?);
     let start = kept.start(
         repo,
         &base.commit,
-        ledger.distrusted(),
+        &ledger.cache.distrusted,
         options.warm(session) != WarmMode::Never,
     )?;
     let start = start.map(|start| StartOutputs { commit: start.commit, is_own: start.is_own });

@@ -2,16 +2,11 @@
 use crate::config::keys;
 use crate::config::value::{ByteSize, Network, SandboxHome, SandboxMode};
 use crate::error::{Error, Result};
-use crate::git::seed::find::Seeds;
 use crate::integrity::watched_commands::WatchedCommands;
-use crate::model::oid::Oid;
-use crate::model::terms::Terms;
 use crate::model::world::WorldKind;
 use crate::ops::session::Session;
 use crate::oracle::pool::{self, CheckoutRoom};
-use crate::oracle::restricted::Restrictions;
 use crate::oracle::run::OracleOptions;
-use crate::oracle::sealed::SealedCheckouts;
 use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::world::probe;
 
@@ -123,33 +118,4 @@ pub fn watched_commands(world: WorldKind, options: &OracleOptions) -> WatchedCom
         }
         _ => WatchedCommands::Oracle,
     }
-}
-
-/// The checkouts for a base in sealed worlds; `None` if its commands run in another world.
-pub fn checkouts<'a>(
-    session: &'a Session,
-    terms: &Terms,
-    options: &OracleOptions,
-    base: &Oid,
-    seeds: &Seeds,
-) -> Result<Option<SealedCheckouts<'a>>> {
-    let (WorldKind::Sealed, Some(sandbox)) = (terms.settings.commands.world, &options.sandbox)
-    else {
-        return Ok(None);
-    };
-    let home = session.home.as_deref();
-    let base = (*base, seeds.clone());
-    SealedCheckouts::open(&session.store, home, base, sandbox.clone(), &terms.oracle).map(Some)
-}
-
-/// The restrictions of commands that Landlock confines; `None` in other worlds.
-pub fn restrictions(
-    session: &Session,
-    world: WorldKind,
-    options: &OracleOptions,
-) -> Option<Restrictions> {
-    let (WorldKind::Landlock, Some(sandbox)) = (world, &options.sandbox) else {
-        return None;
-    };
-    Some(Restrictions::new(session.home.as_deref(), sandbox))
 }

@@ -30,7 +30,7 @@ impl OracleRunner<'_> {
         let Some((layered, layer)) = self.layered.as_ref().zip(self.ledger.base_layer()) else {
             return Ok(());
         };
-        layered.adopt(layer, self.ledger.distrusted())
+        layered.adopt(layer, &self.ledger.cache.distrusted)
     }
 
     /// The base's results, if they are known.

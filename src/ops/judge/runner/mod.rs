@@ -47,6 +47,8 @@ pub struct OracleRunner<'a> {
     run: &'a Run,
     terms: Terms,
     options: OracleOptions,
+    /// The kind of these commands for a watch.
+    pub commands: WatchedCommands,
     checkouts: Checkouts<'a>,
     /// The checkouts in sealed worlds; `None` if the commands run in another world.
     layered: Option<SealedCheckouts<'a>>,
@@ -112,8 +114,9 @@ impl<'a> OracleRunner<'a> {
             (&runner.layered, is_influenced || can_others_write(session))
         {
             let base = JudgedTree::of(&session.repo, run.base)?;
-            let name = runner.ledger.layer_name(&base)?;
-            layered.use_kept(name, runner.ledger.distrusted(), runner.warmth() == Warmth::Warm)?;
+            let cache = &runner.ledger.cache;
+            let name = cache.layer_name(&base)?;
+            layered.use_kept(name, &cache.distrusted, runner.warmth() == Warmth::Warm)?;
         }
         Ok(runner)
     }
@@ -141,17 +144,31 @@ impl<'a> OracleRunner<'a> {
         let options = OracleOptions { timeout, sandbox: worlds::options(session, world) };
         let ledger = open_ledger(session, &terms, &options, memory)?;
         session.warn_of_undeleted();
-        let layered = worlds::checkouts(session, &terms, &options, base, &seeds)?;
-        let restrictions = worlds::restrictions(session, world, &options);
-        let checkouts = Checkouts::open(&session.store)?.with_seeds(session.home.as_deref(), seeds);
+        let store = &session.store;
+        let home = session.home.as_deref();
+        let oracle = &terms.oracle;
+        let mut layered = None;
+        let mut restrictions = None;
+        match (world, options.sandbox.clone()) {
+            (WorldKind::Sealed, Some(sandbox)) => {
+                let base = (*base, seeds.clone());
+                layered = Some(SealedCheckouts::open(store, home, base, sandbox, oracle)?);
+            }
+            (WorldKind::Landlock, Some(sandbox)) => {
+                restrictions = Some(Restrictions::new(home, &sandbox));
+            }
+            _ => {}
+        }
+        let checkouts = Checkouts::open(store)?.with_seeds(home, seeds);
         let commands = worlds::watched_commands(world, &options);
-        let surroundings = WatchedSurroundings { outcomes: ledger.known_files(), world };
+        let surroundings = WatchedSurroundings { outcomes: ledger.cache.known.clone(), world };
         let tamper = TamperWatch::new(session, run, commands, surroundings);
         Ok(OracleRunner {
             session,
             run,
             terms,
             options,
+            commands,
             checkouts,
             layered,
             restrictions,
@@ -183,7 +200,7 @@ impl<'a> OracleRunner<'a> {
         let OracleRunner { session, ledger, tamper, terms, .. } = self;
         let tainted = tamper.end().and_then(|end| {
             let mut doubtful = end.doubtful.iter();
-            doubtful.try_for_each(|judged| ledger.forget_kept(judged))?;
+            doubtful.try_for_each(|judged| ledger.cache.forget(judged))?;
             Ok(end.tainted)
         });
         let (done, tainted) =
@@ -203,20 +220,18 @@ impl<'a> OracleRunner<'a> {
         Ok(self)
     }
 
-    /// The kind of these commands for a watch.
-    pub fn commands(&self) -> WatchedCommands {
-        worlds::watched_commands(self.world(), &self.options)
-    }
-
     /// Takes the turn to judge a tree; `None` if no turn is needed, because other processes cannot
-    /// find its outcome in the cache. The inner error is the process that has the turn.
+    /// find its outcome in the cache. The inner error is the process that has the turn. An outcome
+    /// that another process has kept meanwhile counts if a new ledger has it.
     fn take_turn(&self, judged: &JudgedTree) -> Result<std::result::Result<Option<Turn>, String>> {
-        if self.commands() != WatchedCommands::SealedOracle {
+        if self.commands != WatchedCommands::SealedOracle || self.ledger.only_forgets {
             return Ok(Ok(None));
         }
-        self.ledger.take_turn(judged, |memory| {
-            open_ledger(self.session, &self.terms, &self.options, memory)
-        })
+        let turn = self.ledger.cache.take_turn(judged, || {
+            let memory = self.ledger.memory;
+            open_ledger(self.session, &self.terms, &self.options, memory)?.has_kept(judged)
+        })?;
+        Ok(turn.map(Some))
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {

@@ -166,7 +166,7 @@ impl OracleRunner<'_> {
         if !results.passed() || !layered.layers().is_some_and(|layers| layers.has_failed()) {
             return Ok(());
         }
-        self.ledger.forget_kept(&JudgedTree { tree: *tree, commit: self.run.base })?;
+        self.ledger.cache.forget(&JudgedTree { tree: *tree, commit: self.run.base })?;
         self.ledger.keep_base_layer(None);
         layered.forget_layers()
     }
@@ -174,9 +174,8 @@ impl OracleRunner<'_> {
     fn confirmed_base(&self, tree: &Oid, known: &Baseline) -> Result<Baseline> {
         let results = self.judge_again(&Work::of_base(*tree))?;
         let confirmed = TreeOutcome::new(results.clone(), self.report_to(&Subject::Base)?.logs);
-        let repo = &self.session.repo;
         self.tamper.check(false, None, || {
-            let judged = JudgedTree::of(repo, self.run.base)?;
+            let judged = JudgedTree { tree: *tree, commit: self.run.base };
             self.ledger.keep(&judged, &confirmed)?;
             Ok(Some(judged))
         })?;
@@ -209,7 +208,7 @@ impl OracleRunner<'_> {
         if share == ProcessorShare::Whole {
             self.note_time_of_base()?;
         }
-        let pays = self.ledger.costs(share).warm_pays(self.run.candidates.len());
+        let pays = self.ledger.memory.costs(share).warm_pays(self.run.candidates.len());
         Ok(if pays { Warmth::Warm } else { Warmth::Cold })
     }
 
@@ -217,7 +216,7 @@ impl OracleRunner<'_> {
     /// `None` if that is known. It is the last in the order in which candidates can win: if a better
     /// one passes, the recommendation does not depend on it, and its result need not be confirmed.
     fn timing_candidate(&self, entries: &[Entry]) -> Option<u32> {
-        let is_learnt = self.ledger.costs(ProcessorShare::Whole).warm.is_some();
+        let is_learnt = self.ledger.memory.costs(ProcessorShare::Whole).warm.is_some();
         if is_learnt || self.warm != WarmMode::Auto || self.layered.is_none() {
             return None;
         }
