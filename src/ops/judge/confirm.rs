@@ -52,7 +52,9 @@ pub fn confirm(
 /// The entries with claims on which the recommendation by these rules depends while none of the
 /// claims is confirmed.
 pub fn open_claims(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
-    claims_among(entries, undecided(&without_claims(entries), rules))
+    let mut open = same_among(entries, &undecided(&without_claims(entries), rules));
+    open.retain(|entry| entry.is_claim());
+    open
 }
 
 /// The entries that have to be judged for a recommendation by these rules, if the leader will be
@@ -64,14 +66,15 @@ pub fn decisive(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     for entry in presumed.iter_mut().filter(|e| leader.is_some_and(|l| l.index == e.index)) {
         leader.into_iter().for_each(|leader| entry.clone_from(leader));
     }
-    let open = undecided(&presumed, rules);
-    let open = open.into_iter().filter_map(|open| entries.iter().find(|e| e.index == open.index));
+    let open = same_among(entries, &undecided(&presumed, rules));
     leader.into_iter().chain(open).collect()
 }
 
 /// The entries with claims among the [`decisive`] ones.
 pub fn to_confirm(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
-    claims_among(entries, decisive(entries, rules))
+    let mut open = decisive(entries, rules);
+    open.retain(|entry| entry.is_claim());
+    open
 }
 
 /// The entry that would win by the results confirmed so far, and the entries that could still win
@@ -92,10 +95,9 @@ fn leaders(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     leaders
 }
 
-fn claims_among<'e>(entries: &'e [Entry], some: Vec<&Entry>) -> Vec<&'e Entry> {
-    let of_some =
-        some.into_iter().filter_map(|some| entries.iter().find(|e| e.index == some.index));
-    of_some.filter(|entry| entry.is_claim()).collect()
+/// The entries of the same candidates as `some`, in their order.
+fn same_among<'e>(entries: &'e [Entry], some: &[&Entry]) -> Vec<&'e Entry> {
+    some.iter().filter_map(|some| entries.iter().find(|e| e.index == some.index)).collect()
 }
 
 /// The entries, with the results of those with claims removed, as if they were not run. A second

@@ -213,19 +213,18 @@ fn flags(
     files: &[ChangedFile],
     project: &BaseProject<'_>,
 ) -> Result<Vec<Flag>> {
-    let path = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     // A test that was only moved still exists.
     let was_moved = |change: &Change| {
         change.status == ChangeStatus::Deleted
             && changes.iter().any(|c| {
                 c.status == ChangeStatus::Added
                     && c.new == change.old
-                    && is_test_path(&path(&c.path))
+                    && is_test_path(&c.path.lossy())
             })
     };
     let mut found: Vec<Flag> = Vec::new();
     for (change, file) in changes.iter().zip(files) {
-        let name = path(&file.path);
+        let name = file.path.lossy();
         let of_name = |name: &str| flags::flags(touched(file, name), &project.scripts);
         let mut flags = of_name(&name);
         let decides = |flags: &[Flag]| flags.iter().any(|f| f.kind == FlagKind::OracleChanged);

@@ -21,28 +21,14 @@ pub fn overrule(
     entries: &mut [Entry],
     baseline: Option<&Baseline>,
 ) -> Result<bool> {
-    let lacks_tests = missing_tests::contradict(entries, baseline, &terms.settings);
-    let rewrote = match baseline {
-        Some(baseline) => overrule_rewritten(repo, base, terms, entries, baseline)?,
-        None => false,
-    };
-    entries.iter_mut().for_each(flag_rewritten);
-    Ok(lacks_tests || rewrote)
-}
-
-/// Overrules passes for which a command rewrote files on which the verdict depends.
-fn overrule_rewritten(
-    repo: &Repo,
-    base: &Oid,
-    terms: &Terms,
-    entries: &mut [Entry],
-    baseline: &Baseline,
-) -> Result<bool> {
-    let mut found = false;
-    // A claim decides nothing before it is confirmed.
-    for entry in entries.iter_mut().filter(|entry| !entry.is_claim()) {
-        found |= overrule_results(repo, base, terms, counting(entry), baseline)?;
+    let mut found = missing_tests::contradict(entries, baseline, &terms.settings);
+    if let Some(baseline) = baseline {
+        // A claim decides nothing before it is confirmed.
+        for entry in entries.iter_mut().filter(|entry| !entry.is_claim()) {
+            found |= overrule_results(repo, base, terms, counting(entry), baseline)?;
+        }
     }
+    entries.iter_mut().for_each(flag_rewritten);
     Ok(found)
 }
 

@@ -50,14 +50,11 @@ pub(super) fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()
 /// Records a verdict whose decision is already in the event log.
 pub(super) fn save_record(session: &Session, run: &Run, verdict: &Verdict) -> Result<()> {
     let ran = verdict.candidates.iter().filter(|e| !e.results.is_empty());
-    let mut commits: Vec<Oid> = Vec::new();
-    for tree in ran.filter_map(Entry::judged) {
-        commits.push(neutral_commit(&session.repo, tree, &run.base)?);
-    }
     // Keep the trees with the base's tests as well, so that people can look at them.
     let second = verdict.candidates.iter().filter_map(|e| e.base_tests.as_ref());
     let judged = second.filter(|second| !second.results.is_empty());
-    for tree in judged.flat_map(BaseTestsResult::trees) {
+    let mut commits: Vec<Oid> = Vec::new();
+    for tree in ran.filter_map(Entry::judged).chain(judged.flat_map(BaseTestsResult::trees)) {
         commits.push(neutral_commit(&session.repo, tree, &run.base)?);
     }
     commits.sort();

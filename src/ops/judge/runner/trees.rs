@@ -248,9 +248,11 @@ impl Judge for TreeJudge<'_, '_> {
             }
         };
         let cancel = self.ended_by.unwrap_or(cancel);
-        let end = runner.run_on(&laid, &report, self.share, cancel)?;
+        let results = runner.run_on(&laid, &report, self.share, cancel)?;
         drop(laid);
-        let results = runner.counted(work, end);
+        if let Some(results) = &results {
+            runner.count(work, results);
+        }
         self.keep(work, judged, results.clone(), report.logs)?;
         self.tell_end(work, results)
     }
@@ -320,15 +322,13 @@ impl OracleRunner<'_> {
         Ok(JudgedTree { tree, commit })
     }
 
-    /// The results of commands that have ended; `None` if they were cancelled.
-    pub(super) fn counted(&self, work: &Work, end: Option<Results>) -> Option<Results> {
-        let results = end?;
+    /// Counts the commands that have run on a tree.
+    fn count(&self, work: &Work, results: &Results) {
         let commands = results.commands_run();
         self.ledger.count(match work.of {
             Subject::Base => Effort { ran_base: commands, ..Effort::default() },
             _ => Effort { ran: commands, ..Effort::default() },
         });
-        Some(results)
     }
 
     /// The results of a tree, if the ledger has them. With [`Warmth::Cold`], results with outputs
@@ -442,7 +442,8 @@ impl OracleRunner<'_> {
     pub fn judge_again(&self, work: &Work) -> Result<Results> {
         let report = self.report_to(&work.of)?;
         let results = self.finish_on_commit(&self.judged(work)?.commit, &report)?;
-        Ok(self.counted(work, Some(results)).unwrap_or_default())
+        self.count(work, &results);
+        Ok(results)
     }
 }
 

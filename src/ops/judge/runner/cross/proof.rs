@@ -85,14 +85,14 @@ impl OracleRunner<'_> {
             let cells = names.iter().map(|name| (name.as_str(), Cell::of(&there, name)));
             return Ok(Proof::of(cells));
         }
-        let cell = match () {
-            // The candidate has no test by name that the base lacks, and none that ends differently
-            // on the base.
-            () if there.passed() => Cell::Pass,
-            () if before.passing.is_empty() && baseline.results.passed() => {
-                Cell::of_exit(&there, own.is_some())
-            }
-            () => return Ok(None),
+        // The candidate has no test by name that the base lacks, and none that ends differently on
+        // the base.
+        let cell = if there.passed() {
+            Cell::Pass
+        } else if before.passing.is_empty() && baseline.results.passed() {
+            Cell::of_exit(&there, own.is_some())
+        } else {
+            return Ok(None);
         };
         Ok(Proof::of([(tests.in_words().as_str(), cell)]))
     }
