@@ -141,7 +141,8 @@ impl Conditions {
 /// out why an outcome was not found.
 #[derive(Serialize)]
 struct KeyedBy<'a> {
-    /// `None` in the key that trees share if their layers can build on each other.
+    /// `None` in the key of layers: the layers of a tree can start from those of another tree with
+    /// the same key.
     tree: Option<Oid>,
     /// The submodules' paths and commits.
     submodules: Vec<(String, Oid)>,

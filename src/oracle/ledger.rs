@@ -42,8 +42,7 @@ impl TreeOutcome {
         TreeOutcome { results, logs, is_remembered: false, inherited: false, stale: None }
     }
 
-    /// True if a judging with this warmth can use it: one without the base's outputs cannot use a
-    /// claim.
+    /// True if a judging with this warmth can use the outcome. A cold judging cannot use a claim.
     fn serves(&self, warmth: Warmth) -> bool {
         warmth == Warmth::Warm || !self.results.is_claim()
     }
@@ -95,7 +94,7 @@ pub struct Ledger<'m> {
     pub memory: &'m Memory,
     /// The passes that later processes can find.
     pub cache: Cache<'m>,
-    /// True if no pass is found in the cache or kept there: passes are only removed.
+    /// True if the cache is used only to remove passes from it.
     pub only_forgets: bool,
 }
 

@@ -76,8 +76,8 @@ fn tells_of_a_rename(text: &str) -> bool {
     RENAME.iter().any(|words| text.contains(words))
 }
 
-/// The first path in a log's messages about refused writes to which the confinement refused to
-/// write.
+/// The first path that a message about a refused write names, and to which the confinement forbids
+/// writing.
 fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     let words: &[&str] = match confinement {
         Confinement::Sealed(_) => &READ_ONLY,

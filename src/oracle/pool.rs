@@ -66,7 +66,7 @@ pub struct Checkouts<'a> {
 }
 
 /// The parent directory of one checkout. It contains only the checkout and a lock. Dropping it
-/// starts its deletion, for which the command waits only at its end.
+/// starts its deletion; git-frites waits for the deletion only before it exits.
 #[derive(Debug)]
 pub struct CheckoutRoom {
     dir: PathBuf,
@@ -182,7 +182,7 @@ impl PlainCheckout {
 impl Drop for RoomedWorktree {
     fn drop(&mut self) {
         // If this fails, for example because the administrative entry cannot be moved, the next
-        // command removes the room.
+        // git-frites command removes the room.
         let set_aside = self.worktree.set_aside(&self.room.dir).or_else(|_| {
             // Files that have replaced the worktree are removed with the room.
             self.worktree.path = self.room.dir.join("lost");
@@ -236,11 +236,12 @@ impl Drop for CheckoutRoom {
             // as foreign.
             let _ = trash.map(Bin::delete);
             if is_watched && has_foreign_files(&dir) {
-                // The watch over the commands has to find and remove the foreign files. The next
-                // command removes the room.
+                // The watch over the judged commands has to find and remove the foreign files. The
+                // next git-frites command removes the room.
                 let _ = fs::remove_file(dir.join(ROOM_LOCK));
             } else {
-                // This does not follow links. If it fails, the next command removes the room.
+                // This does not follow links. If it fails, the next git-frites command removes the
+                // room.
                 let _ = tree::delete_tree(&dir);
             }
             drop(lock);

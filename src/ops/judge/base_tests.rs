@@ -114,8 +114,8 @@ fn combinations<'p>(paths: &[&'p TreePath]) -> impl Iterator<Item = Vec<&'p Tree
         .map(|bits| (0..paths.len()).filter(|at| bits >> at & 1 == 1).map(|at| paths[at]).collect())
 }
 
-/// The reason why the changes cannot be put back, or why not every combination can be judged; `None`
-/// if there is none.
+/// The reason why a change cannot be put back, or why there are too many combinations to judge them
+/// all; `None` if neither is the case.
 fn why_not(choices: &BTreeMap<TreePath, PutBack>, doubtful: &[&TreePath]) -> Option<String> {
     let inseparable = choices.iter().find_map(|(path, choice)| match choice {
         PutBack::Inseparable(why) => Some(format!("'{}' is changed, and {why}", path.quoted())),

@@ -20,7 +20,7 @@ use crate::ops::judge::schedule::StopWhen;
 
 /// Judges claims again if the recommendation by these rules depends on them, or if the overlay made
 /// them fail. `judge_cold` takes entries, the claims and a condition to stop; it judges the entries
-/// without results, without the base's layers. The leader is judged first and alone, because
+/// that have no results, in plain directories. The leader is judged first and alone, because
 /// candidates that rank behind a confirmed pass need not be judged again.
 pub fn confirm(
     entries: &mut [Entry],

@@ -28,8 +28,8 @@ use crate::process::interrupt::{self, Cancel};
 
 /// Gives candidates that failed another round.
 pub trait RoundGiver: Sync {
-    /// Ends the rounds of the candidates whose results `findings` has, and gives the rounds that
-    /// begin now. The caller holds the run's lock.
+    /// Ends the rounds of the candidates in `findings`, which has their results, and gives the rounds
+    /// that begin now. The caller holds the run's lock.
     fn next(&self, findings: &Findings<'_>) -> Result<NextRounds>;
 }
 
@@ -71,6 +71,7 @@ struct EndedAttempts {
     names: Vec<Name>,
     /// The number of attempts at work. When it is zero, no further step begins.
     at_work: usize,
+    /// True once all attempts have ended.
     all: bool,
     /// Counts the changes of the fields above.
     changes: u64,

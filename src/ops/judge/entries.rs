@@ -181,8 +181,8 @@ fn with_protected(
     })
 }
 
-/// Makes the trees that are judged for a captured tree again, because git may have deleted their
-/// objects.
+/// Stores the trees that are judged for a captured tree in the repository once more, because git
+/// may have deleted their objects.
 fn make_trees_again(session: &Session, base: &Oid, captured: &Oid, terms: &Terms) -> Result<()> {
     let project = session.project(base, terms)?;
     let judged = with_protected(&session.repo, base, captured, &terms.settings, &project)?.tree;
@@ -245,8 +245,8 @@ fn flags(
     Ok(found)
 }
 
-/// The files that decide which commands run, and that the tree of a run has changed since the
-/// commit on which it lands.
+/// The files that decide which commands run, and that differ between `tree` and the commit on
+/// which the run lands.
 pub fn changed_deciders(
     session: &Session,
     run: &Run,
@@ -341,7 +341,7 @@ pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]
         let mut is_first_try = true;
         repo.retry_during_gc(|| {
             if let (false, Some(captured)) = (is_first_try, &entry.tree) {
-                // A tree that is not a captured one may be lost as well.
+                // The trees that were made only for judging may be lost as well.
                 make_trees_again(session, run.root(), captured, terms)?;
             }
             is_first_try = false;

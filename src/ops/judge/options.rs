@@ -24,7 +24,7 @@ pub struct JudgeOptions {
     pub jobs: usize,
     /// The time limit of each command; `oracle.timeout` if `None`.
     pub timeout: Option<Duration>,
-    /// The number of further attempts after a failure; `oracle.retries` if `None`.
+    /// The number of further tries after a failure; `oracle.retries` if `None`.
     pub retries: Option<u32>,
     /// Pathspecs to restore to the base's version, in addition to those in `oracle.protect`.
     pub protect: Vec<String>,

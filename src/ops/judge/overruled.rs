@@ -34,7 +34,7 @@ pub fn overrule(
 
 /// Changes these results from a pass to `CannotTell` if a command rewrote a test of the commit
 /// `base`, or a file there that decides which commands run, unless the same file was rewritten when
-/// the base was judged. True if that is so.
+/// the base was judged. True if it has changed them.
 pub fn overrule_results(
     repo: &Repo,
     base: &Oid,

@@ -23,8 +23,8 @@ pub struct PartStorage<'s> {
 }
 
 impl PartStorage<'_> {
-    /// The outcome of a part, if it belongs to this round, these terms, and the tree that they
-    /// name.
+    /// The outcome of a part, if it was found in the round, on the terms and on the tree that `terms`
+    /// names.
     pub fn find(&self, part: &Part, terms: &SharedTerms) -> Result<Option<PartOutcome>> {
         let found = self.store.outcome_at(self.run, &self.ref_of(part))?;
         Ok(found.filter(|found| answers(found, terms, part)))
@@ -80,7 +80,8 @@ impl PartStorage<'_> {
     }
 }
 
-/// True if an outcome belongs to this round, these terms, and the tree that they name.
+/// True if an outcome of `part` was found in the round, on the terms and on the tree that `opened`
+/// names.
 pub fn answers(outcome: &PartOutcome, opened: &SharedTerms, part: &Part) -> bool {
     let is_same_tree = outcome.candidate.as_ref().is_none_or(|entry| {
         opened.tree_of(&entry.candidate).map(|tree| &tree.tree) == entry.tree.as_ref()

@@ -28,7 +28,7 @@ pub struct TamperWatch<'a> {
 struct WatchState {
     /// `None` before the first command.
     watch: Option<IntegrityWatch>,
-    /// The number of trees on which the oracle ran, without a base that was judged before all
+    /// The number of trees on which the oracle ran, not counting a base that was judged before all
     /// others.
     trees: usize,
     /// True if the base was judged before all other trees.

@@ -64,7 +64,7 @@ pub struct LayerStart {
     pub is_own: bool,
     /// The layers.
     pub layer: BaseLayer,
-    /// Keeps others from removing the layers.
+    /// Keeps other processes from removing the layers.
     pub lock: Lock,
 }
 
@@ -181,8 +181,8 @@ pub fn of_nearest(
     Ok(None)
 }
 
-/// The nearest commit (this one or an ancestor) whose tree has layers with an accepted name, and
-/// this tree.
+/// The nearest commit (this one or an ancestor) whose tree has layers with a name that `will_do`
+/// accepts. Gives the commit and its tree.
 fn nearest(
     root: &Path,
     repo: &Repo,

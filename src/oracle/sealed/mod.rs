@@ -77,8 +77,8 @@ pub struct BaseInUse {
     layer: BaseLayer,
     /// A digest of the stat data of everything in the layers, once the base's commands have ended.
     stamp: OnceLock<String>,
-    /// The place where the layers are kept when this process does not use them any more, and the
-    /// most bytes for all layers there; unset if they are not kept.
+    /// The place to which the layers are moved once this process does not use them any more, and
+    /// the most bytes of all layers there; unset if the layers are not kept.
     keep_at: OnceLock<(KeptLayer, u64)>,
     /// Keeps other processes from removing the layers.
     guard: LayerGuard,

@@ -49,7 +49,7 @@ const RUNNERS: [AskableRunner; 2] = [
     },
 ];
 
-/// The largest such file that is read, in bytes.
+/// The largest settings file of a runner that is read, in bytes.
 const LARGEST_SETTINGS: u64 = 1 << 20;
 
 /// A report that is requested from a test runner.
@@ -65,9 +65,9 @@ pub struct AskedReport {
 }
 
 impl AskedReport {
-    /// A report of the command, if it runs such a runner exactly once. `None` if the command, the
-    /// environment or the checkout at `dir` mentions JUnit, because then the project has its own
-    /// settings for such a file.
+    /// A report from the runner that the command starts; `None` unless it names one of the known
+    /// runners exactly once. `None` also if the command, the environment or the checkout at `dir`
+    /// mentions JUnit, because then the project has its own settings for such a file.
     pub fn of(
         command: &CommandLine,
         dir: &Path,

@@ -32,8 +32,8 @@ pub fn failures(log: &str) -> u64 {
     RUNNERS.iter().find_map(|reader| reader(&lines)).unwrap_or_default()
 }
 
-/// True for a line of a program that runs recipes or scripts, such as make, about the end or
-/// failure of one.
+/// True for a line in which a program that runs recipes or scripts, such as make, reports the end
+/// or failure of one.
 fn is_of_caller(line: &str) -> bool {
     let is_of_make = line.starts_with("make")
         && [": Leaving directory", ": *** [", " not remade because of errors"]
@@ -50,7 +50,8 @@ fn is_of_caller(line: &str) -> bool {
     is_of_make || begins(line, &others)
 }
 
-/// The index of the last line before those that a runner prints after its summary (`is_behind`).
+/// The index of the last line of a runner's summary. Skips empty lines, and the lines that the
+/// runner prints after its summary (`is_behind`).
 fn before(lines: &[String], is_behind: impl Fn(&str) -> bool) -> Option<usize> {
     lines.iter().rposition(|line| !line.is_empty() && !is_behind(line))
 }

@@ -158,8 +158,8 @@ fn parse(file: impl BufRead) -> Result<Vec<TestCase>, String> {
     let mut buffer = Vec::new();
     let mut cases: Vec<TestCase> = Vec::new();
     let mut has_suite = false;
-    // The number of open elements, the number of suites among them that enclose all others, and
-    // whether a case is open directly in these.
+    // The number of open elements; how many of them, counted from the outside, are suites; and
+    // whether a case is open directly below these suites.
     let mut depth = 0usize;
     let mut suites = 0usize;
     let mut in_case = false;

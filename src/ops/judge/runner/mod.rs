@@ -74,8 +74,8 @@ struct ReportTo<'r> {
     /// The commands' logs.
     logs: JudgingLogs,
     on_end: OnEnd<'r>,
-    /// True if a failure is shown without its log, because finding it was the purpose: of tests
-    /// laid over a tree.
+    /// True for tests laid over a tree. Their purpose is to find failures, so a failure is shown
+    /// without its log.
     failure_is_a_finding: bool,
 }
 
@@ -105,7 +105,7 @@ impl<'a> OracleRunner<'a> {
         let leads_back = runner.leads.paths();
         let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
         // Outcomes that this run's attempts could influence are not cached, because other runs
-        // could not tell.
+        // could not tell that they were influenced.
         let is_influenced = !attempts_write.is_empty();
         runner.terms.settings.doubts = Doubts { tainted: false, leads_back, attempts_write };
         let keeps = !judging.no_cache && worlds::keeps_outcomes(session, runner.world());

@@ -33,7 +33,7 @@ pub(super) enum LaidTree {
     Plain(PlainCheckout),
     /// A sealed world, of this commit.
     Sealed(Box<SealedCheckout>, Oid),
-    /// None: git cannot check the tree out, for this reason. The tree itself is the cause.
+    /// No place: git cannot check the tree out, for this reason. The cause is the tree itself.
     Refused(String),
 }
 

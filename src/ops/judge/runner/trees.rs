@@ -62,6 +62,7 @@ pub(super) struct BaseTerms {
     pub is_first: bool,
     /// Whether the base is judged with outputs of an earlier judging.
     warmth: Warmth,
+    /// True if such outputs existed before this judging.
     had_outputs: bool,
 }
 

@@ -522,8 +522,8 @@ fn fails_base_tests(entry: &Entry) -> bool {
 }
 
 impl JudgePhase<'_> {
-    /// True if an entry that passes is judged a second time in this phase. One that is so only
-    /// if it leads (`if_first`) waits for [`JudgePhase::Confirming`].
+    /// True if an entry that passes is judged a second time in this phase. A second judging that
+    /// only the leader needs (`if_first`) waits for [`JudgePhase::Confirming`].
     fn has_second(self, entry: &Entry) -> bool {
         let second = entry.base_tests.as_ref();
         second.is_some_and(|second| matches!(self, JudgePhase::Confirming(_)) || !second.if_first)

@@ -59,8 +59,8 @@ pub fn prove(
 }
 
 impl OracleRunner<'_> {
-    /// The results of a candidate's tests on the base. `None` if no test can be moved, or the
-    /// results cannot be told. The candidate has passed.
+    /// The results of a passing candidate's tests on the base; `None` if no test can be moved, or
+    /// the results cannot be told.
     pub(in crate::ops::judge::runner) fn proof_of(
         &self,
         entry: &Entry,
