@@ -32,7 +32,7 @@ impl Capped {
 
     fn with_part(path: &Path, part: u64) -> io::Result<Capped> {
         for beside in [tail(path), older(path)] {
-            let _ = fs::remove_file(beside); // of one that was killed
+            let _ = fs::remove_file(beside); // from a supervisor that was killed
         }
         Ok(Capped { file: regular::create_own(path)?, path: path.to_owned(), part, total: 0 })
     }
@@ -179,8 +179,8 @@ pub fn last_words(log: &Path, count: usize) -> Vec<String> {
     words_within(log, count, 1 << 20)
 }
 
-/// The last line of [`last_words`], while the log is written. It is asked for often, and so does not search
-/// as far back.
+/// The last line of [`last_words`], while the log is written. This function is called often, so it does not
+/// search as far back.
 pub(super) fn last_word_line(log: &Path) -> Option<String> {
     words_within(log, 1, 64 << 10).pop()
 }

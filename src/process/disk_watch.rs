@@ -16,7 +16,7 @@ use crate::process::world_spec::DiskLimit;
 /// The shortest pause between two measurements.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Measuring takes at most one part in this number of the time.
+/// Measuring takes at most one part in `SHARE` of the time.
 const SHARE: u32 = 20;
 
 /// If less space than this is free, a command that took at least as much is ended, whatever its limit is,

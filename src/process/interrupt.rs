@@ -19,10 +19,15 @@ use crate::process::protocol::order;
 /// git-frites. If the same signal comes again within this time, git has passed it on.
 const PASSED_ON: Duration = Duration::from_millis(100);
 
+/// The first signal that asked git-frites to end; 0 before it.
 static FIRST: AtomicI32 = AtomicI32::new(0);
+/// The number of such signals, without those that git only passed on.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// The connections to the supervisors, by the numbers of their [`Listener`]s.
 static LINES: Mutex<BTreeMap<u64, Line>> = Mutex::new(BTreeMap::new());
+/// The last signal that asked git-frites to end, and its time.
 static LAST: Mutex<Option<(i32, Instant)>> = Mutex::new(None);
+/// The function that [`on_request`] was given.
 static TELL: OnceLock<Box<dyn Fn(usize) + Send + Sync>> = OnceLock::new();
 
 /// The connection to one supervisor.

@@ -31,7 +31,7 @@ impl ProcessorShare {
         }
     }
 
-    /// Limits this process, and everything that it starts, to this share from now on.
+    /// Limits this process, and everything that it starts, to the share that `word` names.
     pub(super) fn take(word: &std::ffi::OsStr) -> io::Result<()> {
         if word == ProcessorShare::Third.word() {
             rustix::process::nice(NICENESS)?;

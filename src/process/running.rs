@@ -16,6 +16,7 @@ use crate::fs::regular;
 use crate::model::layout::{AGENT, log_name};
 use crate::process::capped;
 
+/// The ending of a mark's file name, which a number may follow.
 const ENDING: &str = "log.running";
 
 /// The most names that are tried for a mark.

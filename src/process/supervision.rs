@@ -116,7 +116,7 @@ impl Supervision {
         }
     }
 
-    /// Lets the supervisor go on if it was stopped, which git-frites itself never does.
+    /// Lets the supervisor go on if somebody else has stopped it; git-frites itself never does.
     fn resume_if_stopped(&self) {
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         if let Ok(Some(status)) = rustix::process::waitid(WaitId::Pid(self.pid), stopped)

@@ -152,7 +152,7 @@ pub enum Mount {
         /// An empty directory on the upper layer's file system.
         #[serde(with = "paths")]
         work: PathBuf,
-        /// True if the lowest layer is to be shown read-only if the system refuses this overlay. Not every
+        /// True if the lowest layer is shown, read-only, where the system refuses this overlay. Not every
         /// file system can be the layer of an overlay.
         is_optional: bool,
     },

@@ -65,8 +65,8 @@ pub(super) fn close_inherited(kept: i32) -> io::Result<()> {
 }
 
 /// The capabilities that root keeps. Test suites that run as root change owners and users, and make user
-/// namespaces, in which only a process with `SETFCAP` can map root. With none of these capabilities does a
-/// command reach files or processes that it cannot reach anyway.
+/// namespaces, in which only a process with `SETFCAP` can map root. With these capabilities a command reaches
+/// only files and processes that it can reach anyway.
 const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -82,8 +82,8 @@ pub(super) fn capabilities_of_commands() -> CapabilitySet {
     if geteuid().is_root() { OF_ROOT } else { CapabilitySet::empty() }
 }
 
-/// Gives up all capabilities that a confined command must not have. With no-new-privileges, no program that
-/// it executes gets any of it back.
+/// Gives up all capabilities that a confined command must not have. No-new-privileges keeps the programs that
+/// it executes from getting them back.
 pub(super) fn give_up_capabilities() -> io::Result<()> {
     let kept = capabilities_of_commands() & rustix::thread::capabilities(None)?.permitted;
     rustix::thread::clear_ambient_capability_set()?;

@@ -37,7 +37,7 @@ const MAVEN: &str = ".m2/repository";
 /// The file of a project that is built with Maven.
 const PROJECT_OF_MAVEN: &str = "pom.xml";
 
-/// A number of levels that no such repository has.
+/// More levels than any repository of Maven has.
 const ALL: usize = 64;
 
 /// The most directories that are made below the first level, because making them takes time for each tree.
@@ -47,7 +47,8 @@ const MOST_DIRECTORIES: usize = 5_000;
 struct OwnDirectory {
     /// The user's directory at the same place.
     of_user: PathBuf,
-    /// The number of levels below it on which directories are also real ones; `None` if it is empty.
+    /// The number of levels below it on which directories are also real ones; `None` if the directory begins
+    /// empty.
     linked: Option<usize>,
 }
 

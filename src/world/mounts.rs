@@ -55,7 +55,7 @@ pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Directories and files that are mounted elsewhere, open.
+/// The opened directories and files that are mounted elsewhere.
 #[derive(Default)]
 struct Sources {
     opened: BTreeMap<PathBuf, OwnedFd>,

@@ -119,7 +119,7 @@ pub const USER_DIRECTORIES: &[UserDirectory] = &[
 ];
 
 impl UserDirectory {
-    /// The absolute paths that the environment gives for the directory; `None` without the variable.
+    /// The absolute paths that the environment gives for the directory; empty without the variable.
     pub fn named(&self) -> Vec<PathBuf> {
         let value = std::env::var_os(self.variable).unwrap_or_default();
         self.named_in(&value)
