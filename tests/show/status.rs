@@ -310,7 +310,7 @@ fn status_never_calls_succeeded_what_failed_its_tests() {
     assert_eq!((shown("1/c1").as_str(), shown("1/c2").as_str()), ("passed", "test exit 1"));
     assert_eq!(shown("1/c3"), "failed (exit 3)");
     // What has changed since is not what was judged.
-    let older = "hint: c2 changed since this verdict: `git frites judge 1`";
+    let older = "hint: c2 changed since this verdict: `git frites judge 1 --test 'grep -q good f'`";
     let told = || world.frites(["status", "1"]).expect(0).stderr;
     assert!(!told().contains("since this verdict"), "{}", told());
     world.sh(&world.worktree("1/c2"), "echo good > f").expect(0);

@@ -174,9 +174,9 @@ fn hint_at_changes(session: &ReadSession, shown: &ShownRun, verdict: &Verdict) {
     let changed = changed_since(verdict, &shown.members);
     if !changed.is_empty() {
         session.ui.hint(format!(
-            "{} changed since this verdict: `git frites judge {}` judges the run as it is now",
+            "{} changed since this verdict: `{}` judges the run as it is now",
             changed.join(", "),
-            shown.run.run
+            verdict.terms.judge_command(&shown.run.run, "")
         ));
     }
 }
