@@ -2,12 +2,12 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use console::{Term, measure_text_width};
+use console::Term;
 
 use crate::model::board::{Row, Standing, fold};
 use crate::ui::screen::{Screen, moves_cursor};
 use crate::ui::style::{Styles, Tone};
-use crate::ui::table;
+use crate::ui::table::{self, Grid};
 
 /// The rows of the terminal that stay free for output above the changing rows.
 const ABOVE: usize = 2;
@@ -23,39 +23,30 @@ pub struct View {
 
 /// The rows as text, with aligned columns.
 pub fn texts(rows: &[Row], styles: Styles) -> Vec<String> {
-    let cells: Vec<[String; 4]> = rows.iter().map(cells).collect();
-    let width = |at: usize| cells.iter().map(|c| measure_text_width(&c[at])).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..4).map(width).collect();
-    let padded = |text: &str, at: usize| " ".repeat(widths[at] - measure_text_width(text));
-    let line = |(row, cells): (&Row, &[String; 4])| {
-        let [address, doing, elapsed, size] = cells;
-        let style = styles.of(tone(row.standing));
-        let mut line = style.style(row.mark()).to_string();
-        line.push_str(&format!(" {address}{}  ", padded(address, 0)));
-        line.push_str(&format!("{}{}  ", style.style(doing), padded(doing, 1)));
-        line.push_str(&format!("{}{elapsed}", padded(elapsed, 2)));
-        if widths[3] > 0 {
-            line.push_str(&format!("  {size}{}", padded(size, 3)));
+    let has_sizes = rows.iter().any(|row| !size(row).is_empty());
+    let mut grid = Grid::new(&[], &[2], styles);
+    for row in rows {
+        let tone = tone(row.standing);
+        let mut cells = vec![
+            (format!("{} {}", row.mark(), row.address), tone),
+            (table::brief(&table::printable(&row.doing)), tone),
+            (row.elapsed.map(whole_seconds).unwrap_or_default(), Tone::Plain),
+        ];
+        if has_sizes {
+            cells.push((size(row), Tone::Plain));
         }
-        let last = row.last_line.as_deref().unwrap_or_default();
-        if !last.is_empty() {
-            line.push_str(&format!("  {}", styles.dim.style(table::printable(last))));
-        }
-        line.trim_end().to_owned()
-    };
-    rows.iter().zip(&cells).map(line).collect()
+        cells.push((row.last_line.clone().unwrap_or_default(), Tone::Dim));
+        grid.row(cells);
+    }
+    grid.render().lines().map(str::to_owned).collect()
 }
 
-/// Address, stage, time and size of a row.
-fn cells(row: &Row) -> [String; 4] {
-    let size = row.size.filter(|size| *size != (0, 0));
-    let size = size.map(|(added, deleted)| format!("+{added} −{deleted}"));
-    [
-        table::printable(&row.address),
-        table::brief(&table::printable(&row.doing)),
-        row.elapsed.map(whole_seconds).unwrap_or_default(),
-        size.unwrap_or_default(),
-    ]
+/// The lines that a row's candidate has added and deleted; empty if there are none.
+fn size(row: &Row) -> String {
+    match row.size {
+        None | Some((0, 0)) => String::new(),
+        Some((added, deleted)) => format!("+{added} −{deleted}"),
+    }
 }
 
 /// A time in whole seconds, because tenths would redraw every row all the time.

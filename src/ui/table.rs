@@ -11,17 +11,21 @@ const GAP: usize = 2;
 
 /// A table. Important columns must be on the left, because a narrow terminal cuts off the right ones.
 pub struct Grid {
-    /// The headings come first.
+    /// The headings come first, if there are any.
     rows: Vec<Vec<(String, Style)>>,
     numbers: Vec<usize>,
     styles: Styles,
 }
 
 impl Grid {
-    /// A table with these headings. The columns in `numbers` (from 0) are aligned right.
+    /// A table with these headings, or without a line of headings if there are none. The columns in
+    /// `numbers` (from 0) are aligned right.
     pub fn new(headings: &[&str], numbers: &[usize], styles: Styles) -> Grid {
-        let headings = headings.iter().map(|text| ((*text).to_owned(), styles.strong)).collect();
-        Grid { rows: vec![headings], numbers: numbers.to_vec(), styles }
+        let mut grid = Grid { rows: Vec::new(), numbers: numbers.to_vec(), styles };
+        if !headings.is_empty() {
+            grid.rows.push(headings.iter().map(|h| ((*h).to_owned(), styles.strong)).collect());
+        }
+        grid
     }
 
     /// Adds a row.
