@@ -3,16 +3,14 @@ use serde_json::json;
 
 pub use crate::commands::judge_args::JudgeArgs;
 use crate::commands::judge_args::{VerdictArgs, require_trust};
+use crate::commands::verdict::{self, next_steps, tell_proof};
 use crate::commands::{
-    explain, judge_plan, junit, next_steps, note_left_out, opened, preflight, print_verdict,
-    require_jobs_within_limit, tell_proof,
+    explain, judge_plan, note_left_out, opened, preflight, require_jobs_within_limit,
 };
-use crate::config::keys;
 use crate::error::{Error, Result, exit};
 use crate::model::part::PartOutcome;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
-use crate::ops::hooks;
 use crate::ops::judge::{self, RepeatedJudging, unseeded};
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
@@ -22,7 +20,7 @@ use crate::ui::comparison;
 /// Runs the command.
 pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     args.require_rankable()?;
-    preflight::require_writable("--junit", args.show.junit.as_deref())?;
+    preflight::require_writable("--junit", args.show.output.junit.as_deref())?;
     if args.dry_run {
         return judge_plan::show(session, args);
     }
@@ -51,7 +49,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     let options = args.options();
     if args.replay {
         let verdict = judge::replay(session, &run, &options)?;
-        return show_verdict(session, &verdict, &args.show, None);
+        return show_verdict(session, &run, &verdict, &args.show, None);
     }
     let mut verdict = RepeatedJudging::new(session, options.clone()).judge(&run, on_oracle)?;
     if session.store.verdict(&run.run)?.is_some_and(|last| last.judged != verdict.judged) {
@@ -59,11 +57,11 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         session.ui.hint(format!("its last verdict had commands, and stays: `{as_before}`"));
     }
     // The JSON document includes the proof, so find it first.
-    if args.show.json {
+    if args.show.output.json {
         tell_proof(session, &options, &mut verdict);
-        return show_verdict(session, &verdict, &args.show, None);
+        return show_verdict(session, &run, &verdict, &args.show, None);
     }
-    let code = show_verdict(session, &verdict, &args.show, None)?;
+    let code = show_verdict(session, &run, &verdict, &args.show, None)?;
     tell_proof(session, &options, &mut verdict);
     Ok(code)
 }
@@ -91,7 +89,7 @@ fn render_parts(
     } else {
         exit::OK
     };
-    if args.show.json {
+    if args.show.output.json {
         let candidates: Vec<_> = parts.iter().map(|part| json!(part)).collect();
         let names = |is: fn(&Entry) -> bool| -> Vec<_> {
             entries().filter(|e| is(e)).map(|e| &e.candidate).collect()
@@ -100,7 +98,7 @@ fn render_parts(
         let skipped = names(Entry::skipped);
         let document = json!({ "run": run.run, "exit_code": code, "passed": passed, "skipped": skipped, "candidates": candidates });
         ui.answer_json(document)?;
-    } else if args.show.quiet {
+    } else if args.show.output.quiet {
         let passed = entries().filter(|e| e.verified() && code == exit::OK);
         ui.answer(passed.map(|e| format!("{}/{}\n", run.run, e.candidate)).collect::<String>())?;
     } else {
@@ -109,7 +107,7 @@ fn render_parts(
         ui.hint(format!(
             "when all are judged, decide with `git frites judge --replay {}{}`",
             run.run,
-            args.judging.typed()
+            args.judging.terms.typed()
         ));
     }
     Ok(code)
@@ -119,23 +117,20 @@ fn render_parts(
 /// outcomes of the run, if any.
 pub fn show_verdict(
     session: &Session,
+    run: &Run,
     verdict: &Verdict,
     args: &VerdictArgs,
     remote: Option<&str>,
 ) -> Result<u8> {
-    let document = args.json.then(|| comparison::as_json(verdict));
     let hints = match opened::hint_on_missing(session, verdict, remote)? {
         Some(hint) => vec![hint],
-        None => next_steps(session, verdict),
+        None => next_steps(session, run, verdict),
     };
-    print_verdict(session, verdict, document, args.quiet, &hints)?;
+    verdict::show(session, run, verdict, &args.output, json!({}), &hints)?;
     if args.explain {
         // Skip the first line, the verdict, which was already printed.
         let lines = explain::paragraphs(session, verdict, None)?.into_iter().flatten().skip(1);
         lines.for_each(|line| session.ui.note(line));
     }
-    let document = comparison::as_json(verdict);
-    hooks::tell(session, keys::HOOKS_VERDICT, &verdict.run, None, document);
-    junit::write(session, verdict, args.junit.as_deref())?;
     Ok(comparison::exit_code(verdict))
 }

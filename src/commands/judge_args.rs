@@ -129,13 +129,13 @@ impl JudgeArgs {
 pub struct SharedJudgeArgs {
     /// How candidates are judged
     #[command(flatten)]
-    terms: TermsArgs,
+    pub terms: TermsArgs,
     /// Run the tests of each passing candidate on all other passing candidates, too
     #[arg(help_heading = "Decision", long, hide_short_help = true)]
     cross: bool,
     /// How it is decided
     #[command(flatten, next_help_heading = "Decision")]
-    decision: DecisionArgs,
+    pub decision: DecisionArgs,
 }
 
 // The terms of judging: the commands, and how their results are used.
@@ -176,12 +176,20 @@ pub struct DecisionArgs {
     pub rank: Option<Rank>,
 }
 
-// How a verdict is shown.
+// How `judge` and `shard collect` show a verdict.
 #[derive(Debug, clap::Args)]
 pub struct VerdictArgs {
     /// Explain the verdict, as `git frites explain` does afterwards
     #[arg(long)]
     pub explain: bool,
+    /// The form of the answer
+    #[command(flatten)]
+    pub output: VerdictOutputArgs,
+}
+
+// The form in which a verdict is shown.
+#[derive(Debug, clap::Args)]
+pub struct VerdictOutputArgs {
     /// Write the verdict to this file as JUnit, which a CI can show
     #[arg(hide_short_help = true, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub junit: Option<PathBuf>,
@@ -223,16 +231,6 @@ impl TermsArgs {
 }
 
 impl SharedJudgeArgs {
-    /// The text of the options that `--replay` needs again, each after a space.
-    pub fn typed(&self) -> String {
-        self.terms.typed()
-    }
-
-    /// True if judging stops as soon as no other candidate can win.
-    pub fn until_pass(&self) -> bool {
-        self.decision.until_pass
-    }
-
     /// The options for the judge, without the number of jobs and the time limit, which the command
     /// adds.
     pub fn options(&self) -> JudgeOptions {

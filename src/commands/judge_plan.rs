@@ -26,7 +26,7 @@ pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
     let options = args.options();
     let plan = OraclePlan::new(session, &base, run.as_ref(), &options)?;
     let seconds = options.timeout(session).as_secs_f64();
-    if args.show.json {
+    if args.show.output.json {
         let mut document = as_json(&plan);
         document["base"] = json!(base);
         document["run"] = json!(run.as_ref().map(|run| &run.run));

@@ -14,7 +14,6 @@ pub mod hints;
 pub mod judge;
 mod judge_args;
 mod judge_plan;
-mod junit;
 pub mod log;
 pub mod man;
 mod opened;
@@ -31,36 +30,30 @@ pub mod status;
 pub mod task;
 pub mod usage;
 mod values;
+mod verdict;
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
-
-use serde_json::Value;
 
 use crate::agents;
 use crate::config::keys;
 use crate::config::value::NotifyMode;
 use crate::error::{Error, Result};
-use crate::git::landing::position::uncommitted;
 use crate::git::repo::Repo;
 use crate::model::address::Address;
 use crate::model::agent_stop::AgentFault;
-use crate::model::candidate::{Landing, State};
+use crate::model::candidate::State;
 use crate::model::count::count;
 use crate::model::name::Name;
 use crate::model::outcome::Stage;
-use crate::model::repair::can_be_repaired;
 use crate::model::run::Run;
-use crate::model::verdict::{DecisionKind, Verdict};
-use crate::ops::corrected;
-use crate::ops::judge::{JudgeOptions, prove};
 use crate::ops::session::Session;
 use crate::oracle::{ResolvedOracle, setting};
 use crate::process;
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection};
-use crate::ui::{Ui, comparison};
+use crate::ui::Ui;
 
 /// Refuses to run more commands at once than `limits.jobs` allows. `option` is the option that sets
 /// the number.
@@ -137,45 +130,6 @@ fn resume_hint(run: &Run) -> String {
     format!("continue with `git frites run --resume {}`", run.run)
 }
 
-/// Prints a verdict: `document` if there is one; with `quiet`, only the winner's address; otherwise
-/// the comparison and `hints`.
-fn print_verdict(
-    session: &Session,
-    verdict: &Verdict,
-    document: Option<Value>,
-    quiet: bool,
-    hints: &[String],
-) -> Result<()> {
-    let ui = &session.ui;
-    let run = &verdict.run;
-    notify(session, &verdict_in_brief(verdict));
-    if let Some(document) = document {
-        return ui.answer_json(document);
-    }
-    if quiet {
-        return match verdict.winner() {
-            Some(winner) => ui.answer(format!("{run}/{winner}\n")),
-            None => {
-                ui.tell(comparison::sentence(verdict));
-                Ok(())
-            }
-        };
-    }
-    ui.answer(comparison::text(ui.out, verdict))?;
-    comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
-    hints.iter().for_each(|hint| ui.hint(hint));
-    Ok(())
-}
-
-/// Judges the winner's tests on the base, and prints the result. Only warns of errors, because the
-/// verdict does not depend on it.
-fn tell_proof(session: &Session, options: &JudgeOptions, verdict: &mut Verdict) {
-    match prove(session, options, verdict) {
-        Ok(sentence) => sentence.into_iter().for_each(|line| session.ui.note(line)),
-        Err(error) => session.ui.warn(format!("the winner's tests on the base: {}", error.message)),
-    }
-}
-
 /// The hints about candidates whose agents could not go on, one for each reason.
 fn limited_hints(session: &Session, run: &Run) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -202,16 +156,6 @@ fn condition_to_go_on(agent: Option<&Name>, fault: Option<AgentFault>) -> String
     format!("the agent '{agent}' {fault}: {remedy}; then")
 }
 
-/// The decision, for a notification.
-fn verdict_in_brief(verdict: &Verdict) -> String {
-    let decision = &verdict.decision;
-    let kind = decision.decision.into_str();
-    match &decision.recommended {
-        Some(name) => format!("{}/{name}: {kind}", verdict.run),
-        None => format!("run {}: {kind}", verdict.run),
-    }
-}
-
 /// Notifies the user that work has ended, in the way that `ui.notify` sets.
 fn notify(session: &Session, words: &str) {
     match session.config.get(keys::UI_NOTIFY) {
@@ -219,76 +163,4 @@ fn notify(session: &Session, words: &str) {
         NotifyMode::Bell => session.ui.ring(),
         NotifyMode::Auto => session.ui.notify(words),
     }
-}
-
-/// The hints about the next step after a verdict.
-fn next_steps(session: &Session, verdict: &Verdict) -> Vec<String> {
-    let Ok(Some(run)) = session.store.run(&verdict.run) else {
-        return comparison::hints(verdict, Landing::default());
-    };
-    let decision = &verdict.decision;
-    let recommended = decision.recommended.as_ref();
-    let record = recommended.map(|name| session.store.candidate(&run, name).record());
-    let landing = record.and_then(Result::ok).map(|record| record.landing);
-    let mut hints = comparison::hints(verdict, landing.unwrap_or_default());
-    if decision.decision == DecisionKind::None {
-        hints.extend(hints_after_no_change(session, verdict));
-        let was_cancelled = verdict.candidates.iter().any(|e| e.state == State::Cancelled);
-        if was_cancelled && run.has_commands() {
-            hints.push(resume_hint(&run));
-        }
-    }
-    // A near-miss can be sent back to its agent or command, unless a person works there.
-    if let Some(entry) = recommended.and_then(|name| verdict.entry(name))
-        && decision.decision == DecisionKind::NearMiss
-        && can_be_repaired(entry)
-        && run.has_command(&entry.candidate)
-    {
-        let address = format!("{}/{}", run.run, entry.candidate);
-        hints.push(format!("or send it back: `git frites retry {address}`"));
-    }
-    hints.extend(correction_hints(session, &run, verdict));
-    hints
-}
-
-/// The hints for a run without a winner in which a candidate changed nothing. Its change may have
-/// been made in the user's checkout by mistake.
-fn hints_after_no_change(session: &Session, verdict: &Verdict) -> Vec<String> {
-    let Some(entry) = verdict.candidates.iter().find(|entry| entry.changed_nothing()) else {
-        return Vec::new();
-    };
-    let run = &verdict.run;
-    let mut hints =
-        vec![comparison::after_no_change(&format!("{run}/{}", entry.candidate), entry.state)];
-    if uncommitted(&session.repo).is_ok_and(|changes| !changes.is_empty()) {
-        hints.push(format!(
-            "your checkout has changes that are not committed, so no attempt has them; make one of them: \
-             `git diff --binary HEAD | git frites add --patch - {run}`"
-        ));
-    }
-    hints
-}
-
-/// The hints about failed attempts: those that a person has corrected since, and how to correct one
-/// if no other candidate is left.
-fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String> {
-    let mut hints = Vec::new();
-    for entry in &verdict.candidates {
-        let candidate = session.store.candidate(run, &entry.candidate);
-        if corrected::is_corrected(candidate, entry.state, entry.tree.as_ref()).unwrap_or(false) {
-            hints.push(corrected::hint(candidate));
-        }
-    }
-    let is_alone = hints.is_empty() && verdict.decision.decision == DecisionKind::None;
-    let mut entries = verdict.candidates.iter();
-    if is_alone
-        && let Some(entry) = entries.find(|e| matches!(e.state, State::Failed | State::TimedOut))
-    {
-        let address = format!("{}/{}", run.run, entry.candidate);
-        hints.push(format!(
-            "correct it in `cd \"$(git frites path {address})\"`; after `git frites capture {address}`, `{}` judges it",
-            verdict.terms.judge_command(&run.run, "")
-        ));
-    }
-    hints
 }

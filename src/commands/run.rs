@@ -1,16 +1,14 @@
 //! `git frites run`: spawns, captures and judges in one step, and makes a synthesis if it can help.
-use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueHint;
 use serde_json::json;
 
 use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned, tell_landed};
-use crate::commands::judge_args::SharedJudgeArgs;
+use crate::commands::judge_args::{SharedJudgeArgs, VerdictOutputArgs};
 use crate::commands::spawn_args::SharedSpawnArgs;
+use crate::commands::verdict::{self, next_steps, tell_proof};
 use crate::commands::{
-    hints, junit, limited_hints, next_steps, preflight, print_verdict, require_jobs_within_limit,
-    resume_hint, tell_proof, values,
+    hints, limited_hints, preflight, require_jobs_within_limit, resume_hint, values,
 };
 use crate::complete;
 use crate::config::keys;
@@ -27,7 +25,6 @@ use crate::model::refname::RefName;
 use crate::model::run::{GivenLimits, Run};
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::clean;
-use crate::ops::hooks;
 use crate::ops::judge::{JudgeOptions, RepeatedJudging, changed_deciders};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
@@ -60,9 +57,9 @@ pub struct RunArgs {
     /// The options of judging
     #[command(flatten, next_help_heading = "Judging")]
     pub judging: SharedJudgeArgs,
-    /// Number of candidates that are judged at once  [default: 1]
-    #[arg(help_heading = "Judging", hide_short_help = true, long, value_name = "JOBS", value_parser = values::count)]
-    pub oracle_jobs: Option<u32>,
+    /// Number of candidates that are judged at once
+    #[arg(help_heading = "Judging", hide_short_help = true, long, value_name = "JOBS", default_value_t = 1, value_parser = values::count)]
+    pub oracle_jobs: u32,
     /// Kill a build, lint or test command after this time  [default: oracle.timeout, or 10m]
     #[arg(help_heading = "Judging", hide_short_help = true, long, value_name = "DUR", value_parser = values::duration)]
     pub oracle_timeout: Option<Duration>,
@@ -100,15 +97,9 @@ pub struct RunArgs {
     /// build outputs of the base
     #[arg(help_heading = "Attempts", hide_short_help = true, long, value_name = "K", value_parser = values::count)]
     pub enough: Option<u32>,
-    /// Write the verdict to this file as JUnit, which a CI can show
-    #[arg(help_heading = "Output", hide_short_help = true, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub junit: Option<PathBuf>,
-    /// Print one JSON document
-    #[arg(help_heading = "Output", long)]
-    pub json: bool,
-    /// Print nothing but the winner's address; nothing if there is no winner
-    #[arg(help_heading = "Output", short, long)]
-    pub quiet: bool,
+    /// The form of the answer
+    #[command(flatten, next_help_heading = "Output")]
+    pub output: VerdictOutputArgs,
 }
 
 /// Parses the words of a command line, beginning with `run`; `None` if they are invalid.
@@ -136,7 +127,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     let judging = RepeatedJudging::new(session, judge_options(args));
     let base = *request.start.root();
     check_judging(session, args, &base, &commands, &options)?;
-    if !args.json
+    if !args.output.json
         && let Some(maker) = synthesis::likely_maker(session, &commands, args.synthesis)?
     {
         session.ui.note(format!(
@@ -194,14 +185,14 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
 }
 
 fn rounds<'a>(session: &'a Session, run: &'a Run, args: &RunArgs) -> Rounds<'a> {
-    Rounds::new(session, run, args.rounds, args.judging.until_pass(), args.enough)
+    Rounds::new(session, run, args.rounds, args.judging.decision.until_pass, args.enough)
 }
 
 /// Fails if the result could not be judged or merged. Checked early, so that no work is done in
 /// vain. Gives the branch into which a verified winner will be merged, if it will be.
 fn check_before_work(session: &Session, args: &RunArgs) -> Result<Option<RefName>> {
-    require_jobs_within_limit(session, oracle_jobs(args), "--oracle-jobs")?;
-    preflight::require_writable("--junit", args.junit.as_deref())?;
+    require_jobs_within_limit(session, args.oracle_jobs as usize, "--oracle-jobs")?;
+    preflight::require_writable("--junit", args.output.junit.as_deref())?;
     synthesis::configured_agent(session)?;
     if !is_to_merge(session, args) {
         return Ok(None);
@@ -263,7 +254,7 @@ fn check_judging(
     options: &AttemptOptions,
 ) -> Result<()> {
     let judging = judge_options(args);
-    match preflight::check(session, base, commands, options, &judging, args.json)? {
+    match preflight::check(session, base, commands, options, &judging, args.output.json)? {
         Some(why) if args.enough.is_some() => {
             Err(Error::fatal(format!("--enough cannot end attempts here: {why}"))
                 .hint("leave --enough out: the run is judged when all attempts have ended"))
@@ -304,35 +295,27 @@ fn conclude(
     });
     let is_to_clean = args.clean && !matches!(merged, Some(Err(_)));
     let cleaned = is_to_clean.then(|| clean::after_end(session, run));
-    if args.json {
+    if args.output.json {
         tell_proof(session, &judge_options(args), &mut verdict);
     }
-    let document = args.json.then(|| {
-        let mut document = comparison::as_json(&verdict);
-        document["escaped"] = json!(escaped);
-        document["cleaned"] = json!(cleaned);
-        if !rounds.is_empty() {
-            document["repairs"] = json!(rounds);
-        }
-        document["commit"] =
-            json!(merged.as_ref().and_then(|m| m.as_ref().ok()).map(|m| &m.commit));
-        document
-    });
-    let mut hints = if merged.is_none() { next_steps(session, &verdict) } else { Vec::new() };
+    let commit = merged.as_ref().and_then(|merged| merged.as_ref().ok()).map(|m| &m.commit);
+    let mut more = json!({ "escaped": escaped, "cleaned": cleaned, "commit": commit });
+    if !rounds.is_empty() {
+        more["repairs"] = json!(rounds);
+    }
+    let mut hints = if merged.is_none() { next_steps(session, run, &verdict) } else { Vec::new() };
     hints.extend(limited_hints(session, run));
-    print_verdict(session, &verdict, document, args.quiet, &hints)?;
-    hooks::tell(session, keys::HOOKS_VERDICT, &run.run, None, comparison::as_json(&verdict));
-    junit::write(session, &verdict, args.junit.as_deref())?;
+    verdict::show(session, run, &verdict, &args.output, more, &hints)?;
     if let Some(merged) = merged.transpose()? {
-        if !args.json {
+        if !args.output.json {
             note_merged(session, &merged);
         }
         tell_landed(session, &merged.plan, &merged.branch, Some(&merged.commit));
     }
-    if let (Some(cleaned), false) = (cleaned, args.json) {
+    if let (Some(cleaned), false) = (cleaned, args.output.json) {
         note_cleaned(session, &cleaned);
     }
-    if !args.json {
+    if !args.output.json {
         tell_proof(session, &judge_options(args), &mut verdict);
     }
     Ok(comparison::exit_code(&verdict))
@@ -491,10 +474,7 @@ fn merge(session: &Session, run: &Run, branch: &RefName) -> Result<MergedCandida
     merge::merge(session, selection, &options, &MergeTarget::Current)
 }
 
-fn oracle_jobs(args: &RunArgs) -> usize {
-    args.oracle_jobs.unwrap_or(1) as usize
-}
-
 fn judge_options(args: &RunArgs) -> JudgeOptions {
-    JudgeOptions { jobs: oracle_jobs(args), timeout: args.oracle_timeout, ..args.judging.options() }
+    let jobs = args.oracle_jobs as usize;
+    JudgeOptions { jobs, timeout: args.oracle_timeout, ..args.judging.options() }
 }

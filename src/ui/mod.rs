@@ -6,6 +6,7 @@ pub mod json;
 pub mod junit;
 pub mod live;
 pub mod local_time;
+pub mod next_steps;
 mod notify;
 pub mod report;
 pub mod screen;

@@ -28,7 +28,7 @@ use crate::ops::land::unverified::{unverified, why_unverified};
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::Selection;
-use crate::ui::comparison::after_no_change;
+use crate::ui::next_steps::after_no_change;
 
 /// Options of a landing, whether on a fresh branch or by a merge.
 #[derive(Clone, Debug, Default)]

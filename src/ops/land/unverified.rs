@@ -6,7 +6,7 @@ use crate::model::oid::Oid;
 use crate::model::rationale::{WITH_OWN_TESTS_ONLY, failed_at, without_own_tests};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
-use crate::ui::comparison::look_at_own_tests;
+use crate::ui::next_steps::look_at_own_tests;
 
 /// The reason why `name` is not verified. `tree` is the tree that the user asked for, if any.
 pub(super) fn why_unverified(

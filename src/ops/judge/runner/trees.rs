@@ -24,7 +24,7 @@ use crate::process;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::processor_share::ProcessorShare;
 use crate::store::logs::JudgingLogs;
-use crate::ui::comparison;
+use crate::ui::{comparison, next_steps};
 
 /// Judges trees by running the oracle, unless the ledger has their outcomes.
 pub(super) struct TreeJudge<'r, 'a> {
@@ -475,7 +475,7 @@ fn warn_of_base(runner: &OracleRunner<'_>, results: &Results) {
                 "run {run}: the {stage} command {verb} on the base: {why}; where it ends like this, no \
                  candidate can be judged"
             ));
-            comparison::broken_base_hints(terms, run, *stage)
+            next_steps::broken_base_hints(terms, run, *stage)
                 .into_iter()
                 .for_each(|hint| ui.hint(hint));
         }

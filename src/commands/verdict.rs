@@ -1,0 +1,159 @@
+//! Shows a verdict to the user: on the terminal, as JSON, as JUnit and to the hook; and names the
+//! next steps.
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::commands::judge_args::VerdictOutputArgs;
+use crate::commands::{notify, resume_hint};
+use crate::config::keys;
+use crate::error::{IoContext, Result};
+use crate::git::landing::position::uncommitted;
+use crate::model::candidate::State;
+use crate::model::outcome::Stage;
+use crate::model::repair::can_be_repaired;
+use crate::model::run::Run;
+use crate::model::verdict::{DecisionKind, Entry, Verdict};
+use crate::ops::corrected;
+use crate::ops::hooks;
+use crate::ops::judge::{JudgeOptions, prove};
+use crate::ops::log_excerpt;
+use crate::ops::session::Session;
+use crate::ui::{comparison, junit, next_steps};
+
+/// Prints the verdict of a run: as JSON with the fields `more`, as the winner's address alone, or as
+/// the comparison and `hints`. Then tells the hook, and writes the file of `--junit`.
+pub fn show(
+    session: &Session,
+    run: &Run,
+    verdict: &Verdict,
+    args: &VerdictOutputArgs,
+    more: Value,
+    hints: &[String],
+) -> Result<()> {
+    let ui = &session.ui;
+    let document = comparison::as_json(verdict);
+    notify(session, &in_brief(verdict));
+    if args.json {
+        let mut answer = document.clone();
+        if let (Value::Object(fields), Value::Object(more)) = (&mut answer, more) {
+            fields.extend(more);
+        }
+        ui.answer_json(answer)?;
+    } else if !args.quiet {
+        ui.answer(comparison::text(ui.out, verdict))?;
+        comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
+        hints.iter().for_each(|hint| ui.hint(hint));
+    } else if let Some(winner) = verdict.winner() {
+        ui.answer(format!("{}/{winner}\n", run.run))?;
+    } else {
+        ui.tell(comparison::sentence(verdict));
+    }
+    hooks::tell(session, keys::HOOKS_VERDICT, &run.run, None, document);
+    write_junit(session, run, verdict, args.junit.as_deref())
+}
+
+/// The decision, for a notification.
+fn in_brief(verdict: &Verdict) -> String {
+    let decision = &verdict.decision;
+    let kind = decision.decision.into_str();
+    match &decision.recommended {
+        Some(name) => format!("{}/{name}: {kind}", verdict.run),
+        None => format!("run {}: {kind}", verdict.run),
+    }
+}
+
+/// Judges the winner's tests on the base, and prints the result. Only warns of errors, because the
+/// verdict does not depend on it.
+pub fn tell_proof(session: &Session, options: &JudgeOptions, verdict: &mut Verdict) {
+    match prove(session, options, verdict) {
+        Ok(sentence) => sentence.into_iter().for_each(|line| session.ui.note(line)),
+        Err(error) => session.ui.warn(format!("the winner's tests on the base: {}", error.message)),
+    }
+}
+
+/// The hints about the next step after the verdict of a run.
+pub fn next_steps(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String> {
+    let decision = &verdict.decision;
+    let recommended = decision.recommended.as_ref();
+    let record = recommended.map(|name| session.store.candidate(run, name).record());
+    let landing = record.and_then(Result::ok).map(|record| record.landing);
+    let mut hints = next_steps::hints(verdict, landing.unwrap_or_default());
+    if decision.decision == DecisionKind::None {
+        hints.extend(hints_after_no_change(session, verdict));
+        let was_cancelled = verdict.candidates.iter().any(|e| e.state == State::Cancelled);
+        if was_cancelled && run.has_commands() {
+            hints.push(resume_hint(run));
+        }
+    }
+    // A near-miss can be sent back to its agent or command, unless a person works there.
+    if let Some(entry) = recommended.and_then(|name| verdict.entry(name))
+        && decision.decision == DecisionKind::NearMiss
+        && can_be_repaired(entry)
+        && run.has_command(&entry.candidate)
+    {
+        let address = format!("{}/{}", run.run, entry.candidate);
+        hints.push(format!("or send it back: `git frites retry {address}`"));
+    }
+    hints.extend(correction_hints(session, run, verdict));
+    hints
+}
+
+/// The hints for a run without a winner in which a candidate changed nothing. Its change may have
+/// been made in the user's checkout by mistake.
+fn hints_after_no_change(session: &Session, verdict: &Verdict) -> Vec<String> {
+    let Some(entry) = verdict.candidates.iter().find(|entry| entry.changed_nothing()) else {
+        return Vec::new();
+    };
+    let run = &verdict.run;
+    let mut hints =
+        vec![next_steps::after_no_change(&format!("{run}/{}", entry.candidate), entry.state)];
+    if uncommitted(&session.repo).is_ok_and(|changes| !changes.is_empty()) {
+        hints.push(format!(
+            "your checkout has changes that are not committed, so no attempt has them; make one of them: \
+             `git diff --binary HEAD | git frites add --patch - {run}`"
+        ));
+    }
+    hints
+}
+
+/// The hints about failed attempts: those that a person has corrected since, and how to correct one
+/// if no other candidate is left.
+fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String> {
+    let mut hints = Vec::new();
+    for entry in &verdict.candidates {
+        let candidate = session.store.candidate(run, &entry.candidate);
+        if corrected::is_corrected(candidate, entry.state, entry.tree.as_ref()).unwrap_or(false) {
+            hints.push(corrected::hint(candidate));
+        }
+    }
+    let is_alone = hints.is_empty() && verdict.decision.decision == DecisionKind::None;
+    let mut entries = verdict.candidates.iter();
+    if is_alone
+        && let Some(entry) = entries.find(|e| matches!(e.state, State::Failed | State::TimedOut))
+    {
+        let address = format!("{}/{}", run.run, entry.candidate);
+        hints.push(format!(
+            "correct it in `cd \"$(git frites path {address})\"`; after `git frites capture {address}`, `{}` judges it",
+            verdict.terms.judge_command(&run.run, "")
+        ));
+    }
+    hints
+}
+
+/// The number of lines from the end of a log in a failure.
+const LINES: usize = 40;
+
+/// Writes a verdict to a file, if one is named.
+fn write_junit(session: &Session, run: &Run, verdict: &Verdict, file: Option<&Path>) -> Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    let log_end = |entry: &Entry, stage: Stage, second: bool| {
+        let logs = session.store.candidate(run, &entry.candidate).logs();
+        let Ok(place) = logs else { return Vec::new() };
+        log_excerpt::of(&place.of_judging(entry.iteration, stage, second), LINES)
+    };
+    let failed = || format!("could not write '{}'", file.display());
+    let text = junit::document(verdict, &log_end).context(failed)?;
+    fs::write(file, text).context(failed)
+}

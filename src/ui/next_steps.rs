@@ -1,0 +1,194 @@
+//! Hints about the next step after a verdict.
+use crate::model::candidate::{Landing, State};
+use crate::model::name::Name;
+use crate::model::oracle::shell_quoted;
+use crate::model::outcome::Stage;
+use crate::model::terms::Terms;
+use crate::model::verdict::{DecisionKind, Entry, Verdict};
+
+/// The hints after a verdict. `landing` is the state of the recommended candidate.
+pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
+    let Verdict { run, decision, terms, .. } = verdict;
+    let states = format!("`git frites status {run}` shows each candidate's state");
+    let Some(name) = &decision.recommended else { return vec![states] };
+    let address = format!("{run}/{name}");
+    let judge = terms.judge_command(run, "");
+    let output = |purpose: &str| format!("{purpose}: `git frites output {address}`");
+    let land = format!("`git frites apply --allow-unverified {address}`");
+    let land_anyway = format!("to land it all the same: {land}");
+    match decision.decision {
+        DecisionKind::Single
+        | DecisionKind::Tests
+        | DecisionKind::Judge
+        | DecisionKind::Synthesis => vec![hint_for_verified(verdict, name, landing)],
+        DecisionKind::OwnTests => {
+            let land = format!("if that change is right, land it with {land}");
+            let more_source = more_source(verdict.entry(name));
+            [look_at_own_tests(&address), land].into_iter().chain(more_source).collect()
+        }
+        DecisionKind::ReportedFailures => vec![
+            output("see what failed"),
+            "keep the exit code of the tests (`set -o pipefail`); or, if these failures are known, \
+             let the exit code decide: `git config frites.oracle.trust-exit true`"
+                .to_owned(),
+            land_anyway,
+        ],
+        DecisionKind::MissingTests => vec![
+            output("see where its tests end"),
+            "if it is right that fewer tests are reported, trust the exit code: \
+             `git config frites.oracle.trust-exit true`"
+                .to_owned(),
+            land_anyway,
+        ],
+        DecisionKind::BrokenBase | DecisionKind::NearMiss
+            if let Some(stage) = stage_broken_on_all(verdict) =>
+        {
+            broken_base_hints(terms, run, stage)
+        }
+        DecisionKind::BrokenBase | DecisionKind::NearMiss => vec![
+            near_miss_that_did_not_start(verdict, name).unwrap_or_else(|| output("see why")),
+            format!(
+                "continue in the worktree: `cd \"$(git frites path {address})\"`, then judge again: `{judge}`"
+            ),
+        ],
+        DecisionKind::Undecided if decision.undecided.is_empty() => vec![
+            output("see why a command could not tell"),
+            format!("judge again when it can: `{judge}`; {land_anyway}"),
+        ],
+        DecisionKind::Undecided => {
+            let missing: String =
+                decision.undecided.iter().map(|name| format!(" --candidate {name}")).collect();
+            vec![format!(
+                "judge what is missing: `{}`; then decide: `{}`",
+                terms.judge_command(run, &missing),
+                terms.judge_command(run, " --replay")
+            )]
+        }
+        DecisionKind::NoTests => vec![
+            format!(
+                "name a test: `git frites judge {run} --test CMD`, or oracle.test in .frites.toml"
+            ),
+            land_anyway,
+        ],
+        DecisionKind::NoOracle => vec![
+            "name the commands: `git frites judge --test CMD`, or [oracle] in .frites.toml"
+                .to_owned(),
+        ],
+        DecisionKind::None => vec![states],
+    }
+}
+
+/// The next step with a candidate that passed all that was asked of it: it lands, unless something else makes
+/// the verdict doubtful.
+fn hint_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> String {
+    let run = &verdict.run;
+    let settings = &verdict.terms.settings;
+    let doubts = &settings.doubts;
+    let judge = verdict.terms.judge_command(run, "");
+    if settings.in_place {
+        return format!("judge it in a checkout of its own: `{judge}`");
+    }
+    if !doubts.leads_back.is_empty() {
+        return format!("change the seeds, then judge again: `{judge}`");
+    }
+    if !doubts.attempts_write.is_empty() {
+        return "take the path out of `spawn.write` and spawn again, or look at what attempts wrote there"
+            .to_owned();
+    }
+    if doubts.tainted {
+        return format!("undo or accept the change, then judge again: `{judge}`");
+    }
+    let next = match landing {
+        Landing::Landed | Landing::Merged => {
+            format!("; it has landed: take it back with `git frites apply --undo {run}/{name}`")
+        }
+        Landing::Undone => {
+            format!("; its landing was undone: land it again with `git frites apply {run}`")
+        }
+        Landing::Pending | Landing::Discarded => {
+            format!(", land it with `git frites apply {run}`")
+        }
+    };
+    format!("look at it with `git frites diff {run}/{name}`{next}")
+}
+
+/// The hint for a candidate that passes only with its own tests or commands.
+pub fn look_at_own_tests(address: &str) -> String {
+    format!(
+        "look at what it changes in tests and commands: `git frites diff {address}`; see how it fails \
+         with the base's: `git frites output {address}`"
+    )
+}
+
+/// The hint for a candidate that changed nothing.
+pub fn after_no_change(address: &str, state: State) -> String {
+    match state {
+        State::Open => {
+            format!(
+                "change files in the worktree: `cd \"$(git frites path {address})\"`, then judge again"
+            )
+        }
+        _ => format!("see what its command printed: `git frites output {address}`"),
+    }
+}
+
+/// The command that fails on the base and on all usable candidates, before the tests or because
+/// something is missing; `None` if no command does.
+fn stage_broken_on_all(verdict: &Verdict) -> Option<Stage> {
+    let base = verdict.baseline.as_ref()?;
+    let usable: Vec<&Entry> = verdict.candidates.iter().filter(|entry| entry.usable()).collect();
+    let is_broken = verdict.decision.decision == DecisionKind::BrokenBase
+        || base.lacks_on_all(&usable).is_some();
+    if is_broken { Some(base.results.stopped_at()?.stage) } else { None }
+}
+
+/// Hints for a command that does not pass on a run's base: where to see why, and how to judge anyway.
+pub fn broken_base_hints(terms: &Terms, run: &Name, stage: Stage) -> Vec<String> {
+    vec![
+        format!("see why: `git frites output {run}/@base {stage}`"),
+        format!(
+            "install what it needs, fix it in a commit and start the run from that commit, or {}",
+            judging_without(terms, run, stage)
+        ),
+    ]
+}
+
+/// How to judge a run without one of its commands, for a hint.
+fn judging_without(terms: &Terms, run: &Name, stage: Stage) -> String {
+    match stage {
+        Stage::Setup => "set `oracle.setup` to another command".to_owned(),
+        Stage::Test => {
+            format!("judge with another command: `{}`", terms.judge_command(run, " --test CMD"))
+        }
+        // With `--build CMD` alone, no test would run.
+        Stage::Build | Stage::Lint => {
+            let without = format!(" --{stage} ''");
+            format!("leave it out: `{}`", terms.judge_command(run, &without))
+        }
+    }
+}
+
+/// The hint about changed files that may be source, but do not count as such; `None` if there are none.
+fn more_source(entry: Option<&Entry>) -> Option<String> {
+    let file = entry?.base_tests.as_ref()?.no_source.first()?;
+    let pattern = match file.rsplit_once('/') {
+        Some((directory, _)) => format!("{directory}/**"),
+        None => file.clone(),
+    };
+    Some(format!(
+        "if such files belong to the product and cannot switch a test off: \
+         `git config --add frites.oracle.source {}`, then judge again",
+        shell_quoted(&pattern)
+    ))
+}
+
+/// The hint for a command that did not start at all on the closest candidate.
+fn near_miss_that_did_not_start(verdict: &Verdict, name: &Name) -> Option<String> {
+    let stopped = verdict.entry(name)?.results.stopped_at()?;
+    let why = stopped.outcome.why_not_started()?;
+    let stage = stopped.stage;
+    let other = judging_without(&verdict.terms, &verdict.run, stage);
+    Some(format!(
+        "the {stage} command did not start on this candidate ({why}): install what it needs, or {other}"
+    ))
+}
