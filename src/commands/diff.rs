@@ -125,18 +125,13 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
             ))
             .hint(format!("write {}/CANDIDATE first", run.run)));
         }
+        (None, None) if args.no_capture => {
+            let candidates = session.store.candidates(run);
+            candidates.map(|one| view(session, one, None, args)).collect::<Result<_>>()?
+        }
         (None, None) => {
-            let all = if args.no_capture {
-                run.candidates
-                    .iter()
-                    .map(|name| session.stored(session.store.candidate(run, name)))
-                    .collect::<Result<_>>()?
-            } else {
-                session.capture_all(run)?
-            };
-            all.into_iter()
-                .map(|captured| view_of(session, run, captured))
-                .collect::<Result<_>>()?
+            let captured = session.capture_all(run)?.into_iter();
+            captured.map(|one| view_of(session, run, one)).collect::<Result<_>>()?
         }
         (Some(name), None) => {
             vec![view(session, session.store.candidate(run, name), selection.iteration, args)?]
@@ -147,18 +142,8 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
             let (other_run, other_name, iteration) = second_candidate(session, run, other)?;
             let second =
                 view(session, session.store.candidate(&other_run, &other_name), iteration, args)?;
-            let changes = diff::changes(&session.repo, &run.base, &first.to, &second.to)?;
-            let blast = diff::blast(&session.repo, &run.base, &first.to, &second.to, &changes)?;
             let address = format!("{}..{}", first.address, second.address);
-            vec![View {
-                address,
-                from: first.to,
-                to: second.to,
-                iteration: None,
-                changes,
-                blast,
-                state: String::new(),
-            }]
+            vec![difference(session, run, address, [first.to, second.to])?]
         }
     };
     let differs = views.iter().any(|v| !v.changes.is_empty());
@@ -232,18 +217,19 @@ fn view(
     } else {
         session.capture(candidate)?
     };
-    let mut view = view_of(session, candidate.run, captured)?;
-    if let Some(wanted) = iteration {
-        let capture = candidate.iteration(wanted)?;
-        view.changes =
-            diff::changes(&session.repo, &candidate.run.base, &candidate.run.base, &capture.tree)?;
-        let base = &candidate.run.base;
-        view.blast = diff::blast(&session.repo, base, base, &capture.tree, &view.changes)?;
-        view.address = format!("{}@{wanted}", view.address);
-        view.to = capture.tree;
-        view.iteration = iteration;
-    }
-    Ok(view)
+    let view = view_of(session, candidate.run, captured)?;
+    let Some(wanted) = iteration else { return Ok(view) };
+    let tree = candidate.iteration(wanted)?.tree;
+    let address = format!("{}@{wanted}", view.address);
+    let of_iteration = difference(session, candidate.run, address, [view.from, tree])?;
+    Ok(View { iteration, ..of_iteration })
+}
+
+/// The difference of two trees of a run.
+fn difference(session: &Session, run: &Run, address: String, [from, to]: [Oid; 2]) -> Result<View> {
+    let changes = diff::changes(&session.repo, &run.base, &from, &to)?;
+    let blast = diff::blast(&session.repo, &run.base, &from, &to, &changes)?;
+    Ok(View { address, from, to, iteration: None, changes, blast, state: String::new() })
 }
 
 fn view_of(session: &Session, run: &Run, captured: Captured) -> Result<View> {

@@ -29,50 +29,29 @@ pub struct LogArgs {
 
 /// Runs the command.
 pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
-    let wanted = match &args.address {
-        None | Some(Address::Task(_)) => None,
-        Some(Address::Word { word, iteration: None }) => Some(word),
+    let mut events = events::read(&session.store.dir().events())?;
+    let has_none = events.is_empty();
+    match &args.address {
+        None => {}
+        Some(Address::Task(id)) => {
+            let task = TaskEvents { id, bound: session.store.bound_to(id)? };
+            events.retain(|event| task.holds(event));
+        }
+        Some(Address::Word { word, iteration: None }) => {
+            let run = run_named(&events, word)?;
+            events.retain(|event| run_of(event).as_ref() == Some(&run));
+        }
         Some(other) => {
             return Err(Error::usage(format!("'{other}' is not a run"))
                 .hint("name a run, or leave it out to see all"));
         }
-    };
-    let all = events::read(&session.store.dir().events())?;
-    // A forgotten run has no refs, but still has events, so match names in the events.
-    let run_of = |event: &Map<String, Value>| event.get("run")?.as_str()?.parse::<Name>().ok();
-    let wanted = match wanted {
-        None => None,
-        Some(word) => {
-            let names: BTreeSet<Name> = all.iter().filter_map(run_of).collect();
-            Some(match matching_names(&names, word).as_slice() {
-                [one] => (*one).clone(),
-                [] => {
-                    let error = unknown_run(&names, word);
-                    return Err(match error.cause {
-                        Cause::UnknownRun => error
-                            .because(Cause::Other)
-                            .hint("`git frites log` shows the events of all runs"),
-                        _ => error,
-                    });
-                }
-                several => return Err(several_runs(word, several)),
-            })
-        }
-    };
-    let task = match &args.address {
-        Some(Address::Task(id)) => Some(TaskEvents { id, bound: session.store.bound_to(id)? }),
-        _ => None,
-    };
-    let events = all.iter().filter(|event| {
-        (wanted.is_none() || run_of(event) == wanted)
-            && task.as_ref().is_none_or(|task| task.holds(event))
-    });
-    if all.is_empty() {
+    }
+    if has_none {
         session.ui.note("nothing has happened yet");
         session.ui.hint("start a run with `git frites spawn`");
     }
     let mut text = String::new();
-    for event in events {
+    for event in &events {
         if args.json {
             text.push_str(&format!("{}\n", Value::Object(event.clone())));
         } else {
@@ -81,6 +60,26 @@ pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
     }
     session.ui.answer(text)?;
     Ok(exit::OK)
+}
+
+fn run_of(event: &Map<String, Value>) -> Option<Name> {
+    event.get("run")?.as_str()?.parse().ok()
+}
+
+/// The run whose name is or begins with `word`. It may be forgotten: then it has no refs, but still
+/// has events.
+fn run_named(events: &[Map<String, Value>], word: &Name) -> Result<Name> {
+    let names: BTreeSet<Name> = events.iter().filter_map(run_of).collect();
+    match matching_names(&names, word).as_slice() {
+        [one] => Ok((*one).clone()),
+        [] => Err(match unknown_run(&names, word) {
+            error if error.cause == Cause::UnknownRun => {
+                error.because(Cause::Other).hint("`git frites log` shows the events of all runs")
+            }
+            error => error,
+        }),
+        several => Err(several_runs(word, several)),
+    }
 }
 
 /// The events of a task.
