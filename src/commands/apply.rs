@@ -218,34 +218,35 @@ fn print_landed(
     if conflicts.is_some() {
         return Ok(());
     }
-    let (done, how) = match (commit, args.no_switch) {
-        (None, _) => ("is staged", String::new()),
-        (Some(commit), false) => ("landed", format!(", committed as {}", commit.short())),
-        (Some(commit), true) => {
-            let how = format!(", committed as {}; your checkout is as it was", commit.short());
-            ("landed", how)
-        }
+    let committed = commit.as_ref().map(|commit| format!(", committed as {}", commit.short()));
+    let committed = committed.unwrap_or_default();
+    let (done, rest, next) = match commit {
+        None => (
+            "is staged",
+            "",
+            format!(
+                "staged on {branch}; review it with `git diff --staged`, commit it with `git commit`"
+            ),
+        ),
+        Some(_) if args.no_switch => (
+            "landed",
+            "; your checkout is as it was",
+            format!("review it with `git show {branch}`; merge it with `git merge {branch}`"),
+        ),
+        Some(_) => (
+            "landed",
+            "",
+            format!("review it with `git show`; merge it with `{back}` and `git merge {branch}`"),
+        ),
     };
     let change = plan.change_in_words(&session.repo, from)?;
     let iteration = plan.capture.iteration;
     let reservation = reservation(plan);
     let address = plan.address();
     ui.note(format!(
-        "{address}@{iteration} {done} on the new branch '{branch}'{reservation}: {change}{how}"
+        "{address}@{iteration} {done} on the new branch '{branch}'{reservation}: {change}{committed}{rest}"
     ));
-    ui.hint(match (commit, args.no_switch) {
-        (None, _) => {
-            format!(
-                "staged on {branch}; review it with `git diff --staged`, commit it with `git commit`"
-            )
-        }
-        (Some(_), false) => {
-            format!("review it with `git show`; merge it with `{back}` and `git merge {branch}`")
-        }
-        (Some(_), true) => {
-            format!("review it with `git show {branch}`; merge it with `git merge {branch}`")
-        }
-    });
+    ui.hint(next);
     ui.hint(format!("take it back with `git frites apply --undo {address}`"));
     Ok(())
 }

@@ -135,7 +135,7 @@ fn as_json(captured: &Captured, message: Option<&str>) -> Value {
         "iteration": capture.as_ref().map(|c| c.iteration),
         "commit": capture.as_ref().map(|c| c.commit), "tree": capture.as_ref().map(|c| c.tree),
         "lines": blast.lines, "files": blast.files,
-        "message": message.filter(|_| *fresh), "problem": problem,
+        "message": if *fresh { message } else { None }, "problem": problem,
     })
 }
 

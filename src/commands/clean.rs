@@ -86,7 +86,10 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     }
     let mut removals = Vec::new();
     let mut forgotten = Vec::new();
-    let targets = targets(session, args)?;
+    let mut targets = targets(session, args)?;
+    if args.expired {
+        targets = only_expired(session, targets)?;
+    }
     if args.keep || args.no_keep {
         return keep(session, args, &targets);
     }
@@ -170,9 +173,8 @@ fn note_others(session: &Session, cleaned: &[Name]) -> Result<()> {
         }
     }
     if !others.is_empty() {
-        let s = if others.len() == 1 { "" } else { "s" };
-        let has = if others.len() == 1 { "has" } else { "have" };
-        session.ui.note(format!("run{s} {} still {has} worktrees", some_of(&others)));
+        let (runs, have) = if others.len() == 1 { ("run", "has") } else { ("runs", "have") };
+        session.ui.note(format!("{runs} {} still {have} worktrees", some_of(&others)));
         session.ui.hint("`git frites clean --all` removes those of every run");
     }
     Ok(())
@@ -272,8 +274,7 @@ fn clean_run(
 fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<(Run, Vec<Name>)>> {
     if args.all || (args.expired && args.addresses.is_empty()) {
         let whole = |run: Run| Ok((run.clone(), all_of(session, &run, args)?));
-        let all = session.store.runs()?.into_iter().map(whole).collect::<Result<_>>()?;
-        return if args.expired { only_expired(session, all) } else { Ok(all) };
+        return session.store.runs()?.into_iter().map(whole).collect();
     }
     let mut addresses: Vec<Option<&Address>> = args.addresses.iter().map(Some).collect();
     if addresses.is_empty() {
@@ -305,8 +306,7 @@ fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<(Run, Vec<Name>)>>
         let names = run.candidates.iter().filter(|n| set.contains(n)).cloned().collect();
         (run, names)
     };
-    let found = found.into_iter().map(in_order).collect();
-    if args.expired { only_expired(session, found) } else { Ok(found) }
+    Ok(found.into_iter().map(in_order).collect())
 }
 
 /// The candidates to remove for a whole run: all but the kept ones, which are only removed by their
@@ -375,21 +375,17 @@ fn report(
     if args.quiet {
         return Ok(());
     }
+    let [removed, forgot, freed] = match args.dry_run {
+        true => ["would remove", "would forget", "would free"],
+        false => ["removed", "forgot", "freed"],
+    };
     let mut text = String::new();
-    let verb = if args.dry_run { "would remove" } else { "removed" };
     for (removal, bytes) in removals.iter().filter_map(|r| Some((r, r.bytes?))) {
-        text.push_str(&format!("{verb} {} ({})\n", removal.address, table::size(bytes)));
+        text.push_str(&format!("{removed} {} ({})\n", removal.address, table::size(bytes)));
     }
     for run in forgotten {
-        text.push_str(&format!(
-            "{} run {run}\n",
-            if args.dry_run { "would forget" } else { "forgot" }
-        ));
+        text.push_str(&format!("{forgot} run {run}\n"));
     }
-    text.push_str(&format!(
-        "{} {}\n",
-        if args.dry_run { "would free" } else { "freed" },
-        table::size(total)
-    ));
+    text.push_str(&format!("{freed} {}\n", table::size(total)));
     session.ui.answer(text)
 }

@@ -7,7 +7,7 @@ use crate::agents;
 use crate::commands::note_left_out;
 use crate::ecosystems::detect::CI_RUNS;
 use crate::error::{Error, Result};
-use crate::model::count::count;
+use crate::model::count::{count, some_of};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::ops::agent_state::users::{self, UsersState};
@@ -18,9 +18,6 @@ use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::oracle::{ResolvedOracle, pool, programs};
 use crate::ui::{Ui, table};
-
-/// The most names of seeds that are shown.
-const SEEDS: usize = 3;
 
 /// Refuses the file of an option if it cannot be written. Checked early, so that no work is done in
 /// vain.
@@ -176,12 +173,9 @@ fn warn_of_new_scripts(session: &Session, base: &Oid, oracle: &ResolvedOracle) -
 }
 
 fn note_seeds(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
-    let mut names = plan::seed_names(session, base)?;
+    let names = plan::seed_names(session, base)?;
     if !names.is_empty() {
-        let more = names.len().saturating_sub(SEEDS);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        names.truncate(SEEDS);
-        session.ui.note(format!("seeds: {}{more}", names.join(", ")));
+        session.ui.note(format!("seeds: {}", some_of(&names)));
     }
     unseeded::hint(session, base, &oracle.commands)
 }

@@ -46,13 +46,15 @@ pub fn error(e: &clap::Error, cli: &clap::Command, typed: &[String]) -> Error {
         error = error.hint(format!("did you mean '{near}'?"));
     }
     let is_stray_word = e.kind() == ErrorKind::UnknownArgument && !argument.starts_with('-');
-    match verb.as_deref() {
-        Some(verb @ ("spawn" | "run")) if is_stray_word && argument.parse::<u32>().is_ok() => error
-            .hint(format!("for {argument} candidates: `git frites {verb} -n {argument}`"))
-            .hint(format!("see `git frites {verb} -h`")),
-        Some(verb @ ("spawn" | "run")) if is_stray_word => error
-            .hint(format!("a command comes after `--`: `git frites {verb} -- {argument} …`"))
-            .hint(format!("see `git frites {verb} -h`")),
+    if let Some(verb @ ("spawn" | "run")) = verb.as_deref()
+        && is_stray_word
+    {
+        error = error.hint(match argument.parse::<u32>() {
+            Ok(n) => format!("for {n} candidates: `git frites {verb} -n {n}`"),
+            Err(_) => format!("a command comes after `--`: `git frites {verb} -- {argument} …`"),
+        });
+    }
+    match verb {
         Some(verb) => error.hint(format!("see `git frites {verb} -h`")),
         None => error.hint("see `git frites -h`"),
     }

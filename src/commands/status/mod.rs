@@ -171,7 +171,13 @@ fn say_why_nothing_is_shown(session: &ReadSession, args: &StatusArgs) {
 
 /// Hints at the candidates that changed since their run was judged.
 fn hint_at_changes(session: &ReadSession, shown: &ShownRun, verdict: &Verdict) {
-    let changed = changed_since(verdict, &shown.members);
+    let is_as_judged = |member: &&Member| {
+        let iteration = member.capture.as_ref().map(|capture| capture.iteration);
+        let entry = verdict.entry(&member.record.candidate);
+        entry.is_some_and(|e| e.iteration == iteration && e.state == member.record.state)
+    };
+    let changed = shown.members.iter().filter(|member| !is_as_judged(member));
+    let changed: Vec<&str> = changed.map(|member| member.record.candidate.as_str()).collect();
     if !changed.is_empty() {
         session.ui.hint(format!(
             "{} changed since this verdict: `{}` judges the run as it is now",
@@ -185,17 +191,6 @@ fn hint_at_changes(session: &ReadSession, shown: &ShownRun, verdict: &Verdict) {
 fn cache(session: &ReadSession) -> Result<(UserCache, u64)> {
     let limit = session.config()?.get(keys::LIMITS_LAYERS).0;
     Ok((UserCache::of_all(&session.repo)?, limit))
-}
-
-/// The candidates whose present state is not the one that was judged.
-fn changed_since(verdict: &Verdict, members: &[Member]) -> Vec<String> {
-    let is_as_judged = |member: &Member| {
-        let iteration = member.capture.as_ref().map(|capture| capture.iteration);
-        let entry = verdict.entry(&member.record.candidate);
-        entry.is_some_and(|e| e.iteration == iteration && e.state == member.record.state)
-    };
-    let changed = members.iter().filter(|member| !is_as_judged(member));
-    changed.map(|member| member.record.candidate.to_string()).collect()
 }
 
 /// The runs to show, and the number of runs that are left out. Without an address, a task or
