@@ -115,7 +115,8 @@ pub fn run(session: &Session, args: &RunArgs, parse: ParseRun) -> Result<u8> {
 
 fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     let merge_into = check_before_work(session, args)?;
-    let options = args.shared.options(session, GivenLimits::default())?;
+    let given = GivenLimits::default();
+    let options = args.shared.attempts.options(session, args.shared.jobs, given)?;
     let mut request = args.shared.request(session)?;
     let commands = request.commands();
     if commands.is_empty() {
@@ -150,7 +151,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let before = recorded(&run, parse);
     let args = before.as_ref().unwrap_or(args);
     let merge_into = check_before_work(session, args)?;
-    let options = args.shared.options(session, run.limits)?;
+    let options = args.shared.attempts.options(session, args.shared.jobs, run.limits)?;
     let argv = &args.shared.new.command.command;
     let mut commands: Vec<(Name, CandidateCommand)> = Vec::new();
     for name in &run.candidates {
@@ -194,15 +195,11 @@ fn check_before_work(session: &Session, args: &RunArgs) -> Result<Option<RefName
     require_jobs_within_limit(session, args.oracle_jobs as usize, "--oracle-jobs")?;
     preflight::require_writable("--junit", args.output.junit.as_deref())?;
     synthesis::configured_agent(session)?;
-    if !is_to_merge(session, args) {
+    let is_to_merge = args.merge || (!args.no_merge && session.config.get(keys::RUN_MERGE));
+    if !is_to_merge {
         return Ok(None);
     }
     Ok(Some(ResolvedTarget::current(session)?.branch))
-}
-
-/// True if the options, or else the configuration, ask to merge a verified winner.
-fn is_to_merge(session: &Session, args: &RunArgs) -> bool {
-    args.merge || (!args.no_merge && session.config.get(keys::RUN_MERGE))
 }
 
 /// The words after `run` on the command line; `None` if they are not UTF-8, because a record cannot
@@ -398,12 +395,14 @@ fn skip_synthesis(
     verdict: &mut Verdict,
     reason: String,
 ) -> Result<()> {
-    let has_one = !run.synthesis.is_empty();
+    if !run.synthesis.is_empty() {
+        return Ok(());
+    }
     let can_have_one = run.prompt.is_some() || session.config.get(keys::SYNTHESIS_AGENT).is_some();
-    if can_have_one && !has_one && run.candidates.len() > 1 {
+    if can_have_one && run.candidates.len() > 1 {
         session.ui.note(format!("run {}: no synthesis: {reason}", run.run));
     }
-    if has_one { Ok(()) } else { synthesis::explain_skip(session, verdict, reason) }
+    synthesis::explain_skip(session, verdict, reason)
 }
 
 /// Refuses to merge a winner that changes how the next run is judged, because a person has to read

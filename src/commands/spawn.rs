@@ -28,7 +28,8 @@ pub struct SpawnArgs {
 
 /// Runs the command.
 pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
-    let options = args.shared.options(session, GivenLimits::default())?;
+    let options =
+        args.shared.attempts.options(session, args.shared.jobs, GivenLimits::default())?;
     let request = args.shared.request(session)?;
     let commands = request.commands();
     let SpawnedRun { run, prepared, lock } = spawn::spawn(session, request)?;

@@ -41,12 +41,6 @@ impl SharedSpawnArgs {
     pub fn request(&self, session: &Session) -> Result<Request> {
         Ok(Request { limits: self.attempts.given_limits(), ..self.new.request(session)? })
     }
-
-    /// The options for running the commands. Limits that are not given now are taken from `before`,
-    /// the limits given earlier.
-    pub fn options(&self, session: &Session, before: GivenLimits) -> Result<AttemptOptions> {
-        self.attempts.options(session, self.jobs, before)
-    }
 }
 
 // A new run.
