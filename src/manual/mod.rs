@@ -4,6 +4,8 @@
 mod json;
 mod markup;
 
+use std::mem;
+
 use clap::{Arg, ArgAction, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
@@ -158,14 +160,22 @@ fn of_command(command: &Command, name: &str) -> Page {
 
     page.push_str(&options(command));
     let mut roff = Roff::new();
-    for line in split_directives(&sections) {
+    let mut text = String::new();
+    for line in sections.lines() {
+        if !line.starts_with('@') {
+            text.push_str(line);
+            text.push('\n');
+            continue;
+        }
+        // The line stands for a generated table.
+        markup::add(&mut roff, &mem::take(&mut text));
         match line {
-            Part::Text(text) => markup::add(&mut roff, text),
-            Part::Directive("@commands") => commands(&mut roff, command, name),
-            Part::Directive("@exits") => exits(&mut roff),
-            Part::Directive(wanted) => add_keys(&mut roff, wanted.trim_start_matches("@keys")),
+            "@commands" => commands(&mut roff, command, name),
+            "@exits" => exits(&mut roff),
+            keys => add_keys(&mut roff, keys.trim_start_matches("@keys")),
         }
     }
+    markup::add(&mut roff, &text);
     if let Some(status) = status.first().and_then(|s| s.strip_prefix("Exit status: ")) {
         let status = upper_first(status);
         markup::add(
@@ -178,25 +188,6 @@ fn of_command(command: &Command, name: &str) -> Page {
     }
     page.push_str(&roff.to_roff());
     Page { name: name.to_owned(), section: 1, roff: markup::fill(&page) }
-}
-
-enum Part<'a> {
-    Text(&'a str),
-    /// A line that begins with `@` and stands for a generated table.
-    Directive(&'a str),
-}
-
-fn split_directives(text: &str) -> Vec<Part<'_>> {
-    let mut parts = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("\n@") {
-        let end = rest[at + 1..].find('\n').map_or(rest.len(), |n| at + 1 + n);
-        parts.push(Part::Text(&rest[..=at]));
-        parts.push(Part::Directive(&rest[at + 1..end]));
-        rest = &rest[end..];
-    }
-    parts.push(Part::Text(rest));
-    parts
 }
 
 /// Lists every option with its value, as git's own pages do; clap's usage line omits them.
