@@ -35,13 +35,11 @@ pub fn of_candidate(verdict: &Verdict, name: &Name) -> Vec<Vec<String>> {
     let rules = Rules::of(&verdict.terms);
     let mut decisive = vec![comparison::sentence(verdict)];
     decisive.extend(decision::why_before(&verdict.candidates, &verdict.decision, name, rules));
-    let mut all = vec![decisive];
-    match verdict.entry(name) {
-        Some(entry) => all.push(about(verdict, entry)),
-        None => all.push(vec![format!("{name} came after the last judging")]),
-    }
-    all.retain(|paragraph| !paragraph.is_empty());
-    all
+    let own = match verdict.entry(name) {
+        Some(entry) => about(verdict, entry),
+        None => vec![format!("{name} came after the last judging")],
+    };
+    if own.is_empty() { vec![decisive] } else { vec![decisive, own] }
 }
 
 /// The commands that ran, their world, and their number.

@@ -97,7 +97,7 @@ impl Ui {
     /// Confirms a request to end on the terminal, the first or a later one. The last request removes the
     /// rows.
     pub fn tell_stopping(&self, requests: usize) {
-        let words = stopping(requests).filter(|_| !self.quiet);
+        let words = if self.quiet { None } else { stopping(requests) };
         match (&mut *self.live.lock(), words) {
             (Some(live), Some(words)) => return live.say_last(words),
             (None, Some(words)) if io::stderr().is_terminal() => {
@@ -119,11 +119,7 @@ impl Ui {
     /// Prints `word` and one line to standard error, above the progress lines. Control characters
     /// are escaped, so that it stays one line. Ignores a closed standard error.
     fn say(&self, word: &str, line: &str) {
-        let print = || drop(writeln!(io::stderr().lock(), "{word}{}", printable(line)));
-        match &*self.live.lock() {
-            Some(live) => live.aside(print),
-            None => print(),
-        }
+        self.log(format!("{word}{}\n", printable(line)).as_bytes());
     }
 
     /// Writes lines to standard error as they are, above the lines that change.

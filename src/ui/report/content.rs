@@ -57,11 +57,6 @@ pub struct LogEnd {
 }
 
 impl Report {
-    /// The title of the page.
-    pub fn title(&self) -> String {
-        format!("git frites: run {}", self.run.run)
-    }
-
     /// The verdict's entry of a candidate.
     pub fn entry(&self, candidate: &ReportedCandidate) -> Option<&Entry> {
         self.verdict.as_ref()?.entry(&candidate.record.candidate)

@@ -39,7 +39,7 @@ fn page(report: &Report) -> Markup {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
-                title { (report.title()) }
+                title { "git frites: run " (report.run.run) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
