@@ -2,8 +2,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::PossibleValue;
-use clap::{ValueEnum, ValueHint};
+use clap::ValueHint;
 
 use crate::commands::values;
 use crate::complete;
@@ -246,24 +245,4 @@ pub fn require_trust(session: &Session, run: &Run, trust: bool) -> Result<()> {
         trust::accept(session.integrity(), run)?;
     }
     trust::require_trust(session.integrity(), Some(run))
-}
-
-impl ValueEnum for Rank {
-    fn value_variants<'a>() -> &'a [Rank] {
-        &Rank::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self {
-            Rank::BlastRadius => "The fewest changed lines, then the fewest files",
-            Rank::Agreement => "The best overlap with the other attempts, then the fewest lines",
-            Rank::Cross => {
-                "The share of the other candidates' tests that pass, then the fewest lines"
-            }
-            Rank::Auto => {
-                "Agreement if several agents or commands made the candidates, else the fewest lines"
-            }
-        };
-        Some(PossibleValue::new(<&str>::from(*self)).help(help))
-    }
 }

@@ -1,22 +1,34 @@
 //! The rules that rank the candidates that passed.
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
+// The help of `--rank` shows the comments on the values.
 /// The ranking of the candidates that passed.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, IntoStaticStr,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    Display,
+    IntoStaticStr,
+    ValueEnum,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Rank {
-    /// The fewest changed lines, then the fewest files.
+    /// The fewest changed lines, then the fewest files
     #[default]
     BlastRadius,
-    /// The best overlap with the other attempts, then blast radius.
+    /// The best overlap with the other attempts, then the fewest lines
     Agreement,
-    /// The largest share of the other candidates' tests that pass, then blast radius.
+    /// The share of the other candidates' tests that pass, then the fewest lines
     Cross,
-    /// One of the other rules, depending on the makers of the candidates and on the tests that were run.
+    /// Agreement if several agents or commands made the candidates, else the fewest lines
     Auto,
 }
 

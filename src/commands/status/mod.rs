@@ -118,15 +118,7 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         ))?;
         session.ui.hint("`git frites clean --cache --all` empties it");
     }
-    for one in &runs {
-        for Member { record, capture, .. } in one.shown() {
-            let candidate = session.store.candidate(&one.run, &record.candidate);
-            let tree = capture.as_ref().map(|capture| &capture.tree);
-            if corrected::is_corrected(candidate, record.state, tree)? {
-                session.ui.hint(corrected::hint(candidate));
-            }
-        }
-    }
+    runs.iter().try_for_each(|one| hint_at_corrections(session, one))?;
     if left_out > 0 {
         let plural = if left_out == 1 { "run has" } else { "runs have" };
         session.ui.hint(format!(
@@ -134,6 +126,18 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         ));
     }
     Ok(exit::OK)
+}
+
+/// Hints at the failed attempts that a person has corrected since.
+fn hint_at_corrections(session: &ReadSession, one: &ShownRun) -> Result<()> {
+    for Member { record, capture, .. } in one.shown() {
+        let candidate = session.store.candidate(&one.run, &record.candidate);
+        let tree = capture.as_ref().map(|capture| &capture.tree);
+        if corrected::is_corrected(candidate, record.state, tree)? {
+            session.ui.hint(corrected::hint(candidate));
+        }
+    }
+    Ok(())
 }
 
 /// Prints the runs as one JSON document.
@@ -304,60 +308,10 @@ fn members(session: &ReadSession, run: &Run) -> Result<Vec<Member>> {
 fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<String> {
     let ShownRun { run, only, members } = one;
     let verdict = session.store.verdict(&run.run)?;
-    let ui = &session.ui;
-    let mut text = format!(
-        "{}, {} ago, from {}",
-        ui.out.strong.style(format!("run {}", run.run)),
-        table::age(run.created),
-        origin(run)
-    );
-    if let Some(task) = &run.task {
-        text.push_str(&format!(", for {}", table::printable(task)));
-    }
-    text.push_str(&match &verdict {
-        None => "; not judged\n".into(),
-        Some(Verdict { decision, .. }) => match &decision.recommended {
-            Some(name) => format!("; {}: {name}\n", decision.decision),
-            None => format!("; {}\n", decision.decision),
-        },
-    });
+    let mut text = heading(session, run, verdict.as_ref());
     let used: Vec<UsageSum> =
         members.iter().filter_map(|member| UsageSum::of(&member.record.usage)).collect();
-    let (tokens, cost) = comparison::usage_columns(used.iter());
-    let mut headings =
-        vec!["", "candidate", "state", "iteration", "lines", "files", "landing", "disk"];
-    headings.extend(tokens.then_some("tokens"));
-    headings.extend(cost.then_some("cost"));
-    let mut grid = Grid::new(&headings, &[3, 4, 5, 7, 8, 9], ui.out);
-    for member in one.shown() {
-        let candidate = &member.record;
-        let mark = verdict.as_ref().map_or("", |v| comparison::mark(v, &candidate.candidate));
-        let mut cells = vec![
-            (mark.into(), if mark == "*" { Tone::Good } else { Tone::Plain }),
-            (candidate.address(), Tone::Plain),
-            state_or_gone(member, verdict.as_ref()),
-            (member.capture.as_ref().map_or("-".into(), |c| c.iteration.to_string()), Tone::Plain),
-            (member.blast.lines.to_string(), Tone::Plain),
-            (member.blast.files.to_string(), Tone::Plain),
-            (landing(session, run, candidate)?, Tone::Plain),
-            (
-                if candidate.cleaned || member.gone {
-                    "-".into()
-                } else {
-                    table::size(candidate.bytes)
-                },
-                Tone::Dim,
-            ),
-        ];
-        let sum = UsageSum::of(&candidate.usage);
-        let cell = |words: fn(&UsageSum) -> String| {
-            (sum.as_ref().map_or_else(|| "-".to_owned(), words), Tone::Plain)
-        };
-        cells.extend(tokens.then(|| cell(UsageSum::tokens)));
-        cells.extend(cost.then(|| cell(UsageSum::cost)));
-        grid.row(cells);
-    }
-    text.push_str(&grid.render());
+    text.push_str(&table_of_candidates(session, one, verdict.as_ref(), &used)?);
     let disk = DiskUse::stored(&session.store, run, members.iter().map(|member| &member.record));
     text.push_str(&match disk.rest.measured {
         Some(time) => format!(
@@ -377,13 +331,70 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
     // The progress lines that `run` shows, for a run in another process.
     if is_at_work {
         let Elsewhere { rows, summary, missing } = at_work(session, run, only.as_ref());
-        let mut lines = texts(&rows, ui.out);
+        let mut lines = texts(&rows, session.ui.out);
         let last = [summary, missing].map(|words| table::printable(&words));
         let last: Vec<String> = last.into_iter().filter(|words| !words.is_empty()).collect();
         lines.extend(Some(last.join("; ")).filter(|last| !last.is_empty()));
         text.extend(lines.iter().map(|line| format!("{line}\n")));
     }
     Ok(text)
+}
+
+/// The line about a run: its age, its start, its task and its decision.
+fn heading(session: &ReadSession, run: &Run, verdict: Option<&Verdict>) -> String {
+    let name = session.ui.out.strong.style(format!("run {}", run.run));
+    let task = run.task.as_ref().map(|task| format!(", for {}", table::printable(task)));
+    let decision = verdict.map(|verdict| &verdict.decision);
+    let decision = match decision.map(|decision| (decision.decision, &decision.recommended)) {
+        None => "not judged".to_owned(),
+        Some((kind, Some(name))) => format!("{kind}: {name}"),
+        Some((kind, None)) => kind.to_string(),
+    };
+    format!(
+        "{name}, {} ago, from {}{}; {decision}\n",
+        table::age(run.created),
+        origin(run),
+        task.unwrap_or_default()
+    )
+}
+
+/// The table of the shown candidates. `used` is the usage of all agents of the run.
+fn table_of_candidates(
+    session: &ReadSession,
+    one: &ShownRun,
+    verdict: Option<&Verdict>,
+    used: &[UsageSum],
+) -> Result<String> {
+    let (tokens, cost) = comparison::usage_columns(used.iter());
+    let mut headings =
+        vec!["", "candidate", "state", "iteration", "lines", "files", "landing", "disk"];
+    headings.extend(tokens.then_some("tokens"));
+    headings.extend(cost.then_some("cost"));
+    let mut grid = Grid::new(&headings, &[3, 4, 5, 7, 8, 9], session.ui.out);
+    for member in one.shown() {
+        let candidate = &member.record;
+        let mark = verdict.map_or("", |v| comparison::mark(v, &candidate.candidate));
+        let has_worktree = !candidate.cleaned && !member.gone;
+        let disk = if has_worktree { table::size(candidate.bytes) } else { "-".to_owned() };
+        let mut cells = vec![
+            (mark.into(), if mark == "*" { Tone::Good } else { Tone::Plain }),
+            (candidate.address(), Tone::Plain),
+            state_or_gone(member, verdict),
+            (member.capture.as_ref().map_or("-".into(), |c| c.iteration.to_string()), Tone::Plain),
+            (member.blast.lines.to_string(), Tone::Plain),
+            (member.blast.files.to_string(), Tone::Plain),
+            (landing(session, &one.run, candidate)?, Tone::Plain),
+            (disk, Tone::Dim),
+        ];
+        let sum = UsageSum::of(&candidate.usage);
+        let cell = |words: fn(&UsageSum) -> String| {
+            (sum.as_ref().map_or_else(|| "-".to_owned(), words), Tone::Plain)
+        };
+        cells.extend(tokens.then(|| cell(UsageSum::tokens)));
+        cells.extend(cost.then(|| cell(UsageSum::cost)));
+        grid.row(cells);
+    }
+    Ok(grid.render())
 }
 
 /// The work of other processes for a run, or only for the candidate `only`.
