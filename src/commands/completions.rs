@@ -1,7 +1,7 @@
 //! `git frites completions`: prints the completion script of a shell.
 use std::os::unix::ffi::OsStrExt;
 
-use clap::ValueEnum;
+use clap_complete::Shell;
 
 use crate::complete;
 use crate::error::{Error, IoContext, Result, exit};
@@ -25,16 +25,6 @@ pub struct CompletionsArgs {
     pub install: bool,
 }
 
-/// The shells that have a completion script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-    Elvish,
-    Powershell,
-}
-
 /// Runs the command; it needs no repository.
 pub fn run(ui: &Ui, args: &CompletionsArgs) -> Result<u8> {
     match args.shell {
@@ -47,14 +37,13 @@ pub fn run(ui: &Ui, args: &CompletionsArgs) -> Result<u8> {
 
 /// Writes a script to the place where the shell looks for it, and prints the path.
 fn install(ui: &Ui, shell: Option<Shell>) -> Result<()> {
-    let named = shell.and_then(|shell| Some(shell.to_possible_value()?.get_name().to_owned()));
-    let name = named.unwrap_or_else(completion::users_shell);
+    let name = shell.map_or_else(completion::users_shell, |shell| shell.to_string());
     let Some(file) = completion::place_in_home(&name) else {
         return Err(Error::fatal(format!("there is no known place for a completion of '{name}'"))
             .hint("name the shell: `git frites completions --install bash`, zsh or fish")
             .hint("or save what `git frites completions SHELL` prints"));
     };
-    let shell = Shell::from_str(&name, true).map_err(Error::internal)?;
+    let shell: Shell = name.parse().map_err(Error::internal)?;
     if let Some(directory) = file.parent() {
         std::fs::create_dir_all(directory)
             .context(|| format!("could not make '{}'", directory.display()))?;
@@ -75,13 +64,9 @@ fn script(shell: Shell) -> Result<Vec<u8>> {
         Shell::Bash => include_bytes!("../../completions/git-frites.bash").to_vec(),
         Shell::Zsh => include_bytes!("../../completions/_git-frites").to_vec(),
         Shell::Fish => include_bytes!("../../completions/git-frites.fish").to_vec(),
-        Shell::Elvish => other("elvish")?,
-        Shell::Powershell => other("powershell")?,
-    })
-}
-
-fn other(shell: &str) -> Result<Vec<u8>> {
-    complete::registration(shell).ok_or_else(|| {
-        Error::fatal(format!("there is no completion for {shell}")).hint("use bash, zsh or fish")
+        other => complete::registration(&other.to_string()).ok_or_else(|| {
+            Error::fatal(format!("there is no completion for {other}"))
+                .hint("use bash, zsh or fish")
+        })?,
     })
 }
