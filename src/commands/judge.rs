@@ -3,7 +3,7 @@ use serde_json::json;
 
 pub use crate::commands::judge_args::JudgeArgs;
 use crate::commands::judge_args::{VerdictArgs, require_trust};
-use crate::commands::verdict::{self, next_steps, tell_proof};
+use crate::commands::verdict::{self, next_steps, tell_proof, write_junit};
 use crate::commands::{
     explain, judge_plan, note_left_out, opened, preflight, require_jobs_within_limit,
 };
@@ -126,7 +126,8 @@ pub fn show_verdict(
         Some(hint) => vec![hint],
         None => next_steps(session, run, verdict),
     };
-    verdict::show(session, run, verdict, &args.output, json!({}), &hints)?;
+    verdict::show(session, verdict, &args.output, json!({}), &hints)?;
+    write_junit(session, run, verdict, args.output.junit.as_deref())?;
     if args.explain {
         // Skip the first line, the verdict, which was already printed.
         let lines = explain::paragraphs(session, verdict, None)?.into_iter().flatten().skip(1);

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned, tell_landed};
 use crate::commands::judge_args::{SharedJudgeArgs, VerdictOutputArgs};
 use crate::commands::spawn_args::SharedSpawnArgs;
-use crate::commands::verdict::{self, next_steps, tell_proof};
+use crate::commands::verdict::{self, next_steps, tell_proof, write_junit};
 use crate::commands::{
     hints, limited_hints, preflight, require_jobs_within_limit, resume_hint, values,
 };
@@ -302,7 +302,8 @@ fn conclude(
     }
     let mut hints = if merged.is_none() { next_steps(session, run, &verdict) } else { Vec::new() };
     hints.extend(limited_hints(session, run));
-    verdict::show(session, run, &verdict, &args.output, more, &hints)?;
+    verdict::show(session, &verdict, &args.output, more, &hints)?;
+    write_junit(session, run, &verdict, args.output.junit.as_deref())?;
     if let Some(merged) = merged.transpose()? {
         if !args.output.json {
             note_merged(session, &merged);

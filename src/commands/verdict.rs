@@ -22,11 +22,10 @@ use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::ui::{comparison, junit, next_steps};
 
-/// Prints the verdict of a run: as JSON with the fields `more`, as the winner's address alone, or as
-/// the comparison and `hints`. Then tells the hook, and writes the file of `--junit`.
+/// Prints a verdict: as JSON with the fields `more`, as the winner's address alone, or as the
+/// comparison and `hints`. Then tells the hook.
 pub fn show(
     session: &Session,
-    run: &Run,
     verdict: &Verdict,
     args: &VerdictOutputArgs,
     more: Value,
@@ -46,12 +45,12 @@ pub fn show(
         comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
         hints.iter().for_each(|hint| ui.hint(hint));
     } else if let Some(winner) = verdict.winner() {
-        ui.answer(format!("{}/{winner}\n", run.run))?;
+        ui.answer(format!("{}/{winner}\n", verdict.run))?;
     } else {
         ui.tell(comparison::sentence(verdict));
     }
-    hooks::tell(session, keys::HOOKS_VERDICT, &run.run, None, document);
-    write_junit(session, run, verdict, args.junit.as_deref())
+    hooks::tell(session, keys::HOOKS_VERDICT, &verdict.run, None, document);
+    Ok(())
 }
 
 /// The decision, for a notification.
@@ -146,7 +145,12 @@ fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<Stri
 const LINES: usize = 40;
 
 /// Writes a verdict to a file, if one is named.
-fn write_junit(session: &Session, run: &Run, verdict: &Verdict, file: Option<&Path>) -> Result<()> {
+pub fn write_junit(
+    session: &Session,
+    run: &Run,
+    verdict: &Verdict,
+    file: Option<&Path>,
+) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
     let log_end = |entry: &Entry, stage: Stage, second: bool| {
         let logs = session.store.candidate(run, &entry.candidate).logs();
