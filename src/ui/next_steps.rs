@@ -17,10 +17,6 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
     let land = format!("`git frites apply --allow-unverified {address}`");
     let land_anyway = format!("to land it all the same: {land}");
     match decision.decision {
-        DecisionKind::Single
-        | DecisionKind::Tests
-        | DecisionKind::Judge
-        | DecisionKind::Synthesis => vec![hint_for_verified(verdict, name, landing)],
         DecisionKind::OwnTests => {
             let land = format!("if that change is right, land it with {land}");
             let more_source = more_source(verdict.entry(name));
@@ -55,15 +51,7 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
             output("see why a command could not tell"),
             format!("judge again when it can: `{judge}`; {land_anyway}"),
         ],
-        DecisionKind::Undecided => {
-            let missing: String =
-                decision.undecided.iter().map(|name| format!(" --candidate {name}")).collect();
-            vec![format!(
-                "judge what is missing: `{}`; then decide: `{}`",
-                terms.judge_command(run, &missing),
-                terms.judge_command(run, " --replay")
-            )]
-        }
+        DecisionKind::Undecided => vec![hint_on_missing(verdict)],
         DecisionKind::NoTests => vec![
             format!(
                 "name a test: `git frites judge {run} --test CMD`, or oracle.test in .frites.toml"
@@ -75,11 +63,27 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
                 .to_owned(),
         ],
         DecisionKind::None => vec![states],
+        DecisionKind::Single
+        | DecisionKind::Tests
+        | DecisionKind::Judge
+        | DecisionKind::Synthesis => vec![hint_for_verified(verdict, name, landing)],
     }
 }
 
-/// The next step with a candidate that passed all that was asked of it: it lands, unless something else makes
-/// the verdict doubtful.
+/// How to get the missing outcomes that could change the recommendation.
+fn hint_on_missing(verdict: &Verdict) -> String {
+    let Verdict { run, decision, terms, .. } = verdict;
+    let missing: String =
+        decision.undecided.iter().map(|name| format!(" --candidate {name}")).collect();
+    format!(
+        "judge what is missing: `{}`; then decide: `{}`",
+        terms.judge_command(run, &missing),
+        terms.judge_command(run, " --replay")
+    )
+}
+
+/// The next step with a recommended candidate that passed: it lands, unless there is a doubt about the
+/// verdict.
 fn hint_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> String {
     let run = &verdict.run;
     let settings = &verdict.terms.settings;
