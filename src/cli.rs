@@ -52,7 +52,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Keep house", &["clean", "config", "doctor", "task", "completions", "man"]),
 ];
 
-/// The ends of reading a command line that show help.
+/// The kinds of clap's errors that ask for help.
 const HELP: [ErrorKind; 2] =
     [ErrorKind::DisplayHelp, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
 
@@ -76,7 +76,7 @@ fn with_grouped_help() -> clap::Command {
 }
 
 impl Cli {
-    /// The command line of this process; an error also stands for help that was asked for.
+    /// Reads the command line of this process. A request for help is an error, too.
     pub fn read() -> Result<Cli, clap::Error> {
         // Dropping the description of the command line would take a tenth of the time of a start.
         let mut command = ManuallyDrop::new(Cli::command());

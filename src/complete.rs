@@ -211,7 +211,7 @@ pub fn addresses(typed: &str) -> Option<Offers> {
     Some(begun(all, typed))
 }
 
-/// Addresses, and the base of each run.
+/// Addresses, and the base of the named run or of the newest one.
 pub fn outputs(typed: &str) -> Option<Offers> {
     let mut offers = addresses(typed).unwrap_or_default();
     let runs = Runs::here()?;
@@ -225,7 +225,7 @@ pub fn outputs(typed: &str) -> Option<Offers> {
     Some(offers)
 }
 
-/// The candidates of the run that the command line names before, or of the newest run.
+/// The candidates of the last run that an earlier word names, or of the newest run.
 pub fn candidates(typed: &str) -> Option<Offers> {
     let runs = Runs::here()?;
     let words = std::env::args().skip_while(|arg| arg != "--").skip(2);
@@ -276,7 +276,7 @@ pub fn agents(typed: &str) -> Option<Offers> {
     Some(begun(agent_names(), typed))
 }
 
-/// The names of the agents. Only their completers start git, to read the configuration.
+/// The names of the agents. This starts git to read the configuration, as no other completer does.
 fn agent_names() -> Vec<String> {
     agents::names(&configuration().unwrap_or_default())
 }
@@ -287,7 +287,7 @@ fn configuration() -> Option<Config> {
     Config::load(root.as_deref(), &repo.settings_of("frites").ok()?).ok()
 }
 
-/// The keys of the configuration; those of agents once one of them may be meant.
+/// The keys of the configuration. Keys of agents are offered only once the text begins like one.
 pub fn keys(typed: &str) -> Option<Offers> {
     let agents = LazyCell::new(agent_names);
     let mut offers = Offers::new();

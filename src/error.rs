@@ -239,7 +239,7 @@ impl<T> IoContext<T> for io::Result<T> {
     }
 }
 
-/// A hint for an I/O error; `None` if its cause gets one from the commands.
+/// A hint for an I/O error; `None` for a full disk, whose hint names a command and is added later.
 fn advice(e: &io::Error) -> Option<&'static str> {
     use io::ErrorKind::*;
     match e.kind() {

@@ -3,7 +3,7 @@
 use crate::model::agent_stop::AgentFault;
 use crate::model::run::CODEX_SANDBOX;
 
-/// A coding agent as git-frites knows it.
+/// A coding agent that git-frites knows how to start.
 pub struct BuiltInAgent {
     /// The name for `--agent`.
     pub name: &'static str,
@@ -58,7 +58,7 @@ const CONNECT: &str = "connect this machine to the network";
 /// The names of tokens in the files of OAuth libraries in JavaScript.
 const CAMEL_CASE: &[&str] = &["accessToken", "refreshToken", "expiresAt"];
 
-/// All of them, in the order in which they are listed.
+/// The built-in agents, in the order in which they are listed.
 pub static BUILT_IN: [BuiltInAgent; 5] = [CLAUDE, CODEX, GEMINI, AIDER, OPENCODE];
 
 /// Claude Code 2.1.197.
@@ -223,7 +223,7 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
                 &["access_token", "refresh_token", "id_token", "expiry_date"],
             ),
             (".gemini/mcp-oauth-tokens.json", CAMEL_CASE),
-            // Encrypted: nobody sees what in it is a token.
+            // Encrypted, so tokens in it cannot be recognized.
             (".gemini/gemini-credentials.json", &[]),
             (".gemini/.env", &[]),
             (".env", &[]),

@@ -59,7 +59,7 @@ pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment>
 }
 
 /// The patterns by which an agent's output tells that it cannot go on: its limits as configured, else
-/// those of the built-in agent of this name, and the faults that are known of that one.
+/// those of the built-in agent of this name, and the faults of this built-in agent.
 pub fn stop_patterns(config: &Config, name: &Name) -> StopPatterns {
     let agent = built_in(name.as_str());
     let limits = config
@@ -92,8 +92,9 @@ pub fn usage_format(config: &Config, name: &Name) -> Option<UsageFormat> {
     format.filter(|format| *format != UsageFormat::Off)
 }
 
-/// The variables that name the directories of an agent's state: as configured, by name or as another
-/// built-in agent, else those of the built-in agent of this name. None move the state of other agents.
+/// The variables that name the directories of an agent's state: those that the configuration names,
+/// or those of the built-in agent that it names, else those of the built-in agent of this name. Other
+/// agents have none.
 pub fn state(config: &Config, name: &Name) -> Vec<StateVariable> {
     let known = |agent: Option<&'static BuiltInAgent>| {
         let directories = agent.map_or(&[][..], |agent| agent.state).iter();

@@ -33,12 +33,12 @@ pub struct RoundAnswer<'a> {
     pub candidates: &'a [Name],
     /// The results of their commands.
     pub report: &'a AttemptReport,
-    /// True if checkpoints of them were taken.
+    /// True if checkpoints were taken while their commands ran.
     pub checkpoints: bool,
 }
 
 impl RoundAnswer<'_> {
-    /// Prints a line with the worktree for each candidate, or another form by the options.
+    /// Prints each candidate with its worktree, or the form that the options ask for.
     pub fn print(&self, session: &Session, args: &AnswerArgs) -> Result<()> {
         if args.json {
             return session.ui.answer_json(self.as_json(session)?);

@@ -55,7 +55,7 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     let message = args.message.join("\n\n");
     let message = (!message.is_empty()).then_some(message);
     let names = selected.as_ref().map_or(run.candidates.as_slice(), std::slice::from_ref);
-    // Only a person may open a failed attempt, so that it is judged.
+    // Only a person may decide that a failed attempt is judged.
     let may_open = selected.is_some() && caller(&session.store.dir().runs()).is_none();
     let mut failed = false;
     let mut documents = Vec::new();

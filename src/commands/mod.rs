@@ -1,4 +1,4 @@
-//! The commands, one file each, with arguments, the call of an operation, and output.
+//! The commands. The file of each has its arguments, the call of an operation, and its output.
 pub mod add;
 pub mod apply;
 mod attempts;

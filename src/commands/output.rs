@@ -104,8 +104,8 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
     match (args.follow, shown.as_slice()) {
         (false, _) => print(session, &shown, args.tail)?,
         (true, [one]) => follow(session, one, args.tail)?,
-        // The run with the base's tests comes after a pass without them, so the second log is the
-        // one that grows.
+        // The command runs with the base's tests after it passed without them, so the second log is
+        // the one that grows.
         (true, [first, second])
             if logs::with_base_tests(&first.path).as_ref() == Some(&second.path) =>
         {

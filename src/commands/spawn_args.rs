@@ -111,7 +111,7 @@ impl NewRunArgs {
     }
 }
 
-// New candidates: so many, by their names, or so many of each agent.
+// New candidates: their number, their names, or a number for each agent.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[group(multiple = false)]
 pub struct CandidateArgs {

@@ -82,7 +82,7 @@ fn message(e: &clap::Error) -> String {
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// The hint with the right word for a word of another tool or command.
+/// The hint for a word of another tool, another command or an older version: it names ours.
 fn hint_for_foreign_word(e: &clap::Error, verb: Option<&str>) -> Option<String> {
     if let Some(word) = text(e, ContextKind::InvalidSubcommand) {
         let (what, command) = match word.as_str() {

@@ -302,7 +302,7 @@ fn add_keys(roff: &mut Roff, prefixes: &str) {
         } else {
             format!("Unset: {otherwise}.")
         };
-        // A star in the description is one of a pattern: the markup of the rest does not depend on it.
+        // A star in the description belongs to a pattern, and must not pair with one in the rest.
         let mut text = markup::inlines(spec.about);
         text.extend(markup::inlines(&format!(" Takes {}. {default}", spec.takes)));
         roff.text(text);

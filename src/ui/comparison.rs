@@ -149,14 +149,14 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
     line
 }
 
-/// Notes on the verdict: the commands that were run and saved, the usage of the agents, and what
-/// makes the verdict weaker.
+/// Notes on the verdict: the commands that were run and saved, the usage of the agents, and the
+/// doubts.
 pub fn remarks(verdict: &Verdict) -> Vec<String> {
     let used = verdict.candidates.iter().filter_map(|entry| entry.usage.as_ref());
     remarks_beside(verdict, total_usage(used))
 }
 
-/// The [`remarks`] without the usage of agents, for a page that shows it elsewhere.
+/// The [`remarks`] without the usage of agents, for an answer that shows it elsewhere.
 pub fn remarks_beside_usage(verdict: &Verdict) -> Vec<String> {
     remarks_beside(verdict, None)
 }
@@ -214,7 +214,7 @@ fn doubts(verdict: &Verdict) -> Vec<String> {
 /// The width of the table in columns if stdout is not a terminal.
 const WIDTH: usize = 80;
 
-/// The maximum columns of a candidate's name in a row.
+/// The most columns that a candidate's name takes in a row.
 const NAME: usize = 24;
 
 /// The candidates and the base, if it was judged, for comparison.

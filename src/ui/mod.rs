@@ -87,15 +87,15 @@ impl Ui {
         begun
     }
 
-    /// Replaces the changing rows, if there are any. After requests to end, the last row confirms them.
+    /// Replaces the changing rows, if there are any. If git-frites was asked to end, the last row says so.
     pub fn show_live(&self, view: &View, requests: usize) {
         if let Some(live) = &mut *self.live.lock() {
             live.show(view, stopping(requests));
         }
     }
 
-    /// Confirms a request to end on the terminal, the first or a later one. The last request removes the
-    /// rows.
+    /// Tells the user of a terminal that git-frites was asked to end, the number of times that is given.
+    /// The last request removes the rows.
     pub fn tell_stopping(&self, requests: usize) {
         let words = if self.quiet { None } else { stopping(requests) };
         match (&mut *self.live.lock(), words) {

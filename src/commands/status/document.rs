@@ -46,7 +46,7 @@ impl ShownRun {
     }
 }
 
-/// The branch with unresolved conflicts of a candidate, if there are any.
+/// The branch on which a candidate's landing left conflicts, if they are unresolved.
 pub fn conflicts(session: &ReadSession, candidate: &Candidate) -> Result<Option<RefName>> {
     if !matches!(candidate.landing, Landing::Pending | Landing::Discarded) {
         return Ok(None);

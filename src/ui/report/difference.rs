@@ -71,7 +71,8 @@ pub fn difference(before: &str, after: &str, most: usize) -> LineDifference {
     found
 }
 
-/// Unchanged lines. In the other text they end before its line `end`.
+/// The lines `old` of the first text, which are unchanged. In the second text, they end before line
+/// `end`.
 fn unchanged_lines<'a>(
     input: &'a InternedInput<&str>,
     old: Range<u32>,
