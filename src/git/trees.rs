@@ -125,15 +125,19 @@ impl TreeDifference {
     /// Takes the first record from an answer of `git diff-tree -z`, with one path.
     pub(super) fn take(rest: &mut &[u8]) -> Option<TreeDifference> {
         let head = std::str::from_utf8(take_record(rest)?).ok()?;
-        let mut fields = head.strip_prefix(':')?.split(' ');
-        let modes = [EntryMode::parse(fields.next()?)?, EntryMode::parse(fields.next()?)?];
-        let mut entry_of = |mode: EntryMode| {
-            let id = ObjectId::from_hex(fields.next()?.as_bytes()).ok()?;
-            Some((mode != EntryMode::Absent).then_some((mode, id)))
-        };
-        let [old, new] = [entry_of(modes[0])?, entry_of(modes[1])?];
+        let fields: Vec<&str> = head.strip_prefix(':')?.split(' ').collect();
+        let [old_mode, new_mode, old, new, ..] = fields[..] else { return None };
+        let old = entry_of(old_mode, old)?;
+        let new = entry_of(new_mode, new)?;
         Some(TreeDifference { path: TreePath::new(take_record(rest)?), old, new })
     }
+}
+
+/// Reads the mode and the object of one side: `Some(None)` if the path is not there.
+fn entry_of(mode: &str, id: &str) -> Option<Option<TreeEntry>> {
+    let id = ObjectId::from_hex(id.as_bytes()).ok()?;
+    let mode = EntryMode::parse(mode)?;
+    Some((mode != EntryMode::Absent).then_some((mode, id)))
 }
 
 /// Takes the bytes before the first NUL of an answer.
