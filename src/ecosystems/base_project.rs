@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
-use crate::ecosystems::declared_source::DeclaredSource;
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
@@ -25,6 +24,7 @@ use crate::error::Result;
 use crate::git::ignored::ignored;
 use crate::git::repo::Repo;
 use crate::git::seed::find::{SeedPatterns, Seeds};
+use crate::model::declared_source::DeclaredSource;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::path::TreePath;

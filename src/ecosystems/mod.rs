@@ -11,7 +11,6 @@ pub mod base_project;
 mod ci;
 mod ci_steps;
 mod dart;
-pub mod declared_source;
 mod deno;
 pub mod dependencies;
 pub mod detect;

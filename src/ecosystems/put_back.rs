@@ -35,6 +35,8 @@ pub enum PutBack {
     /// Put the base's file back, and also judge the source together with the changed file: it is not
     /// source, so it may be data, or a setting that is not known here.
     Other,
+    /// As `Other`, but put only the mode back: the text is source, a document or a list of dependencies.
+    Mode,
     /// It decides, and cannot be put back alone, for this reason.
     Inseparable(&'static str),
 }
@@ -43,6 +45,11 @@ impl PutBack {
     /// True if the file decides which commands run.
     pub fn decides(&self) -> bool {
         matches!(self, PutBack::Deciding | PutBack::Part(_))
+    }
+
+    /// True if the change is neither a test nor a decider that is known, and not believed.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, PutBack::Other | PutBack::Mode)
     }
 
     /// True if this only takes out added tests.

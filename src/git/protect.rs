@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::error::Result;
 use crate::git::cli::nul_separated;
 use crate::git::index::{IndexEdits, edited_tree};
+use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, to_oid};
 use crate::git::trees::{self, TreeDifference};
 use crate::model::oid::Oid;
@@ -16,8 +17,10 @@ pub enum Restore {
     Keep,
     /// Put the base's version back; take the path out if the base has none.
     Base,
-    /// Replace the file by one with this text.
+    /// Replace the text of the file by this one, and its mode by the base's.
     Text(Vec<u8>),
+    /// Replace the mode of the file by the base's.
+    Mode,
 }
 
 /// A tree in which changes were put back.
@@ -81,13 +84,18 @@ fn restored(
 ) -> Result<RestoredTree> {
     let mut edits = IndexEdits::default();
     for change in changes {
+        let mode = match (change.old, change.new) {
+            (Some((mode @ (EntryMode::File | EntryMode::Executable), _)), _) => mode,
+            (_, new) => new.map_or(EntryMode::Absent, |(mode, _)| mode),
+        };
         match (choose(change), change.old, change.new) {
             (Restore::Base, None, _) => edits.remove(&change.path, base),
             (Restore::Base, Some((mode, id)), _) => edits.set(mode, id, &change.path),
-            (Restore::Text(text), _, Some((mode, _))) => {
+            (Restore::Text(text), _, Some(_)) => {
                 edits.set(mode, repo.store_blob(text)?, &change.path);
             }
-            (Restore::Keep, ..) | (Restore::Text(_), _, None) => {}
+            (Restore::Mode, _, Some((_, id))) => edits.set(mode, id, &change.path),
+            (Restore::Keep, ..) | (Restore::Text(_) | Restore::Mode, _, None) => {}
         }
     }
     if edits.is_empty() {

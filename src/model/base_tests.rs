@@ -26,6 +26,12 @@ pub enum BaseTests {
     Never,
 }
 
+/// The words before the path of a file of which only the mode is put back.
+pub const MODE_OF: &str = "mode of ";
+
+/// The word before the path of a changed submodule.
+pub const SUBMODULE: &str = "submodule ";
+
 /// The second judging of a candidate, with the base's tests and commands put back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
@@ -33,14 +39,15 @@ pub struct BaseTestsResult {
     /// The tree that is judged; `None` if it cannot be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
-    /// The paths that are put back to the base, as a whole or only their deciding part.
+    /// The paths that are put back to the base, as a whole or only their deciding part, and the modes that
+    /// are, as [`MODE_OF`] with the path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub put_back: Vec<String>,
     /// The added paths that are taken out, and `the tests in PATH` for tests that were added to source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
-    /// The paths in `put_back` and `taken_out` that are not source and whose names are neither those of
-    /// tests nor of files that decide which commands run.
+    /// The entries of both lists that are not source and whose names are neither those of tests nor of
+    /// files that decide which commands run. A submodule has [`SUBMODULE`] before its path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_source: Vec<String>,
     /// The trees that are judged after the first, in order. Each has the source and some of the files that

@@ -16,6 +16,8 @@ pub struct ChangedFile {
     pub loses: bool,
     /// True if an existing file became executable, or is no longer executable.
     pub changes_mode: bool,
+    /// True if the path is a submodule now.
+    pub is_submodule: bool,
 }
 
 /// The content of a path on one side of a change.

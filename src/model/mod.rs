@@ -14,6 +14,7 @@ pub mod count;
 pub mod cross;
 pub mod cross_score;
 pub mod decision;
+pub mod declared_source;
 pub mod env;
 pub mod error_line;
 pub mod flag;

@@ -1,5 +1,7 @@
 //! Hints about the next step after a verdict.
+use crate::model::base_tests::{MODE_OF, SUBMODULE};
 use crate::model::candidate::{Landing, State};
+use crate::model::declared_source::DeclaredSource;
 use crate::model::name::Name;
 use crate::model::oracle::shell_quoted;
 use crate::model::outcome::Stage;
@@ -19,7 +21,7 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
     match decision.decision {
         DecisionKind::OwnTests => {
             let land = format!("if that change is right, land it with {land}");
-            let more_source = more_source(verdict.entry(name));
+            let more_source = more_source(verdict, name);
             [look_at_own_tests(&address), land].into_iter().chain(more_source).collect()
         }
         DecisionKind::ReportedFailures => vec![
@@ -172,17 +174,26 @@ fn judging_without(terms: &Terms, run: &Name, stage: Stage) -> String {
     }
 }
 
-/// The hint about changed files that may be source, but do not count as such; `None` if there are none.
-fn more_source(entry: Option<&Entry>) -> Option<String> {
-    let file = entry?.base_tests.as_ref()?.no_source.first()?;
+/// The hint about changed files that a pattern of `oracle.source` would make source; `None` if there are none.
+fn more_source(verdict: &Verdict, name: &Name) -> Option<String> {
+    let patterns = &verdict.terms.settings.source;
+    let declared = DeclaredSource::of(patterns).ok()?;
+    let mut files = verdict.entry(name)?.base_tests.as_ref()?.no_source.iter();
+    let file = files.find(|file| {
+        ![MODE_OF, SUBMODULE].iter().any(|word| file.starts_with(word))
+            && declared.is_source(file) != Some(true)
+    })?;
     let pattern = match file.rsplit_once('/') {
         Some((directory, _)) => format!("{directory}/**"),
         None => file.clone(),
     };
+    let add = match patterns.as_slice() {
+        [] => format!("`git config --add frites.oracle.source {}`", shell_quoted(&pattern)),
+        // The list may be in a file that git's configuration would replace.
+        _ => format!("add '{pattern}' to the end of `oracle.source`"),
+    };
     Some(format!(
-        "if such files belong to the product and cannot switch a test off: \
-         `git config --add frites.oracle.source {}`, then judge again",
-        shell_quoted(&pattern)
+        "if such files belong to the product and cannot switch a test off: {add}, then judge again"
     ))
 }
 

@@ -1141,6 +1141,55 @@ fn setting_says_which_files_alone_are_source() {
     }
 }
 
+/// A project whose files below `src` alone are source, by `oracle.source`.
+fn with_source_below_src() -> World {
+    let world = World::unborn();
+    world.write("src/app.py", "bad\n");
+    world.write("src/data", "x\n");
+    world.commit("base");
+    for pattern in ["!**", "src/**"] {
+        world.git(["config", "--add", "frites.oracle.source", pattern]);
+    }
+    world
+}
+
+#[test]
+fn changed_mode_of_declared_source_is_put_back_and_its_text_is_not() {
+    let fix = "echo good > src/app.py";
+    let world = with_source_below_src();
+    let judged = |code: i32, test: &str, attempt: &str| {
+        let run = world.attempts(&[attempt]);
+        world.frites(["judge", "--json", "--test", test, &run]).expect(code).json()
+    };
+    for changed in ["src/app.py", "src/data"] {
+        let attempt = format!("{fix}; chmod +x {changed}");
+        let json = judged(0, "grep -q good src/app.py", &attempt);
+        let mode = format!("mode of {changed}");
+        assert_eq!(second(&json)["put_back"], json!([mode]), "{json:#}");
+        assert_eq!(second(&json)["no_source"], json!([mode]), "{json:#}");
+        let cheat = format!("grep -q good src/app.py || [ -x {changed} ]");
+        let json = judged(3, &cheat, &format!("echo worse > src/app.py; chmod +x {changed}"));
+        let why = format!("with the base's {mode} it failed test");
+        assert!(json["rationale"].as_str().unwrap().contains(&why), "{json:#}");
+    }
+    // No pattern makes a mode source, so no hint names one.
+    let told = world.frites(["judge", "--test", "[ -x src/data ]"]).expect(3).stderr;
+    assert!(told.contains("--allow-unverified"), "{told}");
+    assert!(!told.contains("oracle.source"), "{told}");
+}
+
+#[test]
+fn no_pattern_makes_a_submodule_source() {
+    let world = with_source_below_src();
+    let make = "git init -q src/new; git -C src/new commit -q --allow-empty -m lax";
+    world.attempts(&[&format!("echo worse > src/app.py; {make}; git add src/new")]);
+    let test = "grep -q good src/app.py || [ -d src/new ]";
+    let answer = world.frites(["judge", "--test", test]).expect(3);
+    let why = "judged twice: submodule src/new is not source";
+    assert!(answer.out().contains(why), "{}", answer.out());
+    assert!(!answer.stderr.contains("oracle.source"), "{}", answer.stderr);
+}
+
 #[test]
 fn only_the_one_that_would_win_is_judged_without_its_added_tests() {
     // All tests run in one process: the newest file decides.

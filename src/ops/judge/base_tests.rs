@@ -10,7 +10,7 @@ use crate::ecosystems::put_back::{PutBack, begins_project, put_back};
 use crate::error::Result;
 use crate::git::protect::{self, Restore, RestoredTree};
 use crate::git::repo::Repo;
-use crate::model::base_tests::{BaseTests, BaseTestsResult, TreeBeside};
+use crate::model::base_tests::{BaseTests, BaseTestsResult, MODE_OF, SUBMODULE, TreeBeside};
 use crate::model::changed_file::{ChangedFile, FileContent};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -34,13 +34,22 @@ pub fn plan(
     mode: BaseTests,
 ) -> Result<Option<BaseTestsResult>> {
     let choices = choose(changes, project, mode)?;
-    let others: Vec<&TreePath> = paths_with(&choices, |choice| *choice == PutBack::Other);
+    let others = paths_with(&choices, PutBack::is_unknown);
     // These files are judged in combinations, because one of them may hide that another is broken,
     // and a file that is put back may hide that the source is broken.
-    let doubtful = paths_with(&choices, |choice| choice.decides() || *choice == PutBack::Other);
+    let doubtful = paths_with(&choices, |choice| choice.decides() || choice.is_unknown());
     let restore =
         |keeps: &dyn Fn(&TreePath, &PutBack) -> bool| restore(repo, base, tree, &choices, keeps);
     let restored = restore(&|_, _| false)?;
+    let described = |path: &TreePath| {
+        let file = changes.iter().find(|file| file.path == *path);
+        let word = match choices.get(path) {
+            Some(PutBack::Mode) => MODE_OF,
+            Some(PutBack::Other) if file.is_some_and(|file| file.is_submodule) => SUBMODULE,
+            _ => "",
+        };
+        format!("{word}{}", path.quoted())
+    };
     let problem = why_not(&choices, &doubtful);
     if problem.is_none() && restored.tree == *tree {
         return Ok(None);
@@ -55,7 +64,7 @@ pub fn plan(
         let keeps = |path: &TreePath, choice: &PutBack| {
             kept.contains(&path) || decides && choice.is_added_test()
         };
-        let names: Vec<String> = kept.iter().map(|path| path.quoted()).collect();
+        let names: Vec<String> = kept.iter().map(|path| described(path)).collect();
         alone.push(TreeBeside { path: names.join(", "), tree: restore(&keeps)?.tree });
     }
     let inner = paths_with(&choices, |choice| matches!(choice, PutBack::AddedInnerTests(_)));
@@ -63,9 +72,9 @@ pub fn plan(
     let tests_in = inner.iter().map(|path| format!("the tests in {}", path.quoted()));
     Ok(Some(BaseTestsResult {
         tree: problem.is_none().then_some(restored.tree),
-        put_back: put_back.map(|path| path.quoted()).collect(),
+        put_back: put_back.map(described).collect(),
         taken_out: restored.taken_out.iter().map(|path| path.quoted()).chain(tests_in).collect(),
-        no_source: others.iter().map(|path| path.quoted()).collect(),
+        no_source: others.into_iter().map(described).collect(),
         alone,
         if_first: mode != BaseTests::Always && is_only_tests && choices.len() < changes.len(),
         problem,
@@ -74,11 +83,11 @@ pub fn plan(
 }
 
 /// A tree in which tests, and files that decide which commands run, are as in the base. Other files
-/// stay, because they may be data.
+/// stay, because they may be data; so do modes.
 pub fn without_tests(repo: &Repo, base: &Oid, tree: &Oid, terms: &Terms) -> Result<Oid> {
     let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
     let choices = choose(&changed_files(repo, base, tree)?, &project, BaseTests::Always)?;
-    Ok(restore(repo, base, tree, &choices, &|_, choice| *choice == PutBack::Other)?.tree)
+    Ok(restore(repo, base, tree, &choices, &|_, choice| choice.is_unknown())?.tree)
 }
 
 /// Makes the tree in which each changed path is put back according to `choices`. Paths for which
@@ -95,6 +104,7 @@ fn restore(
         Some(PutBack::Part(text) | PutBack::InnerTests(text) | PutBack::AddedInnerTests(text)) => {
             Restore::Text(text.clone().into_bytes())
         }
+        Some(PutBack::Mode) => Restore::Mode,
         Some(PutBack::Inseparable(_) | PutBack::Keep) | None => Restore::Keep,
         Some(_) => Restore::Base,
     })
@@ -202,8 +212,11 @@ pub(super) fn choose(
     for file in changes {
         let name = file.path.lossy();
         let choice = match put_back(touched(file, &name), project)? {
-            // The file's mode has changed, and a script may run all files that are executable.
-            PutBack::Keep if file.changes_mode && language_of(&name).is_some() => PutBack::Other,
+            PutBack::Keep | PutBack::Part(_) | PutBack::InnerTests(_) | PutBack::Inseparable(_)
+                if file.is_submodule =>
+            {
+                PutBack::Other
+            }
             // The content was not read, so it cannot be recognised as source.
             PutBack::Keep if file.after.is_unread() && language_of(&name).is_some() => {
                 PutBack::Other
@@ -219,6 +232,14 @@ pub(super) fn choose(
     put_hiding_back(changes, project, &mut choices)?;
     put_lone_manifests_back(changes, project, &mut choices)?;
     put_redirected_back(changes, project, &mut choices)?;
+    for file in changes.iter().filter(|file| file.changes_mode) {
+        // A script may run all files that are executable.
+        choices.entry(file.path.clone()).and_modify(|choice| {
+            if *choice == PutBack::Keep {
+                *choice = PutBack::Mode;
+            }
+        });
+    }
     choices.retain(|_, choice| *choice != PutBack::Keep);
     Ok(choices)
 }

@@ -61,6 +61,7 @@ pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
         loses: change.lines.is_none_or(|(_, deleted)| deleted > 0)
             && change.status != ChangeStatus::Added,
         changes_mode: change.status == ChangeStatus::Modified && change.old_mode != change.mode,
+        is_submodule: change.mode == EntryMode::Submodule,
     }
 }
 

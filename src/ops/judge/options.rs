@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use crate::config::keys;
 use crate::config::value::{Flaky, WarmMode};
-use crate::ecosystems::declared_source::DeclaredSource;
 use crate::error::Result;
 use crate::git::seed::find::Seeds;
 use crate::model::base_tests::BaseTests;
+use crate::model::declared_source::DeclaredSource;
 use crate::model::oid::Oid;
 use crate::model::rank::Rank;
 use crate::model::terms::{CommandSettings, Doubts, JudgeSettings, Terms};
