@@ -149,7 +149,8 @@ impl Setting for Vec<String> {
     }
 
     fn from_text(text: &str) -> Option<Value> {
-        Some(Value::Array(text.split(',').filter(|s| !s.is_empty()).map(Value::from).collect()))
+        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+        Some(Value::Array(items.map(Value::from).collect()))
     }
 }
 

@@ -24,10 +24,17 @@ impl DeclaredSource {
         let mut globs = GlobSetBuilder::new();
         for pattern in patterns {
             let files = pattern.strip_prefix('!').unwrap_or(pattern);
-            // A pattern that matches no path would exclude nothing.
+            // A pattern that matches no path, or other paths than it seems to, would exclude nothing.
             let is_path = !files.is_empty() && files.trim() == files && !files.contains("//");
             if !is_path || ["!", "/", "./"].iter().any(|start| files.starts_with(start)) {
                 return Err(invalid(pattern, "it matches no path".to_owned()));
+            }
+            if has_separating_comma(files) {
+                let why = "each pattern is a value of its own, and a comma in a name is `[,]`";
+                return Err(invalid(pattern, why.to_owned()));
+            }
+            if !stars_are_parts(files) {
+                return Err(invalid(pattern, "`**` is a whole part of a path".to_owned()));
             }
             for glob in [files.to_owned(), format!("{}/**", files.trim_end_matches('/'))] {
                 let glob = GlobBuilder::new(&glob).literal_separator(true).build();
@@ -44,4 +51,28 @@ impl DeclaredSource {
     pub fn is_source(&self, path: &str) -> Option<bool> {
         self.globs.matches(path).last().map(|at| self.are_source[at / 2])
     }
+}
+
+/// True if a pattern has a comma that is neither between braces nor in a class of characters.
+fn has_separating_comma(pattern: &str) -> bool {
+    let mut depth = 0_usize;
+    pattern.chars().any(|c| {
+        match c {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+}
+
+/// True if each `**` of a pattern is a whole part of a path, as in `src/**`. In `src/**.py` it would stand for
+/// one `*`.
+fn stars_are_parts(pattern: &str) -> bool {
+    pattern.match_indices("**").all(|(at, stars)| {
+        let before = &pattern[..at];
+        let after = &pattern[at + stars.len()..];
+        (before.is_empty() || before.ends_with(['/', '{', ',']))
+            && (after.is_empty() || after.starts_with(['/', '}', ',']))
+    })
 }

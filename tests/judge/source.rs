@@ -1191,6 +1191,32 @@ fn no_pattern_makes_a_submodule_source() {
 }
 
 #[test]
+fn patterns_in_one_text_are_told_apart_or_refused() {
+    let mut world = with_source_below_src();
+    let run = world.attempts(&["echo good > src/app.py; echo x > more.py"]);
+    world.git(["config", "--unset-all", "frites.oracle.source"]);
+    let no_source = |world: &World| {
+        let json = world.frites(["judge", "--json", "--test", "true", &run]).json();
+        second(&json)["no_source"].clone()
+    };
+    for patterns in ["!**, src/**", "!**,src/**", " !** ,src/** "] {
+        world.set_env("FRITES_ORACLE_SOURCE", patterns);
+        assert_eq!(no_source(&world), json!(["more.py"]), "{patterns}");
+    }
+    world.unset_env("FRITES_ORACLE_SOURCE");
+    for pattern in ["!**,src/**", "!**, src/**", "!more.py,src/**", "!** src/**", "src/**.py"] {
+        world.git(["config", "frites.oracle.source", pattern]);
+        let why = format!("'{pattern}' in oracle.source is not a pattern: ");
+        world.frites(["judge", &run]).refuses(128, &why);
+    }
+    // Braces, and a comma in a name.
+    for pattern in ["!{more,other}.py", "!more.[,p]y"] {
+        world.git(["config", "frites.oracle.source", pattern]);
+        assert_eq!(no_source(&world), json!(["more.py"]), "{pattern}");
+    }
+}
+
+#[test]
 fn only_the_one_that_would_win_is_judged_without_its_added_tests() {
     // All tests run in one process: the newest file decides.
     let mut world = World::unborn();
