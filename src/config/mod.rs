@@ -31,6 +31,8 @@ pub struct SourcedValue {
     pub source: String,
     /// The exact place: a file with a line, a configuration file of git, or a variable.
     pub place: String,
+    /// The place of a list in an earlier layer that has items which are not in this one.
+    pub replaced: Option<String>,
 }
 
 /// The origin of a value.
@@ -176,7 +178,15 @@ impl Config {
             return Err(Error::fatal(format!("{error_prefix}: '{key}' takes {}", spec.takes))
                 .hint(format!("correct '{key}', or remove it to get the default")));
         };
-        self.values.insert(key, SourcedValue { value, source, place });
+        let mut replaced = None;
+        if let Some(earlier) = self.values.get(&key)
+            && let Some(old) = earlier.value.as_array()
+            && let Some(new) = value.as_array()
+            && !old.iter().all(|item| new.contains(item))
+        {
+            replaced = Some(earlier.place.clone());
+        }
+        self.values.insert(key, SourcedValue { value, source, place, replaced });
         Ok(())
     }
 }

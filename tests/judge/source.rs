@@ -1217,6 +1217,30 @@ fn patterns_in_one_text_are_told_apart_or_refused() {
 }
 
 #[test]
+fn list_of_the_project_that_another_replaces_is_named() {
+    let mut world = with_source_below_src();
+    world.git(["config", "--unset-all", "frites.oracle.source"]);
+    world.write(".frites.toml", "oracle.source = ['!**', 'src/**']\noracle.test = 'true'\n");
+    world.commit("patterns");
+    world.attempts(&["echo good > src/app.py"]);
+    let warns = |world: &World| {
+        let told = world.frites(["judge"]).expect(0).stderr;
+        told.contains("the list of .frites.toml:1 does not count: git config (")
+    };
+    assert!(!warns(&world));
+    world.git(["config", "frites.oracle.source", "data/**"]);
+    assert!(warns(&world));
+    for pattern in ["src/**", "!**"] {
+        world.git(["config", "--add", "frites.oracle.source", pattern]);
+    }
+    assert!(!warns(&world), "it has all patterns of the other");
+    world.git(["config", "--unset-all", "frites.oracle.source"]);
+    world.set_env("FRITES_ORACLE_SOURCE", "data/**");
+    let told = world.frites(["judge"]).expect(0).stderr;
+    assert!(told.contains(".frites.toml:1 does not count: FRITES_ORACLE_SOURCE"), "{told}");
+}
+
+#[test]
 fn only_the_one_that_would_win_is_judged_without_its_added_tests() {
     // All tests run in one process: the newest file decides.
     let mut world = World::unborn();

@@ -33,6 +33,7 @@ pub use replay::replay;
 pub use runner::commit::judge_commit;
 pub use runner::cross::prove;
 
+use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::model::decision::decide;
 use crate::model::name::Name;
@@ -121,6 +122,9 @@ impl<'a> RepeatedJudging<'a> {
         let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, memory)?;
         verdict.terms = runner.terms().clone();
         runner.warn_of_seeds();
+        if !options.in_place {
+            warn_of_replaced_lists(session);
+        }
         // With cross scores all candidates are judged, because one that is not judged has no score.
         let stop = if options.until_pass && !verdict.terms.settings.cross {
             StopWhen::Decided(Rules::of(&verdict.terms))
@@ -150,6 +154,19 @@ impl<'a> RepeatedJudging<'a> {
         let oracle = self.options.oracle(self.session, run.root())?;
         let terms = self.options.terms_to_run(self.session, &oracle)?;
         OracleRunner::new(self.session, run, terms, &self.options, &self.memory)?.forget_all()
+    }
+}
+
+/// Warns of patterns that would have made a verdict stricter, and that a later layer of the configuration
+/// leaves out.
+fn warn_of_replaced_lists(session: &Session) {
+    for key in [keys::ORACLE_SOURCE.name, keys::ORACLE_PROTECT.name] {
+        let Some(set) = session.config.all().get(key) else { continue };
+        let Some(replaced) = &set.replaced else { continue };
+        session.ui.warn(format!(
+            "{key}: the list of {replaced} does not count: {} has one in its place",
+            set.place
+        ));
     }
 }
 
