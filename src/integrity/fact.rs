@@ -60,13 +60,6 @@ impl Fact {
 
     /// True if the fact is part of [`super::fingerprint::decisive`].
     pub fn is_decisive(&self) -> bool {
-        match self.kind {
-            FactKind::OwnFile
-            | FactKind::Config
-            | FactKind::Hook
-            | FactKind::Info
-            | FactKind::Worktree => true,
-            FactKind::Surroundings | FactKind::Outcome | FactKind::Ref => false,
-        }
+        !matches!(self.kind, FactKind::Surroundings | FactKind::Outcome | FactKind::Ref)
     }
 }

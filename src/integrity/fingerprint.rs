@@ -25,37 +25,23 @@ use crate::model::path::quoted;
 
 /// The largest number of entries of one directory, and of submodules.
 const MOST_ENTRIES: usize = 500;
-/// Of larger files, the size and the time are compared and not the bytes.
-const LARGEST_HASHED: u64 = 4 << 20;
-
-/// Inode, change time in two parts, and size of each file; `None` if it does not exist.
-pub type FileStamps = Vec<(PathBuf, Option<[i64; 4]>)>;
 
 /// All facts at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Fingerprint(pub(super) BTreeMap<Fact, FactValue>);
 
-/// Takes the whole fingerprint for a watch over these commands. If the facts of [`configuration`] are
-/// `known`, they are not read again.
-pub fn take(
-    context: IntegrityContext<'_>,
-    commands: WatchedCommands,
-    known: Option<Fingerprint>,
-) -> Fingerprint {
-    let mut found = known.unwrap_or_else(|| configuration(context));
-    if !commands.are_confined() {
-        found.git_files(context);
-    }
+/// Takes the whole fingerprint for a watch over these commands.
+pub fn take(context: IntegrityContext<'_>, commands: WatchedCommands) -> Fingerprint {
+    let mut found =
+        if commands.are_confined() { configuration(context) } else { decisive(context) };
     found.refs(context.repo());
     found
 }
 
-/// The facts that decide what git does in any checkout, and that these commands can change.
-pub fn decisive(context: IntegrityContext<'_>, commands: WatchedCommands) -> Fingerprint {
+/// The facts that decide what git does in any checkout.
+pub fn decisive(context: IntegrityContext<'_>) -> Fingerprint {
     let mut found = configuration(context);
-    if !commands.are_confined() {
-        found.git_files(context);
-    }
+    found.git_files(context);
     found
 }
 
@@ -110,32 +96,6 @@ pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
         found.settings(call.bytes(), false, &place);
     }
     found
-}
-
-/// Inode, change time and size of the files from which most of [`decisive`] is read. A program that writes
-/// a file cannot keep its change time. So an equal list shows, without a call of git, that nothing has
-/// changed.
-pub fn stamps(context: IntegrityContext<'_>) -> FileStamps {
-    let common = context.repo().common_dir();
-    let mut files = vec![common.join("config"), common.join("config.worktree")];
-    for directory in [common.join("hooks"), common.join("info")] {
-        files.extend(listing(&directory));
-        files.push(directory);
-    }
-    files.extend(context.home.map(|home| home.join(config::FILE)));
-    let directory = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
-    files.extend(directory("GIT_CONFIG_GLOBAL"));
-    files.extend(
-        directory("HOME")
-            .into_iter()
-            .flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]),
-    );
-    files.extend(directory("XDG_CONFIG_HOME").map(|xdg| xdg.join("git/config")));
-    let stamp = |path: &PathBuf| {
-        let meta = fs::metadata(path).ok()?;
-        Some([meta.ino().cast_signed(), meta.ctime(), meta.ctime_nsec(), meta.len().cast_signed()])
-    };
-    files.into_iter().map(|path| (path.clone(), stamp(&path))).collect()
 }
 
 impl Fingerprint {
@@ -355,13 +315,8 @@ fn is_gits_own(name: &Path) -> bool {
 fn checkouts(context: IntegrityContext<'_>) -> Vec<OtherCheckout> {
     let repo = context.repo();
     let common = repo.common_dir();
-    let root = if common.file_name().is_some_and(|n| n == ".git") {
-        common.parent()
-    } else if repo.git_dir() == common {
-        repo.work_tree()
-    } else {
-        None
-    };
+    let of_common = if repo.git_dir() == common { repo.work_tree() } else { None };
+    let root = repo.main_worktree().or(of_common);
     let mut found =
         vec![OtherCheckout { git_dir: common.to_owned(), root: root.map(Path::to_owned) }];
     for admin in worktree::entries(repo).unwrap_or_default() {
@@ -417,20 +372,6 @@ fn listing(directory: &Path) -> Vec<PathBuf> {
 fn file_digest(path: &Path) -> Option<String> {
     let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let link = fs::read_link(path).map(|to| to.display().to_string()).unwrap_or_default();
-    let content = if meta.len() <= LARGEST_HASHED {
-        regular::read(path).map_or_else(|e| e.kind().to_string(), |bytes| digest(&bytes))
-    } else {
-        shape(path)
-    };
+    let content = regular::read(path).map_or_else(|e| e.kind().to_string(), |bytes| digest(&bytes));
     Some(format!("{:o} {link} {content}", meta.mode()))
-}
-
-/// The mode, size and time of a file. They differ after a write, and the file need not be read.
-fn shape(path: &Path) -> String {
-    match fs::symlink_metadata(path) {
-        Ok(meta) => {
-            format!("{:o} {} {}.{:09}", meta.mode(), meta.len(), meta.mtime(), meta.mtime_nsec())
-        }
-        Err(e) => e.kind().to_string(),
-    }
 }

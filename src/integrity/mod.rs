@@ -1,7 +1,7 @@
 //! Detects changes by commands to everything that runs code or decides results: git's configuration, hooks
 //! and info files, `.frites.toml` and our own refs. While the commands run, our own git calls use the
-//! configuration from before they started. If a guard or a sealed world confines the commands, only the configuration and our refs are
-//! compared.
+//! configuration from before they started. If a guard or a sealed world confines the commands, only the
+//! configuration and our refs are compared.
 //!
 //! This is not a sandbox: a command runs as the user and can do what the user can. Changes are reported;
 //! only changes in git-frites' own directories, and of the run's own refs, are reverted. git-frites runs
@@ -22,6 +22,7 @@ pub mod watched_commands;
 use std::path::Path;
 
 use crate::git::repo::Repo;
+use crate::oracle::pool;
 use crate::store::Store;
 use crate::ui::Ui;
 
@@ -34,8 +35,6 @@ pub struct IntegrityContext<'a> {
     pub home: Option<&'a Path>,
     /// The user interface, which reports changes.
     pub ui: &'a Ui,
-    /// True for a checkout in which a candidate is judged.
-    pub is_pool_checkout: fn(&Path) -> bool,
 }
 
 impl<'a> IntegrityContext<'a> {
@@ -45,6 +44,6 @@ impl<'a> IntegrityContext<'a> {
 
     /// True for a checkout that git-frites made: a candidate's worktree, or one for judging.
     fn is_ours(&self, checkout: &Path) -> bool {
-        (self.is_pool_checkout)(checkout) || self.store.is_candidates(checkout).unwrap_or(false)
+        pool::is_pool_checkout(checkout) || self.store.is_candidates(checkout).unwrap_or(false)
     }
 }

@@ -6,7 +6,6 @@ use crate::integrity::diff::{self, Difference};
 use crate::integrity::fact::{Fact, FactKind};
 use crate::integrity::quarantine::{self, Suspect};
 use crate::integrity::watch::MOST_REPORTED;
-use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{IntegrityContext, baseline, fingerprint, overrides, watch};
 use crate::model::oid::Oid;
 use crate::model::run::Run;
@@ -43,7 +42,7 @@ pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
         let differences = suspects.into_iter().map(|s| s.words).collect();
         context.store.record_event(&run.run, &Event::Trusted { differences })?;
     }
-    overrides::update(context, None);
+    overrides::update(context);
     Ok(())
 }
 
@@ -112,7 +111,7 @@ pub fn warn_before_commit(context: IntegrityContext<'_>) {
 pub fn planted_for_commit(context: IntegrityContext<'_>) -> Vec<Suspect> {
     let mut suspects = quarantine::suspects(context.store);
     if !suspects.is_empty() {
-        let now = fingerprint::decisive(context, WatchedCommands::Attempts);
+        let now = fingerprint::decisive(context);
         suspects.retain(|s| {
             matches!(s.fact.kind, FactKind::Config | FactKind::Hook) && s.is_still_there(&now)
         });

@@ -12,7 +12,7 @@ use crate::integrity::baseline::{self, WatchDir};
 use crate::integrity::config_snapshot::{self, ConfigSnapshot};
 use crate::integrity::diff::{self, Difference};
 use crate::integrity::fact::{Fact, FactKind};
-use crate::integrity::fingerprint::{self, FileStamps, Fingerprint, unreadable_configuration};
+use crate::integrity::fingerprint::{self, Fingerprint, unreadable_configuration};
 use crate::integrity::quarantine::{self, Moment, Suspect};
 use crate::integrity::surroundings::{SurroundingsWatch, WatchedSurroundings};
 use crate::integrity::watched_commands::WatchedCommands;
@@ -33,7 +33,6 @@ const MOST_STORED: usize = 500;
 pub struct IntegrityWatch {
     commands: WatchedCommands,
     before: Fingerprint,
-    stamps: FileStamps,
     /// The surroundings of the checkouts; `None` if the commands are the run's own.
     surroundings: Option<SurroundingsWatch>,
     /// The refs of the run itself.
@@ -61,8 +60,7 @@ pub fn begin(
     commands: WatchedCommands,
     surroundings: Option<WatchedSurroundings>,
 ) -> Result<IntegrityWatch> {
-    let stamps = fingerprint::stamps(context);
-    let before = fingerprint::take(context, commands, None);
+    let before = fingerprint::take(context, commands);
     if !before.has_readable_configuration() {
         return Err(Error::fatal(
             "the configuration cannot be read, so no change of it would be seen",
@@ -77,16 +75,7 @@ pub fn begin(
     let surroundings = surroundings.transpose()?;
     let refs = HeldRefs::take(context.repo(), &run.run)?;
     let report = TamperReport::default();
-    Ok(IntegrityWatch {
-        commands,
-        before,
-        stamps,
-        surroundings,
-        refs,
-        report,
-        dir,
-        _snapshot: snapshot,
-    })
+    Ok(IntegrityWatch { commands, before, surroundings, refs, report, dir, _snapshot: snapshot })
 }
 
 /// The results of some work and of ending the watch over it. If both failed, the error is that of the work,
@@ -107,9 +96,9 @@ pub fn with_work<T, W>(
 }
 
 impl IntegrityWatch {
-    /// Reports and stores changes of the configuration and of git's files since the last look, before the
-    /// next command starts. If no file's stamp has changed, this costs almost nothing. `candidate` is the
-    /// only candidate that can have made the changes.
+    /// Reports and stores changes since the last look, before the next command starts. Confined commands
+    /// can change neither the configuration nor git's files, so these are compared only at the end of the
+    /// watch. `candidate` is the only candidate that can have made the changes.
     pub fn look_again(
         &mut self,
         context: IntegrityContext<'_>,
@@ -117,10 +106,9 @@ impl IntegrityWatch {
     ) -> Result<()> {
         let moment = self.moment(candidate.cloned());
         let mut differences = self.look_around(context)?;
-        let stamps = fingerprint::stamps(context);
         let mut changed = None;
-        if stamps != self.stamps {
-            let now = fingerprint::decisive(context, self.commands);
+        if !self.commands.are_confined() {
+            let now = fingerprint::decisive(context);
             let decisive = diff::compare_only(&self.before, &now, Fact::is_decisive);
             changed = (!decisive.is_empty()).then_some(now);
             differences.extend(decisive);
@@ -130,9 +118,8 @@ impl IntegrityWatch {
         if let Some(now) = changed {
             self.before.replace_decisive(now);
             self.dir.save(&self.before, self.commands)?;
-            overrides::update(context, Some((&self.dir, &self.before)));
+            overrides::update(context);
         }
-        self.stamps = stamps;
         Ok(())
     }
 
@@ -151,11 +138,12 @@ impl IntegrityWatch {
         let moment = self.moment(None);
         let around = self.look_around(context)?;
         let IntegrityWatch { commands, before, mut report, dir, _snapshot: snapshot, .. } = self;
-        let baseline = (&before, commands);
-        report.add(report_all(context, run, &moment, baseline, &dir, around)?);
+        report.add(report_all(context, run, &moment, (&before, commands), around)?);
         drop(snapshot);
-        close(context, dir)?;
-        Ok(report)
+        let closed = dir.close(context.store);
+        // Later calls see the configuration as it is now, even if the directory is still there.
+        overrides::update(context);
+        closed.map(|()| report)
     }
 
     /// Compares the surroundings and the refs of the run, whose changes are reverted at once.
@@ -182,18 +170,18 @@ impl TamperReport {
 pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
     for (name, path) in baseline::all(context.store) {
         let Some(dir) = WatchDir::take_over(context.store, &name, &path)? else { continue };
-        match (context.store.run(&name)?, baseline::read(&path)) {
-            (Some(run), Some((before, commands))) => {
-                let moment = Moment { run: name, judging: commands.are_judging(), candidate: None };
-                if commands == WatchedCommands::Oracle {
-                    // It is not known any more which of them git-frites wrote.
-                    known_outcomes::forget_all(&pool::home(context.repo())?);
-                }
-                report_all(context, &run, &moment, (&before, commands), &dir, Vec::new())?;
-                close(context, dir)?;
+        if let (Some(run), Some((before, commands))) =
+            (context.store.run(&name)?, baseline::read(&path))
+        {
+            let moment = Moment { run: name, judging: commands.are_judging(), candidate: None };
+            if commands == WatchedCommands::Oracle {
+                // It is not known any more which of them git-frites wrote.
+                known_outcomes::forget_all(&pool::home(context.repo())?);
             }
-            _ => dir.close(context.store)?,
+            report_all(context, &run, &moment, (&before, commands), Vec::new())?;
         }
+        dir.close(context.store)?;
+        overrides::update(context);
     }
     Ok(())
 }
@@ -203,11 +191,9 @@ fn report_all(
     run: &Run,
     moment: &Moment,
     (before, commands): (&Fingerprint, WatchedCommands),
-    dir: &WatchDir,
     mut differences: Vec<Difference>,
 ) -> Result<Vec<Difference>> {
-    let configuration = overrides::update(context, Some((dir, before)));
-    let now = fingerprint::take(context, commands, configuration);
+    let now = fingerprint::take(context, commands);
     for difference in diff::compare(before, &now) {
         if !is_our_doing(context, run, before, &difference)? {
             differences.push(difference);
@@ -267,12 +253,6 @@ fn is_our_doing(
     Ok(events.iter().any(|event| matches!(event, Event::Forgotten { by: None })))
 }
 
-fn close(context: IntegrityContext<'_>, dir: WatchDir) -> Result<()> {
-    dir.close(context.store)?;
-    overrides::update(context, None);
-    Ok(())
-}
-
 /// Reports the differences, if there are any, and puts those that may have been planted into quarantine.
 fn report_and_store(
     context: IntegrityContext<'_>,
@@ -297,8 +277,8 @@ fn report_and_store(
     quarantine::add(context.store, suspects)
 }
 
-/// Compares a configuration that could not be read when commands had ended. Only now, when it can be read,
-/// does it show whether it was changed.
+/// If the configuration could not be read when commands had ended, and can be read now, compares it with its
+/// state from before these commands.
 pub(super) fn compare_again(context: IntegrityContext<'_>) -> Result<()> {
     let unread = unreadable_configuration();
     let suspects = quarantine::suspects(context.store);

@@ -95,7 +95,7 @@ impl ReadSession {
     /// deleted.
     fn heal(&self) -> Result<(Recovery, Vec<String>)> {
         // This comes before any call of git with the repository's configuration.
-        overrides::update(self.integrity(), None);
+        overrides::update(self.integrity());
         let recovered = recover(&self.store)?;
         recovered.messages.iter().for_each(|line| self.ui.warn(line));
         let undeleted = pool::sweep(&self.repo, &self.store)?;
@@ -103,12 +103,7 @@ impl ReadSession {
     }
 
     fn integrity(&self) -> IntegrityContext<'_> {
-        IntegrityContext {
-            store: &self.store,
-            home: self.home.as_deref(),
-            ui: &self.ui,
-            is_pool_checkout: pool::is_pool_checkout,
-        }
+        IntegrityContext { store: &self.store, home: self.home.as_deref(), ui: &self.ui }
     }
 }
 
@@ -155,12 +150,7 @@ impl Session {
 
     /// The parts of the session that `integrity/` needs.
     pub fn integrity(&self) -> IntegrityContext<'_> {
-        IntegrityContext {
-            store: &self.store,
-            home: self.home.as_deref(),
-            ui: &self.ui,
-            is_pool_checkout: pool::is_pool_checkout,
-        }
+        IntegrityContext { store: &self.store, home: self.home.as_deref(), ui: &self.ui }
     }
 
     /// The files of the user's own checkout that a worktree gets in addition to the files of

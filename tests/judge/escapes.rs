@@ -3,11 +3,13 @@
 //! influenced verifies nothing.
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
 use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::common::{World, make_executable, poll};
+use crate::common::{World, answer, make_executable, poll};
 
 /// Two attempts: the first has the file `bad`, and its `$BAD` leaves a trace in `$HOME/canary`.
 fn world() -> World {
@@ -165,16 +167,15 @@ fn branches_tags_worktrees_gc_and_hooks_of_a_test_are_no_tampering() {
     );
 }
 
-/// An included file is not among those that are looked at for next to nothing.
 #[test]
-fn change_found_only_at_the_end_counts_and_empties_the_cache() {
+fn change_in_an_included_file_counts_and_fills_no_cache() {
     crate::common::in_the_open_world();
     let world = world();
     world.git(["config", "include.path", &world.home().join("more").display().to_string()]);
     let test = if_bad("git config --file \"$HOME/more\" filter.own.smudge \"$BAD\"");
     let answer = world.frites(["judge", "--json", "--test", &test]).expect(3);
     let words = format!(
-        "run 1 was judged: config 'filter.own.smudge' was set to '{}'",
+        "1/c1 was judged: config 'filter.own.smudge' was set to '{}'",
         world.env("BAD").display()
     );
     assert_eq!(answer.warnings(), [words].into(), "{}", answer.stderr);
@@ -185,6 +186,38 @@ fn change_found_only_at_the_end_counts_and_empties_the_cache() {
         (&2.into(), &Value::Null),
         "{verdict}"
     );
+}
+
+/// Sealed commands cannot make such a change, but others can meanwhile.
+#[test]
+fn change_beside_sealed_commands_is_found_at_their_end_and_empties_the_cache() {
+    let mut world = World::new();
+    world.set_env("FRITES_SANDBOX_MODE", "sealed");
+    // A path that can be written to would make the commands count as unconfined.
+    world.unset_env("FRITES_SANDBOX_WRITE");
+    world.set_env("FRITES_ORACLE_WARM", "never");
+    world.attempts(&["echo 1 >good", "echo 2 >good; echo 3 >>good"]);
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let test = format!("bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}; read line <&3'");
+    let judge = ["judge", "--json", "--test", &test];
+    let mut judging = world.command(&world.repo, "git-frites", judge);
+    let child = judging.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for count in 0..3 {
+        let (mut command, _) = server.accept().unwrap();
+        if count == 1 {
+            world.git(["config", "alias.x", "log"]);
+        }
+        command.write_all(b"go\n").unwrap();
+    }
+    let answer = answer(&child.wait_with_output().unwrap()).expect(3);
+    let change = words(&["run 1 was judged: config 'alias.x' was set to 'log'"]);
+    assert_eq!(answer.warnings(), change, "{}", answer.stderr);
+    let verdict = world.frites(["judge", "--json", "--test", "true"]).expect(0).json();
+    assert_eq!(verdict["terms"]["disturbed"], Value::Null, "{verdict}");
+    drop(server);
+    let again = world.frites(judge).json();
+    assert_eq!(again["effort"]["saved_cached"], 0, "{again}");
 }
 
 #[test]
