@@ -47,7 +47,7 @@ impl PutBack {
         matches!(self, PutBack::Deciding | PutBack::Part(_))
     }
 
-    /// True if the change is neither a test nor a decider that is known, and not believed.
+    /// True if the change is not believed, and is neither a test nor known to decide.
     pub fn is_unknown(&self) -> bool {
         matches!(self, PutBack::Other | PutBack::Mode)
     }

@@ -83,7 +83,7 @@ pub fn plan(
 }
 
 /// A tree in which tests, and files that decide which commands run, are as in the base. Other files
-/// stay, because they may be data; so do modes.
+/// stay, because they may be data; changed modes stay, too.
 pub fn without_tests(repo: &Repo, base: &Oid, tree: &Oid, terms: &Terms) -> Result<Oid> {
     let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
     let choices = choose(&changed_files(repo, base, tree)?, &project, BaseTests::Always)?;
