@@ -155,7 +155,7 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let argv = &args.shared.new.command.command;
     let mut commands: Vec<(Name, CandidateCommand)> = Vec::new();
     for name in &run.candidates {
-        // Use the command as typed, which may not be UTF-8 as the record is.
+        // Use the command as typed: it need not be UTF-8, but the record is.
         let typed = (!argv.is_empty() && !run.agents.contains_key(name)).then_some(argv);
         let command =
             CandidateCommand::recorded(&session.repo, session.store.candidate(&run, name))?;
@@ -212,8 +212,8 @@ fn typed() -> Option<Vec<String>> {
     Some(words[verb + 1..].to_vec())
 }
 
-/// The options with which a run was started, overridden by those typed now; `None` if they are not
-/// recorded.
+/// The options with which a run was started, overridden by those typed now; `None` if they are
+/// missing or invalid.
 fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
     if run.arguments.is_empty() {
         return None;
@@ -261,8 +261,8 @@ fn check_judging(
 }
 
 /// Judges the candidates, makes a synthesis if possible, and prints the verdict. `judging` has the
-/// outcomes that were found while the attempts worked, and `rounds` their further rounds. A
-/// verified winner is merged into the branch `merge_into`; `None` if it is not merged.
+/// outcomes found beside the attempts, and `rounds` gives these further rounds. A verified winner
+/// is merged into the branch `merge_into`; `None` if it is not merged.
 fn conclude(
     judging: &RepeatedJudging<'_>,
     args: &RunArgs,
@@ -342,8 +342,8 @@ fn judge(judging: &RepeatedJudging<'_>, run: &Run, affects_outcomes: bool) -> Re
     })
 }
 
-/// Makes one more candidate from those that passed, if it can help, and judges the run with it: then
-/// `repaired` has the new verdict. Gives the run with the candidate.
+/// Makes one more candidate from those that passed, if another can help, and judges the run again,
+/// for a new verdict. Gives the run with the candidate; `None` without one.
 fn integrate(
     judging: &RepeatedJudging<'_>,
     mode: Option<SynthesisMode>,
@@ -389,7 +389,7 @@ fn tell_failed_synthesis(
 }
 
 /// Records why no synthesis is made. Also tells the user, if the run could have one: it has several
-/// candidates, and an agent or a prompt.
+/// candidates, and there is a prompt or `synthesis.agent`.
 fn skip_synthesis(
     session: &Session,
     run: &Run,

@@ -1,4 +1,4 @@
-//! The commands that a project's CI runs, from the plain `run:` lines of its workflows.
+//! The commands that a project's CI runs, from the files of GitHub, GitLab and Travis.
 //!
 //! The files can be hostile. A large file is not read, and the parser's budget bounds the expansion of
 //! aliases and nesting in a small one. A file that cannot be parsed shows nothing. The value of an
@@ -40,7 +40,7 @@ const RUNNERS: [(&str, &str); 7] = [
 const WITH_VALUE: [&str; 8] =
     ["--extra", "--group", "--only-group", "--package", "--python", "--spec", "--with", "-p"];
 
-/// Programs that always run tests, whatever their arguments.
+/// Programs of which any call counts as our command, whatever its words.
 const TESTERS: [&str; 7] = ["gradle", "gradlew", "mvn", "mvnw", "nox", "rake", "tox"];
 
 /// One command of a CI job.
@@ -50,9 +50,9 @@ pub struct CiCommand {
     file: String,
     /// The number of its job among all.
     job: usize,
-    /// Its words, without the variables before it. The value of an expression is unknown.
+    /// Its words, without the variables before it. A word that is expanded is empty.
     words: Vec<String>,
-    /// True if no word is expanded, no variable is set for it, and it is alone or in a plain list.
+    /// True without expanded words, variables, redirected output, or `if` and loops in its script.
     is_plain: bool,
 }
 
@@ -106,7 +106,7 @@ impl CiCommands {
         }
     }
 
-    /// The scripts of each job in a file of GitLab or Travis, or of the file itself.
+    /// The scripts in a file of GitLab or Travis: its own, and those of each job.
     fn add_scripts(&mut self, path: &str, document: &Value) {
         let jobs = document.as_object().into_iter().flat_map(|jobs| jobs.values());
         for job in std::iter::once(document).chain(jobs.filter(|job| job.is_object())) {
@@ -214,7 +214,7 @@ impl CiCommands {
         found
     }
 
-    /// The plain commands that begin with these words, as CI runs them.
+    /// The first plain command that begins with these words, as CI runs it.
     pub fn plain(&self, start: [&str; 2]) -> Option<Vec<String>> {
         let found = self.commands.iter().find(|command| {
             let words = essence(&command.words);
@@ -334,7 +334,7 @@ fn essence(words: &[String]) -> Vec<String> {
     program.into_iter().chain(words.iter().skip(1).filter(is_said).cloned()).collect()
 }
 
-/// True if a command of CI tests, by its program or its first word.
+/// True for a command that tests, by its program or first word.
 fn is_test(words: &[String]) -> bool {
     let path = without_wrappers(words).first().map_or("", String::as_str);
     let words = essence(words);

@@ -31,7 +31,7 @@ impl Language {
         std::ptr::eq(self.ecosystem, other.ecosystem)
     }
 
-    /// True if only code that names a source file makes it a part of the program: no build lists it.
+    /// True if a source file is part of the program only if code names it: no build lists it.
     pub fn loads_files_by_name(self) -> bool {
         self.is_shell()
             || matches!(self.name, "ex" | "js" | "lua" | "php" | "pl" | "pm" | "py" | "rb" | "rs")
@@ -47,7 +47,7 @@ impl Language {
         matches!(self.name, "ex" | "php" | "rb")
     }
 
-    /// True for shell, because any project may have shell scripts.
+    /// True for the languages of shells.
     pub fn is_shell(self) -> bool {
         self.ecosystem.other_extensions.contains(&"sh")
     }
@@ -129,7 +129,7 @@ impl KnownCode {
         code
     }
 
-    /// The files of the base in whose place a language may load a new file, because it finds the new file
+    /// The files of the base that a new file may replace, because its language finds the new file
     /// first.
     pub fn replaced_by(&self, path: &str) -> Vec<&str> {
         self.places.replaced_by(path)
@@ -167,7 +167,7 @@ impl KnownCode {
     }
 
     /// True if a directory above a path holds the file that sets a test runner up: then all below it are
-    /// tests, or helpers of tests. Below the product's own sources that file may be a part of the product.
+    /// tests, or helpers of tests. Below `src` or `lib`, the file may be a part of the product.
     pub fn is_among_tests(&self, path: &str) -> bool {
         let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
         let mut above =
@@ -216,7 +216,7 @@ impl KnownCode {
     }
 }
 
-/// True if a file of this name shows a known kind of project. Files of recipes show none.
+/// True if a file of this name shows a known kind of project. A Makefile shows none.
 fn shows_project(name: &str) -> bool {
     ALL.iter().filter(|ecosystem| !ecosystem.recipe_runners.contains(&"make")).any(|ecosystem| {
         ecosystem.project_files.contains(&name) || (ecosystem.manifest)(name).is_some()

@@ -1,7 +1,7 @@
 //! Refs: git-frites' names, reading them, and moving them only from the value that was read.
 //!
-//! Refs are moved in process for these rows of `make bench`. With `git update-ref` they take more processor
-//! time (1,000 files): "capture of 8" takes 1.8 times as much, "spawn of 1" 1.2, judging 1.1.
+//! Refs are moved in process, which is faster. With `git update-ref`, rows of `make bench` take
+//! more processor time (1,000 files): "capture of 8" 1.8 times, "spawn of 1" 1.2, judging 1.1.
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
@@ -84,8 +84,8 @@ pub fn conflicts(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@conflicts/{candidate}"))
 }
 
-/// `refs/frites/RUN/@state/CAND`: the landing state of a candidate that no landed commit shows: the
-/// candidate is staged on a branch, or that branch was deleted, or the candidate was discarded.
+/// `refs/frites/RUN/@state/CAND`: a landing state that no landed commit shows: the candidate is
+/// staged on a branch, or that branch was deleted, or the candidate was discarded.
 pub fn landing_state(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@state/{candidate}"))
 }
@@ -110,7 +110,7 @@ pub fn judging(run: &Name, process: u32) -> RefName {
     RefName::new(format!("{JUDGING}{run}/{process}"))
 }
 
-/// The run of a ref that holds captures, records or outcomes; `None` for any other ref.
+/// The run of a ref that holds captures, records, terms or outcomes; `None` for any other ref.
 pub fn run_of(full: &str) -> Option<Name> {
     let (run, rest) = full.strip_prefix("refs/frites/")?.split_once('/')?;
     let is_kept = !rest.starts_with('@')
@@ -136,8 +136,7 @@ impl Repo {
         };
         let file = self.common_dir().join(full.as_str());
         let read = self.read_refs_at_rest(|gix| {
-            // Without a file of this name, gix would take the name for the short form of others, and look
-            // for these.
+            // Without this file, gix would try longer names, as if this one were abbreviated.
             if !file.is_file() {
                 let packed = gix.refs.cached_packed_buffer().map_err(|e| unreadable(&e))?;
                 let Some(packed) = packed else { return Ok(None) };
@@ -322,7 +321,7 @@ impl Repo {
     }
 }
 
-/// The time for which git waits for the lock of a ref (`core.filesRefLockTimeout`).
+/// How long we wait for the lock of a ref: git's default (`core.filesRefLockTimeout`).
 const LOCK_PATIENCE: Duration = Duration::from_millis(100);
 
 const MOVED: &str = "another process moved the ref, or is at work: try again; if that process was \

@@ -1,7 +1,7 @@
 //! The watch over commands that run an attempt's code: a run's own commands, or those that judge it. It
 //! reports changes outside of the worktrees, and puts changes that may have been planted into quarantine.
 //!
-//! Another process of git-frites that runs meanwhile reads the configuration only once, at its start.
+//! Another git-frites process without a watch looks for planted settings only at its start.
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -146,7 +146,7 @@ impl IntegrityWatch {
         closed.map(|()| report)
     }
 
-    /// Compares the surroundings and the refs of the run, whose changes are reverted at once.
+    /// Compares the surroundings and the run's refs. Some changes are reverted at once.
     fn look_around(&mut self, context: IntegrityContext<'_>) -> Result<Vec<Difference>> {
         let own = self.dir.path();
         let around = self.surroundings.as_mut().map(|watch| watch.look(context, own));
@@ -175,7 +175,7 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
         {
             let moment = Moment { run: name, judging: commands.are_judging(), candidate: None };
             if commands == WatchedCommands::Oracle {
-                // It is not known any more which of them git-frites wrote.
+                // Nobody knows any more which outcomes git-frites wrote.
                 known_outcomes::forget_all(&pool::home(context.repo())?);
             }
             report_all(context, &run, &moment, (&before, commands), Vec::new())?;
@@ -222,8 +222,8 @@ fn moved_ref(moved: ForeignMove) -> Difference {
     }
 }
 
-/// True if git-frites itself moved one of its refs, in this process or another, for a person, or for an
-/// attempt in a new run. Refs of the watched run are watched by [`HeldRefs`].
+/// True if git-frites itself moved one of its refs, in any process: for a person, or, in a run that
+/// is new since `before`, for anyone. Refs of the watched run are watched by [`HeldRefs`].
 fn is_our_doing(
     context: IntegrityContext<'_>,
     run: &Run,

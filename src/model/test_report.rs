@@ -22,8 +22,7 @@ pub enum TestEnd {
     Passed,
     /// It failed.
     Failed,
-    /// It was not run, or it failed as expected, because a mark or the code under test declared the
-    /// failure.
+    /// It was not run; or it failed, as a mark or the code under test had declared.
     Skipped,
 }
 
@@ -50,8 +49,8 @@ pub struct TestReport {
     /// The names of the tests that failed, sorted.
     #[serde(default)]
     pub failing: Vec<String>,
-    /// The names of the tests that passed, sorted. A candidate's record keeps only those that the base does
-    /// not have.
+    /// The names of the tests that passed, sorted. A candidate's record keeps only those that did
+    /// not run on the base.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passing: Vec<String>,
 }
@@ -136,8 +135,8 @@ impl TestReport {
         self.total.saturating_sub(self.skipped + self.doctests)
     }
 
-    /// The names of the skipped tests that ran on a base with this report. A name is left out if the base
-    /// has several tests of that name, of which some were skipped.
+    /// The names of the tests that are skipped here and ran on the base. A name is left out if the
+    /// base has several tests of that name, of which some were skipped.
     pub fn skipping_of(&self, base: &TestReport) -> Vec<String> {
         let names = self.skipping.iter().filter(|name| base.ran(name));
         names.filter(|name| base.skipping.binary_search(name).is_err()).cloned().collect()
@@ -160,7 +159,7 @@ impl TestReport {
         passing.retain(|name| failing.binary_search(name).is_err());
     }
 
-    /// The tests that passed and that another report does not have.
+    /// The tests that passed here and did not run in another report.
     pub fn passing_beyond(&self, other: &TestReport) -> Vec<String> {
         self.passing.iter().filter(|name| !other.ran(name)).cloned().collect()
     }

@@ -82,8 +82,8 @@ pub fn listen() {
 }
 
 /// Lets this process learn how its children end, even if its parent process ignored SIGCHLD: then the
-/// system would throw away their exit codes. Children get the default action, so that a git-frites among
-/// them need not ask again.
+/// system would throw away their exit codes. Children get the default action, so they learn the
+/// same of theirs.
 pub fn keep_exit_codes_of_children() {
     if IgnoredSignals::now().contain(SIGCHLD) {
         let _ = signal_hook::flag::register(SIGCHLD, Arc::default());
@@ -205,8 +205,7 @@ impl Cancel {
     }
 }
 
-/// The registration of a supervisor's pipe. Until it is dropped, the pipe gets the orders that follow from
-/// signals.
+/// The registration of a supervisor's pipe. Until it is dropped, the pipe gets orders.
 pub struct Listener(u64);
 
 impl Listener {

@@ -110,8 +110,8 @@ fn lock_index(git: &Git, index: &Path) -> Result<()> {
         }
         other => drop(other.context(failed)?),
     }
-    // git makes `index.lock.lock` only for the process that holds `index.lock`. This process holds it now,
-    // so a killed git has left the other.
+    // git makes `index.lock.lock` only for the process that holds `index.lock`. This process holds
+    // that now, so a killed git left the second.
     let _ = fs::remove_file(lock_of_lock(git));
     if let Err(error) = fs::copy(index, &lock) {
         fs::remove_file(&lock).context(failed)?;
@@ -245,7 +245,7 @@ fn put_back(repo: &Repo, git: &Git, intent: &Intent, error: Error) -> Result<Sto
                  `git update-index --no-skip-worktree '{name}'`"
         )),
         _ if tag.is_ascii_lowercase() => error.hint(format!(
-            "git was told to assume that it has none; to see them: \
+            "git was told to assume it unchanged; to see changes: \
              `git update-index --no-assume-unchanged '{name}'`"
         )),
         _ => error.hint("commit them or put them aside with `git stash`, then try again"),
@@ -274,7 +274,7 @@ pub struct Rollback {
 ///
 /// Only paths that the landing has changed, or that a hook has staged, are put back: every other change in
 /// the checkout is the user's. A version of such a path that is neither the old nor the landed one is kept
-/// first. HEAD moves after the files, so that the fresh branch shows a rollback that was killed halfway.
+/// first. HEAD moves after the files: it is still on the fresh branch if a kill left them halfway.
 pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {
     let Intent { run, from, branch, to, .. } = intent;
     let files = intent.files();
@@ -329,8 +329,7 @@ fn restore_head(repo: &Repo, git: &Git, to: &Position) -> Result<()> {
     repo.record_change_in(git, [])?.run(call)
 }
 
-/// Writes the files that differ between `from` and `to` as they are in `from`, even if the checkout has only
-/// some of them as in `to`.
+/// Writes the files that differ between `from` and `to` as in `from`. Some may be so already.
 /// Touches neither the index nor any other file, and stores no object: the disk may be full. Files that
 /// only `to` has are removed first, which frees disk space.
 ///

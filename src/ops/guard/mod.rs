@@ -83,7 +83,7 @@ pub fn unguarded() -> AttemptAccess {
 }
 
 /// The guard for candidates' commands; `None` if they run with the user's permissions, because the
-/// configuration says so or the system allows no guard. Fails if the configuration requires one.
+/// configuration says so or no guard is possible. Fails if the configuration requires one.
 pub fn choose(session: &Session) -> Result<Option<Guard>> {
     static TOLD: Once = Once::new();
     let mode = session.config.get(keys::SPAWN_GUARD);
@@ -177,8 +177,8 @@ impl Guard {
         Ok(Ok(Guard { writable, private, downloads: None, access }))
     }
 
-    /// The guard of a system that allows no world, for this reason: Landlock. If Landlock is
-    /// missing as well, gives both reasons.
+    /// The guard by Landlock, if the system allows no world for this reason. If Landlock is missing
+    /// as well, gives both reasons.
     fn landlocked(
         session: &Session,
         opened: Vec<PathBuf>,
@@ -225,7 +225,7 @@ impl Guard {
     }
 
     /// The world for commands in a candidate's worktree, with the candidate's own git directory. A
-    /// capture of the candidate takes their work over from that directory.
+    /// capture takes the commands' work over from that directory.
     pub fn world(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<GuardedWorld> {
         let dir = candidate.worktree();
         let admin = worktree::admin_of(&session.repo, &dir)?.ok_or_else(|| {
@@ -285,8 +285,7 @@ impl Guard {
 
 /// A world for our own git process that writes to a worktree where an attempt's command has run,
 /// and to the directory of its index. `None` if no world can be made here. Under Landlock none is
-/// needed, because it keeps attempts out of each other's worktrees, even through descriptors that
-/// they were given.
+/// needed: it keeps attempts out of other worktrees, even if they have descriptors of these.
 pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<WorldSpec> {
     if probe::guard_refusal().is_some() {
         return None;
@@ -296,8 +295,8 @@ pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<
     // The filters of git-lfs write to this directory.
     let writable = [dir.clone(), nearest_real(index), common.join(STORE_OF_LFS)];
     let writable = writable.into_iter().filter(|path| path.exists());
-    // The state directory is mounted, because our git uses the copy of the configuration there
-    // while commands run.
+    // Our git reads the state directory, too: while commands run, it uses the copy of the
+    // configuration there.
     let read_only = [common, session.store.dir().path()];
     let read_only = read_only.map(|at| Mount::ReadOnly { at: at.to_owned(), from: at.to_owned() });
     let mounts = [Mount::Devices].into_iter().chain(read_only);
@@ -331,8 +330,8 @@ fn landlocked_confinement(
 }
 
 /// The user's directories in which each candidate has layers of its own, without those that
-/// `spawn.write` opens and those in a checkout. Empty if the configuration or the system allows no
-/// layers; if it is the system, its reason is given, too.
+/// `spawn.write` opens and those in a protected path. Empty if the configuration or the system
+/// allows no layers; if it is the system, its reason is given, too.
 fn private_directories(
     session: &Session,
     opened: &[PathBuf],

@@ -40,7 +40,7 @@ impl fmt::Display for LayerName {
 }
 
 impl LayerName {
-    /// Reads a name in the name of a directory.
+    /// Reads the name of a directory of layers.
     fn parse(text: &str) -> Option<LayerName> {
         let (conditions, tree) = text.split_once('-')?;
         Some(LayerName { conditions: conditions.to_owned(), tree: Oid::parse(tree)? })
@@ -54,7 +54,7 @@ pub struct KeptLayer {
     name: LayerName,
 }
 
-/// The layers from which a new base layer is copied.
+/// The layers that a base uses, or from which its own are made.
 pub struct LayerStart {
     /// The commit of the layers: the base or an ancestor.
     pub commit: Oid,
@@ -108,7 +108,7 @@ impl KeptLayer {
     }
 
     /// The layers, with a lock that keeps other processes from removing them. `None` if they do not
-    /// exist, or were changed in one of these spans of time.
+    /// exist, another process changes them, or they were changed in one of these spans of time.
     fn open_unchanged(
         &self,
         distrusted: &[(SystemTime, SystemTime)],

@@ -1,4 +1,4 @@
-//! The paths of the machine that a sealed world replaces, by the configuration and the environment.
+//! The machine's paths that a sealed world replaces, as configuration and environment say.
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -144,7 +144,7 @@ pub fn of(
     let temporary = temporary.map(|path| nearest_real(&path)).filter(|path| {
         path.is_dir() && path.parent().is_some() && *path != checkout && !of_the_user.contains(path)
     });
-    // Every world has /dev/shm, which may be a link outside; so it is added under its own name. It
+    // Every world has /dev/shm, so it is added by that name, even if the machine's is a link. It
     // is a directory of the room, because writes to a separate tmpfs would not count toward the
     // disk limit.
     let mut temporary = distinct(temporary.filter(|path| path != Path::new(SHARED_MEMORY)));

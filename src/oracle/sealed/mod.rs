@@ -248,9 +248,9 @@ impl<'a> SealedCheckouts<'a> {
         })
     }
 
-    /// The commands that download dependencies which a tree needs and its world lacks: all of them
-    /// if the base's downloads are missing, otherwise those for dependencies that differ from the
-    /// base's.
+    /// The commands that download dependencies which a tree needs and its world lacks. The base and
+    /// cold trees need all, if the base's downloads are missing; otherwise a tree needs those for
+    /// dependencies that differ from the base's. After a failed download, only the base needs any.
     fn missing_downloads(
         &self,
         commit: &Oid,
@@ -359,7 +359,7 @@ impl<'a> SealedCheckouts<'a> {
     /// Makes layers for later checkouts from the files that the base's commands left in this
     /// checkout and in the home directory, unless such layers exist.
     pub fn keep_outputs(&self, checkout: &SealedCheckout, end: BaseEnd) -> Result<()> {
-        // Downloads are used for all trees, not only for claims, so attempts must not be able to
+        // Downloads are used for all trees, even cold ones, so attempts must not be able to
         // influence them.
         let takes_home = !self.surroundings.of_the_user.is_empty() && !self.attempts_reach_home;
         let home = Some(&checkout.room).filter(|_| takes_home);
@@ -396,8 +396,8 @@ impl<'a> SealedCheckouts<'a> {
         KeptLayer::note_size(&base.layer)
     }
 
-    /// The files with credentials for package managers that are hidden from commands, or shown
-    /// without the credentials, by their names in `sandbox.hide`.
+    /// The names in `sandbox.hide` of package managers' files that commands cannot see, or see only
+    /// without credentials.
     pub fn hidden_credentials(&self) -> Vec<String> {
         let options = &self.options;
         let is_there =
@@ -488,7 +488,7 @@ impl<'a> SealedCheckouts<'a> {
     }
 }
 
-/// Writes the packed refs of a git directory without the refs of attempts to its upper layer.
+/// Writes packed refs to the upper layer of a git directory, without the refs of attempts.
 fn hide_packed_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
     let packed = match fs::read(git_dir.join("packed-refs")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -530,7 +530,7 @@ impl Drop for BaseInUse {
     fn drop(&mut self) {
         if let Some((kept, limit)) = self.keep_at.get()
             && matches!(self.guard, LayerGuard::Room { .. })
-            // Even without outputs, the next judging need not check out the base again.
+            // Empty outputs count, too: the next judging need not check out the base.
             && self.layer.outputs().is_some()
             && let Err(error) = kept.publish(&self.layer, *limit)
         {
