@@ -2,7 +2,8 @@
 //! once on the same terms, because its outcome is looked up before commands run.
 //!
 //! Outcomes are kept in the memory of this process, and passes also in the cache directory, for
-//! later processes. Another kind of storage would be one more field of [`Ledger`].
+//! later processes. Only this file asks the cache for outcomes, so another kind of storage would change
+//! this file only, as one more field of [`Ledger`].
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::model::run_costs::RunCosts;
 use crate::model::terms::Terms;
 use crate::model::verdict::Effort;
 use crate::oracle::cache::{Cache, JudgedTree};
+use crate::oracle::known_outcomes::Turn;
 use crate::oracle::sealed::{BaseInUse, Warmth};
 use crate::process::processor_share::ProcessorShare;
 use crate::store::logs::JudgingLogs;
@@ -141,6 +143,21 @@ impl<'m> Ledger<'m> {
         Ok(!self.only_forgets && self.cache.has(judged)?)
     }
 
+    /// Takes the turn to judge a tree; `None` if other processes cannot find its outcome. The inner
+    /// error is the process that has the turn. An outcome that another process has kept meanwhile
+    /// counts if a new ledger, which `anew` opens, has it.
+    pub fn take_turn(
+        &self,
+        judged: &JudgedTree,
+        anew: impl FnOnce(&'m Memory) -> Result<Ledger<'m>>,
+    ) -> Result<std::result::Result<Option<Turn>, String>> {
+        if self.only_forgets {
+            return Ok(Ok(None));
+        }
+        let turn = self.cache.take_turn(judged, || anew(self.memory)?.has_kept(judged))?;
+        Ok(turn.map(Some))
+    }
+
     /// Keeps an outcome in memory. It replaces an earlier outcome of the tree.
     pub fn remember(&self, tree: &Oid, outcome: TreeOutcome) {
         self.memory.0.lock().outcomes.insert((self.id.clone(), *tree), outcome);
@@ -161,12 +178,17 @@ impl<'m> Ledger<'m> {
         self.cache.keep(judged, &outcome.results, &outcome.logs.directory())
     }
 
+    /// Removes a pass that later processes would find.
+    pub fn forget_kept(&self, judged: &JudgedTree) -> Result<()> {
+        self.cache.forget(judged)
+    }
+
     /// Forgets everything in memory, and removes the outcomes of the same trees from the cache. `judged`
     /// gives the commit of a tree.
     pub fn forget_all(&self, judged: impl Fn(Oid) -> Result<JudgedTree>) -> Result<()> {
         let known: Vec<Oid> = self.memory.0.lock().outcomes.keys().map(|(_, tree)| *tree).collect();
         for tree in known {
-            self.cache.forget(&judged(tree)?)?;
+            self.forget_kept(&judged(tree)?)?;
         }
         self.memory.forget_all();
         Ok(())

@@ -157,7 +157,10 @@ fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     let Some(commit) = noted else { return Ok(()) };
     let read = repo.commit(&commit)?;
     let landing = Trailer::Landing.find(&read.message).and_then(|word| word.parse().ok());
-    let Some(landing) = landing else { return Ok(()) };
+    // A merge is noted by its commit, and a candidate is pending without a note.
+    let Some(landing @ (Landing::Landed | Landing::Undone | Landing::Discarded)) = landing else {
+        return Ok(());
+    };
     candidate.landing = landing;
     if let Some(branch) = Trailer::Into.find(&read.message) {
         candidate.landing_branch = Some(RefName::of_branch(branch));

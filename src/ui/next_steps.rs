@@ -8,6 +8,11 @@ use crate::model::outcome::Stage;
 use crate::model::terms::Terms;
 use crate::model::verdict::{DecisionKind, Entry, Verdict};
 
+/// The hint for a command that exits with 0 although its report says that tests failed.
+pub const KEEP_EXIT_CODE: &str = "keep the exit code of the tests (`set -o pipefail`); or, if these \
+                                  failures are known, let the exit code decide: \
+                                  `git config frites.oracle.trust-exit true`";
+
 /// The hints after a verdict. `landing` is the state of the recommended candidate.
 pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
     let Verdict { run, decision, terms, .. } = verdict;
@@ -24,13 +29,9 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
             let more_source = more_source(verdict, name);
             [look_at_own_tests(&address), land].into_iter().chain(more_source).collect()
         }
-        DecisionKind::ReportedFailures => vec![
-            output("see what failed"),
-            "keep the exit code of the tests (`set -o pipefail`); or, if these failures are known, \
-             let the exit code decide: `git config frites.oracle.trust-exit true`"
-                .to_owned(),
-            land_anyway,
-        ],
+        DecisionKind::ReportedFailures => {
+            vec![output("see what failed"), KEEP_EXIT_CODE.to_owned(), land_anyway]
+        }
         DecisionKind::MissingTests => vec![
             output("see where its tests end"),
             "if it is right that fewer tests are reported, trust the exit code: \

@@ -183,7 +183,9 @@ fn contents(
         match of.file(name, index) {
             Some(at) => {
                 let indexed = &index.entries()[at];
-                let stat = rustix::fs::statat(listing.fd().ok()?, name, AtFlags::SYMLINK_NOFOLLOW);
+                let directory = listing.fd().ok()?;
+                let stat =
+                    rustix::fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
                 if !dirty::is_clean_file(indexed.mode, &indexed.stat, &stat.ok()?, index) {
                     found.changed.push(at);
                 }

@@ -41,11 +41,12 @@ pub fn plan(
     let restore =
         |keeps: &dyn Fn(&TreePath, &PutBack) -> bool| restore(repo, base, tree, &choices, keeps);
     let restored = restore(&|_, _| false)?;
+    let submodules: Vec<&TreePath> =
+        changes.iter().filter(|file| file.is_submodule).map(|file| &file.path).collect();
     let described = |path: &TreePath| {
-        let file = changes.iter().find(|file| file.path == *path);
         let word = match choices.get(path) {
             Some(PutBack::Mode) => MODE_OF,
-            Some(PutBack::Other) if file.is_some_and(|file| file.is_submodule) => SUBMODULE,
+            Some(PutBack::Other) if submodules.contains(&path) => SUBMODULE,
             _ => "",
         };
         format!("{word}{}", path.quoted())

@@ -200,7 +200,7 @@ impl<'a> OracleRunner<'a> {
         let OracleRunner { session, ledger, tamper, terms, .. } = self;
         let tainted = tamper.end().and_then(|end| {
             let mut doubtful = end.doubtful.iter();
-            doubtful.try_for_each(|judged| ledger.cache.forget(judged))?;
+            doubtful.try_for_each(|judged| ledger.forget_kept(judged))?;
             Ok(end.tainted)
         });
         let (done, tainted) =
@@ -221,17 +221,14 @@ impl<'a> OracleRunner<'a> {
     }
 
     /// Takes the turn to judge a tree; `None` if no turn is needed, because other processes cannot
-    /// find its outcome in the cache. The inner error is the process that has the turn. An outcome
-    /// that another process has kept meanwhile counts if a new ledger has it.
+    /// find its outcome in the cache. The inner error is the process that has the turn.
     fn take_turn(&self, judged: &JudgedTree) -> Result<std::result::Result<Option<Turn>, String>> {
-        if self.commands != WatchedCommands::SealedOracle || self.ledger.only_forgets {
+        if self.commands != WatchedCommands::SealedOracle {
             return Ok(Ok(None));
         }
-        let turn = self.ledger.cache.take_turn(judged, || {
-            let memory = self.ledger.memory;
-            open_ledger(self.session, &self.terms, &self.options, memory)?.has_kept(judged)
-        })?;
-        Ok(turn.map(Some))
+        self.ledger.take_turn(judged, |memory| {
+            open_ledger(self.session, &self.terms, &self.options, memory)
+        })
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {

@@ -463,10 +463,7 @@ fn warn_of_base(runner: &OracleRunner<'_>, results: &Results) {
     match outcome {
         Outcome::ReportedFailures { .. } => {
             ui.warn(format!("run {run}: the {stage} command ends on the base with {outcome}"));
-            ui.hint(
-                "keep the exit code of the tests (`set -o pipefail`); or, if these failures are known, \
-                 let the exit code decide: `git config frites.oracle.trust-exit true`",
-            );
+            ui.hint(next_steps::KEEP_EXIT_CODE);
         }
         _ if result.is_unjudgeable() => {
             let verb = if outcome.could_not_start() { "cannot start" } else { "does not pass" };
