@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, IoContext, Result};
+use crate::fs::atomic;
 use crate::fs::parallel;
 use crate::fs::regular;
 use crate::fs::trash::Bin;
-use crate::fs::tree::{delete_tree, is_real_directory, path_bytes};
+use crate::fs::tree::{delete_tree, is_real_directory, nearest_real, path_bytes};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::index::{ScratchIndex, entry_at, open_index};
 use crate::git::overrides::Overrides;
@@ -189,12 +190,65 @@ pub fn link_to(admin: &Path) -> Vec<u8> {
     [b"gitdir: ", path_bytes(admin), b"\n"].concat()
 }
 
+/// Makes the `.git` file of a worktree name its administrative entry, if it names another path. Gives that
+/// path; it is empty if there was no such file.
+///
+/// Commands of attempts can write to this file, and git runs programs that the configuration of the
+/// repository there names. If a command made a directory in place of the file, that directory stays,
+/// because it may have commits.
+pub fn connect(worktree: &Path, admin: &Path) -> Result<Option<PathBuf>> {
+    let link = worktree.join(".git");
+    let named = named_by(worktree).map(|named| worktree.join(named)).unwrap_or_default();
+    // git can write relative paths.
+    let is_right =
+        gix::path::normalize((&*named).into(), worktree).is_some_and(|path| path == admin);
+    if is_right || !worktree.is_dir() || fs::symlink_metadata(&link).is_ok_and(|meta| meta.is_dir())
+    {
+        return Ok(None);
+    }
+    atomic::write(&link, &link_to(admin))?;
+    Ok(Some(named))
+}
+
+/// Refuses the repository that was found for the directory `dir` if `dir` is in a worktree that another
+/// repository around it has registered. A command of an attempt has then put another `.git` there, whose
+/// configuration can name programs.
+pub fn require_own_git(repo: &Repo, dir: &Path) -> Result<()> {
+    let dir = nearest_real(dir);
+    for above in dir.ancestors() {
+        let named = named_by(above).unwrap_or_else(|| PathBuf::from(".git"));
+        let common = nearest_real(&above.join(named));
+        if common == repo.common_dir() {
+            continue;
+        }
+        let checkouts = entries_in(&common)?.into_iter().filter_map(|admin| points_to(&admin));
+        let mut checkouts = checkouts.filter_map(|link| Some(link.parent()?.to_owned()));
+        if let Some(checkout) = checkouts.find(|checkout| dir.starts_with(checkout)) {
+            let (checkout, above) = (checkout.display(), above.display());
+            let found = repo.git_dir().display();
+            return Err(Error::fatal(format!(
+                "'{checkout}' is a worktree of the repository in '{above}', but git finds '{found}' there"
+            ))
+            .hint(format!(
+                "a command replaced '{checkout}/.git': move that away, and then: `git -C {above} worktree repair`"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// All administrative entries, whole or damaged, sorted.
 pub fn entries(repo: &Repo) -> Result<Vec<PathBuf>> {
-    let directory = repo.common_dir().join("worktrees");
+    entries_in(repo.common_dir())
+}
+
+fn entries_in(common: &Path) -> Result<Vec<PathBuf>> {
+    let directory = common.join("worktrees");
     let listing = match fs::read_dir(&directory) {
         Ok(listing) => listing,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&e.kind()) => {
+            return Ok(Vec::new());
+        }
         Err(e) => return Err(e).context(|| format!("could not list '{}'", directory.display())),
     };
     let mut found: Vec<PathBuf> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();

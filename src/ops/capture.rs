@@ -111,36 +111,41 @@ impl Session {
         captured.map_err(|e| e.context(format!("{candidate} could not be captured")))
     }
 
-    /// Brings the work in an attempt's own git directory into the repository. Deletes that
-    /// directory if guarded commands no longer run there, and everything in it could be read. Gives
-    /// a warning about entries in it that are not files. The caller holds the candidate's lock.
+    /// Brings the work in an attempt's own git directory into the repository. If no command of the candidate
+    /// runs any more, connects its worktree with the repository again, and deletes the git directory, unless
+    /// something in it could not be read. Gives a warning about entries in it that are not files. The caller
+    /// holds the candidate's lock.
     pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<Option<String>> {
-        let Some(own) = own_git(candidate) else { return Ok(None) };
-        let special = self.take_over(candidate, &own)?;
+        let own = own_git(candidate);
+        let special = own.as_ref().map_or(Ok(None), |own| self.take_over(candidate, own))?;
         if candidate.record()?.state != State::Running {
-            self.leave_own_git(candidate, &own)?;
+            self.leave_own_git(candidate, own)?;
         }
         Ok(special)
     }
 
     /// As [`Session::bring_back`], for commands that have certainly ended; prints the warning.
     pub fn end_guard(&self, candidate: CandidateRef<'_>) -> Result<()> {
-        let Some(own) = own_git(candidate) else { return Ok(()) };
-        if let Some(line) = self.take_over(candidate, &own)? {
+        let own = own_git(candidate);
+        let special = own.as_ref().map_or(Ok(None), |own| self.take_over(candidate, own))?;
+        if let Some(line) = special {
             self.ui.warn(format!("{candidate}: {line}"));
         }
-        self.leave_own_git(candidate, &own)
+        self.leave_own_git(candidate, own)
     }
 
-    /// Connects the worktree with the repository again after guarded commands have ended, and
-    /// deletes their git directory, unless something in it could not be read.
-    fn leave_own_git(&self, candidate: CandidateRef<'_>, own: &OwnGitDir) -> Result<()> {
+    fn leave_own_git(&self, candidate: CandidateRef<'_>, own: Option<OwnGitDir>) -> Result<()> {
         let worktree = candidate.worktree();
-        if let Some(admin) = worktree::admin_of(&self.repo, &worktree)? {
-            own.leave(&worktree, &admin)?;
+        if let Some(admin) = worktree::admin_of(&self.repo, &worktree)?
+            && let Some(named) = worktree::connect(&worktree, &admin)?
+            && own.as_ref().is_none_or(|own| own.entry() != named)
+        {
+            let line =
+                "a command had changed the worktree's .git file, which names its repository again";
+            self.ui.warn(format!("{candidate}: {line}"));
         }
         let room = candidate.directory().own_git();
-        if own_dir::unread(&room).is_some() {
+        if own.is_none() || own_dir::unread(&room).is_some() {
             return Ok(());
         }
         tree::delete_tree(&room).context(|| format!("could not delete '{}'", room.display()))

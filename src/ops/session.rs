@@ -14,7 +14,7 @@ use crate::fs::scratch;
 use crate::git::capture::excludes::Excludes;
 use crate::git::repo::Repo;
 use crate::git::seed::find::{SeedPatterns, Seeds};
-use crate::git::version;
+use crate::git::{version, worktree};
 use crate::integrity::{IntegrityContext, overrides, watch};
 use crate::model::layout::StateDir;
 use crate::model::oid::Oid;
@@ -82,6 +82,7 @@ impl ReadSession {
         let here =
             std::env::current_dir().context(|| "the current directory cannot be read".into())?;
         let repo = Arc::new(Repo::discover(&here)?);
+        worktree::require_own_git(&repo, &here)?;
         // The repository is used until the process ends; dropping it then would only take time.
         std::mem::forget(repo.clone());
         let store = Store::of(&repo);

@@ -488,3 +488,22 @@ fn worktree_configuration_does_not_choose_the_test() {
     world.frites_in(&inside, ["judge"]).expect(1);
     world.assert_clean();
 }
+
+#[test]
+fn another_repository_in_the_place_of_a_worktrees_git_is_refused() {
+    let other = "git init -q \"$HOME/other\"; echo \"gitdir: $HOME/other/.git\" >.git";
+    for script in [other, "rm .git; git init -q", "rm .git; git init -q --bare ."] {
+        let world = World::new();
+        world.spawn(["-n", "1"]);
+        let dir = world.worktree("1/c1");
+        world.sh(&dir, script).expect(0);
+        fs::create_dir(dir.join("below")).unwrap();
+        let answer = world.frites_in(&dir.join("below"), ["status"]);
+        let answer = answer.refuses(128, "is a worktree of the repository in");
+        assert!(answer.stderr.contains("worktree repair"), "{}", answer.stderr);
+        world.frites(["status"]).expect(0);
+        fs::rename(dir.join(".git"), world.home().join("away")).unwrap_or_default();
+        world.git(["worktree", "repair"]);
+        world.frites_in(&dir, ["status"]).expect(0);
+    }
+}

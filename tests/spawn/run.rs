@@ -513,6 +513,27 @@ fn command_without_its_git_file_never_touches_the_users_index() {
 }
 
 #[test]
+fn a_git_file_that_an_attempt_changed_is_as_before_after_its_command() {
+    let world = World::new();
+    let script = "git init -q \"$HOME/other\"; cp .git \"$HOME/before\"
+        case $FRITES_CANDIDATE in
+        other) echo \"gitdir: $HOME/other/.git\" >.git;;
+        link) rm .git; ln -s \"$HOME/other/.git\" .git;;
+        gone) rm .git;;
+        esac; echo good >>src/lib.txt";
+    let words = ["run", "-q", "-c", "other", "link", "gone", "kept", "--test", "true"];
+    let answer = world.frites([&words[..], &["--", "sh", "-c", script]].concat()).expect(0);
+    for name in ["other", "link", "gone", "kept"] {
+        let dir = world.worktree(&format!("1/{name}"));
+        let found = world.git_in(&dir, ["rev-parse", "--path-format=absolute", "--git-common-dir"]);
+        assert_eq!(found, world.repo.join(".git").to_str().unwrap(), "{name}: {}", answer.stderr);
+        let is_told =
+            answer.stderr.contains(&format!("1/{name}: a command had changed the worktree's .git"));
+        assert_eq!(is_told, name != "kept", "{name}: {}", answer.stderr);
+    }
+}
+
+#[test]
 fn run_whose_attempts_all_fail_does_not_wait_for_the_base() {
     // Nothing but the end of the attempts ends this command of the base in time.
     let hang = "tail -f /dev/null";

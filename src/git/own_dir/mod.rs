@@ -100,6 +100,11 @@ impl OwnGitDir {
         &self.dir
     }
 
+    /// The copy of the worktree's administrative entry.
+    pub fn entry(&self) -> &Path {
+        &self.entry
+    }
+
     /// The line about FIFOs, links and the like in the directory, which are not read; `None` if there are
     /// none.
     pub fn special_files(&self) -> Option<String> {
@@ -218,7 +223,7 @@ impl OwnGitDir {
         Ok(mounts)
     }
 
-    /// Lets git find this directory from the worktree until [`OwnGitDir::leave`], without any mount. The
+    /// Lets git find this directory from the worktree until [`worktree::connect`], without any mount. The
     /// objects of the repository are read at their own path; directories in `common` that git does not know
     /// are not shown.
     pub fn enter(&self, common: &Path, worktree: &Path) -> Result<()> {
@@ -226,14 +231,5 @@ impl OwnGitDir {
         fs::write(&file, objects::alternates(common)?)
             .context(|| format!("could not write '{}'", file.display()))?;
         atomic::write(&worktree.join(".git"), &worktree::link_to(&self.entry))
-    }
-
-    /// Lets git find the repository from the worktree again, if its `.git` file names this directory.
-    /// `admin` is the worktree's administrative entry in the repository.
-    pub fn leave(&self, worktree: &Path, admin: &Path) -> Result<()> {
-        if worktree::named_by(worktree).as_ref() != Some(&self.entry) {
-            return Ok(());
-        }
-        atomic::write(&worktree.join(".git"), &worktree::link_to(admin))
     }
 }
