@@ -1,5 +1,5 @@
-//! The inputs of a capture, each read once: the base's files, the attempt's index and HEAD, and the commits that the
-//! attempt made.
+//! The inputs of a capture, each read once: the base's files, the attempt's index and HEAD, and the commits
+//! that the attempt made.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
-/// The inputs of a capture. An attempt can damage its own index and HEAD: if one cannot be read, it is
-/// missing here.
+/// The inputs of a capture. An attempt can damage its own index and HEAD. A field is `None` if the file from
+/// which it is read cannot be read.
 pub(super) struct CaptureInputs<'a> {
     /// The repository.
     pub repo: &'a Repo,
@@ -32,9 +32,11 @@ pub(super) struct CaptureInputs<'a> {
     pub base: Arc<gix::index::File>,
     /// The worktree's admin directory.
     admin: Option<PathBuf>,
-    /// The commit that HEAD is at.
+    /// The commit at the attempt's HEAD.
     pub head: Option<Oid>,
-    /// The attempt's own index; `None` if it cannot be read, or has the same files as the base.
+    /// The attempt's own index; `None` if it cannot be read. Also `None` if the index equals the base, unless
+    /// the modes on disk mean nothing (`core.fileMode` is false): then [`CaptureInputs::mode_edits`] needs
+    /// the index.
     index: Option<gix::index::File>,
 }
 
@@ -44,7 +46,7 @@ pub(super) struct AttemptPaths {
     /// The files that the attempt tracks and the base does not, and the files of the base that an earlier
     /// capture found deleted.
     pub files: BTreeSet<TreePath>,
-    /// The submodules, with their commits.
+    /// The submodules in the attempt's index, and the new ones in its HEAD, with their commits.
     pub submodules: BTreeMap<TreePath, ObjectId>,
 }
 
@@ -68,7 +70,8 @@ impl<'a> CaptureInputs<'a> {
         let lacking = private.map(|private| files_only_in(base, private));
         let files = lacking.unwrap_or_default();
         let mut tracked = AttemptPaths { files, ..AttemptPaths::default() };
-        // Both lists are sorted, and mostly equal.
+        // The entries of the base and of the attempt's index are sorted, and most of them are equal. One pass
+        // over both finds the differences.
         let mut in_base = base.entries().iter().map(|e| e.path(base)).peekable();
         for (index, entry) in
             self.index.iter().flat_map(|i| i.entries().iter().map(move |e| (i, e)))
@@ -96,14 +99,15 @@ impl<'a> CaptureInputs<'a> {
     }
 
     /// The files that the attempt's sparse checkout leaves out of its worktree, with the modes and objects
-    /// that they have in its index.
+    /// that they have in the attempt's index. A file whose object is gone is not returned.
     pub fn left_out(&self) -> Result<BTreeMap<TreePath, (EntryMode, ObjectId)>> {
         let mut found = BTreeMap::new();
         let Some(own) = &self.index else { return Ok(found) };
         if !own.entries().iter().any(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)) {
             return Ok(found);
         }
-        // git lists each file, even if a sparse index has one entry for a whole directory.
+        // A sparse index has one entry for a whole directory, but `git ls-files` lists each file in that
+        // directory.
         let scratch = ScratchIndex::empty(&self.repo.git())?;
         scratch.write(own)?;
         let list = scratch.git().call("ls-files").args(["-z", "-t", "--stage"]).bytes()?;
@@ -152,13 +156,14 @@ impl<'a> CaptureInputs<'a> {
         unsaved_commits(self.repo, self.source, self.admin.as_deref(), self.head)
     }
 
-    /// A commit of the attempt's index, if the index holds a version of a file that is neither captured
-    /// (in `captured`, the private index) nor in the base, HEAD or the seeds. `None` if the previous capture
-    /// has this commit as an ancestor.
+    /// Commits the attempt's index if it holds a version of a file that is neither captured (in `captured`,
+    /// the private index) nor in the base, HEAD or the seeds. Otherwise returns `None`. Also returns `None`
+    /// if this commit is already an ancestor of the previous capture.
     pub fn unsaved_staging(&self, captured: &gix::index::File) -> Result<Option<Oid>> {
         let Some(own) = &self.index else { return Ok(None) };
         let CaptureInputs { repo, source, base, .. } = self;
-        // Mostly the attempt staged nothing, or everything. An index with conflicts cannot become a tree.
+        // If the attempt has staged nothing or everything, as most attempts have, nothing needs to be saved.
+        // From an index with conflicts nothing can be saved: git makes no tree from it.
         if have_equal_files(own, base)
             || have_equal_files(own, captured)
             || own.entries().iter().any(|e| e.flags.intersects(Flags::STAGE_MASK))
@@ -192,7 +197,7 @@ impl<'a> CaptureInputs<'a> {
             other => other,
         };
         let tree = match tree {
-            // No tree can be made from the index, so there is nothing to keep.
+            // The index is damaged in some other way, so no tree can be made from it.
             Err(error) if error.cause == Cause::Damaged => return Ok(None),
             other => other?,
         };
@@ -204,8 +209,9 @@ impl<'a> CaptureInputs<'a> {
     }
 }
 
-/// The commits of an attempt with this HEAD that no capture holds yet: HEAD, the branch, refs of its own, and every
-/// commit in their reflogs (amended, reset or detached work). An ancestor of another of them is left out.
+/// The commits of an attempt that no capture holds yet. The commits are read from `head`, the branch, the
+/// worktree's own refs, and the reflogs, which also name amended, reset and detached work. A commit is left
+/// out if it is an ancestor of another commit in the result.
 pub(super) fn unsaved_commits(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -254,7 +260,7 @@ fn equals_base(own: &gix::index::File, base: &gix::index::File) -> bool {
         })
 }
 
-/// The files of an index whose objects are gone.
+/// The paths in an index whose blobs are missing in the repository.
 fn lost_files(repo: &Repo, index: &gix::index::File) -> BTreeSet<TreePath> {
     let gix = repo.gix();
     let lost = index
@@ -264,7 +270,7 @@ fn lost_files(repo: &Repo, index: &gix::index::File) -> BTreeSet<TreePath> {
     lost.map(|entry| TreePath::new(entry.path(index))).collect()
 }
 
-/// The files of one index that another one does not have.
+/// The files that `one` has and `other` does not.
 fn files_only_in(one: &gix::index::File, other: &gix::index::File) -> BTreeSet<TreePath> {
     let found = one.entries().iter().enumerate().filter(|(at, entry)| {
         entry.mode != Mode::COMMIT && entry_at(other, *at, entry.path(one)).is_none()
@@ -279,7 +285,8 @@ fn have_equal_files(one: &gix::index::File, other: &gix::index::File) -> bool {
         && pairs.all(|(a, b)| a.id == b.id && a.path(one) == b.path(other))
 }
 
-/// The commit at a worktree's HEAD, read from its admin directory.
+/// The commit at the HEAD of the worktree with this admin directory; `None` if HEAD cannot be read, or is a
+/// branch without a commit.
 fn head_of(repo: &Repo, admin: &Path) -> Option<Oid> {
     let text = regular::read_text(&admin.join("HEAD")).ok()?;
     match text.trim().strip_prefix("ref: ") {

@@ -17,8 +17,9 @@ use crate::git::cli::Call;
 use crate::git::stat::entry_stat;
 use crate::model::path::TreePath;
 
-/// The racy entries of an index. git may take their files for unchanged although they were written since:
-/// many builds of git compare whole seconds, and a program can restore a file's times.
+/// The racy entries of an index: git may think that the file of such an entry is unchanged although a program
+/// has written to the file. Many builds of git compare only whole seconds, and a program can restore a file's
+/// mtime after a write.
 pub fn racy_entries(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix::index::Entry>> {
     let is_racy_entry = |entry: &&gix::index::Entry| {
         let path = TreePath::new(entry.path(index));
@@ -30,10 +31,10 @@ pub fn racy_entries(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix
     Ok(found.concat())
 }
 
-/// The positions of the entries whose files a capture must read again even if their stat data are unchanged. A
-/// program that writes to a file through a shared memory map changes the file's times again only after the
-/// system has written the page to the disk. So the files that an earlier capture found changed are read again.
-/// On a file system in memory the times never change again, so the contents of all files are compared.
+/// The positions of the entries whose files a capture must read again even if their stat data are unchanged.
+/// A program that writes to a file through a shared memory map changes the file's times again only after the
+/// system has written the page to the disk. So the files that an earlier capture found changed are read
+/// again. On a file system in memory the times never change again, so the contents of all files are compared.
 pub(super) fn doubtful_entries(
     index: &gix::index::File,
     source: &CaptureSource<'_>,
@@ -51,8 +52,8 @@ pub(super) fn doubtful_entries(
     Ok(found.concat())
 }
 
-/// True if a file has the bytes that its entry names. It counts as changed if it is large: git reads it then.
-/// Links and submodules count as unchanged, because nobody writes to them through a memory map.
+/// True if the content of a file is the blob in its index entry. Returns false for a large file, so that git
+/// reads it. Returns true for links and submodules, because nobody writes to them through a memory map.
 fn has_content_of_entry(worktree: &Path, index: &gix::index::File, position: usize) -> bool {
     const LARGEST: u32 = 16 << 20;
     let entry = &index.entries()[position];
@@ -67,7 +68,7 @@ fn has_content_of_entry(worktree: &Path, index: &gix::index::File, position: usi
         })
 }
 
-/// The positions of the files in an index that are not those of the base.
+/// The positions of the files in `index` that the base does not have, or has with other content.
 fn changed_entries(index: &gix::index::File, base: &gix::index::File) -> Vec<usize> {
     let mut in_base = base.entries().iter().peekable();
     let mut changed = Vec::new();
@@ -82,11 +83,11 @@ fn changed_entries(index: &gix::index::File, base: &gix::index::File) -> Vec<usi
     changed
 }
 
-/// The paths that git reports as modified although nobody wrote them since they were checked out,
-/// such as blobs with CRLF whose attributes say `text`.
+/// `modified` are paths that git reports as modified. Returns those whose files nobody has written since they
+/// were checked out. For example, git may report a blob with CRLF if the attributes of its path say `text`.
 ///
-/// git compares contents only where an entry's times leave a doubt, so such a path is sometimes
-/// reported and sometimes not. `git` is the beginning of a call that uses the index.
+/// git compares contents only where an entry's times leave a doubt, so such a path is sometimes reported and
+/// sometimes not. `git` is a call that uses `index` and has no subcommand yet.
 pub fn untouched(
     worktree: &Path,
     git: &Call,
@@ -98,7 +99,8 @@ pub fn untouched(
         entry.is_some_and(|e| has_equal_stat(&e.stat, &path.on_disk(worktree)))
     };
     let paths: Vec<&TreePath> = modified.iter().filter(has_stat_of_entry).collect();
-    // With changed attributes git makes other blobs of untouched files.
+    // If a `.gitattributes` has changed, git can make a different blob from an untouched file. Such a file
+    // must be captured.
     if paths.is_empty() || modified.iter().any(|path| path.file_name() == b".gitattributes") {
         return Ok(Vec::new());
     }
@@ -106,7 +108,7 @@ pub fn untouched(
     let mut prefix = OsString::from("--prefix=");
     prefix.push(directory.path().join(""));
     let list = TreePath::nul_terminated(paths.iter().copied());
-    // A path that git cannot write is not found below, and so counts as modified.
+    // If git cannot write a file, the file is not found below and counts as modified.
     git.clone().args(["checkout-index", "-q", "-z", "--stdin"]).arg(prefix).stdin(list).output()?;
     let is_as_checked_out = |path: &&TreePath| {
         let fresh = regular::read(&path.on_disk(directory.path())).ok();
@@ -115,8 +117,8 @@ pub fn untouched(
     Ok(paths.into_iter().filter(is_as_checked_out).cloned().collect())
 }
 
-/// True if a file has the times of its entry, and the size unless git set that to 0 because of
-/// doubt.
+/// True if a file has the times and the size of its index entry. If the entry's size is 0, only the times are
+/// compared: git sets the size to 0 if it does not trust the other stat data.
 fn has_equal_stat(entry: &Stat, file: &Path) -> bool {
     fs::symlink_metadata(file).is_ok_and(|meta| {
         has_seconds(entry, &meta)
@@ -125,7 +127,7 @@ fn has_equal_stat(entry: &Stat, file: &Path) -> bool {
     })
 }
 
-/// True if only the nanoseconds show that a file is not the one of its entry.
+/// True if a file has the size of its index entry and the same seconds in its times, but other nanoseconds.
 fn is_racy(entry: &Stat, meta: &fs::Metadata) -> bool {
     let has_times = entry.mtime.nsecs != 0 || entry.ctime.nsecs != 0;
     has_seconds(entry, meta)
@@ -134,17 +136,19 @@ fn is_racy(entry: &Stat, meta: &fs::Metadata) -> bool {
         && !has_nanoseconds(entry, meta)
 }
 
-/// True if mtime and ctime of a file are in the seconds of its entry, truncated as git does it.
+/// True if mtime and ctime of a file have the seconds of its index entry. The seconds are truncated to 32
+/// bits, as git does it.
 fn has_seconds(entry: &Stat, meta: &fs::Metadata) -> bool {
     (entry.mtime.secs, entry.ctime.secs) == (meta.mtime() as u32, meta.ctime() as u32)
 }
 
-/// True if mtime and ctime of a file have the nanoseconds of its entry.
+/// True if mtime and ctime of a file have the nanoseconds of its index entry.
 fn has_nanoseconds(entry: &Stat, meta: &fs::Metadata) -> bool {
     (entry.mtime.nsecs, entry.ctime.nsecs) == (meta.mtime_nsec() as u32, meta.ctime_nsec() as u32)
 }
 
-/// True if a file equals its entry, and was not written in the same moment as the index.
+/// True if a file has the type, mode and stat data of its index entry, and is older than the index. A file
+/// that was written in the same moment as the index may have changed without a change of its times.
 pub(super) fn is_clean_file(
     mode: Mode,
     entry: &Stat,

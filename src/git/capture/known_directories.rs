@@ -1,9 +1,10 @@
-//! The directories whose lists of names were compared with the index. While the change time of a directory
-//! stays the same, no name was added or removed there, because no program can choose a change time. Such a
-//! directory is not listed again; its files are still compared.
+//! The directories whose names an earlier capture has compared with the index. As long as the change time
+//! (ctime) of a directory stays the same, no name was added or removed there, because no program can choose a
+//! change time. If the change time of a directory is unchanged, the directory is not listed again, but its
+//! files are still compared.
 //!
-//! This is for the rows "capture of 8" and "judge again" of `make bench` with 10,000 files, which take 1.13 and 1.11 times
-//! the processor time if all directories are listed.
+//! If all directories are listed, the rows "capture of 8" and "judge again" of `make bench` with 10,000 files
+//! take 1.13 and 1.11 times the processor time.
 use std::collections::HashMap;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,7 +15,7 @@ use crate::fs::disk;
 use crate::fs::regular;
 use crate::model::layout::listed_beside;
 
-/// The age at which a change time can be relied on. The kernel's clock ticks every few milliseconds, so a
+/// A change time of at least this age can be relied on. The kernel's clock ticks every few milliseconds, so a
 /// directory that changes again at once may keep its change time.
 const SETTLED: Duration = Duration::from_millis(100);
 
@@ -49,22 +50,23 @@ impl DirectoryState {
     }
 }
 
-/// Directories in which every name was in the index, with the number of these names. As long as the index
-/// has that number of names in such a directory, the directory has no other names.
+/// Directories in which every name was in the index, each with the number of its names. If the state of a
+/// directory is unchanged, and the index still has that number of names there, then every name in the
+/// directory is in the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ListedDirectories(HashMap<DirectoryState, usize>);
 
 impl ListedDirectories {
-    /// The directories that an earlier capture has listed; empty if there was none, or its list
-    /// cannot be read.
+    /// The directories that an earlier capture has listed. Empty if there was no earlier capture, or if the
+    /// file with the directories cannot be read.
     pub fn beside(index: &Path) -> ListedDirectories {
         let text = regular::read_own(&listed_beside(index)).unwrap_or_default();
         let text = String::from_utf8(text).unwrap_or_default();
         ListedDirectories(text.split_inclusive('\n').filter_map(from_line).collect())
     }
 
-    /// Writes them for the next capture, unless `earlier` has all of them. If this fails, the next capture
-    /// only takes longer.
+    /// Writes the directories for the next capture, unless `earlier` has all of them. If the file cannot be
+    /// written, the next capture only takes longer.
     pub fn keep_beside(&self, index: &Path, earlier: &ListedDirectories) {
         if self.0.keys().all(|directory| earlier.0.contains_key(directory)) {
             return;
@@ -93,7 +95,7 @@ impl Extend<(DirectoryState, usize)> for ListedDirectories {
     }
 }
 
-/// A line for a directory. A reader ignores a line that was cut off, because it has no end.
+/// The line about a directory. [`from_line`] ignores a line that was cut off: it does not end in a newline.
 fn as_line((directory, names): (&DirectoryState, &usize)) -> String {
     let DirectoryState { device, inode, seconds, nanoseconds } = directory;
     format!("{device} {inode} {seconds} {nanoseconds} {names}\n")
@@ -110,17 +112,17 @@ fn from_line(line: &str) -> Option<(DirectoryState, usize)> {
     Some((directory, words.next()?.parse().ok()?))
 }
 
-/// The knowledge about the names in a worktree when a walk over it begins.
+/// The directories that a walk over a worktree need not list.
 pub(super) struct KnownNames<'a> {
     earlier: &'a ListedDirectories,
     began: SystemTime,
-    /// The device of the worktree; `None` if the kernel does not set its change times itself, as on a
-    /// network file system.
+    /// The device of the worktree; `None` if this kernel does not set the change times there, as on a network
+    /// file system.
     device: Option<u64>,
 }
 
 impl<'a> KnownNames<'a> {
-    /// The known names for a walk that begins now in this worktree.
+    /// For a walk over the worktree at `root` that begins now.
     pub fn new(root: &OwnedFd, earlier: &'a ListedDirectories) -> KnownNames<'a> {
         let began = SystemTime::now();
         let device = if disk::has_times_of_kernel(root.as_fd()) {
@@ -131,12 +133,14 @@ impl<'a> KnownNames<'a> {
         KnownNames { earlier, began, device }
     }
 
-    /// The number of names in a directory, if all of them were in the index.
+    /// The number of names in a directory, if an earlier capture found all these names in the index. `None`
+    /// if the directory must be listed.
     pub fn of(&self, directory: &DirectoryState) -> Option<usize> {
         if self.may_tell(directory) { self.earlier.0.get(directory).copied() } else { None }
     }
 
-    /// True if every later change of a directory shows in its state, which was read before its names were.
+    /// True if every later change of a directory also changes its state. The caller must have read the state
+    /// `directory` before it listed the names.
     pub fn may_tell(&self, directory: &DirectoryState) -> bool {
         self.device == Some(directory.device) && directory.is_settled(self.began)
     }
@@ -171,7 +175,7 @@ mod tests {
         let text = std::fs::read_to_string(&file).expect("written");
         std::fs::write(&file, text.trim_end()).expect("written");
         assert_eq!(ListedDirectories::beside(&index).0.len(), 1);
-        // Directories that are known already are not written again.
+        // `two` already has this directory, so the file is not written again.
         ListedDirectories(HashMap::from([(state(1), 10)])).keep_beside(&index, &two);
         assert_eq!(ListedDirectories::beside(&index).0.len(), 1);
     }

@@ -1,4 +1,4 @@
-//! Walks over directories that were listed before.
+//! Tests of walks over directories that an earlier walk has listed.
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn place() -> Place {
     let index = open_index(&index).expect("an index");
     let listed = ListedDirectories::default();
     let mut place = Place { _room: room, root, repo, index, listed };
-    // Directories that were just made are listed again.
+    // A walk lists a directory again until the directory's change time is old enough.
     let end = Instant::now() + Duration::from_secs(20);
     while place.listed.len() < 3 {
         assert!(Instant::now() < end, "they are never old enough");
@@ -135,7 +135,7 @@ fn change_in_a_directory_that_was_listed_before_is_found_whatever_hides_it() {
         &[],
         &["a/link"],
     );
-    // There are as many names as before.
+    // The number of names in `a` stays the same.
     assert_finds(
         |at| {
             fs::remove_file(at.path("a/two")).expect("removed");
@@ -176,7 +176,8 @@ fn repository_in_a_directory_that_was_listed_before_is_left_to_git() {
     assert!(place.list().is_none());
 }
 
-/// A false record hides a new name, which shows that the directory was not listed.
+/// A false record says that `a` has three names. Once the walk no longer finds the new name, it has relied on
+/// the record and has not listed `a`.
 #[test]
 fn directory_with_the_names_of_the_index_is_not_listed_again() {
     let mut place = place();
@@ -185,7 +186,7 @@ fn directory_with_the_names_of_the_index_is_not_listed_again() {
     let state = DirectoryState::of(&directory.expect("a directory")).expect("readable");
     let new = |place: &Place| place.list().expect("nothing is unusual").untracked;
     assert_eq!(new(&place), [TreePath::new("a/new")]);
-    // The index has two files and a directory there.
+    // The index has two files and a directory in `a`.
     place.listed.extend([(state, 3)]);
     assert_eq!(new(&place), [TreePath::new("a/new")], "the change is too young");
     let end = Instant::now() + Duration::from_secs(20);

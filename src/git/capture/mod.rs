@@ -1,10 +1,10 @@
-//! Capture: stores the files of a worktree as a tree, whatever the attempt did with git, and that
-//! tree as a commit from which everything that the attempt committed is reachable.
+//! Captures a worktree: stores its files as a tree, whatever the attempt did with git. The tree is stored as
+//! a commit from which everything that the attempt committed is reachable.
 //!
-//! A capture uses a private index, copied when the worktree was made. The attempt's own index may
-//! hold assume-unchanged bits or half-staged content, and its `.git` file may be gone. So every
-//! call gets GIT_DIR, GIT_WORK_TREE and GIT_INDEX_FILE as absolute paths: without a `.git` file
-//! `git add` would climb up and stage into the user's index.
+//! A capture uses a private index. It begins as a copy of the worktree's index, which is made when the
+//! worktree is made. The attempt's own index may hold assume-unchanged bits or half-staged content, and its
+//! `.git` file may be gone. So every call gets GIT_DIR, GIT_WORK_TREE and GIT_INDEX_FILE as absolute paths:
+//! without a `.git` file `git add` would climb up and stage into the user's index.
 mod attempt;
 pub mod dirty;
 pub mod excludes;
@@ -45,24 +45,27 @@ use crate::model::refname::RefName;
 
 /// The state of a worktree at one moment.
 pub struct WorktreeSnapshot {
-    /// The files.
+    /// The tree of the worktree's files.
     pub tree: Oid,
-    /// The attempt's commits that neither the base nor the previous capture reaches. None of them
-    /// is an ancestor of another.
+    /// The attempt's commits that neither the base nor the previous capture reaches, without those that are
+    /// ancestors of others. If the attempt's index holds work that is stored nowhere else, there is also a
+    /// commit of the index.
     pub heads: Vec<Oid>,
     /// The attempt's HEAD; `None` if it cannot be read.
     pub head: Option<Oid>,
     /// The paths that the tree lacks, with the reasons.
     pub omissions: Omissions,
-    /// The paths that git ignores. A directory ends in a slash, and stands for all paths in it.
+    /// The paths that git ignores. The path of a directory ends in a slash, and stands for all paths in the
+    /// directory.
     pub ignored: Vec<TreePath>,
-    /// The disk space of the files.
+    /// The disk space of the captured files, in bytes.
     pub bytes: u64,
 }
 
 /// Reads the worktree into a tree. Writes objects and the private index, but no ref.
 pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnapshot> {
-    // The caller holds the candidate's lock, so this file was left by a killed capture.
+    // The caller holds the candidate's lock. So if there is a lock file of the private index, a killed
+    // capture has left it.
     let _ = fs::remove_file(source.index.with_extension("lock"));
     let inputs = CaptureInputs::read(repo, source)?;
     if let Some(read) = read_in_process(&inputs)? {
@@ -80,7 +83,8 @@ struct ReadFiles {
     ignored: Vec<TreePath>,
 }
 
-/// Reads the worktree without git; `None` if something is unusual, so that git must read it.
+/// Reads the worktree without git. Returns `None` if something in the worktree or its index is unusual: then
+/// git must read the worktree.
 fn read_in_process(inputs: &CaptureInputs<'_>) -> Result<Option<ReadFiles>> {
     let CaptureInputs { repo, source, .. } = inputs;
     if !repo.reads_files_as_they_are() || repo.overrides().has_other_rules() {
@@ -111,14 +115,15 @@ fn read_by_git(inputs: &CaptureInputs<'_>) -> Result<ReadFiles> {
     };
     let mut scan = Scan::new(inputs, &git, private.as_ref())?;
     if scan.touches(b".gitattributes") {
-        // Changed attributes can turn an untouched file into another blob, and git only reads
-        // touched files. An index without times makes it read all of them.
+        // If attributes have changed, git may make another blob from an untouched file, but git reads only
+        // touched files. An index without times makes git read all files.
         let last = source.previous.map_or(source.base, |p| &p.commit);
         let private = read_tree(repo, source, last)?;
         scan = Scan::new(inputs, &git, private.as_ref())?;
     }
     scan.stage(&git, source.base)?;
-    // Read before the modes are set: neither that nor `git write-tree` changes anything that is used below.
+    // The index file is read for the last time here. Below, modes are set in the file and `git write-tree`
+    // adds trees, but `captured` need not have these changes.
     let captured = open_index(source.index);
     if let Some(captured) = &captured {
         edit_index(&git, inputs.mode_edits(captured))?;
@@ -134,7 +139,7 @@ fn read_by_git(inputs: &CaptureInputs<'_>) -> Result<ReadFiles> {
     Ok(ReadFiles { tree, index: captured, omissions, ignored })
 }
 
-/// Adds the other parts of a snapshot to the files.
+/// Adds the newly ignored paths, the unsaved commits and the size to the files that were read.
 fn complete(inputs: &CaptureInputs<'_>, read: ReadFiles) -> Result<WorktreeSnapshot> {
     let CaptureInputs { repo, source, base, .. } = inputs;
     let ReadFiles { tree, index: captured, mut omissions, ignored } = read;
@@ -171,8 +176,8 @@ pub fn uncapturable(repo: &Repo, source: &CaptureSource<'_>) -> Result<Omissions
     Ok(omissions)
 }
 
-/// True if a worktree holds exactly the files of its last capture (or of the base, if there is
-/// none), and the attempt has no other work: then a capture would add nothing and omit nothing.
+/// True if a worktree holds exactly the files of its last capture (of the base, if it has no capture), and
+/// the attempt has no other work. Then a capture would add nothing and omit nothing.
 pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
     let tree = match source.previous {
         Some(capture) => capture.tree,
@@ -195,8 +200,8 @@ pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
         && inputs.unsaved_commits()?.is_empty())
 }
 
-/// The state of the candidate's branch, for a worktree that is gone; `None` if the captures have
-/// all its commits.
+/// A snapshot of the candidate's branch, for a candidate whose worktree is gone. `None` if the captures have
+/// all commits of the branch.
 pub fn branch_snapshot(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -221,12 +226,10 @@ pub fn branch_snapshot(
     Ok(Some(WorktreeSnapshot { tree, heads, head: Some(tip), omissions, ignored, bytes: 0 }))
 }
 
-/// Stores a snapshot as the next iteration, with the times of its files: a commit by git-frites
-/// whose first parent is the previous capture (or the base) and whose other parents are the
-/// attempt's own commits.
+/// Stores a snapshot and the times of its files as the next iteration. The capture is a commit by git-frites.
+/// Its first parent is the previous capture (or the base); the other parents are the attempt's own commits.
 ///
-/// Moves `refname` from the previous capture only. Fails if an object that the commit needs is
-/// gone.
+/// Fails if `refname` does not point to the previous capture, or if an object that the commit needs is gone.
 pub fn store(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -255,7 +258,8 @@ pub fn store(
     let capture = WholeMove { name: refname, new: &commit, old: previous, known: &[parent] };
     let moves: Vec<WholeMove<'_>> = of_times.into_iter().chain([capture]).collect();
     repo.set_refs_whole(&moves, "capture").inspect_err(|_| {
-        // The private index may list blobs that are gone. Without the index the next try starts afresh.
+        // The private index may list blobs that are gone. Without the index, the next capture reads all
+        // files.
         let _ = fs::remove_file(source.index);
     })?;
     Ok(commit)

@@ -1,8 +1,8 @@
 //! The times at which files were last written, for `--strategy newest-file-wins`.
 //!
-//! The times of a capture are stored in a commit. A ref of its own points to the commit, and is pushed and
-//! fetched with the captures. Older versions stored a blob there, or lines in the capture's message; both
-//! are still read.
+//! The times of a capture are stored in a separate commit. A separate ref points to that commit, and is
+//! pushed and fetched with the captures. Older versions of git-frites let the ref point to a blob, or stored
+//! the times as lines in the capture's message. Both forms are still read.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -20,23 +20,23 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
-/// The beginning of a line about a file.
+/// The beginning of a line with the time of a file.
 const MTIME: &str = "mtime ";
 
 /// The beginning of the line that names the captured tree.
 const TREE: &str = "tree ";
 
-/// The file of the stored commit.
+/// The name of the file with the times in the commit's tree.
 const FILE: &str = "times";
 
-/// The times of a capture's files, which are to be stored with it.
+/// The times of a capture's files before they are stored.
 pub struct NewTimes {
-    /// The ref that is to hold them.
+    /// The ref that will point to the commit with the times.
     pub refname: RefName,
-    /// The ref's value before.
+    /// The current value of the ref; `None` if it does not exist.
     pub old: Option<Oid>,
-    /// The old value, if it is a commit. It becomes the parent of the new commit, so that a plain `git
-    /// push` can move the ref forward.
+    /// `old`, if it is a readable commit. It becomes the parent of the new commit, so that a plain `git push`
+    /// can move the ref forward.
     pub previous: Option<Oid>,
     text: String,
 }
@@ -45,8 +45,9 @@ impl NewTimes {
     /// Reads the times of these files of a worktree, which is captured as `tree`; `None` if there
     /// is nothing to store.
     ///
-    /// The times are stored with the capture or before it. A capture that was stored first could stay
-    /// without times, but times of a tree that was not captured are ignored.
+    /// The times must not be stored after the capture: if git-frites were killed in between, the capture
+    /// would stay without times. If the times are stored and the capture is not, the times are ignored,
+    /// because the commit with the times names a tree that no capture has.
     pub fn read<'a>(
         repo: &Repo,
         refname: RefName,
@@ -67,7 +68,8 @@ impl NewTimes {
         let previous = match stored.transpose() {
             Ok(Some((_, Some(there)))) if there == text.as_bytes() => return Ok(None),
             Ok(stored) => stored.map(|(commit, _)| commit),
-            // A garbage collection has deleted its objects: the new commit must not need them.
+            // A garbage collection has deleted objects of the old commit. So that commit must not become a
+            // parent.
             Err(error) if error.cause == Cause::Damaged => None,
             Err(error) => return Err(error),
         };
@@ -81,7 +83,7 @@ impl NewTimes {
     }
 }
 
-/// The times of a capture's files, in seconds since 1970; empty where none were stored for it.
+/// The times of a capture's files, in seconds since 1970; empty if no times were stored for this capture.
 pub fn of_capture(
     repo: &Repo,
     refname: &RefName,
@@ -102,8 +104,8 @@ pub fn of_capture(
     Ok(from_lines(if is_of_capture { &text } else { &capture.message }))
 }
 
-/// A line for each of these files that exists: seconds since 1970, and the path with bytes that are
-/// not UTF-8 escaped.
+/// One line for each of these files that exists: the seconds since 1970, and the path. Newlines, and bytes
+/// that are not UTF-8, are escaped in the path.
 fn as_lines<'a>(worktree: &Path, paths: impl Iterator<Item = &'a TreePath>) -> String {
     let mut lines = String::new();
     for path in paths {
@@ -118,7 +120,7 @@ fn as_lines<'a>(worktree: &Path, paths: impl Iterator<Item = &'a TreePath>) -> S
     lines
 }
 
-/// Reads the lines of [`as_lines`] in any text.
+/// Parses the lines that [`as_lines`] wrote, and ignores all other lines of the text.
 fn from_lines(text: &str) -> BTreeMap<TreePath, i64> {
     text.lines()
         .filter_map(|line| {
@@ -142,8 +144,8 @@ pub fn last_touched(repo: &Repo, tip: &Oid, path: &TreePath) -> Result<Option<i6
     Ok(call.arg(OsStr::from_bytes(path)).line()?.to_string_lossy().trim().parse().ok())
 }
 
-/// The time of the newest commit that gave a path this blob, or that removed the path (`blob` is `None`).
-/// Only commits count that `heads` reach and `base` does not. `None` if there is no such commit.
+/// The time of the newest commit that gave a path this blob, or that removed the path if `blob` is `None`.
+/// The commit must be reachable from `heads`, and not from `base`. `None` if there is no such commit.
 pub fn commit_time(
     repo: &Repo,
     heads: &[Oid],

@@ -1,5 +1,5 @@
-//! The paths that a capture leaves out, with the reasons. They may be work, so they are always
-//! shown.
+//! The paths that a capture leaves out, with the reasons. The files at these paths may be work, so the paths
+//! are always shown.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -20,7 +20,7 @@ use crate::model::path::{TreePath, file_name};
 
 pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
 
-/// The number of characters of a path that a message shows.
+/// A message shows at most this many characters of a path.
 const MOST_SHOWN: usize = 200;
 
 const IN_NO_SUBMODULE: &str = "files in a submodule that is not initialised";
@@ -29,7 +29,8 @@ const TOO_LONG: &str = "its path is too long";
 
 const DAMAGED: &str = "git does not recognise it as a repository";
 
-/// The newest stash, if there is one. Without a wildcard git would search for refs below `refs/stash/`.
+/// The argument of `git rev-list` for the newest stash, if there is a stash. Without a wildcard git would
+/// search for refs below `refs/stash/`.
 const STASH: &str = "--glob=refs/stas[h]";
 
 /// The paths that a capture left out. They are always shown, and `clean` refuses to remove a
@@ -43,12 +44,13 @@ pub struct Omissions {
     pub unholdable: BTreeMap<TreePath, &'static str>,
     /// The paths that are ignored by rules which the attempt itself added.
     pub newly_ignored: BTreeSet<TreePath>,
-    /// The ignored files that look like the project's source, each below the path that git ignores: the file
-    /// itself, or a directory above it, which ends in a slash.
+    /// The ignored files that look like the project's source. The key is the path that git ignores: the file
+    /// itself, or a directory above the files. The path of a directory ends in a slash.
     pub ignored_source: BTreeMap<TreePath, Vec<TreePath>>,
     /// A line about unreadable commits in the attempt's own git directory.
     pub unread: Option<String>,
-    /// A line about entries of that directory that are not regular files. They are not work.
+    /// A line about entries of the attempt's own git directory that are not regular files. Such an entry is
+    /// not work.
     pub special: Option<String>,
 }
 
@@ -109,7 +111,8 @@ impl Omissions {
     }
 }
 
-/// Adds the files that git lists nowhere. `index` is the private index, if it can be read.
+/// Adds the files that no git command lists, such as FIFOs and files in a submodule. `index` is the private
+/// index; `None` if it cannot be read.
 pub(super) fn add_unlisted_files(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -126,8 +129,8 @@ pub(super) fn add_unlisted_files(
     Ok(())
 }
 
-/// Refuses a worktree in which a file of rules that git reads is not a regular file: git would wait
-/// for ever when it opens a FIFO.
+/// Fails if a `.gitignore`, `.gitattributes` or `.gitmodules` of the worktree is a FIFO, a socket or a
+/// device: git would wait for ever when it opens a FIFO.
 pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
     let mut waiting = vec![source.worktree.to_owned()];
     while let Some(directory) = waiting.pop() {
@@ -154,7 +157,7 @@ pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The reason why git cannot hold the file at a path; `None` if it can.
+/// The reason why git cannot hold the file at a path; `None` if git can hold it.
 pub(super) fn why_unholdable(worktree: &Path, path: &TreePath) -> Option<&'static str> {
     let kind = fs::symlink_metadata(path.on_disk(worktree)).ok()?.file_type();
     special_kind(kind)
@@ -172,8 +175,8 @@ fn special_kind(kind: fs::FileType) -> Option<&'static str> {
     }
 }
 
-/// Adds the submodules with work that the capture does not hold: git records only the ids of their commits,
-/// and their repositories are deleted with the worktree.
+/// Adds the submodules with work that the capture does not hold. git records only the id of a submodule's
+/// commit, and the submodule's repository is deleted with the worktree.
 fn add_submodules(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -191,7 +194,7 @@ fn add_submodules(
             continue;
         }
         if !directory.join(".git").exists() {
-            // git lists none of the files in there.
+            // git does not list the files in such a directory.
             if fs::read_dir(&directory).is_ok_and(|mut files| files.next().is_some()) {
                 omissions.unholdable.entry(path).or_insert(IN_NO_SUBMODULE);
             }
@@ -199,7 +202,8 @@ fn add_submodules(
         }
         let in_base = base.entry_by_path(entry.path(index)).filter(|e| e.mode == Mode::COMMIT);
         let why = match in_base {
-            // The base does not have it; the private index may have it from an earlier capture.
+            // The base does not have this submodule; an earlier capture may have added it to the private
+            // index.
             None => Some(ONLY_ITS_ID),
             Some(in_base) => unsaved_submodule_work(repo, &directory, in_base.id)?,
         };
@@ -210,8 +214,8 @@ fn add_submodules(
     Ok(())
 }
 
-/// The work in a submodule's directory that is stored nowhere else; `None` if there is none.
-/// `commit` is the submodule's commit in the base.
+/// Describes the work in a submodule's directory that is stored nowhere else; `None` if there is no such
+/// work. `commit` is the submodule's commit in the base.
 fn unsaved_submodule_work(
     repo: &Repo,
     directory: &Path,
@@ -232,8 +236,8 @@ fn unsaved_submodule_work(
     Ok(finds_work(unpublished).then_some("a submodule with commits that are nowhere else"))
 }
 
-/// Adds the names that git keeps out of its index without failing (`git~1`, a `.gitmodules` that is
-/// a link).
+/// Adds the paths of `staged` that git has left out of the index although git did not fail: git skips names
+/// such as `git~1`, and a `.gitmodules` that is a link.
 pub(super) fn add_refused_names(
     source: &CaptureSource<'_>,
     index: &gix::index::File,
@@ -248,8 +252,8 @@ pub(super) fn add_refused_names(
     }
 }
 
-/// Adds FIFOs, sockets, devices, unreadable directories, and entries named `.git` outside of any
-/// repository: git lists none of them. Ignored and excluded directories are not searched.
+/// Adds FIFOs, sockets, devices, unreadable directories, and entries named `.git` outside of any repository,
+/// because git does not list them. Ignored and excluded directories are not searched.
 fn add_special_files(
     source: &CaptureSource<'_>,
     index: Option<&gix::index::File>,
@@ -271,7 +275,7 @@ fn add_special_files(
     for entry in walk {
         let found = match &entry {
             Ok(entry) if entry.file_name() == ".git" => Some((entry.path(), DAMAGED)),
-            // git does not report a file with so long a path.
+            // git does not report a file whose path is too long.
             Ok(entry) if !is_nameable(entry.path()) => Some((entry.path(), TOO_LONG)),
             Ok(entry) => entry.file_type().and_then(special_kind).map(|why| (entry.path(), why)),
             Err(error) => unreadable(error),
@@ -285,7 +289,7 @@ fn add_special_files(
     }
 }
 
-/// True if a directory above a path is a submodule, or a nested repository that was found.
+/// True if a directory above a path is a submodule in `index`, or is in `omissions` as a nested repository.
 fn is_in_repository(
     path: &TreePath,
     index: Option<&gix::index::File>,
@@ -328,7 +332,8 @@ pub(super) fn ignore_rules_differ(one: &gix::index::File, other: &gix::index::Fi
     !rules(one).eq(rules(other))
 }
 
-/// The ignored paths of the worktree that `git` uses; a directory ends in a slash, and stands for all in it.
+/// The ignored paths of the worktree that `git` uses; the path of a directory ends in a slash, and stands for
+/// all paths in the directory.
 pub(super) fn ignored(git: &Git) -> Result<Vec<TreePath>> {
     let list = git
         .call("ls-files")
@@ -337,7 +342,7 @@ pub(super) fn ignored(git: &Git) -> Result<Vec<TreePath>> {
     Ok(nul_separated(&list).map(TreePath::new).collect())
 }
 
-/// The ignored paths that the base's own rules would not ignore, for an attempt that changed a
+/// The ignored paths that the ignore rules of the base would not ignore. Called if the attempt changed a
 /// `.gitignore`.
 pub(super) fn newly_ignored(
     repo: &Repo,
@@ -350,8 +355,8 @@ pub(super) fn newly_ignored(
     if hidden.is_empty() {
         return Ok(hidden);
     }
-    // A directory with nothing but the base's ignore files, in which git is asked about these
-    // paths.
+    // In a directory that has only the ignore files of the base, git says which of these paths it would
+    // ignore.
     let rules = scratch::directory()?;
     let base = repo.index_of(source.base)?;
     for entry in

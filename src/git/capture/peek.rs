@@ -1,5 +1,5 @@
-//! The size of an attempt's change while the attempt works. It is read at little cost, and nothing is
-//! written.
+//! Counts the lines that an attempt has changed so far, while the attempt still works. Reads little, and
+//! writes nothing.
 use std::collections::BTreeSet;
 
 use gix::bstr::ByteSlice;
@@ -13,14 +13,15 @@ use crate::git::text::TextChange;
 use crate::git::trees;
 use crate::model::path::TreePath;
 
-/// The most changed files whose lines are counted.
+/// If more files than this have changed, their lines are not counted.
 const MOST: usize = 500;
 
 /// The largest file whose lines are counted, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// Lines added and deleted in a worktree since the base, by the stat data of its files and the contents of
-/// those that differ. `None` if a capture would need git, or if there is too much to read.
+/// The numbers of lines that were added and deleted in a worktree since the base. The stat data of a file
+/// show whether it has changed, and only changed files are read. `None` if a capture would need git, or if
+/// there is too much to read.
 pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u64)> {
     let index = trustworthy_index(source.index)?;
     let listed = ListedDirectories::beside(source.index);
@@ -31,7 +32,8 @@ pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u6
     paths.extend(listing.untracked.into_iter().filter(|path| {
         !source.hidden.hides(path) && !source.seeds.still_hold(source.worktree, path)
     }));
-    // The private index has the files of the last capture, not those of the base.
+    // The walk found the files that differ from the private index, which has the files of the last capture
+    // and not those of the base.
     if let Some(previous) = source.previous {
         let captured = trees::differences(repo, source.base, &previous.tree)?;
         paths.extend(captured.into_iter().map(|difference| difference.path));

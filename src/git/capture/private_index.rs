@@ -22,8 +22,8 @@ pub fn copy_index(index: &Path, copy: &Path) -> Result<()> {
     copied.map(drop).context(|| format!("could not copy '{}'", index.display()))
 }
 
-/// Opens the private index if it is readable and no entry has a bit that hides an edit: a candidate
-/// can write to every file of git-frites.
+/// Opens the private index. Returns `None` if it is not readable, or if an entry has the assume-unchanged
+/// bit, which would hide an edit. A candidate can write to every file of git-frites, so it can set that bit.
 pub fn trustworthy_index(file: &Path) -> Option<gix::index::File> {
     let index = open_index(file)?;
     let hides = index.entries().iter().any(|e| e.flags.contains(Flags::ASSUME_VALID));
@@ -40,12 +40,13 @@ pub fn read_tree(
     Ok(open_index(source.index))
 }
 
-/// The disk space of a worktree that has only the files of its index. It is estimated without a walk: each
-/// directory counts as much as the root. 0 if the index cannot be read.
+/// The disk space of a worktree that has only the files of its index. The space is estimated without a walk:
+/// each directory is assumed to take as much space as the root. 0 if the index cannot be read.
 pub fn size_of_new_worktree(worktree: &Path, index: &Path) -> u64 {
     let Some(index) = open_index(index) else { return 0 };
     let root = EntryState::of(worktree).map_or(0, |state| state.disk_usage());
-    // The paths are sorted: those below one directory follow each other.
+    // The paths are sorted, so all paths below a directory come one after another, and each directory is
+    // counted once.
     let mut directories = 1;
     let mut last = &b""[..];
     for entry in index.entries() {
@@ -57,8 +58,8 @@ pub fn size_of_new_worktree(worktree: &Path, index: &Path) -> u64 {
     bytes_of_files(&index) + BLOCK + directories * root
 }
 
-/// The files that an index has in these directories themselves; none if it cannot be read. The empty
-/// path is the root.
+/// The files that an index has directly in one of these directories, not deeper. The empty path is the root.
+/// Returns no files if the index cannot be read.
 pub fn files_in(index: &Path, directories: &BTreeSet<TreePath>) -> BTreeSet<TreePath> {
     let Some(index) = open_index(index) else { return BTreeSet::new() };
     let paths = index.entries().iter().map(|entry| entry.path(&index));
@@ -69,7 +70,7 @@ pub fn files_in(index: &Path, directories: &BTreeSet<TreePath>) -> BTreeSet<Tree
 /// The disk space of the smallest file, such as the `.git` of a worktree.
 const BLOCK: u64 = 4096;
 
-/// The disk space of the files of an index, in whole blocks.
+/// The disk space of the files in an index, in bytes. Each file takes whole blocks.
 pub fn bytes_of_files(index: &gix::index::File) -> u64 {
     index.entries().iter().map(|e| u64::from(e.stat.size).next_multiple_of(BLOCK)).sum()
 }
@@ -85,13 +86,13 @@ pub(super) fn forget_racy_entries(
     let doubtful = dirty::doubtful_entries(index, source, base)?;
     let doubtful = doubtful.into_iter().map(|position| index.entries()[position].clone());
     for entry in dirty::racy_entries(source.worktree, index)?.into_iter().chain(doubtful) {
-        // An entry that is set in this way has no times.
+        // `git update-index` gives this entry no times, so git reads its file.
         set_mode(&mut edits, entry.mode, &entry, index);
     }
     edit_index(git, edits)
 }
 
-/// Sets an entry of an index again, with this mode.
+/// Sets an entry of an index to the same object with this mode.
 pub fn set_mode(
     edits: &mut IndexEdits,
     mode: Mode,
@@ -101,7 +102,8 @@ pub fn set_mode(
     edits.set(format_args!("{:o}", mode.bits()), entry.id, entry.path(index));
 }
 
-/// Removes paths from an index. `any` is any object id.
+/// Removes paths from an index. `any` can be any object id of the repository; it shows how long the
+/// repository's ids are.
 pub fn remove_from_index(git: &Git, any: &Oid, paths: &BTreeSet<TreePath>) -> Result<()> {
     let mut edits = IndexEdits::default();
     for path in paths {
@@ -119,7 +121,7 @@ pub fn edit_index(git: &Git, edits: IndexEdits) -> Result<()> {
 }
 
 /// A call that also sees files outside of a sparse checkout's cone: if an entry is marked skip-worktree but
-/// its file exists, the file is an edit.
+/// its file exists, the file counts as edited.
 pub fn sparse_aware(git: &Git) -> Call {
     git.call("-c").arg("core.sparseCheckout=true")
 }

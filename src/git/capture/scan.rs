@@ -34,9 +34,9 @@ pub(super) struct Scan {
     left_out: BTreeMap<TreePath, (EntryMode, ObjectId)>,
     /// The paths that git cannot hold.
     pub omissions: Omissions,
-    /// The paths that git ignores, if they were found in process; see [`walk::Listing`].
+    /// The paths that git ignores, from [`walk::Listing`]; empty for a scan by git.
     pub ignored: Vec<TreePath>,
-    /// The directories that were listed now, and those that were listed before.
+    /// The directories that this walk has listed, and those that an earlier walk had listed.
     directories: [ListedDirectories; 2],
 }
 
@@ -71,8 +71,8 @@ impl Scan {
         Ok(scan.completed(source, tracked, private))
     }
 
-    /// Compares the worktree with `private`, the private index, without git; `None` if something is
-    /// unusual that git must look at.
+    /// Compares the worktree with `private`, the private index, without git. Returns `None` if something is
+    /// unusual: then git must compare them.
     pub fn in_process(
         inputs: &CaptureInputs<'_>,
         private: &gix::index::File,
@@ -100,14 +100,14 @@ impl Scan {
         Ok(is_usual.then_some(scan))
     }
 
-    /// Writes the list of the listed directories for the next capture.
+    /// Writes down the listed directories for the next capture.
     pub fn keep_directories(&self, source: &CaptureSource<'_>) {
         let [listed, earlier] = &self.directories;
         listed.keep_beside(source.index, earlier);
     }
 
-    /// Keeps files that are missing only because the attempt made its checkout sparse. Their versions are
-    /// those of the attempt's index.
+    /// Keeps files that are missing only because the attempt made its checkout sparse. Such a file is
+    /// captured as it is in the attempt's index.
     fn keep_left_out(
         &mut self,
         source: &CaptureSource<'_>,
@@ -129,7 +129,8 @@ impl Scan {
         }
     }
 
-    /// Adds the paths that no listing of the worktree shows.
+    /// Adds what no listing of the worktree shows: restored seeds, ignored files that are tracked, and
+    /// submodules.
     fn completed(
         mut self,
         source: &CaptureSource<'_>,
@@ -140,8 +141,8 @@ impl Scan {
         if let Some(private) = private {
             scan.remove_restored_seeds(source, private);
         }
-        // Ignored files that the attempt tracks (`git add -f`), and files of the base that were deleted,
-        // exist again and are ignored now.
+        // Two kinds of ignored files are captured: those that the attempt tracks (`git add -f`), and files of
+        // the base that an earlier capture found deleted and that exist again.
         for path in tracked.files {
             if !holds_file(source.worktree, &path)
                 || source.seeds.still_hold(source.worktree, &path)
@@ -153,7 +154,8 @@ impl Scan {
                 None => scan.staged.insert(path),
             };
         }
-        // An empty directory says nothing about its submodule, but the attempt's own index does.
+        // The directory of a submodule that is not checked out is empty. Only the attempt's index or HEAD
+        // names its commit.
         scan.submodules = tracked.submodules;
         scan.submodules.retain(|path, id| {
             let entry = private.and_then(|index| index.entry_by_path(path.as_bstr()));
@@ -167,8 +169,8 @@ impl Scan {
         self.staged.iter().chain(&self.removed).any(|path| path.file_name() == file_name)
     }
 
-    /// Brings the private index, which `git` uses, up to date with the worktree. `any` is any
-    /// object id.
+    /// Brings the private index, which `git` uses, up to date with the worktree. `any` can be any object id
+    /// of the repository.
     pub fn stage(&self, git: &Git, any: &Oid) -> Result<()> {
         remove_from_index(git, any, &self.removed)?;
         if !self.staged.is_empty() {
@@ -192,10 +194,10 @@ impl Scan {
         edit_index(git, edits)
     }
 
-    /// Adds a path of the index that git calls modified or deleted.
+    /// Adds a path of the index that is modified or deleted in the worktree.
     fn add_changed(&mut self, source: &CaptureSource<'_>, path: TreePath) {
         if is_beyond_link(source.worktree, &path) {
-            // A link replaced a directory: `git update-index` does not look behind it.
+            // A link has replaced a directory above the path, and `git update-index` does not follow links.
             self.removed.insert(path);
         } else if let Some(why) = omitted::why_unholdable(source.worktree, &path) {
             self.omissions.unholdable.insert(path.clone(), why);
@@ -208,7 +210,7 @@ impl Scan {
     /// Adds an untracked path; a directory that is itself a repository ends in a slash.
     fn add_untracked(&mut self, source: &CaptureSource<'_>, path: &[u8], tracked: &AttemptPaths) {
         if source.seeds.still_hold(source.worktree, path) {
-            // The user's file, not the attempt's.
+            // The path is an unmodified seed, i.e. a file of the user and not of the attempt.
             return;
         }
         let hidden = source.hidden.outermost(path);
@@ -229,7 +231,8 @@ impl Scan {
         }
     }
 
-    /// Removes seeds that were edited, captured, and then restored. The base tracks no seed.
+    /// Removes from the private index the seeds that the attempt edited and later restored. A capture in
+    /// between has added these seeds to the index. The base tracks no seed.
     fn remove_restored_seeds(&mut self, source: &CaptureSource<'_>, private: &gix::index::File) {
         for path in source.seeds.paths() {
             if private.entry_by_path(path.as_bstr()).is_some()

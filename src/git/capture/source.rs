@@ -30,7 +30,7 @@ pub struct CaptureSource<'a> {
 }
 
 impl CaptureSource<'_> {
-    /// The paths of an index whose entries are seeds.
+    /// The paths in an index whose content is that of the seed at the path.
     pub fn seeds_in(&self, index: &gix::index::File) -> BTreeSet<TreePath> {
         if self.seeds.is_empty() {
             return BTreeSet::new();

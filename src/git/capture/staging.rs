@@ -1,7 +1,7 @@
 //! Brings the private index up to date in process, and makes its tree.
 //!
-//! Only plain files and links are read here. A worktree in which a changed path needs a filter, a
-//! conversion or anything else that git does with content goes through git.
+//! Only plain files and links are read here. If a changed path needs a filter, a conversion or anything else
+//! that git does with content, git reads the whole worktree instead.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
@@ -30,19 +30,20 @@ use crate::git::stat::entry_stat;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The most files that are read in process: git syncs many new objects at once.
+/// The largest number of changed files that are read in process. git is better with many files, because it
+/// syncs many new objects at once.
 const MOST_FILES: usize = 500;
 
 /// The largest file that is read in process.
 const LARGEST: u64 = 16 << 20;
 
-/// The attributes by which git changes the content of a file that it stores.
+/// The attributes that can make git change the content of a file when it stores the file.
 const CONVERTING: [&str; 3] = ["filter", "ident", "working-tree-encoding"];
 
-/// The attributes by which git changes the ends of lines.
+/// The attributes that can make git change the ends of lines.
 const ENDING: [&str; 3] = ["text", "crlf", "eol"];
 
-/// A file as it is stored.
+/// A file or link as the index and the object database store it.
 pub(super) struct StoredFile {
     mode: Mode,
     stat: Stat,
@@ -50,8 +51,8 @@ pub(super) struct StoredFile {
     pub bytes: Vec<u8>,
 }
 
-/// Reads the changed files of a scan into `index`, and stores its tree; `None`, and no effect, if git
-/// must do that.
+/// Reads the changed files of a scan into `index`, and stores the tree of the index. If git must do that,
+/// returns `None`, and the index file stays as it was.
 pub(super) fn stage(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -71,7 +72,7 @@ pub(super) fn stage(
     }
     let gix = repo.gix();
     let mut buffer = Vec::new();
-    // A garbage collection may have taken a tree.
+    // A garbage collection may have deleted the tree.
     let Ok(root) = gix.objects.find_tree(&before, &mut buffer) else { return Ok(None) };
     let mut tree = Editor::new(root.into(), &gix.objects, before.kind());
     let mut objects = repo.new_objects();
@@ -82,7 +83,7 @@ pub(super) fn stage(
     objects.keep()?;
     let num_entries = u32::try_from(index.entries().len()).ok();
     if let Some(cached) = index.tree_mut() {
-        // The cached trees of directories are left out: git makes them again when it needs them.
+        // The cache tree gets no entries for directories: git makes them again when it needs them.
         *cached = Tree { name: Default::default(), id, num_entries, children: Vec::new() };
     }
     let bytes = encoded(index, index.tree())?;
@@ -94,7 +95,8 @@ pub(super) fn stage(
     Ok(Some(to_oid(id)))
 }
 
-/// True if git may refuse a path, or take it for another: names like `.git` on other systems.
+/// True if git may refuse a path, e.g. because a name in it means `.git` on macOS, or may treat it as another
+/// path.
 fn is_refused(path: &TreePath) -> bool {
     let options = component::Options { protect_windows: false, ..Default::default() };
     path.split_str("/").any(|name| {
@@ -104,8 +106,8 @@ fn is_refused(path: &TreePath) -> bool {
     })
 }
 
-/// The content of each changed path, or `None` for one that is gone. `None` for all of them if git
-/// must read one.
+/// The content of each changed path. The value of a path is `None` if the file is gone. The result is `None`
+/// if git must read one of the files.
 fn read_all(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -144,11 +146,12 @@ fn read_all(
     Some(contents)
 }
 
-/// Reads a file or a link. `Some(None)` if there is nothing; `None` if it is something else, cannot be
-/// read, or has more than `most` bytes.
+/// Reads a file or a link. Returns `Some(None)` if nothing is at the path. Returns `None` if the path is
+/// neither a file nor a link, cannot be read, or has more than `most` bytes.
 pub(super) fn read(worktree: &Path, path: &TreePath, most: u64) -> Option<Option<StoredFile>> {
     let full = path.on_disk(worktree);
-    // Read before the content: a file that is written meanwhile gets another time than this one.
+    // The stat data are read before the content: if a program writes to the file in between, the file no
+    // longer has these times, and the next capture reads it again.
     let stat = match rustix::fs::lstat(&full) {
         Ok(stat) => stat,
         Err(Errno::NOENT) => return Some(None),
@@ -158,7 +161,7 @@ pub(super) fn read(worktree: &Path, path: &TreePath, most: u64) -> Option<Option
     let (mode, bytes) = if kind == FileType::Symlink {
         (Mode::SYMLINK, fs::read_link(&full).ok()?.as_os_str().as_bytes().to_vec())
     } else if kind == FileType::RegularFile && stat.st_size as u64 <= most {
-        // If an attempt appended to the file all the time, a reading without a limit would never end.
+        // Without the limit, reading would never end if the attempt appends to the file all the time.
         let bytes = regular::read_at_most(regular::open_own(&full).ok()?, most).ok()?;
         let mode = if stat.st_mode & 0o100 == 0 { Mode::FILE } else { Mode::FILE_EXECUTABLE };
         (mode, bytes)
@@ -168,8 +171,8 @@ pub(super) fn read(worktree: &Path, path: &TreePath, most: u64) -> Option<Option
     Some(Some(StoredFile { mode, stat: entry_stat(&stat), bytes }))
 }
 
-/// Gives the index and its tree these files, and takes out those that are gone. False if a tree cannot
-/// be read.
+/// Puts these files into the index and its tree, and removes the files that are gone. Returns false if a tree
+/// cannot be read.
 fn update(
     index: &mut gix::index::File,
     tree: &mut Editor<'_>,
@@ -184,7 +187,7 @@ fn update(
             return Ok(false);
         }
     }
-    // `remove_entries` looks at every entry.
+    // `remove_entries` looks at every entry, so it is not called for nothing.
     if !gone.is_empty() {
         index.remove_entries(|_, path, _| gone.contains(path.as_bytes()));
     }
@@ -212,7 +215,8 @@ fn update(
     if new.is_empty() {
         return Ok(true);
     }
-    // Added only now, because a path cannot be looked up in an index that is not sorted.
+    // New entries are added after the loop, because a path cannot be looked up in an index that is not
+    // sorted.
     for (stat, id, mode, path) in new {
         index.dangerously_push_entry(stat, id, Flags::empty(), mode, path.as_bstr());
     }

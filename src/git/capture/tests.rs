@@ -1,4 +1,4 @@
-//! Compares both ways of reading a worktree on random worktrees.
+//! Reads random worktrees in process and by git, and compares the results.
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ fn any_bytes(random: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Removes whatever is at a path or in the way of it, and makes its directory.
+/// Removes what is at a path, and the files and links above it, and makes the directory for the path.
 fn clear(full: &Path, root: &Path) {
     for above in full.ancestors().take_while(|above| *above != root) {
         match fs::symlink_metadata(above) {
@@ -87,7 +87,7 @@ fn clear(full: &Path, root: &Path) {
     fs::create_dir_all(full.parent().expect("below the root")).expect("a directory");
 }
 
-/// Changes a tree of files as an attempt might.
+/// Makes one random change in a directory, as an attempt might.
 fn edit(root: &Path, random: &mut Rng) {
     let full = root.join(any_path(random));
     match random.usize(..20) {
@@ -111,7 +111,7 @@ fn edit(root: &Path, random: &mut Rng) {
             }
         }
         6 => {
-            // Changes the content, but not the size and the time.
+            // Changes the content, but neither the size nor the mtime.
             if let Ok(old) = fs::symlink_metadata(&full).and_then(|m| m.modified())
                 && let Ok(bytes) = fs::read(&full)
             {
@@ -216,6 +216,7 @@ fn files_read_in_process_are_those_that_git_reads() {
         let fsck = repo.git().call("fsck").args(["--no-dangling", "--strict"]).output();
         assert_eq!(fsck.expect("git runs").code, 0, "seed {seed}");
     }
-    // Mostly about two to one. All captures of a worktree with something unusual are by git.
+    // Usually two of three captures are read in process. git reads all captures of a worktree with something
+    // unusual.
     assert!(3 * in_process > by_git, "{in_process} in process, {by_git} by git");
 }
