@@ -1,10 +1,10 @@
-//! Moving the files and the index of a checkout together with its branch, or to a fresh branch: all or
-//! nothing.
+//! Moves the files and the index of a checkout together with its branch, or to a fresh branch. Either
+//! everything moves or nothing.
 //!
-//! The order survives a kill. First the files are written, under git's own lock of the index. Then the refs
-//! move in one transaction, or the fresh branch is made and HEAD moves to it. Then the index is renamed
-//! into place. Until the branch or HEAD has moved, the files can be put back; after that, they are
-//! complete.
+//! git-frites can be killed at any moment, so the order matters. First the files are written, under git's own
+//! lock of the index. Then the refs move in one transaction, or the fresh branch is made and HEAD moves to
+//! it. Then the locked index is renamed to `index`. Until the branch or HEAD has moved, the files can be put
+//! back; after that, all files are written.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
@@ -36,11 +36,12 @@ pub(super) fn is_on(git: &Git, branch: &RefName) -> bool {
     worktree::head_branch(git.git_dir()).as_ref() == Some(branch)
 }
 
-/// git for a landing in a checkout: each of its processes holds a lock on the git directory.
+/// Makes a [`Git`] for a landing in a checkout. Each git process that the [`Git`] starts holds a lock on the
+/// git directory.
 ///
 /// If git-frites is killed, a git process that writes the checkout goes on, and a recovery at the same time
-/// would damage the index (GIT-FACTS.md, "Landing"). So each git process inherits the locked file as its
-/// standard input: the lock is free when the last of them has ended.
+/// would damage the index (GIT-FACTS.md, "Landing"). So each git process inherits the locked directory as its
+/// standard input, and the lock is free once the last git process has ended.
 ///
 /// Fails with [`Cause::Locked`] while a process of a killed landing still writes the checkout.
 pub fn begin(git: &Git) -> Result<Git> {
@@ -54,18 +55,19 @@ pub fn begin(git: &Git) -> Result<Git> {
         ))
         .because(Cause::Locked)
         .hint("try again when it has ended")),
-        // Some network file systems have no such locks.
+        // Some network file systems do not support such locks.
         Err(TryLockError::Error(_)) => Ok(git.clone()),
     }
 }
 
-/// The inputs of [`advance`] that a recovery or a rollback does not need.
+/// The inputs of [`advance`] that are not part of the [`Intent`], because neither a recovery nor a rollback
+/// needs them.
 pub struct AdvanceInput<'a> {
-    /// An index of the checkout's files as they are now, with their times.
+    /// A file with an index of the checkout's files as they are now, with their times.
     pub index: &'a Path,
     /// The refs that move with the files; empty if the branch is fresh.
     pub refs: &'a [Move<'a>],
-    /// The reason, for reflogs.
+    /// The reason for the reflogs.
     pub why: &'a str,
     /// Conflicts to put into the index for a person to resolve.
     pub conflicts: Option<&'a Conflicts>,
@@ -75,8 +77,8 @@ pub struct AdvanceInput<'a> {
 pub struct Stopped {
     /// The error.
     pub error: Error,
-    /// True if everything is as before. Otherwise the index stays locked, and the next command finishes the
-    /// landing or takes it back.
+    /// True if files, refs and index are as before the call. If false, the index stays locked, and the next
+    /// command finishes the landing or takes it back.
     pub is_whole: bool,
 }
 
@@ -90,7 +92,7 @@ impl Stopped {
     }
 }
 
-/// The lock of a checkout's index. It is git's own lock, so that no other git writes the index meanwhile.
+/// The lock of a checkout's index. It is git's own lock, so no other git writes the index during a landing.
 pub(super) fn lock_file(git: &Git) -> PathBuf {
     git.git_dir().join("index.lock")
 }
@@ -110,8 +112,8 @@ fn lock_index(git: &Git, index: &Path) -> Result<()> {
         }
         other => drop(other.context(failed)?),
     }
-    // git makes `index.lock.lock` only for the process that holds `index.lock`. This process holds
-    // that now, so a killed git left the second.
+    // Only a git that writes `index.lock` as its index makes `index.lock.lock`. This process holds
+    // `index.lock` now, so an `index.lock.lock` was left by a killed git.
     let _ = fs::remove_file(lock_of_lock(git));
     if let Err(error) = fs::copy(index, &lock) {
         fs::remove_file(&lock).context(failed)?;
@@ -120,10 +122,11 @@ fn lock_index(git: &Git, index: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Moves files, refs and index as `intent` says, or leaves all as it was. `git` is that of [`begin`].
+/// Moves files, refs and index as `intent` says. If the move fails, puts files, refs and index back if
+/// possible (see [`Stopped`]). `git` is the result of [`begin`].
 ///
-/// git refuses to overwrite a file that is not as the index has it; the caller checks for untracked
-/// files that would be overwritten.
+/// git refuses to overwrite a tracked file that differs from the index. The caller must check whether
+/// untracked files would be overwritten.
 pub fn advance(
     repo: &Repo,
     git: &Git,
@@ -138,8 +141,8 @@ pub fn advance(
         |of: &Move<'_>| repo.read_ref(of.name).is_ok_and(|at| at.as_ref() == Some(of.new));
     let is_killed = error.cause == Cause::Interrupted && input.refs.iter().any(has_moved);
     if is_killed || (intent.is_fresh() && is_on(git, &intent.branch)) {
-        // The branch has moved, and the files belong to it. The lock stays for the next command, which
-        // finishes the landing.
+        // The branch or HEAD has moved, and the files are those of the landing. The lock stays for the next
+        // command, which finishes the landing.
         return Err(Stopped::halfway(error));
     }
     let _ = fs::remove_file(lock_of_lock(git));
@@ -152,7 +155,7 @@ pub fn advance(
 /// Writes the files and the locked index.
 fn write(in_lock: &Git, intent: &Intent, input: &AdvanceInput<'_>) -> Result<()> {
     write_files(in_lock, intent.files(), &intent.to)?;
-    // The user may have staged something since the caller looked.
+    // The user may have staged something since the caller made the index.
     if intent.is_fresh() && in_lock.call("write-tree").oid()? != intent.to {
         return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));
     }
@@ -167,8 +170,9 @@ fn write(in_lock: &Git, intent: &Intent, input: &AdvanceInput<'_>) -> Result<()>
     edits.apply(in_lock.call("update-index"))
 }
 
-/// Moves the branch; or makes the fresh branch, and moves HEAD to it. If several landings of one run try to
-/// make the branch, exactly one succeeds. If HEAD cannot move to it, the branch is deleted again.
+/// Moves the branch. If the landing is on a fresh branch, makes that branch instead, and moves HEAD to it. If
+/// several landings of one run try to make the branch, exactly one succeeds. If HEAD cannot move to the fresh
+/// branch, that branch is deleted again.
 fn move_refs(repo: &Repo, git: &Git, intent: &Intent, input: &AdvanceInput<'_>) -> Result<()> {
     let Intent { from, branch, .. } = intent;
     if !intent.is_fresh() {
@@ -177,7 +181,7 @@ fn move_refs(repo: &Repo, git: &Git, intent: &Intent, input: &AdvanceInput<'_>) 
     repo.sync_young_objects()?;
     repo.update_ref(branch, Some(&from.commit), None, input.why)?;
     let left = from.branch.as_ref().map_or(from.commit.as_str(), RefName::short);
-    // This is git's own message, in which `git switch -` finds the branch to go back to.
+    // git itself writes this message to HEAD's reflog, where `git switch -` finds the branch to go back to.
     let moving = format!("checkout: moving from {left} to {}", branch.short());
     let call = git.call("symbolic-ref").args(["-m", &moving, "HEAD", branch]);
     let Err(error) = repo.record_change_in(git, []).and_then(|mut change| change.run(call)) else {
@@ -190,13 +194,13 @@ fn move_refs(repo: &Repo, git: &Git, intent: &Intent, input: &AdvanceInput<'_>) 
     Err(error)
 }
 
-/// The lock that git makes when `index.lock` itself is the index that it writes.
+/// The lock that git makes when `GIT_INDEX_FILE` is `index.lock`.
 fn lock_of_lock(git: &Git) -> PathBuf {
     git.git_dir().join("index.lock.lock")
 }
 
 /// Writes the files that differ between two trees, and the index. git checks all files before it writes the
-/// first; if writing fails, [`put_back`] restores them.
+/// first one. If a write fails, [`put_back`] restores the files.
 fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     let read_tree =
         || git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]).output();
@@ -204,11 +208,12 @@ fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     if first.code == 0 {
         return Ok(());
     }
-    // A signal: the user wants no second try.
+    // A signal ended git, so the user wants no second try.
     if first.code > 128 {
         return Err(first.error("read-tree"));
     }
-    // Files that were only touched count as changed until the index is refreshed.
+    // If only the times of a file have changed, git thinks that the file has changed until the index is
+    // refreshed.
     git.call("update-index").args(["-q", "--refresh"]).output()?;
     if read_tree()?.code == 0 { Ok(()) } else { Err(first.error("read-tree")) }
 }
@@ -235,7 +240,7 @@ fn put_back(repo: &Repo, git: &Git, intent: &Intent, error: Error) -> Result<Sto
         let hint = format!("'{name}' was edited meanwhile: save your edits elsewhere");
         return Ok(Stopped::halfway(error.hint(hint)));
     }
-    // git refused before it wrote anything.
+    // git has refused before it wrote a file.
     let tag = git.call("--literal-pathspecs").args(["ls-files", "-v", "-z", "--"]);
     let tag = tag.arg(OsStr::from_bytes(path)).bytes()?.first().copied().unwrap_or_default();
     let error = Error::fatal(format!("changes to '{name}' would be overwritten"));
@@ -260,26 +265,28 @@ pub(super) fn install(git: &Git) -> Result<()> {
         .context(|| format!("could not rename '{}'", lock.display()))
 }
 
-/// Files that a rollback found and the landing did not write.
+/// What a rollback found in the checkout that the landing did not write.
 #[derive(Debug, Default)]
 pub struct Rollback {
-    /// The commit with versions that were neither the user's nor landed (a hook wrote them).
+    /// The commit with versions of files that neither the user nor the landing wrote, but e.g. a hook.
     pub kept: Option<Oid>,
-    /// Tracked files that are modified and not part of the landing: left as they are.
+    /// The tracked files that are modified and not part of the landing. The rollback leaves these files as
+    /// they are.
     pub modified: Vec<TreePath>,
 }
 
-/// Moves the checkout back from a fresh branch to its position before [`advance`], and deletes the branch,
-/// whatever its commit is by now. The change itself is still in its capture.
+/// Moves the checkout back from a fresh branch to its position before [`advance`]. Deletes the branch even if
+/// it has moved since. The landed change is still in its capture.
 ///
-/// Only paths that the landing has changed, or that a hook has staged, are put back: every other change in
-/// the checkout is the user's. A version of such a path that is neither the old nor the landed one is kept
-/// first. HEAD moves after the files: it is still on the fresh branch if a kill left them halfway.
+/// Only paths that the landing has changed, or that a hook has staged, are put back, because every other
+/// change in the checkout is the user's. If the file at such a path has neither its old nor its landed
+/// content, its present content is stored in a commit first. HEAD moves after the files, so if git-frites is
+/// killed while it puts files back, HEAD is still on the fresh branch.
 pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {
     let Intent { run, from, branch, to, .. } = intent;
     let files = intent.files();
     let mut found = Rollback::default();
-    // An index with conflicts cannot become a tree.
+    // git makes no tree from an index with conflicts.
     let staged = git.call("write-tree").oid().unwrap_or(*to);
     let mut changes = diff::changes(repo, files, files, to)?;
     changes.extend(diff::changes(repo, files, files, &staged)?);
@@ -299,7 +306,7 @@ pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {
         repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
     }
     git.call("update-index").args(["-q", "--refresh"]).output()?;
-    // In a sparse checkout, removes the restored files that do not belong there.
+    // In a sparse checkout, this removes the restored files that the checkout leaves out.
     git.call("read-tree").args(["-m", "-u", from.commit.as_str()]).run()?;
     let modified = git
         .call("diff-files")
@@ -309,8 +316,8 @@ pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {
     Ok(found)
 }
 
-/// Stores the versions at these paths as a commit on top of `at`. Versions that were stored earlier stay
-/// reachable.
+/// Stores the files of the checkout at the paths of `list` as a commit on top of `at`, and points the ref
+/// `keep` to the commit. Versions that were stored earlier stay reachable from the ref.
 fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &RefName) -> Result<Oid> {
     let scratch = ScratchIndex::from_tree(&repo.checkout(), &at.commit)?;
     let add = scratch.git().call("update-index");
@@ -329,18 +336,19 @@ fn restore_head(repo: &Repo, git: &Git, to: &Position) -> Result<()> {
     repo.record_change_in(git, [])?.run(call)
 }
 
-/// Writes the files that differ between `from` and `to` as in `from`. Some may be so already.
-/// Touches neither the index nor any other file, and stores no object: the disk may be full. Files that
-/// only `to` has are removed first, which frees disk space.
+/// Restores the files that differ between `from` and `to` to their content in `from`. Some files may have
+/// that content already. Touches neither the index nor any other file, and stores no object, because the disk
+/// may be full. Files that only `to` has are removed first, to free disk space.
 ///
-/// `git restore` cannot do this: if the directory `a` is to become a file again, it does not find `a/b`.
+/// `git restore` cannot do this: if the file `a` was replaced by a directory with `a/b`, it fails to restore
+/// `a`, because it does not find `a/b`.
 pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     let root = git
         .root()
         .ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))?;
     let skipped = skipped_paths(git)?;
     let mut changes = diff::changes(repo, to, to, from)?;
-    // A sparse checkout leaves out some files.
+    // Files that a sparse checkout leaves out are not written.
     changes.retain(|change| !skipped.contains(&change.path));
     let (landed, before): (Vec<Change>, Vec<Change>) =
         changes.into_iter().partition(|change| change.status == ChangeStatus::Deleted);
@@ -355,7 +363,7 @@ pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()
     if before.is_empty() {
         return Ok(());
     }
-    // An index of only these paths, so that git looks at no other file.
+    // This index has only the paths to restore, so git looks at no other file.
     let old = ScratchIndex::empty(git)?;
     old.edit(entries)?;
     old.git().call("checkout-index").args(["--all", "--force", "--quiet"]).run()
@@ -370,14 +378,15 @@ fn skipped_paths(git: &Git) -> Result<BTreeSet<TreePath>> {
         .collect())
 }
 
-/// Removes a file that landed, and the directories above it that become empty.
+/// Removes a file that the landing has made, and the directories above it that become empty.
 fn remove_landed(root: &Path, path: &TreePath) -> Result<()> {
     let file = path.on_disk(root);
     if !file.parent().is_some_and(|directory| tree::is_real_directory(root, directory)) {
         return Ok(());
     }
     match fs::symlink_metadata(&file) {
-        // The directory of a submodule: the files in it belong to the submodule.
+        // The path is the directory of a submodule. It is removed only if it is empty, because the files in
+        // it belong to the submodule.
         Ok(meta) if meta.is_dir() => drop(fs::remove_dir(&file)),
         Ok(_) => {
             fs::remove_file(&file).context(|| format!("could not remove '{}'", path.quoted()))?;
@@ -392,7 +401,8 @@ fn remove_landed(root: &Path, path: &TreePath) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to replace a directory by an old file if other files are in the directory.
+/// If a directory is at the path where an old file must be restored, removes the directory. Fails if there
+/// are files in it.
 fn refuse_directory(root: &Path, change: &Change) -> Result<()> {
     let full = change.path.on_disk(root);
     let is_directory = fs::symlink_metadata(&full).is_ok_and(|meta| meta.is_dir());

@@ -1,5 +1,5 @@
-//! The description of a landing: written to a file before its first effect, and all that a recovery after
-//! a kill needs.
+//! The description of a landing. It is written to a file before the landing has its first effect, and has all
+//! that is needed to recover after a kill.
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -10,52 +10,54 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// `landings/CHECKOUT.toml`, or `landings/candidates/RUN/CAND.toml` for a candidate's worktree: a landing
-/// or the undo of one, from before its first effect until it is done or taken back. Each checkout has its
-/// own file, so that a landing in one never removes the intent of another.
+/// A landing, or the undo of a landing. The intent is stored in `landings/CHECKOUT.toml`, or in
+/// `landings/candidates/RUN/CAND.toml` for a candidate's worktree. The file exists from before the first
+/// effect until the landing is done or taken back. Each checkout has its own file, so a landing in one
+/// checkout never removes the intent of another.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Intent {
-    /// The run.
+    /// The run of the candidate that lands.
     pub run: Name,
-    /// The candidate that lands, or is undone.
+    /// The candidate that lands, or whose landing is undone.
     pub candidate: Name,
-    /// The number of its capture.
+    /// The iteration of the candidate that lands.
     pub iteration: u32,
-    /// The branch that lands: the one that HEAD is on, or a fresh one.
+    /// The branch on which the capture lands: the branch that HEAD is on, or a fresh one.
     pub branch: RefName,
-    /// The commit or tree that the files are to become. A landing on an existing branch moves it to this
-    /// commit.
+    /// The commit or tree whose files the checkout gets. On an existing branch, this is the commit to which
+    /// the branch moves.
     #[serde(alias = "tree", alias = "new")]
     pub to: Oid,
-    /// True if the landing tree passed.
+    /// True if the oracle commands passed on the tree that lands.
     pub verified: bool,
-    /// True if the user's git is to commit the change on the fresh branch afterwards.
+    /// True if, at the end, `git commit` commits the change on the fresh branch in the user's name.
     #[serde(default)]
     pub commit: bool,
-    /// True if a landing is being undone.
+    /// True if this is the undo of a landing.
     #[serde(default)]
     pub undoing: bool,
-    /// Set when recovery removes the locks of the killed process: a time at which it was still alive.
+    /// A time at which the process of this landing was still alive. A recovery sets this time when it removes
+    /// the locks of that process, which was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub killed_after: Option<SystemTime>,
-    /// The commit or tree of the files before, if it is not that of `from`.
+    /// The commit or tree of the files before the landing, if it is not the commit of `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Oid>,
     /// The position of the checkout's HEAD before the landing.
     pub from: Position,
-    /// The candidate in whose worktree the files are; `None` for the user's checkout.
+    /// The candidate whose worktree is the checkout of this landing; `None` for the user's checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
 }
 
 impl Intent {
-    /// True if the branch is made for the landing.
+    /// True if the landing makes its branch.
     pub fn is_fresh(&self) -> bool {
         self.from.branch.as_ref() != Some(&self.branch)
     }
 
-    /// The candidate's state once this is done.
+    /// The landing state of the candidate once the landing or its undo is done.
     pub fn landing(&self) -> Landing {
         match (self.undoing, self.is_fresh()) {
             (true, _) => Landing::Undone,
@@ -64,18 +66,19 @@ impl Intent {
         }
     }
 
-    /// The commit or tree of the files before.
+    /// The commit or tree of the files before the landing.
     pub fn files(&self) -> &Oid {
         self.files.as_ref().unwrap_or(&self.from.commit)
     }
 
-    /// True if a landing on a fresh branch is being undone, which deletes that branch.
+    /// True if this is the undo of a landing on a fresh branch. The undo deletes that branch.
     pub fn is_deletion(&self) -> bool {
         self.undoing && self.is_fresh()
     }
 }
 
-/// A candidate whose own branch moves, in its worktree.
+/// A candidate in whose worktree a capture of another candidate lands. The landing moves the branch of this
+/// candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The candidate's run.

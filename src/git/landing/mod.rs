@@ -1,4 +1,4 @@
-//! Moving the user's checkout, branches and index to a landed commit, and back.
+//! Moves a checkout's files, branch and index to a landed commit, and back.
 pub mod advance;
 pub mod intent;
 pub mod overwrite;

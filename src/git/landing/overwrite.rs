@@ -1,4 +1,4 @@
-//! The user's files that a landing would overwrite, and the state of a checkout in which a landing stopped
+//! Finds the user's files that a landing would overwrite, and inspects a checkout in which a landing stopped
 //! halfway.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,17 +16,17 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The untracked or ignored files that going from one tree to another would overwrite.
+/// The untracked or ignored files that would be overwritten if the checkout moved from one tree to another.
 ///
-/// git overwrites an ignored file such as `.env` without a word, so every path that the landing
-/// creates is checked, and every directory above it. `root` is the checkout's directory.
+/// git overwrites an ignored file such as `.env` without a warning. So this checks every path that the
+/// landing creates, and every directory above such a path. `root` is the checkout's directory.
 pub fn overwritten_files(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Result<Vec<TreePath>> {
     let changes = diff::changes(repo, from, from, to)?;
     let deleted: BTreeSet<&TreePath> =
         changes.iter().filter(|c| c.status == ChangeStatus::Deleted).map(|c| &c.path).collect();
     let mut found = BTreeSet::new();
     for change in changes.iter().filter(|c| c.status == ChangeStatus::Added) {
-        // A file or a link is in the place of a needed directory.
+        // A file or a link may be where the landing needs a directory.
         for above in change.path.parents() {
             let blocked = fs::symlink_metadata(above.on_disk(root)).is_ok_and(|m| !m.is_dir());
             if blocked && !deleted.contains(&above) {
@@ -45,7 +45,8 @@ pub fn overwritten_files(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Resu
     Ok(found.into_iter().collect())
 }
 
-/// Adds the files of a directory that a file is to replace, except those that the landing deletes.
+/// Adds the files below `dir`, a directory that the landing replaces by a file, except those that the landing
+/// deletes.
 fn files_below(
     root: &Path,
     dir: &Path,
@@ -65,19 +66,18 @@ fn files_below(
     }
 }
 
-/// The state of a checkout that was stopped on its way from one tree to another.
+/// The state of a checkout in which a move from one tree to another was stopped.
 pub struct PartialCheckout {
-    /// The paths that somebody has edited since. Their content is neither the old version, nor the new one,
-    /// nor the beginning of the new one (git was killed while it wrote the file). A missing file does not
+    /// The paths that somebody has edited since the move was stopped. Such a file is neither the old version,
+    /// nor the new one, nor a beginning of the new one that a killed git has left. A missing file does not
     /// count as edited.
     pub edited: Vec<TreePath>,
-    /// True if any other path is no longer at the old version.
+    /// True if a path that is not in `edited` no longer has its old version.
     pub begun: bool,
 }
 
 impl PartialCheckout {
-    /// Compares every path that differs between two trees with the files. `git` is in that
-    /// checkout.
+    /// Looks at the file of every path that differs between two trees, in the checkout of `git`.
     pub fn inspect(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<PartialCheckout> {
         let root = git
             .root()
@@ -90,7 +90,7 @@ impl PartialCheckout {
         for change in &landing {
             let path = change.path.on_disk(root);
             let as_before = match change.status {
-                // If a directory is there, it is an old one that the new file was to replace.
+                // A directory at the path is an old one, which the new file has not replaced yet.
                 ChangeStatus::Added => {
                     !path.parent().is_some_and(|directory| tree::is_real_directory(root, directory))
                         || fs::symlink_metadata(&path).map_or(true, |meta| meta.is_dir())
@@ -116,7 +116,7 @@ impl PartialCheckout {
     }
 }
 
-/// The paths of a tree at which the checkout has another file or none.
+/// The paths of a tree whose files in the checkout are missing or different.
 fn differing_files(git: &Git, tree: &Oid) -> Result<BTreeSet<TreePath>> {
     let scratch = ScratchIndex::from_tree(git, tree)?;
     scratch.git().call("update-index").args(["-q", "--refresh"]).output()?;

@@ -1,4 +1,4 @@
-//! The position of a checkout's HEAD, and the states of a checkout in which nothing may land.
+//! The position of a checkout's HEAD, and the checks that refuse a checkout in which nothing may land.
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub struct Position {
     pub commit: Oid,
 }
 
-/// The current position; fatal while HEAD is unborn.
+/// The current position. Fails if HEAD has no commit yet.
 pub fn position(repo: &Repo) -> Result<Position> {
     let commit = repo.head().ok_or_else(|| {
         Error::fatal("HEAD has no commit yet")
@@ -33,7 +33,7 @@ pub fn position(repo: &Repo) -> Result<Position> {
 }
 
 impl Position {
-    /// True if the HEAD of this git's checkout is at this position.
+    /// True if HEAD of the checkout of `git` is at this position.
     pub(super) fn is_head(&self, repo: &Repo, git: &Git) -> Result<bool> {
         let commit = match (worktree::head_branch(git.git_dir()), &self.branch) {
             (Some(now), Some(branch)) if now == *branch => repo.read_ref(branch)?,
@@ -44,7 +44,7 @@ impl Position {
     }
 }
 
-/// The operation that a checkout is in the middle of, and the command that stops it.
+/// The operation that is in progress in a checkout, e.g. "a merge", and the command that stops it.
 pub fn unfinished(git_dir: &Path) -> Option<(&'static str, &'static str)> {
     let unfinished = [
         ("MERGE_HEAD", "a merge", "git merge --abort"),
@@ -72,12 +72,13 @@ pub fn uncommitted(repo: &Repo) -> Result<Vec<u8>> {
     .bytes()
 }
 
-/// The paths of these files for a sentence; `None` if there is none.
+/// The first path of [`uncommitted`] and the number of its other paths, for a message. `None` if
+/// [`uncommitted`] has no paths.
 pub fn uncommitted_in_words(repo: &Repo) -> Result<Option<String>> {
     Ok(in_words(&records(&uncommitted(repo)?)))
 }
 
-/// Each file that is staged or modified, with the letter for what is staged.
+/// The paths in the output of [`uncommitted`], each with git's letter for its staged change.
 fn records(dirty: &[u8]) -> Vec<(u8, &[u8])> {
     nul_separated(dirty).filter_map(|r| Some((*r.first()?, r.get(3..)?))).collect()
 }
@@ -91,7 +92,7 @@ fn in_words(records: &[(u8, &[u8])]) -> Option<String> {
     Some(format!("{}{more}", quoted(first)))
 }
 
-/// Refuses a checkout with staged or modified tracked files, or in the middle of a merge or the like.
+/// Fails if tracked files of the checkout are staged or modified, or if e.g. a merge is in progress.
 pub fn require_clean(repo: &Repo) -> Result<()> {
     let root = repo.need_work_tree()?;
     if let Some((what, abort)) = unfinished(repo.git_dir()) {
@@ -110,8 +111,8 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
         .hint(format!("commit them or put them aside with {aside}, then apply again")))
 }
 
-/// Refuses a checkout that is no longer at this position, or is not clean. Judging a merged tree may have
-/// taken long.
+/// Fails if the checkout is no longer at this position, or is not clean. The user may have changed the
+/// checkout while a merged tree was judged.
 pub fn require_unchanged(repo: &Repo, from: &Position) -> Result<()> {
     if position(repo)? != *from {
         return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));

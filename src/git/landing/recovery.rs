@@ -1,5 +1,5 @@
-//! Recovery of a landing whose process was killed: it is finished if its branch has moved, and taken back
-//! otherwise.
+//! Recovers a landing whose process was killed. If the branch of the landing has moved, the landing is
+//! finished; otherwise the landing is taken back.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -20,23 +20,25 @@ use crate::model::trailer::Trailer;
 /// The state of a landing whose process was killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interrupted {
-    /// Nothing had happened yet, or everything had been taken back.
+    /// The landing had not changed anything yet, or everything was taken back already.
     NotBegun,
-    /// The checkout is on the branch, with the whole landing: in this commit, or only staged.
+    /// The checkout is on the branch, and has the whole landing: in this commit, or only staged (`None`).
     Complete(Option<Oid>),
-    /// The checkout is on the branch, with the conflicts that a person is to resolve.
+    /// The checkout is on the branch, and has conflicts for a person to resolve.
     Unmerged,
     /// The landing was half done, and has been taken back.
     TakenBack,
-    /// The landing was half done, but a person has worked on its branch since, so everything stays as it
-    /// is. This is the branch's commit.
+    /// The landing was half done, but a person has worked on its branch since, so everything stays as it is.
+    /// The value is the branch's commit.
     InUse(Oid),
-    /// The landing is half done, and this file was edited since: taking it back would lose the edits.
+    /// The landing is half done, and this file was edited since. If the landing were taken back, the edits
+    /// would be lost.
     Edited(TreePath),
 }
 
-/// Finishes a landing whose process was killed after `since`, or takes it back. Changes nothing that a
-/// person has edited or committed since. A deletion whose process was killed in [`roll_back`] is finished.
+/// Finishes a landing whose process was killed after `since`, or takes the landing back. Changes nothing that
+/// a person has edited or committed since. If the process was killed in [`roll_back`] while it undid a
+/// landing on a fresh branch, finishes the undo.
 pub fn finish_or_take_back(
     repo: &Repo,
     git: &Git,
@@ -63,15 +65,15 @@ pub fn finish_or_take_back(
         }
         _ => {}
     }
-    // A rollback moves HEAD after the files, and HEAD has moved, so the files are back already.
+    // If this was an undo: `roll_back` moves HEAD only after it has put the files back. HEAD is no longer on
+    // the branch, so the files are back already.
     let undoing = intent.is_deletion();
     let found = if undoing { Interrupted::NotBegun } else { take_back(repo, git, intent, since)? };
     let Some(tip) = tip else { return Ok(found) };
     if !intent.is_fresh() || matches!(found, Interrupted::Edited(_)) {
         return Ok(found);
     }
-    // HEAD never moved to the fresh branch, or has moved back. The branch is deleted unless somebody uses
-    // it.
+    // HEAD never moved to the fresh branch, or has moved back. The branch is deleted unless a person uses it.
     let is_unused = tip == from.commit || {
         let commit = repo.commit(&tip)?;
         undoing && commit.tree == *to && commit.parents == [from.commit]
@@ -84,12 +86,12 @@ pub fn finish_or_take_back(
     Ok(found)
 }
 
-/// Puts the files back if HEAD is where it was and anything was written.
+/// Puts the files back if HEAD is where it was before the landing and the landing has written a file.
 fn take_back(repo: &Repo, git: &Git, intent: &Intent, since: SystemTime) -> Result<Interrupted> {
     let Intent { from, to, .. } = intent;
     let files = intent.files();
     let mut found = Interrupted::NotBegun;
-    // If HEAD is elsewhere, a person has moved it, and the files are theirs.
+    // If HEAD is elsewhere, a person has moved it, and the files belong to that person.
     if from.is_head(repo, git)? {
         let PartialCheckout { edited, begun } = PartialCheckout::inspect(repo, git, files, to)?;
         if begun || written_since(&lock_file(git), since) {
@@ -107,7 +109,7 @@ fn take_back(repo: &Repo, git: &Git, intent: &Intent, since: SystemTime) -> Resu
 /// Completes a landing whose branch has moved already.
 fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     settle_index(git, to, since)?;
-    // If the lock file was lost, the index is still the old one.
+    // If the lock file was lost, the index is still the one from before the landing.
     if git.call("write-tree").oid().ok() != tree_of(git, to).ok() {
         git.call("read-tree").arg(to.as_str()).run()?;
     }
@@ -122,8 +124,8 @@ fn is_unmerged(git: &Git) -> Result<bool> {
     Ok(!git.call("ls-files").args(["-z", "--unmerged"]).bytes()?.is_empty())
 }
 
-/// Installs the locked index if the landing wrote it. If a git wrote it that was killed in the commit after
-/// the landing, removes it.
+/// If the landing has written the locked index, installs that index. If not, the lock is that of a
+/// `git commit` that ran after the landing and was killed. Then the lock is removed.
 fn settle_index(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     let lock = lock_file(git);
     if !written_since(&lock, since) {
@@ -138,15 +140,15 @@ fn settle_index(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     Ok(())
 }
 
-/// Unlocks the index.
+/// Unlocks the index, if it was locked after `since`.
 fn release(git: &Git, since: SystemTime) {
     if written_since(&lock_file(git), since) {
         let _ = fs::remove_file(lock_file(git));
     }
 }
 
-/// Recovers while HEAD is on the fresh branch: the landing is complete (with a commit after it, if one
-/// was asked for), in use, or rolled back.
+/// Recovers while HEAD is on the fresh branch. The result is that the landing is complete (with its commit,
+/// if `intent` wants one), that the branch is in use, or that the landing is rolled back.
 fn finish_or_take_back_on_fresh_branch(
     repo: &Repo,
     git: &Git,
@@ -156,7 +158,8 @@ fn finish_or_take_back_on_fresh_branch(
     let Intent { from, branch, to, commit, .. } = intent;
     let undoing = intent.is_deletion();
     settle_index(git, to, since)?;
-    // If there are conflicts for a person, the landing was complete: to leave them is its last step.
+    // A landing puts conflicts into the index in its last step. So if there are any, the landing was
+    // complete.
     if is_unmerged(git)? {
         return Ok(Interrupted::Unmerged);
     }
@@ -176,7 +179,8 @@ fn finish_or_take_back_on_fresh_branch(
             return Ok(Interrupted::InUse(*tip));
         }
     } else if !commit && !undoing && git.call("write-tree").oid().ok() == Some(*to) {
-        // The index is installed last, so all files were written, even if a person has changed them since.
+        // The index is installed last. So all files were written, although a person may have changed them
+        // since.
         return Ok(Interrupted::Complete(None));
     }
     let partial = PartialCheckout::inspect(repo, git, intent.files(), to)?;
@@ -190,19 +194,20 @@ fn finish_or_take_back_on_fresh_branch(
 /// Removes the locks that a `git commit` left if it was killed on the fresh branch. `error` is the error of
 /// that commit.
 pub fn remove_locks_of_commit(repo: &Repo, git: &Git, branch: &RefName, error: &Error) {
-    // HEAD moved to the branch just before the commit.
+    // HEAD moved to the branch just before the commit, so the locks of the commit are younger than the file
+    // HEAD.
     let since = fs::symlink_metadata(git.git_dir().join("HEAD")).and_then(|meta| meta.modified());
     if let (Cause::Interrupted, Ok(since)) = (&error.cause, since) {
         for lock in locks_since(repo, git, branch, since) {
-            // Another git that runs now holds a lock for milliseconds.
+            // Only an old lock is removed: another git that runs now holds its lock for milliseconds.
             remove_when_old(&lock, ABANDONED);
         }
     }
 }
 
-/// Removes the locks that a landing left when it was killed after `since`, except that of the index, which
-/// [`finish_or_take_back`] needs. To be called once for each killed process: later locks belong to another
-/// process.
+/// Removes the locks that a landing left when it was killed after `since`. Does not remove the lock of the
+/// index, which [`finish_or_take_back`] needs. Must be called only once for each killed process, because
+/// locks that are made later belong to another process.
 pub fn remove_locks(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime) {
     for lock in locks_since(repo, git, branch, since) {
         if lock != lock_file(git) {
@@ -211,14 +216,14 @@ pub fn remove_locks(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime)
     }
 }
 
-/// The locks of a branch, a checkout and `packed-refs` that were made after `since`.
+/// The lock files of a branch, of a checkout and of `packed-refs` that were made after `since`.
 fn locks_since(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime) -> Vec<PathBuf> {
     let mut locks = vec![
         repo.common_dir().join(format!("{branch}.lock")),
         repo.common_dir().join("packed-refs.lock"),
     ];
-    // The locks of `index`, `index.lock`, `HEAD` and the files that `git commit` removes, such as
-    // `AUTO_MERGE`.
+    // In a checkout's git directory, git locks `index`, `index.lock`, `HEAD`, and the files that `git commit`
+    // removes, such as `AUTO_MERGE`.
     let listing = fs::read_dir(git.git_dir()).into_iter().flatten().flatten().map(|e| e.path());
     locks.extend(listing.filter(|path| path.extension().is_some_and(|e| e == "lock")));
     locks.retain(|lock| written_since(lock, since));
