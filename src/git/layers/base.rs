@@ -1,7 +1,8 @@
-//! The base's layers: its pristine checkout, and the files that its own commands left.
+//! The layers of a base: its checkout, and the files that the oracle commands wrote when they ran on the
+//! base.
 //!
-//! Each judged tree is laid over them, so that a compiler finds the base's outputs with their old paths and
-//! times.
+//! Each judged tree is laid over these layers. So a compiler finds the base's outputs at the same paths, and
+//! with the times at which they were written.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -23,37 +24,38 @@ use crate::git::layers::written::wait_for_next_step;
 use crate::git::repo::{Repo, digest};
 use crate::model::oid::Oid;
 
-/// The file that exists if the base passed in the run that left the outputs.
+/// The name of a file that exists if the base's commands passed when they wrote the outputs.
 const PASSED: &str = "passed";
 
-/// The directory for files that the base's setup left in the user's directories.
+/// The name of the directory for files that the base's setup command wrote to the user's directories.
 const FETCHED: &str = "fetched";
 
-/// The directory for files that the base's other commands left in the user's directories.
+/// The name of the directory for files that the base's other commands wrote to the user's directories.
 const HOME: &str = "home";
 
-/// The file that exists if the commands that only download the base's dependencies failed.
+/// The name of a file that exists if a command failed that only downloads the base's dependencies.
 const UNDOWNLOADED: &str = "undownloaded";
 
-/// The file with the time that a run without outputs took, in seconds.
+/// The name of a file with the time in seconds that all commands took when no outputs existed yet.
 const COLD_SECONDS: &str = "cold-seconds";
 
-/// The end of the base's commands.
+/// How the commands ended on the base.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BaseEnd {
-    /// True if all of them passed.
+    /// True if all commands passed.
     pub passed: bool,
     /// False if a command failed that only downloads dependencies.
     pub downloaded: bool,
-    /// The time that all of them took; `None` if they ran with an ancestor's outputs, or some did not run.
+    /// The time in seconds that all commands took. `None` if the commands could use an ancestor's outputs, or
+    /// if some commands did not run.
     pub cold_seconds: Option<f64>,
 }
 
-/// The layers of one base, in a directory of their own.
+/// The layers of one base. Each base has its own directory for them.
 #[derive(Clone, Debug)]
 pub struct BaseLayer {
     dir: PathBuf,
-    /// The result of the function of the same name, once it is known.
+    /// The result of [`BaseLayer::has_verbatim_files`], once it is known.
     has_verbatim_files: Arc<OnceLock<bool>>,
 }
 
@@ -73,13 +75,13 @@ impl BaseLayer {
         self.dir.join("src")
     }
 
-    /// An index of the tracked files, with their stat data.
+    /// The index file with the tracked files in [`BaseLayer::sources`] and their stat data.
     pub fn index(&self) -> PathBuf {
         self.dir.join("index")
     }
 
-    /// True if git would certainly write blobs as they are, whatever their paths, with the attributes of
-    /// the base.
+    /// True if, with the attributes of the base, git certainly checks out every blob without a conversion,
+    /// whatever its path.
     pub(super) fn has_verbatim_files(&self, repo: &Repo) -> bool {
         *self.has_verbatim_files.get_or_init(|| {
             read_index(&self.index())
@@ -87,12 +89,14 @@ impl BaseLayer {
         })
     }
 
-    /// The layer that the base's commands left in its checkout, if they ran.
+    /// The layer with the files that the base's commands wrote in the checkout; `None` if no outputs were
+    /// taken.
     pub fn outputs(&self) -> Option<PathBuf> {
         Some(self.dir.join("out")).filter(|dir| dir.is_dir())
     }
 
-    /// The place for outputs from the checkout of an ancestor, if the base's layers start from these.
+    /// The directory for outputs of an ancestor. It exists if these layers were made from an ancestor's
+    /// layers.
     pub(super) fn ancestors_outputs(&self) -> PathBuf {
         self.dir.join("inherited")
     }
@@ -101,7 +105,7 @@ impl BaseLayer {
         Some(self.ancestors_outputs()).filter(|dir| dir.is_dir())
     }
 
-    /// The layers with outputs above the base's files, the topmost first.
+    /// The layers with outputs, which lie above the base's files; the topmost first.
     pub fn all_outputs(&self) -> Vec<PathBuf> {
         let found = self.outputs().into_iter().chain(self.inherited());
         found.filter(|dir| !is_empty(dir)).collect()
@@ -112,40 +116,42 @@ impl BaseLayer {
         self.inherited().is_some_and(|dir| !is_empty(&dir))
     }
 
-    /// The layers of the user's directories with the files that the base's setup left there, such as
-    /// downloads; `None` if there are no files.
+    /// The directory with the layers that the base's setup wrote in the user's directories, e.g. downloads;
+    /// `None` if all of them are empty.
     pub fn fetched(&self) -> Option<PathBuf> {
         Some(self.dir.join(FETCHED)).filter(|layers| are_in_use(layers))
     }
 
-    /// The layers with the files that the base's other commands left there; `None` if there are no files.
+    /// The directory with the layers that the base's other commands wrote in the user's directories; `None`
+    /// if all of them are empty.
     pub fn home(&self) -> Option<PathBuf> {
         Some(self.dir.join(HOME)).filter(|layers| are_in_use(layers))
     }
 
-    /// True if the layers of the setup were taken.
+    /// True if the layers that the setup wrote in the user's directories were taken, even if they are empty.
     pub fn has_downloads(&self) -> bool {
         self.dir.join(FETCHED).is_dir()
     }
 
-    /// True if the layers of all commands were taken.
+    /// True if the layers that all commands wrote in the user's directories were taken, even if they are
+    /// empty.
     pub fn has_home(&self) -> bool {
         self.has_downloads() && self.dir.join(HOME).is_dir()
     }
 
-    /// True if commands left something in the checkout that another judging could use.
+    /// True if commands left files in the checkout that can be used when another tree is judged.
     pub fn has_outputs(&self) -> bool {
         !self.all_outputs().is_empty()
     }
 
-    /// True if the base's own commands left files that could make another tree pass or fail: in its
-    /// checkout, or, after the setup, in the home directory.
+    /// True if there are files that could make another tree pass or fail: outputs in the checkout, or files
+    /// that commands after the setup wrote to the user's directories.
     pub fn has_traces(&self) -> bool {
         self.has_outputs() || self.home().is_some()
     }
 
-    /// Makes the directory, and checks out a commit into it. Its files are older, in whole seconds, than
-    /// everything that is written later.
+    /// Makes the directory of the base's files, and checks out a commit into it. Even in whole seconds, the
+    /// times of these files are before the time of anything that is written later.
     pub fn check_out(&self, repo: &Repo, commit: &Oid) -> Result<()> {
         let sources = self.sources();
         fs::create_dir_all(&sources)
@@ -153,24 +159,25 @@ impl BaseLayer {
         fan_out::check_out(repo, commit, &sources, &self.index(), FileTimes::LastSecond)
     }
 
-    /// Takes the files that the base's commands wrote, so that the trees that are judged later find them.
-    /// The directory is the upper layer of a world that has ended.
+    /// Moves the outputs of the base's commands into [`BaseLayer::dir`], so that trees that are judged later
+    /// can use them. `checkout` is the upper layer of the checkout in a world that has ended.
     ///
-    /// Tracked files stay as they were checked out, whatever the commands did to them; and no output is
-    /// younger than this moment, because the files of a judged tree must be younger than all outputs
-    /// (GIT-FACTS, "Worlds").
+    /// If the commands changed tracked files, these changes are dropped. Outputs with a time in the future
+    /// get the present time, because the files of a judged tree must be younger than all outputs (GIT-FACTS,
+    /// "Worlds").
     pub fn take_outputs(&self, checkout: &Path) -> Result<()> {
         let failed = || format!("could not keep the base's outputs in '{}'", self.dir.display());
         clean_outputs(checkout, &self.index())?;
         fs::rename(checkout, self.dir.join("out")).context(failed)?;
-        // Otherwise an output could have the same time as a tree's own file, and `make` would take it for
-        // up to date.
+        // Without this wait, an output could have the same time as a file of the judged tree, and `make`
+        // would think that the output is up to date.
         wait_for_next_step(&self.dir).context(failed)
     }
 
-    /// Takes the layers of the user's directories: those that the base's setup wrote, and those that its
-    /// other commands wrote. Layers that are here already stay. Incomplete downloads are not taken, so that
-    /// the next judging of the base tries again.
+    /// Moves the layers of the user's directories into [`BaseLayer::dir`]. `fetched` are the layers that the
+    /// base's setup wrote, and `home` are those that the other commands wrote. Layers that exist already are
+    /// kept. If a download failed, `fetched` is not taken, so that the download is tried again when the base
+    /// is judged again.
     pub fn take_home(&self, fetched: &Path, home: &Path, end: BaseEnd) -> Result<()> {
         let fetched = end.downloaded.then_some((fetched, FETCHED));
         if fetched.is_some() {
@@ -186,7 +193,7 @@ impl BaseLayer {
         Ok(())
     }
 
-    /// Notes how the commands that left these outputs ended.
+    /// Writes down how the commands that left these outputs ended.
     pub fn note_end(&self, end: BaseEnd) -> Result<()> {
         for (name, is_so) in [(PASSED, end.passed), (UNDOWNLOADED, !end.downloaded)] {
             let file = self.dir.join(name);
@@ -205,18 +212,20 @@ impl BaseLayer {
         self.dir.join(UNDOWNLOADED).exists()
     }
 
-    /// The time that all commands took without outputs: on this base, or on the ancestor from whose layers
-    /// these were made. `None` if it was not measured.
+    /// The time in seconds that all commands took when no outputs existed yet. The time was measured on this
+    /// base, or on an ancestor if these layers were made from the ancestor's layers. `None` if it was not
+    /// measured.
     pub fn cold_seconds(&self) -> Option<f64> {
         fs::read_to_string(self.dir.join(COLD_SECONDS)).ok()?.parse().ok()
     }
 
-    /// Copies that time from the layers of an ancestor. It is only for estimates.
+    /// Copies the time of [`BaseLayer::cold_seconds`] from the layers of an ancestor. The time is used only
+    /// for estimates, so errors are ignored.
     pub fn take_cold_seconds(&self, ancestor: &BaseLayer) {
         let _ = fs::copy(ancestor.dir.join(COLD_SECONDS), self.dir.join(COLD_SECONDS));
     }
 
-    /// True if the base's own commands left outputs, and are not known to have passed.
+    /// True if the base's commands left outputs, and no record says that they passed.
     pub fn has_failed(&self) -> bool {
         self.outputs().is_some() && !self.dir.join(PASSED).exists()
     }
@@ -227,8 +236,8 @@ impl BaseLayer {
         tree::delete_tree(&outputs).context(|| format!("could not delete '{}'", outputs.display()))
     }
 
-    /// A digest of the stat data of everything in the layers: if it is the same, nobody has written to
-    /// them, because no program can set a change time.
+    /// A digest of the stat data of everything in the layers. If the digest is unchanged, nobody has written
+    /// to the layers, because no program can set a change time.
     pub fn stamp(&self) -> Result<String> {
         let mut text = Vec::new();
         visit(&self.dir, &mut |path, meta| {
@@ -243,7 +252,7 @@ impl BaseLayer {
         Ok(digest(&text))
     }
 
-    /// True if nothing in the layers was changed in one of these spans of time.
+    /// True if nothing in the layers was changed during any of these spans of time.
     pub fn is_unchanged_in(&self, spans: &[(SystemTime, SystemTime)]) -> bool {
         if spans.is_empty() {
             return true;
@@ -257,13 +266,13 @@ impl BaseLayer {
     }
 }
 
-/// True if there is anything in one of these layers.
+/// True if one of the layers in the directory `layers` is not empty.
 fn are_in_use(layers: &Path) -> bool {
     let found = fs::read_dir(layers).into_iter().flatten().flatten();
     found.map(|entry| entry.path()).any(|layer| !is_empty(&layer))
 }
 
-/// The entry of a tree at a path.
+/// What a tree has at a path.
 enum Tracked {
     File,
     Directory,
@@ -278,15 +287,15 @@ fn tracked(index: &gix::index::File, path: &[u8]) -> Tracked {
     }
 }
 
-/// Prepares the upper layer of a checkout to be a lower one above the tree that `index` lists.
+/// Prepares the upper layer of a checkout for use as a lower layer above the tree that `index` lists.
 pub(super) fn clean_outputs(layer: &Path, index: &Path) -> Result<()> {
     let index = read_index(index)?;
     clean(layer, &|path| tracked(&index, path))
         .context(|| format!("could not keep the outputs in '{}'", layer.display()))
 }
 
-/// Prepares an upper layer to be a lower one: removes git's own directory, and everything that changes or
-/// hides a tracked file.
+/// Prepares an upper layer for use as a lower layer. Removes `.git`, and everything that changes or hides a
+/// tracked file. Sets times in the future to the present time.
 fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
     let now = SystemTime::now();
     let git = layer.join(".git");
@@ -303,7 +312,7 @@ fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
         match tracked {
             Tracked::Directory if state.is_dir() => forget_opaque(&full)?,
             Tracked::File | Tracked::Directory => tree::delete_tree(&full)?,
-            // A directory above it, and so the path itself, may have been deleted just now.
+            // The path may be gone, because this loop has deleted a directory above it.
             Tracked::No if (full.is_file() || full.is_dir()) && !state.is_symlink() => {
                 fs::File::open(&full)?.set_modified(now)?;
             }

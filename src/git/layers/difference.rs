@@ -1,7 +1,8 @@
-//! The layer between a base and another tree: the files that differ, and marks for deleted files.
+//! Writes the overlay layer that turns the files of a base into those of another tree: the files that differ,
+//! and marks (whiteouts) for deleted files.
 //!
-//! Files are written in process for the row "judge 16 sealed" of `make bench`, which takes 1.1 times the processor time with
-//! `git checkout-index` (1,000 files).
+//! Files are written in process because the row "judge 16 sealed" of `make bench` (1,000 files) takes 1.1
+//! times the processor time with `git checkout-index`.
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -25,15 +26,16 @@ use crate::git::trees::{self, TreeDifference};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// Files of this size or more are written by git, which need not hold a whole file in memory.
+/// If a file has this many bytes or more, git writes the files, because git need not hold a whole file in
+/// memory.
 const LARGE: u64 = 64 << 20;
 
-/// Writes the difference from a base to a commit into the directory `into`, with the present time,
-/// and the commit's index to the file `index`.
+/// Writes the difference from a base to a commit into the directory `into`, and the commit's index to the
+/// file `index`. The written files have the present time.
 ///
-/// False, and nothing is written, if the difference cannot be a layer over the base's files: with changed
-/// attributes git would write unchanged blobs differently, and a submodule has a tree of its own. Also
-/// false if the trees cannot be read in process.
+/// If a layer over the base's files cannot show the commit, writes nothing and returns false. This is so if
+/// attributes differ, because git could write other files from unchanged blobs, and if a submodule differs,
+/// because its files are in another repository. Also returns false if the trees cannot be read in process.
 pub fn write(
     repo: &Repo,
     layer: &BaseLayer,
@@ -62,8 +64,8 @@ pub fn write(
     Ok(true)
 }
 
-/// Writes each blob to its file, unchanged. False if git must write the files, because one is large or
-/// something failed.
+/// Writes each new blob to its file, without a conversion. Returns false if git must write the files, because
+/// a blob is large or cannot be read, or because a write failed.
 fn write_files(repo: &Repo, differences: &[TreeDifference], into: &Path) -> bool {
     let gix = repo.gix();
     let write = |path: &TreePath, mode: EntryMode, id: ObjectId| -> Option<()> {
@@ -103,8 +105,8 @@ fn check_out_files(
     git.call("checkout-index").args(["-f", "-z", "--stdin"]).arg(option).stdin(list).run()
 }
 
-/// The base's index, changed by the differences. git would read all trees to make it, for each judged tree.
-/// An entry that differs has no stat data.
+/// Makes the index of the other tree from the base's index and the differences. git is not used, because it
+/// would have to read all trees. A new or changed entry has no stat data.
 fn index_of(base: &Path, differences: &[TreeDifference]) -> Result<gix::index::File> {
     let mut index = read_index(base)?;
     let paths: BTreeSet<&[u8]> = differences.iter().map(|d| d.path.as_bytes()).collect();
@@ -123,15 +125,15 @@ fn index_of(base: &Path, differences: &[TreeDifference]) -> Result<gix::index::F
     Ok(index)
 }
 
-/// True if this difference changes how other paths are checked out, or concerns a submodule.
+/// True if this difference can change how other paths are checked out, or if it is a submodule.
 fn changes_other_files(difference: &TreeDifference) -> bool {
     let TreeDifference { path, old, new } = difference;
     let is_submodule = old.iter().chain(new).any(|(mode, _)| *mode == EntryMode::Submodule);
     is_submodule || [&b".gitattributes"[..], b".gitmodules"].contains(&path.file_name())
 }
 
-/// The paths to mark as deleted, for these deleted files. If no file of a directory is left, the directory
-/// is marked, because git removes it, too. `index` is the index of the tree.
+/// The paths to mark as deleted, so that the files `deleted` are hidden. If a directory has no file in
+/// `index`, the index of the new tree, the directory itself is marked: git would also remove it.
 fn paths_to_mark<'a>(
     deleted: impl Iterator<Item = &'a TreePath>,
     index: &gix::index::State,
@@ -143,7 +145,7 @@ fn paths_to_mark<'a>(
     let mut marks = BTreeSet::new();
     for path in deleted {
         let parents: Vec<TreePath> = path.parents().collect();
-        // A new file or directory in its place hides it.
+        // A directory at this path, or a file at a path above it, hides the deleted file anyway.
         if is_kept(path)
             || parents.iter().any(|path| index.entry_by_path(path.as_bytes().as_bstr()).is_some())
         {
@@ -155,7 +157,7 @@ fn paths_to_mark<'a>(
     marks
 }
 
-/// Makes a whiteout: a device file with the number 0:0, which needs no privileges.
+/// Makes a whiteout: a character device with the number 0:0. Making it needs no privileges.
 fn mark_as_deleted(layer: &Path, path: &TreePath) -> io::Result<()> {
     let full = path.on_disk(layer);
     if let Some(parent) = full.parent() {
@@ -179,8 +181,8 @@ mod tests {
     use crate::fs::walk::visit;
     use crate::git::repo::from_oid;
 
-    /// A repository whose second commit changes, adds and deletes files of the first, which has these
-    /// attributes.
+    /// Makes a repository. Its first commit has these attributes, and its second commit changes, adds and
+    /// deletes files.
     fn repository(directory: &Path, attributes: &str) -> (Repo, [Oid; 2]) {
         let git = |line: &str| {
             let call = duct::cmd("git", line.split(' ')).dir(directory);
@@ -217,7 +219,7 @@ mod tests {
         (Repo::discover(directory).expect("a repository"), [base, new])
     }
 
-    /// Stores an object, even an invalid one.
+    /// Stores an object, even if it is invalid.
     fn store(repo: &Repo, kind: &str, content: &[u8]) -> Oid {
         let call = repo.git().call("hash-object").args(["-t", kind, "-w", "--literally"]);
         let stored = call.arg("--stdin").stdin(content).bytes().expect("stored");
@@ -247,7 +249,7 @@ mod tests {
         let file = tree(&repo, &[("100644", "file", store(&repo, "blob", b"hostile\n"))]);
         let link = store(&repo, "blob", place("room/outside").as_os_str().as_bytes());
         let above = |name: &str, id: Oid| tree(&repo, &[(DIRECTORY, name, id)]);
-        // The same file as in the base, because no attributes file may differ.
+        // This file is the same as in the base, because `write` refuses trees with other attributes.
         let attributes = ("100644", ".gitattributes", store(&repo, "blob", b""));
         for hostile in [
             vec![(DIRECTORY, "..", file)],
@@ -266,7 +268,7 @@ mod tests {
         }
     }
 
-    /// The listing of a directory: paths, modes, contents.
+    /// The path, mode and content of everything in a directory.
     fn listing(directory: &Path) -> Vec<(Vec<u8>, u32, Vec<u8>)> {
         let mut found = Vec::new();
         visit(directory, &mut |path, meta| {
@@ -312,7 +314,7 @@ mod tests {
                 duct::cmd!("git", "write-tree").dir(place("repo")).env("GIT_INDEX_FILE", &index);
             let wanted = repo.commit(&new).expect("readable").tree;
             assert_eq!(tree.read().expect("git reads the index"), wanted.as_str());
-            // Only the marks of deleted files are written in addition.
+            // `into` has the files that git writes; it also has the marks of deleted files.
             let written = files(listing(&into));
             for file in listing(&gits) {
                 assert!(written.contains(&file), "{attributes}: {file:?}");

@@ -1,5 +1,5 @@
-//! The layers of a base that start from those of an ancestor, so that the outputs of unchanged parts need
-//! not be made again.
+//! Makes the layers of a base from those of an ancestor, so that the outputs of unchanged parts need not be
+//! built again.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -18,20 +18,21 @@ use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;
 
-/// The longest wait until the files of a base can be younger than outputs that were made just now.
+/// The longest wait in [`make_younger`].
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// The pause between two looks at the clock.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Makes the layers of a base, whose tree is `to`, from an ancestor's layers, whose tree is `from`: they have
-/// the ancestor's outputs, its files, and the files of `to` that differ. False, and nothing is made, if the
-/// difference cannot be a layer over the ancestor's files.
+/// Makes `layer`, the layers of the base `to`, from `ancestor`, the layers of the ancestor `from`. The new
+/// layers have the ancestor's outputs, and the files of `to`. If the difference cannot be a layer over the
+/// ancestor's files, makes nothing and returns false.
 ///
-/// A file that differs is younger than all outputs, so that build tools build again everything that depends
-/// on it. It is older than the files of every tree that is judged later, like the files of
-/// [`BaseLayer::check_out`]. Files that the ancestor's commands left in the home directory are not taken: a
-/// result with outputs is only a claim, which is confirmed without them, but downloads are always used.
+/// A file that differs between the two commits is younger than all outputs, so build tools build everything
+/// again that depends on the file. Like the files of [`BaseLayer::check_out`], the file is older than the
+/// files of every tree that is judged later. Files that the ancestor's commands left in the user's
+/// directories are not copied: an outcome with inherited outputs is confirmed without them, but files in the
+/// user's directories would be used even then.
 pub fn start(
     layer: &BaseLayer,
     repo: &Repo,
@@ -48,7 +49,8 @@ pub fn start(
         difference::write(repo, ancestor, [from, to], seeds, &changes, &layer.index())?;
     if usable {
         fs::create_dir(&inherited).and_then(|()| fs::create_dir(&sources)).context(failed)?;
-        // The difference hides outputs in deleted directories.
+        // `changes`, the difference, is copied, too, as the topmost layer, because it hides outputs in
+        // deleted directories.
         copy(&[vec![changes.clone()], ancestor.all_outputs()].concat(), &inherited)?;
         clean_outputs(&inherited, &layer.index())?;
         usable = make_younger(&changes, tree::last_written(&inherited)).context(failed)?;
@@ -62,13 +64,14 @@ pub fn start(
     Ok(true)
 }
 
-/// Gives all files below a directory the last whole second as their time, after waiting until that second
-/// is later than `oldest`. False if that would take long.
-fn make_younger(directory: &Path, oldest: Option<SystemTime>) -> io::Result<bool> {
+/// Sets the time of all files below a directory to the whole second before the present one. First waits until
+/// that second is later than `youngest`, the time of the youngest output. Returns false if the wait would be
+/// longer than [`LONGEST_WAIT`].
+fn make_younger(directory: &Path, youngest: Option<SystemTime>) -> io::Result<bool> {
     let second = |time: SystemTime| {
         time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
     };
-    let first = oldest.map(second).unwrap_or_default() + 2;
+    let first = youngest.map(second).unwrap_or_default() + 2;
     let start = SystemTime::now();
     let mut now = start;
     while second(now) < first {
@@ -89,8 +92,9 @@ fn make_younger(directory: &Path, oldest: Option<SystemTime>) -> io::Result<bool
     Ok(true)
 }
 
-/// Copies the files that these layers show together, the topmost first, into an existing directory. Every
-/// copy keeps its mode and its mtime, because build tools compare sources and outputs by that time.
+/// Copies the files that these layers show together into an existing directory. The topmost layer is the
+/// first. Every copy has the mode and the mtime of its original, because build tools compare the mtimes of
+/// sources and outputs.
 ///
 /// Copies share the blocks of the originals if the file system can do that. Sockets and pipes are left out.
 fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
@@ -103,7 +107,7 @@ fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
             let path = Path::new(OsStr::from_bytes(path));
             let from = layer.join(path);
             let to = into.join(path);
-            // No command can use a longer path.
+            // A path that is not nameable is too long for any command.
             if is_nameable(&from) && is_nameable(&to) {
                 found.push((from, to, *meta));
             }
@@ -125,7 +129,8 @@ fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
         }
         parallel::map(&files, |(from, to, meta)| copy_file(from, to, meta).context(failed))?;
     }
-    // Innermost first, and after everything in them was written.
+    // The innermost directories come first. Modes and times are set last, because writing into a directory
+    // changes its time.
     for (directory, meta) in directories.iter().rev() {
         fs::set_permissions(directory, meta.permissions())
             .and_then(|()| meta.set_times(directory))
@@ -134,7 +139,8 @@ fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes the copy from a lower layer that this entry hides. True if that was a directory.
+/// Removes from `to` what was copied from a lower layer and is hidden by the entry `from`. Returns true if
+/// that was a directory.
 fn clear(from: &Path, meta: &EntryState, to: &Path) -> io::Result<bool> {
     let Ok(old) = fs::symlink_metadata(to) else { return Ok(false) };
     match (old.is_dir(), meta.is_dir()) {
@@ -144,7 +150,7 @@ fn clear(from: &Path, meta: &EntryState, to: &Path) -> io::Result<bool> {
     }
 }
 
-/// Copies a file. An unreadable file is left out, because commands could not read it either.
+/// Copies a file. Does nothing if the file may not be read, because commands could not read it either.
 fn copy_file(from: &Path, to: &Path, meta: &EntryState) -> io::Result<()> {
     match reflink_copy::reflink_or_copy(from, to) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),

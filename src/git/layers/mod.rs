@@ -1,5 +1,5 @@
-//! Layers of a file system overlay: a base, the difference to another tree, and the files that commands
-//! wrote over them (GIT-FACTS, "Worlds").
+//! The layers of an overlay file system in which a tree is judged: the files of a base, the difference to the
+//! judged tree, and the files that commands wrote over both (GIT-FACTS, "Worlds").
 pub mod base;
 pub mod difference;
 pub mod inherited;
@@ -10,11 +10,12 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-/// The mark of a directory in an upper layer that hides the same directory in lower layers (overlayfs,
-/// `userxattr`).
+/// The extended attribute that marks a directory in an upper layer as opaque: it hides the same directory in
+/// lower layers (overlayfs, `userxattr`).
 const OPAQUE: &str = "user.overlay.opaque";
 
-/// Lets a directory of an upper layer show the same directory in lower layers.
+/// Removes the opaque mark of a directory in an upper layer, so that the files of the same directory in lower
+/// layers are visible.
 fn forget_opaque(dir: &Path) -> io::Result<()> {
     match rustix::fs::lremovexattr(dir, OPAQUE) {
         Err(Errno::NODATA | Errno::NOTSUP | Errno::NOENT) => Ok(()),
@@ -22,7 +23,7 @@ fn forget_opaque(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// True if an upper layer hides everything below this directory.
+/// True if this directory of an upper layer hides the same directory in lower layers.
 pub(super) fn is_opaque(dir: &Path) -> bool {
     let mut value = [0; 1];
     rustix::fs::lgetxattr(dir, OPAQUE, &mut value[..]).is_ok_and(|n| n == 1 && value == *b"y")

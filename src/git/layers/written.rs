@@ -1,4 +1,4 @@
-//! The tracked files that commands changed in a judged tree.
+//! Finds the tracked files that commands have changed in a judged tree.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -28,18 +28,18 @@ use crate::model::path::TreePath;
 /// The pause between two looks at a file system's clock.
 const STEP: Duration = Duration::from_millis(1);
 
-/// The index of a judged tree when the tree was complete. It is kept in memory, because commands may be
-/// able to write to every file.
+/// The index of a judged tree from the moment at which all files of the tree were written. It is kept in
+/// memory, because commands may be able to write to every file on the disk.
 pub struct CompleteIndex {
     bytes: Vec<u8>,
     modified: SystemTime,
 }
 
 impl CompleteIndex {
-    /// Reads the `index` of a complete tree, and copies it to `to`, where commands use it.
+    /// Reads the `index` of a complete tree, and copies it to `to`, for the commands that run in the tree.
     ///
-    /// Every entry of the copy is racily clean, so that a git that a command runs always compares contents.
-    /// This matters for files that git would now write differently.
+    /// Every entry of the copy is racily clean, so a git that a command runs always compares contents. This
+    /// matters if attributes have changed, and git would check out a file differently now.
     pub fn hand_out(index: &Path, to: &Path) -> io::Result<CompleteIndex> {
         let (bytes, meta) = regular::read_with_metadata(index)?;
         let modified = meta.modified()?;
@@ -50,8 +50,8 @@ impl CompleteIndex {
         Ok(CompleteIndex { bytes, modified })
     }
 
-    /// The tracked files below an overlay that have changed since they were checked out, sorted. `upper` is
-    /// the layer that got every write.
+    /// The tracked files of an overlay that commands have changed, sorted. `upper` is the layer that got
+    /// every write.
     pub fn changed_over(&self, git: &Git, upper: &Path) -> Result<Vec<TreePath>> {
         let failed = || format!("could not read '{}'", upper.display());
         if has_only_git(upper).context(failed)? {
@@ -83,11 +83,11 @@ impl CompleteIndex {
         Ok(changed)
     }
 
-    /// The tracked files of a plain directory that have changed since they were checked out, sorted. The
-    /// clock of its file system must have moved on since the checkout.
+    /// The tracked files of a plain directory that have changed since they were checked out, sorted. Before
+    /// commands start, the caller must have called [`wait_for_next_step`].
     ///
-    /// A file with the stat data of its entry has not changed, even if git would write it differently: no
-    /// program can set a change time.
+    /// If a file has the stat data of its index entry, it has not changed, because no program can set a
+    /// change time. This holds even if git would check the file out differently now.
     pub fn changed_in(&self, git: &Git, directory: &Path) -> Result<Vec<TreePath>> {
         let root = File::open(directory)
             .context(|| format!("could not open '{}'", directory.display()))?;
@@ -103,7 +103,7 @@ impl CompleteIndex {
         self.with_other_content(git, directory, &touched.concat())
     }
 
-    /// All tracked files, sorted.
+    /// The paths of all tracked files, sorted.
     pub fn paths(&self) -> Result<Vec<TreePath>> {
         let index = self.parse()?;
         let files = index.entries().iter().filter(|entry| entry.mode != Mode::COMMIT);
@@ -114,27 +114,27 @@ impl CompleteIndex {
         parse_index(&self.bytes, FileTime::from_system_time(self.modified))
     }
 
-    /// The written files whose content or mode differs from the tree, sorted.
+    /// The files in `written` whose content or mode differs from the index, sorted.
     fn with_other_content(
         &self,
         git: &Git,
         directory: &Path,
         written: &[TreePath],
     ) -> Result<Vec<TreePath>> {
-        // Mostly there is none, and then git need not read every file.
+        // In most cases no file was written. Then git need not read every file.
         if written.is_empty() {
             return Ok(Vec::new());
         }
         let written: BTreeSet<&TreePath> = written.iter().collect();
         let scratch = ScratchIndex::empty(&git.clone().work_tree(directory))?;
-        // The copy gets the time of the original index: git reads files again that may have been written in
-        // the same moment as the index.
+        // The copy gets the time of the original index, because git must read files again that may have been
+        // written in the same moment as the index.
         fs::write(&scratch.file, &self.bytes)
             .and_then(|()| File::options().write(true).open(&scratch.file))
             .and_then(|file| file.set_modified(self.modified))
             .context(|| "could not write a temporary index".into())?;
         let git = scratch.git();
-        // A file with new stat data may have its old content.
+        // A file with new stat data may still have its old content.
         git.call("update-index").args(["-q", "--refresh"]).output()?;
         let list = git
             .call("diff-files")
@@ -147,7 +147,7 @@ impl CompleteIndex {
     }
 }
 
-/// True if there is nothing but git's own directory, or the file that names it.
+/// True if the layer has nothing except `.git`, which is a directory or a file.
 fn has_only_git(upper: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(upper)? {
         if entry?.file_name() != ".git" {
@@ -162,8 +162,8 @@ fn make_racy(index: &File) -> io::Result<()> {
     index.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))
 }
 
-/// Waits until whatever is written on the file system of this directory is younger than all that
-/// was written there before: its clock goes in steps of milliseconds.
+/// Waits until the clock of this directory's file system, which goes in steps of milliseconds, has moved on.
+/// Files that are written after that have a later time than all files that were written before.
 pub fn wait_for_next_step(directory: &Path) -> io::Result<()> {
     let file = tempfile::tempfile_in(directory)?;
     let last = change_time(&file.metadata()?);
@@ -222,7 +222,7 @@ mod tests {
         wait_for_next_step(dir.path()).expect("waited");
         let changed = || complete.changed_in(&repo.git(), &tree).expect("the changed files");
         assert_eq!(changed(), []);
-        // The index on the disk is no longer used.
+        // `complete` no longer needs the index on the disk.
         fs::remove_file(&index).expect("removed");
         fs::write(tree.join("untracked"), "x").expect("written");
         fs::write(tree.join("a"), "a").expect("written as it was");
