@@ -1,5 +1,5 @@
-//! Brings back an attempt's work from its own git directory: objects, its branch, its index, and the refs
-//! that it made.
+//! Copies an attempt's work from its own git directory to the repository: objects, the candidate's branch,
+//! the index, and the refs that the attempt made.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -16,30 +16,31 @@ use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// The most refs of an attempt's own that are brought back: each becomes a file.
+/// The largest number of an attempt's own refs that are brought back. There is a limit because each becomes a
+/// file.
 const MOST_REFS: usize = 1_000;
 
-/// The content of an attempt's git directory, all of it read as files.
+/// The content of an attempt's git directory, read from its files without git.
 struct Found {
     /// The files of the worktree's administrative entry, without its index.
     entry: BTreeMap<PathBuf, Vec<u8>>,
-    /// The entries of the index; `None` if git-frites cannot read it.
+    /// The entries of the index; `None` if git-frites cannot read the index.
     index: Option<State>,
-    /// All refs that have an object.
+    /// All refs except symbolic ones.
     refs: BTreeMap<String, Oid>,
-    /// The refs that the attempt was given.
+    /// The refs that the own git directory had when it was made.
     given: BTreeMap<String, Oid>,
-    /// The refs that the attempt made or moved, without the candidate's branch.
+    /// The refs that the attempt made or moved, except the candidate's branch.
     own: BTreeMap<String, Oid>,
-    /// The commits of further such refs, which are not brought back.
+    /// The commits of refs beyond [`MOST_REFS`]. These refs are not brought back.
     left_out: BTreeSet<Oid>,
-    /// The reflogs of these refs, and of the candidate's branch.
+    /// The reflogs of the refs in `own`, and of the candidate's branch.
     logs: BTreeMap<String, Vec<u8>>,
 }
 
 impl Found {
-    /// The files for the administrative entry in the repository: the files of the attempt's entry, and its
-    /// own refs.
+    /// The files for the worktree's administrative entry in the repository: the files of the attempt's copy
+    /// of the entry, and the attempt's own refs.
     fn into_entry(mut self, repo: &Repo, branch: &RefName) -> BTreeMap<PathBuf, Vec<u8>> {
         self.entry.retain(|path, _| !path.starts_with(own_refs::SAVED));
         release_branches(&mut self.entry, branch);
@@ -54,8 +55,8 @@ impl Found {
         self.entry
     }
 
-    /// The content of HEAD for the repository. If the attempt is on a branch that only it has, HEAD is
-    /// detached.
+    /// The content of HEAD for the entry in the repository. Unless the attempt is on the candidate's branch,
+    /// HEAD is detached.
     fn head(&self, repo: &Repo, admin: &Path, branch: &RefName) -> Vec<u8> {
         let bytes = self.entry.get(Path::new("HEAD")).map(Vec::as_slice).unwrap_or_default();
         let text = std::str::from_utf8(bytes).unwrap_or_default().trim();
@@ -72,11 +73,11 @@ impl Found {
 }
 
 impl OwnGitDir {
-    /// Brings back everything that is there now, also while the attempt is still at work. `admin` is the
-    /// worktree's administrative entry in the repository, if it is still there, and `branch` the
-    /// candidate's branch. No other ref of the repository moves.
+    /// Brings back everything that the directory has now. The attempt may still be at work. `admin` is the
+    /// worktree's administrative entry in the repository; `None` if it is gone. `branch` is the candidate's
+    /// branch; no other ref of the repository moves.
     ///
-    /// Commits that cannot be read are noted in the room; see [`unread`](super::unread).
+    /// The commits that cannot be read are written to a file in `self.room`; see [`unread`](super::unread).
     ///
     /// The caller holds the candidate's lock.
     pub fn bring_back(&self, repo: &Repo, admin: Option<&Path>, branch: &RefName) -> Result<()> {
@@ -91,7 +92,8 @@ impl OwnGitDir {
         }
         let Some(admin) = admin else { return Ok(()) };
         let head = found.head(repo, admin, branch);
-        // Git would follow what extensions name: trees that may not exist, or that are endless.
+        // The index is written again without its extensions: git would read the trees that the extensions
+        // name, and such a tree may not exist, or may be endless.
         let index = match &found.index {
             Some(index) => Some(encoded_with_checksum(index, None)?),
             None => regular::read(&admin.join("index")).ok(),
@@ -103,9 +105,10 @@ impl OwnGitDir {
             .context(|| format!("could not write to '{}'", admin.display()))
     }
 
-    /// Reads the files and refs that are there now.
+    /// Reads the files and refs that the directory has now.
     fn read(&self, branch: &RefName) -> Found {
-        // Read before the objects that it lists, because these are never removed.
+        // The index is read before the objects are fetched. So the objects that the index lists still exist
+        // when they are fetched: objects are never removed from an own git directory.
         let mut entry = match files::is_directory(&self.dir.join("worktrees")) {
             true => files::read(&self.entry, files::is_of_the_repository),
             false => BTreeMap::new(),
@@ -127,7 +130,7 @@ impl OwnGitDir {
         Found { entry, index, refs, given, own, left_out, logs }
     }
 
-    /// Fetches the objects that the files and refs name, and removes refs and reflog entries whose
+    /// Fetches the objects that the files and refs name. Removes refs, reflog entries and index entries whose
     /// objects are lost.
     fn fetch(&self, repo: &Repo, branch: &RefName, found: &mut Found) -> Result<()> {
         let tip = found.refs.get(branch.as_str());
@@ -151,7 +154,8 @@ impl OwnGitDir {
         Ok(())
     }
 
-    /// Moves the candidate's branch to `tip`. Gives false if somebody else has moved it.
+    /// Moves the candidate's branch to `tip`. Returns false if somebody else has moved or deleted the branch.
+    /// `given` is the branch's commit from when the own git directory was made.
     fn move_branch(
         &self,
         repo: &Repo,
@@ -175,13 +179,13 @@ impl OwnGitDir {
     }
 }
 
-/// True for the files of an administrative entry whose objects git keeps. Others, such as ORIG_HEAD, can
-/// name an object that git has deleted.
+/// True for the files of an administrative entry that keep objects from being deleted. Other files, such as
+/// ORIG_HEAD, can name an object that git has deleted.
 fn keeps_objects(path: &Path) -> bool {
     ["HEAD", "refs", "logs"].iter().any(|name| path.starts_with(name))
 }
 
-/// Removes refs and reflog entries of objects that are lost: git would report damage.
+/// Removes refs and reflog entries whose objects are lost, because git would report them as damage.
 fn forget(entry: &mut BTreeMap<PathBuf, Vec<u8>>, lost: &BTreeSet<Oid>) {
     entry.retain(|path, bytes| {
         if path.starts_with("logs") {
@@ -192,8 +196,9 @@ fn forget(entry: &mut BTreeMap<PathBuf, Vec<u8>>, lost: &BTreeSet<Oid>) {
     });
 }
 
-/// Lets no rebase and no bisection of an attempt hold another branch than its own: git would refuse to switch to
-/// that one anywhere else (`prepare_checked_out_branches` in its branch.c).
+/// Edits the files of a rebase or bisection in the attempt's entry, so that they name no branch except the
+/// candidate's. If they named another branch, git would refuse to switch to that branch in any other worktree
+/// (`prepare_checked_out_branches` in git's branch.c).
 fn release_branches(entry: &mut BTreeMap<PathBuf, Vec<u8>>, branch: &RefName) {
     for (file, released) in [
         ("rebase-merge/head-name", Some("detached HEAD\n")),
@@ -214,8 +219,8 @@ fn release_branches(entry: &mut BTreeMap<PathBuf, Vec<u8>>, branch: &RefName) {
     }
 }
 
-/// The object ids in files of an administrative entry: HEAD, MERGE_HEAD and the like, its refs, and
-/// its reflogs.
+/// The object ids in those files of an administrative entry for which `counts` is true: HEAD, MERGE_HEAD and
+/// the like, the refs, and the reflogs.
 fn ids_in_files(
     entry: &BTreeMap<PathBuf, Vec<u8>>,
     counts: impl Fn(&Path) -> bool,

@@ -1,4 +1,4 @@
-//! The plain files of git directories: copied for an attempt, and read again after it.
+//! Reads, copies and writes the plain files of git directories.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -11,20 +11,20 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use crate::fs::directory::{DIRECTORY, open_or_make};
 use crate::fs::regular;
 
-/// The files and directories of an administrative entry that do not belong to the attempt: its paths, its
-/// lock, its configuration and the git directories of submodules.
+/// The files and directories of an administrative entry that do not belong to the attempt: the paths of the
+/// worktree, its lock, its configuration, and the git directories of its submodules.
 const OF_THE_REPOSITORY: [&str; 5] =
     ["commondir", "gitdir", "locked", "config.worktree", "modules"];
 
-/// True if an attempt may not change this path of its administrative entry, or if it is a lock. The path is
-/// relative to the entry.
+/// True if an attempt must not change this path of its administrative entry, or if the path is a lock file.
+/// The path is relative to the entry.
 pub(super) fn is_of_the_repository(path: &Path) -> bool {
     OF_THE_REPOSITORY.iter().any(|name| path == Path::new(name))
         || path.extension().is_some_and(|extension| extension == "lock")
 }
 
-/// The paths of everything below a directory, relative to it, each directory before its content. Links are
-/// not followed.
+/// The paths of everything below a directory, relative to `dir`. Each directory comes before its content.
+/// Links are not followed. A path for which `leaves_out` is true is skipped, with everything below it.
 pub(super) fn list(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> Vec<(PathBuf, fs::FileType)> {
     let mut found = Vec::new();
     let mut waiting = vec![PathBuf::new()];
@@ -44,17 +44,17 @@ pub(super) fn list(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> Vec<(PathB
     found
 }
 
-/// The parts of a git directory that are read when an attempt is captured.
+/// The files and directories of a git directory that are read when an attempt is captured.
 const READ: [&str; 6] = ["HEAD", "index", "logs", "objects", "packed-refs", "refs"];
 
-/// The entries that are neither files nor directories, in the parts of a git directory that are
-/// read. None of them is opened: git itself would wait for ever for a FIFO.
+/// The paths in [`READ`] that are neither files nor directories. git-frites opens none of them; git itself
+/// would wait for ever if it opened a FIFO.
 pub(super) fn special(dir: &Path) -> Vec<PathBuf> {
     let all = list(dir, |path| !READ.iter().any(|name| path.starts_with(name))).into_iter();
     all.filter(|(_, kind)| !kind.is_file() && !kind.is_dir()).map(|(path, _)| path).collect()
 }
 
-/// Copies the files, links and directories below a directory.
+/// Copies the files, links and directories below `from`, except those for which `leaves_out` is true.
 pub(super) fn copy(from: &Path, to: &Path, leaves_out: impl Fn(&Path) -> bool) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for (path, kind) in list(from, leaves_out) {
@@ -70,7 +70,7 @@ pub(super) fn copy(from: &Path, to: &Path, leaves_out: impl Fn(&Path) -> bool) -
             Ok(())
         };
         match copied {
-            // It may have been a temporary file of git that is gone.
+            // The path is gone; it may have been a temporary file of git.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             other => other?,
         }
@@ -78,12 +78,13 @@ pub(super) fn copy(from: &Path, to: &Path, leaves_out: impl Fn(&Path) -> bool) -
     Ok(())
 }
 
-/// True for an existing directory that is not a link.
+/// True if the path is a directory, and not a link to one.
 pub(super) fn is_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
 }
 
-/// The regular files below a directory with their contents, by relative paths. Links are not followed.
+/// The contents of the regular files below a directory. The keys are the relative paths. Links are not
+/// followed.
 pub(super) fn read(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     if !is_directory(dir) {
@@ -97,12 +98,12 @@ pub(super) fn read(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> BTreeMap<P
     found
 }
 
-/// Replaces the attempt's own files of an administrative entry by these.
+/// Replaces the files of an administrative entry by these. Files that do not belong to the attempt are kept.
 pub(super) fn replace(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
     write(admin, files)?;
     for (path, kind) in list(admin, is_of_the_repository).into_iter().rev() {
         if kind.is_dir() {
-            // Even an empty directory such as `rebase-merge` has a meaning for git.
+            // Empty directories are removed, because even an empty `rebase-merge` means a rebase for git.
             if path != Path::new("refs") && path != Path::new("logs") {
                 let _ = fs::remove_dir(admin.join(&path));
             }
@@ -113,8 +114,8 @@ pub(super) fn replace(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::R
     Ok(())
 }
 
-/// Writes files below a directory. Other processes see the old file or the new one, and no link that the
-/// attempt made leads a write elsewhere.
+/// Writes files below a directory. Each file is replaced in one step, so other processes see the old or the
+/// new content. Links that the attempt made are not followed.
 pub(super) fn write(dir: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
     let root = rustix::fs::open(dir, DIRECTORY, Mode::empty())?;
     let new = Path::new("frites-new");
@@ -128,14 +129,14 @@ pub(super) fn write(dir: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Resul
         if regular::read_own_in(&above, name).is_ok_and(|old| old == *bytes) {
             continue;
         }
-        // The attempt may have made a FIFO of this name.
+        // The attempt may have made a FIFO with this name; `create_own_in` does not open that.
         regular::create_own_in(&above, new)?.write_all(bytes)?;
         rustix::fs::renameat(&above, new, &above, name)?;
     }
     Ok(())
 }
 
-/// Opens a directory in `parent`, and makes it in place of a link, a FIFO or the like.
+/// Opens a directory in `parent`. If the name is a link, a FIFO or the like, replaces it by a new directory.
 fn open_in_place(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     let there = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
     let kind = there.map(|stat| FileType::from_raw_mode(stat.st_mode));

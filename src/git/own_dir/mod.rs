@@ -1,12 +1,13 @@
-//! A separate git directory for an attempt. While a guarded command runs, the attempt's worktree uses it in
-//! place of the repository's.
+//! A separate git directory for an attempt. While the attempt's command runs guarded (`spawn.guard`), the
+//! worktree uses this directory in place of the repository's git directory.
 //!
-//! It has the repository's objects as alternates, a copy of its refs, configuration and hooks, and a copy
-//! of the worktree's administrative entry. So every git command works there, and none reaches the
-//! repository. The attempt's work is brought back when the attempt is captured.
+//! It has the repository's objects as alternates, copies of the repository's refs, configuration and hooks,
+//! and a copy of the worktree's administrative entry. So every git command works in the worktree, but cannot
+//! change the repository. A capture copies the attempt's work back to the repository.
 //!
-//! The repository's own `objects/` and `refs/` cannot be made writable instead: `git gc` would delete
-//! objects whose refs it does not see, and `stash` and `commit` need the directories of all refs.
+//! It would not do to make only the repository's `objects/` and some of its `refs/` writable for the attempt.
+//! The attempt's `git gc` would delete objects whose refs it does not see, and `git stash` and `git commit`
+//! must write to the directories of all refs.
 mod bring_back;
 mod files;
 mod objects;
@@ -27,29 +28,30 @@ use crate::process::world_spec::Mount;
 
 pub(super) use own_refs::{logged, saved};
 
-/// The directory in which git-lfs stores files in a git directory.
+/// The directory of a git directory in which git-lfs stores files.
 pub const STORE_OF_LFS: &str = "lfs";
 
-/// The list of further object directories in a git directory.
+/// The file of a git directory that lists further object directories.
 const ALTERNATES: &str = "objects/info/alternates";
 
-/// The place of the repository's objects in an own git directory.
+/// The directory of an own git directory where the repository's objects are mounted.
 const SHARED_OBJECTS: &str = "frites-objects";
 
-/// The note about the commit to which the candidate's branch was moved last.
+/// The file in [`OwnGitDir::room`] with the commit to which [`OwnGitDir::bring_back`] moved the candidate's
+/// branch last.
 const BRANCH: &str = "branch";
 
-/// The note about commits that could not be brought back.
+/// The file in [`OwnGitDir::room`] that names the commits that could not be brought back.
 const UNREAD: &str = "unread";
 
-/// The files of the common git directory that are copied.
+/// The files of the common git directory that are copied to an own git directory.
 const COPIED_FILES: [&str; 4] = ["HEAD", "config", "config.worktree", "shallow"];
 
-/// The directories of the common git directory that are copied.
+/// The directories of the common git directory that are copied to an own git directory.
 const COPIED_DIRECTORIES: [&str; 2] = ["hooks", "info"];
 
-/// The entries of the common git directory that an own one does not get: it has some of its own, and the
-/// others belong to the main worktree or to git-frites.
+/// The entries of the common git directory that commands cannot see. An own git directory has its own
+/// `objects`, `refs`, `logs` and `worktrees`. The other entries belong to the main worktree or to git-frites.
 const LEFT_OUT: [&str; 12] = [
     "objects",
     "refs",
@@ -65,8 +67,8 @@ const LEFT_OUT: [&str; 12] = [
     gc::PACKED,
 ];
 
-/// The line about commits of an attempt that could not be brought back and stay in its git directory;
-/// `None` if there are none. `room` is the candidate's directory for notes.
+/// A line for people about the commits that could not be brought back, and that are only in the attempt's git
+/// directory; `None` if there are none. `room` is the directory of [`OwnGitDir::make`].
 pub fn unread(room: &Path) -> Option<String> {
     regular::read_text(&room.join(UNREAD)).ok()
 }
@@ -74,16 +76,17 @@ pub fn unread(room: &Path) -> Option<String> {
 /// An attempt's own git directory.
 #[derive(Debug)]
 pub struct OwnGitDir {
-    /// The directory for notes about it.
+    /// The directory with `dir`, and with files about `dir` such as [`UNREAD`].
     room: PathBuf,
-    /// The directory itself.
+    /// The git directory.
     dir: PathBuf,
     /// The copy of the worktree's administrative entry.
     entry: PathBuf,
 }
 
 impl OwnGitDir {
-    /// The own git directory in `room`; `None` if there is none, or if making it was interrupted.
+    /// The own git directory in `room`; `None` if it does not exist, or if it is incomplete because
+    /// [`OwnGitDir::make`] was interrupted.
     pub fn at(room: &Path) -> Option<OwnGitDir> {
         let name = regular::read_text(&room.join("entry")).ok()?;
         Some(OwnGitDir::in_room(room, &name))
@@ -95,7 +98,7 @@ impl OwnGitDir {
         OwnGitDir { room: room.to_owned(), dir, entry }
     }
 
-    /// The directory itself.
+    /// The path of the git directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -105,8 +108,8 @@ impl OwnGitDir {
         &self.entry
     }
 
-    /// The line about FIFOs, links and the like in the directory, which are not read; `None` if there are
-    /// none.
+    /// A line for people about FIFOs, links and the like in the directory, which are not read; `None` if
+    /// there are none.
     pub fn special_files(&self) -> Option<String> {
         let mut found: Vec<PathBuf> =
             files::special(&self.dir).iter().map(|path| self.dir.join(path)).collect();
@@ -117,7 +120,7 @@ impl OwnGitDir {
         (!found.is_empty()).then_some(line)
     }
 
-    /// Notes the commits that could not be brought back.
+    /// Writes a note about the commits that could not be brought back. If there are none, deletes the note.
     fn note_unread<'a>(&self, commits: impl Iterator<Item = &'a Oid>) -> Result<()> {
         let names: Vec<String> = commits.map(Oid::to_string).collect();
         let note = self.room.join(UNREAD);
@@ -134,8 +137,8 @@ impl OwnGitDir {
         atomic::write(&note, line.as_bytes())
     }
 
-    /// Makes an own git directory in `room` for the worktree with the administrative entry `admin`. It
-    /// replaces an earlier one; fails if that has commits that could not be brought back.
+    /// Makes an own git directory in `room` for the worktree with the administrative entry `admin`. Deletes
+    /// an earlier one in `room`. Fails if the earlier one has commits that could not be brought back.
     pub fn make(repo: &Repo, admin: &Path, room: &Path) -> Result<OwnGitDir> {
         let failed = || format!("could not make a git directory in '{}'", room.display());
         let name = admin.file_name().and_then(|name| name.to_str());
@@ -185,8 +188,8 @@ impl OwnGitDir {
         fs::write(self.room.join("refs"), &refs.packed)
     }
 
-    /// The mount for the store of git-lfs, to which `git add` writes. Files that commands add stay in this
-    /// directory: a capture runs the filter again and so fills the repository's own store.
+    /// The mount for the store of git-lfs, to which `git add` writes. Files that commands add to the store
+    /// stay in `self.room`. A capture runs the filter again, and that fills the repository's own store.
     fn writable_store(&self, common: &Path) -> Mount {
         let at = common.join(STORE_OF_LFS);
         let upper = self.room.join(STORE_OF_LFS);
@@ -195,8 +198,9 @@ impl OwnGitDir {
         Mount::Overlay { at, lower, upper, work, is_optional: false }
     }
 
-    /// The mounts by which commands see this directory in place of the common one. In it they can read the
-    /// repository's objects, and directories that git does not know.
+    /// The mounts that let commands see this directory at the path of the common git directory. The
+    /// repository's objects, and those directories of the common git directory that git does not know, are
+    /// mounted read-only below that path.
     pub fn mounts(&self, common: &Path) -> Result<Vec<Mount>> {
         let failed = || format!("could not list '{}'", common.display());
         let read_only = |at: PathBuf, from: &str| Mount::ReadOnly { at, from: common.join(from) };
@@ -223,9 +227,9 @@ impl OwnGitDir {
         Ok(mounts)
     }
 
-    /// Lets git find this directory from the worktree until [`worktree::connect`], without any mount. The
-    /// objects of the repository are read at their own path; directories in `common` that git does not know
-    /// are not shown.
+    /// Writes the path of this directory to the worktree's `.git` file, for systems without mounts. After
+    /// that, git reads the repository's objects at their own path, and commands cannot see directories in
+    /// `common` that git does not know. [`worktree::connect`] undoes this.
     pub fn enter(&self, common: &Path, worktree: &Path) -> Result<()> {
         let file = self.dir.join(ALTERNATES);
         fs::write(&file, objects::alternates(common)?)

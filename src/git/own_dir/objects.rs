@@ -13,20 +13,22 @@ use crate::git::own_dir::files;
 use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;
 
-/// A temporary repository that shows the objects of an attempt. It has none of the attempt's settings, refs
-/// and alternates, and no file for which git would wait.
+/// A temporary repository with the objects of an attempt, from which they are fetched. The temporary
+/// repository has none of the attempt's settings, refs and alternates, and no FIFO for which git would wait.
 struct ObjectView(TempDir);
 
-/// Fetches these objects, and all that they need, unless the repository has them. `room` is a directory for
-/// temporary files. Each object is checked, as with `fetch.fsckObjects`. Gives the objects that could not
-/// be fetched: they are damaged or missing, or need others that are.
+/// Fetches the objects `wanted` from the directory `objects`, with everything that is reachable from them,
+/// unless the repository has them. Temporary files are made in `room`. Each object is checked, as with
+/// `fetch.fsckObjects`. Returns the objects in `wanted` that could not be fetched because an object is
+/// damaged or missing.
 pub(super) fn fetch(
     repo: &Repo,
     objects: &Path,
     room: &Path,
     mut wanted: BTreeSet<Oid>,
 ) -> Result<BTreeSet<Oid>> {
-    // A second try, because a running attempt may just be moving its objects into a pack.
+    // There are two tries, because a running attempt may be moving its objects into a pack during the first
+    // one.
     for _ in 0..2 {
         let gix = repo.gix();
         wanted.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_header(id).is_err()));
@@ -51,8 +53,8 @@ fn fetch_once(repo: &Repo, view: &ObjectView, wanted: &BTreeSet<Oid>) -> Result<
     Ok(())
 }
 
-/// True for a fetch that succeeded, false for one of damaged objects. Any other failure does not depend on
-/// the objects, so a later capture tries again.
+/// True if a fetch succeeded, false if it failed because of its objects. Fails if the fetch was interrupted
+/// or the disk is full: then a later capture tries again.
 fn is_done(fetched: Result<()>) -> Result<bool> {
     match fetched {
         Err(e) if matches!(e.cause, Cause::Interrupted | Cause::StorageFull) => Err(e),
@@ -64,8 +66,8 @@ fn is_done(fetched: Result<()>) -> Result<bool> {
     }
 }
 
-/// Shows the files with objects below `from` in `to`. Other files, such as `info/alternates` or a commit
-/// graph, are not needed. If one of them were a FIFO, git would wait for it.
+/// Links or copies the files with objects below `from` to `to`. Other files, such as `info/alternates` or a
+/// commit graph, are not needed, and git would wait if one of them were a FIFO.
 fn show(from: &Path, to: &Path) -> io::Result<()> {
     if !files::is_directory(from) {
         return Ok(());
@@ -80,7 +82,7 @@ fn show(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// True for the path of a loose object, a pack or its index.
+/// True if the path is that of a loose object, a pack or the index of a pack.
 fn holds_objects(path: &Path) -> bool {
     let Some((dir, name)) = path.to_str().and_then(|path| path.split_once('/')) else {
         return false;
@@ -95,8 +97,8 @@ fn holds_objects(path: &Path) -> bool {
     }
 }
 
-/// Links a file, or copies it if linking is impossible. A running attempt may replace the file, so its kind
-/// is checked after it was linked, when it cannot change any more.
+/// Hard-links a file, or copies it if linking fails. A running attempt may replace `source` by a FIFO at any
+/// time, so the kind is checked at `target`, which the attempt cannot change.
 fn show_file(source: &Path, target: &Path) -> io::Result<()> {
     match fs::hard_link(source, target) {
         Ok(()) if fs::symlink_metadata(target)?.is_file() => Ok(()),
@@ -131,12 +133,12 @@ impl ObjectView {
         Ok(ObjectView(dir))
     }
 
-    /// The wanted objects that exist.
+    /// The objects in `wanted` that exist in the attempt's directory or in the repository.
     fn present(&self, repo: &Repo, wanted: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>> {
         let call = repo.git_at(self.0.path()).call("cat-file").arg("--batch-check=%(objectname)");
         let answer = call.stdin(lines(wanted)).bytes()?;
         let text = String::from_utf8_lossy(&answer);
-        // The line of a missing object has the word `missing`, so it is not an id.
+        // The line for a missing object is `ID missing`, which `Oid::parse` refuses.
         Ok(text.lines().filter_map(Oid::parse).collect())
     }
 
@@ -147,8 +149,8 @@ impl ObjectView {
     }
 }
 
-/// The text of an `objects/info/alternates` that names the repository's objects. Fails if git could not read
-/// that name.
+/// The content for an `objects/info/alternates` that names the repository's objects. Fails if the path has a
+/// line break, which that file cannot express.
 pub(super) fn alternates(common: &Path) -> Result<Vec<u8>> {
     let objects = common.join("objects");
     if path_bytes(&objects).contains(&b'\n') {

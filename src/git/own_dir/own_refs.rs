@@ -1,7 +1,9 @@
-//! The refs of an own git directory: those that it was given, and those that the attempt made.
+//! The refs of an own git directory: the repository's refs, which are copied when the directory is made, and
+//! the refs that the attempt made.
 //!
-//! The attempt's refs are saved as refs of its worktree (gitrepository-layout(5), "refs"). There git finds
-//! them and keeps their objects, and they do not collide with other refs.
+//! A capture saves the attempt's refs in the repository as refs of the attempt's worktree
+//! (gitrepository-layout(5), "refs"). So git does not delete the objects of these refs, and the refs do not
+//! collide with refs of other attempts.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -14,24 +16,26 @@ use crate::git::ref_list::LINK;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
-/// The directory for an attempt's own refs in its worktree's administrative entry.
+/// The directory for an attempt's own refs, relative to its worktree's administrative entry.
 pub(super) const SAVED: &str = "refs/worktree/attempt";
 
-/// The directory for their reflogs.
+/// The directory for the reflogs of the attempt's own refs, relative to the administrative entry.
 const SAVED_LOGS: &str = "logs/refs/worktree/attempt";
 
-/// The refs that belong only to the main worktree.
+/// The prefixes of refs that each worktree has for itself; in the repository, these refs belong to the main
+/// worktree.
 const OF_MAIN_WORKTREE: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
 
-/// The refs that an own git directory begins with.
+/// The refs of the repository with which an own git directory is made.
 pub(super) struct GivenRefs {
-    /// The refs with an object, as the text of a `packed-refs` file.
+    /// All refs except symbolic ones, as the text of a `packed-refs` file.
     pub packed: String,
     /// The symbolic refs, each with the content of its file.
     links: Vec<(String, String)>,
 }
 
-/// The refs of the repository.
+/// The refs of the repository. Refs of the main worktree are left out. A ref is also left out if the attempt
+/// made a ref of the same name, i.e. if that name is saved in `admin`.
 pub(super) fn of_repository(repo: &Repo, admin: &Path) -> Result<GivenRefs> {
     let saved: BTreeSet<String> =
         loose(&admin.join(SAVED)).into_keys().map(|name| format!("refs/{name}")).collect();
@@ -49,7 +53,8 @@ pub(super) fn of_repository(repo: &Repo, admin: &Path) -> Result<GivenRefs> {
     Ok(given)
 }
 
-/// Writes the given refs, and those that the attempt made in an earlier round, into an own git directory.
+/// Writes `given`, and the refs that are saved in `admin` from earlier commands of the attempt, into the own
+/// git directory `dir`.
 pub(super) fn write(given: &GivenRefs, admin: &Path, dir: &Path) -> io::Result<()> {
     fs::write(dir.join("packed-refs"), &given.packed)?;
     for (name, content) in &given.links {
@@ -61,15 +66,15 @@ pub(super) fn write(given: &GivenRefs, admin: &Path, dir: &Path) -> io::Result<(
     files::copy(&admin.join(SAVED_LOGS), &dir.join("logs/refs"), |_| false)
 }
 
-/// The refs that a file `packed-refs` lists.
+/// The refs in the text of a `packed-refs` file.
 pub(super) fn parse_packed(text: &[u8]) -> BTreeMap<String, Oid> {
     let text = String::from_utf8_lossy(text);
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.filter_map(|(id, name)| Some((name.to_owned(), Oid::parse(id)?))).collect()
 }
 
-/// The refs of a git directory that have an object. They are read from the files, without git and without
-/// the attempt's settings.
+/// The refs of a git directory, except symbolic ones. They are read from the files and not by git, so the
+/// attempt's settings have no effect.
 pub(super) fn read(dir: &Path) -> BTreeMap<String, Oid> {
     let packed = regular::read_own(&dir.join("packed-refs")).unwrap_or_default();
     let mut refs = parse_packed(&packed);
@@ -83,7 +88,7 @@ pub(super) fn read(dir: &Path) -> BTreeMap<String, Oid> {
     refs
 }
 
-/// The loose refs below a directory, relative to it.
+/// The loose refs below a directory. Their names are relative to `dir`.
 fn loose(dir: &Path) -> BTreeMap<String, Oid> {
     let read = files::read(dir, |path| path.extension().is_some_and(|end| end == "lock"));
     let refs = read.into_iter().filter_map(|(path, bytes)| {
@@ -93,7 +98,7 @@ fn loose(dir: &Path) -> BTreeMap<String, Oid> {
     refs.collect()
 }
 
-/// The objects of the refs that an attempt made, and of their reflogs, as saved in its worktree's
+/// The object ids in the refs that an attempt made and in their reflogs, as saved in `admin`, its worktree's
 /// administrative entry.
 pub fn saved(admin: &Path) -> BTreeSet<Oid> {
     let mut ids: BTreeSet<Oid> = loose(&admin.join(SAVED)).into_values().collect();
@@ -103,14 +108,15 @@ pub fn saved(admin: &Path) -> BTreeSet<Oid> {
     ids
 }
 
-/// Every object id in a reflog but the null id.
+/// Every object id in a reflog except the null id.
 pub fn logged(log: &[u8]) -> BTreeSet<Oid> {
     let text = String::from_utf8_lossy(log);
     let words = text.lines().flat_map(|line| line.split(' ').take(2));
     words.filter_map(Oid::parse).filter(|id| !id.is_null()).collect()
 }
 
-/// A reflog without the entries of lost objects. An entry after a removed one begins at the null id.
+/// A reflog without the entries whose new object is lost. If only the old object of an entry is lost, its id
+/// is replaced by the null id.
 pub(super) fn without(log: &[u8], lost: &BTreeSet<Oid>) -> Vec<u8> {
     let mut kept = Vec::new();
     for line in log.split_inclusive(|byte| *byte == b'\n') {
@@ -133,7 +139,7 @@ pub(super) fn without(log: &[u8], lost: &BTreeSet<Oid>) -> Vec<u8> {
     kept
 }
 
-/// True if a path in an administrative entry belongs to the saved refs.
+/// True if this is the path of the saved refs or of their reflogs in an administrative entry.
 pub(super) fn is_saved(path: &Path) -> bool {
     path == Path::new(SAVED) || path == Path::new(SAVED_LOGS)
 }
