@@ -1,8 +1,7 @@
-//! Seeds: files of the user's own checkout that the base does not track and that a worktree needs,
-//! such as `.env` or `node_modules`. They are found in that checkout and copied into worktrees and
-//! judged checkouts.
+//! Finds seeds in the user's own checkout, and copies them into worktrees and judge checkouts. Seeds are
+//! files such as `.env` or `node_modules`: the base does not track them, but a worktree needs them.
 //!
-//! Nothing is read or written through a link, and no existing file is replaced.
+//! Nothing is written through a link, and no existing file is replaced.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -23,23 +22,24 @@ use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The user's own checkout, and the patterns of its seeds.
+/// The user's own checkout, and the configured patterns for its seeds.
 #[derive(Clone, Debug)]
 pub struct SeedPatterns {
     /// The checkout.
     pub root: PathBuf,
-    /// `seed.copy`.
+    /// The patterns of `seed.copy`.
     pub copy: Vec<String>,
-    /// `seed.link`.
+    /// The paths and patterns of `seed.link`.
     pub link: Vec<String>,
 }
 
-/// The seeds of a checkout, by their paths.
+/// The seeds of a checkout.
 #[derive(Clone, Default)]
 pub struct Seeds {
     /// The checkout that the seeds were found in.
     pub root: PathBuf,
-    /// The original of each seed: a file below the root or, if the seed is a link, perhaps its target.
+    /// The paths of the seeds, each with the file to copy: the file at that path below `root` or, if that
+    /// file is a link to a file outside the checkout, the target of the link.
     found: BTreeMap<TreePath, PathBuf>,
     /// Messages for the user.
     pub notes: Vec<String>,
@@ -47,10 +47,11 @@ pub struct Seeds {
 
 impl Seeds {
     /// Finds the seeds in a checkout: untracked files that `copy` matches, ignored files that [`INCLUDE`]
-    /// matches, and paths that `link` names or matches; never a file that `base` tracks.
+    /// matches, and paths that `link` names or matches. A file that `base` tracks is never a seed.
     ///
-    /// Seeds of `link` are copied, too. With a symbolic link, every command in the worktree could change
-    /// the user's own files: `npm ci` begins by deleting everything below `node_modules`.
+    /// Seeds of `link` are copied, too, and not linked. Through a symbolic link, every command in the
+    /// worktree could change the user's own files. For example, `npm ci` first deletes everything below
+    /// `node_modules`.
     pub fn find(repo: &Repo, patterns: &SeedPatterns, base: &Oid) -> Result<Seeds> {
         let SeedPatterns { root, copy, link } = patterns;
         let mut seeds = Seeds { root: root.clone(), ..Seeds::default() };
@@ -108,7 +109,7 @@ impl Seeds {
         Ok(seeds)
     }
 
-    /// The seeds, each with its original.
+    /// The paths of the seeds, each with the file that is copied.
     pub fn files(&self) -> impl Iterator<Item = (&TreePath, &Path)> {
         self.found.iter().map(|(path, original)| (path, original.as_path()))
     }
@@ -130,14 +131,14 @@ impl Seeds {
         SeedContents::read(&self.found.iter().collect::<Vec<_>>())
     }
 
-    /// A name for the contents of all seeds.
+    /// A digest of the paths and contents of all seeds.
     pub fn digest(&self) -> Result<String> {
-        // Empty directories are not part of the contents.
+        // The paths are hashed, too, because `originals` leaves out empty directories.
         let paths: Vec<&TreePath> = self.found.keys().collect();
         Ok(digest(format!("{:?} {paths:?}", self.originals()?).as_bytes()))
     }
 
-    /// The record of a worktree at `dir` in which all seeds were placed.
+    /// The record that a worktree at `dir` would have if all seeds were placed in it.
     pub fn as_if_placed(&self, dir: &Path) -> Result<PlacedSeeds> {
         let mut seeded = self.originals()?;
         seeded.redirect_links(&self.root, dir);
@@ -151,19 +152,19 @@ impl Seeds {
         )
     }
 
-    /// Copies the seeds into a checkout and returns the paths of the copies. Existing files stay,
-    /// and a path that leads through a link is left out.
+    /// Copies the seeds into a checkout, and returns the paths of the copies. Existing files are kept. A seed
+    /// is left out if a directory above its path in `into` is a link.
     ///
-    /// Copies keep their modes and their times: a copied build output must look older than the sources that
-    /// were just checked out, or a build would take it for up to date (GIT-FACTS, "Not safe for build
-    /// tools"). A link into the user's checkout leads to the same path in `into`, so that no path of a
-    /// worktree leads to the user's own files.
+    /// Copies have the modes and mtimes of the originals. A copied build output must look older than the
+    /// sources that were just checked out; otherwise a build tool would think that the output is up to date
+    /// (GIT-FACTS, "Not safe for build tools"). If a link leads into the user's checkout, its copy leads to
+    /// the same path in `into`, so that no path of a worktree leads to the user's own files.
     pub fn place(&self, into: &Path) -> Result<Vec<TreePath>> {
         self.place_by(into, &|target, path| redirected(target, path, &self.root, into))
     }
 
-    /// Copies the seeds as [`Seeds::place`] does into a directory that commands see at another path:
-    /// a link into the checkout leads to the same path wherever the directory is.
+    /// Does what [`Seeds::place`] does for a directory `into` that commands will see at another path. Links
+    /// into the checkout become relative, so they are right wherever the directory is.
     pub fn place_to_be_moved(&self, into: &Path) -> Result<Vec<TreePath>> {
         self.place_by(into, &|target, path| {
             let target = redirected(target, path, &self.root, into);
@@ -204,7 +205,7 @@ impl Seeds {
     }
 }
 
-/// Treats a seed that vanishes while it is copied like one that was missing before.
+/// Calls `attempt`. If a file is missing, because a seed vanished while it was copied, returns false.
 fn unless_vanished(attempt: impl FnOnce() -> io::Result<bool>) -> io::Result<bool> {
     match attempt() {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -212,8 +213,9 @@ fn unless_vanished(attempt: impl FnOnce() -> io::Result<bool>) -> io::Result<boo
     }
 }
 
-/// The file to copy for a seed: the target, as with `cp -H`, if the seed is a link to a file
-/// outside the checkout, so that a command that writes to the seed does not write to that file.
+/// The file to copy for a seed. If the seed is a link to a file outside the checkout, this is the target of
+/// the link, as with `cp -H`: if the link itself were copied, a command that writes to the copy would write
+/// to the user's file.
 fn file_to_copy(original: PathBuf, root: &Path) -> PathBuf {
     if !original.is_symlink() {
         return original;
@@ -224,9 +226,9 @@ fn file_to_copy(original: PathBuf, root: &Path) -> PathBuf {
     }
 }
 
-/// Copies a file, an empty directory, or a link with the target that `redirect` returns; returns false for
-/// anything else. `clones` is true until the file system has refused to share blocks: asking again for
-/// every file would double the work.
+/// Copies a file, an empty directory, or a link. A link gets the target that `redirect` returns. Returns
+/// false for anything else. `clones` is set to false when the file system refuses to share blocks, because a
+/// new try for every file would double the work.
 fn copy(
     from: &Path,
     to: &Path,
@@ -251,8 +253,8 @@ fn copy(
     Ok(true)
 }
 
-/// Makes the directories of `path` below `into` with the modes that they have below `root`; returns
-/// false if a link or a file is in the way.
+/// Makes the directories of `path` below `into`, with the modes that they have below `root`. Returns false if
+/// a link or a file is in the way.
 fn make_directories(root: &Path, into: &Path, path: &Path) -> io::Result<bool> {
     let mut from = root.to_owned();
     let mut to = into.to_owned();
@@ -263,7 +265,8 @@ fn make_directories(root: &Path, into: &Path, path: &Path) -> io::Result<bool> {
             Ok(meta) if meta.is_dir() => {}
             Ok(_) => return Ok(false),
             Err(_) => {
-                // The user's directory may be a link to a directory elsewhere.
+                // `from`, the user's directory, may be a link to a directory elsewhere; `fs::metadata`
+                // follows it.
                 let mode = fs::metadata(&from)?.permissions().mode();
                 fs::create_dir(&to)?;
                 fs::set_permissions(&to, fs::Permissions::from_mode(mode | 0o700))?;
@@ -273,23 +276,23 @@ fn make_directories(root: &Path, into: &Path, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// True if a commit tracks a path, a path below it, or a file or a submodule above it.
+/// True if the base tracks a path, a path below it, or a file or submodule above it.
 pub(super) fn is_tracked(base: &gix::index::File, path: &TreePath) -> bool {
     base.path_is_directory(path.as_bstr())
         || base.entry_by_path(path.as_bstr()).is_some()
         || path.parents().any(|above| base.entry_by_path(above.as_bstr()).is_some())
 }
 
-/// True if an entry of `seed.link` is a pattern in the syntax of `.gitignore`, and not a path: a
+/// True if an entry of `seed.link` is a pattern in the syntax of `.gitignore`, and not an existing path: a
 /// directory may be called `[id]`.
 fn is_pattern(root: &Path, entry: &str) -> bool {
     let may_be = entry.starts_with('!') || entry.contains(['*', '?', '[']);
     may_be && fs::symlink_metadata(root.join(below_root(root, entry))).is_err()
 }
 
-/// An entry of `seed.link` as a path from the root of the checkout. A leading slash stands for that root,
-/// as in `.gitignore`, unless only the absolute path exists. An absolute path into the checkout is taken,
-/// too.
+/// Converts an entry of `seed.link` to a path relative to the root of the checkout. A leading slash means
+/// that root, as in `.gitignore`, unless only the absolute path exists. An absolute path into the checkout is
+/// also converted.
 fn below_root<'a>(root: &Path, entry: &'a str) -> &'a str {
     if let Some(below) = Path::new(entry).strip_prefix(root).ok().and_then(Path::to_str) {
         return below;
@@ -300,7 +303,7 @@ fn below_root<'a>(root: &Path, entry: &'a str) -> &'a str {
     if is_elsewhere { entry } else { below }
 }
 
-/// The existing paths that `seed.link` names.
+/// The existing paths that these entries of `seed.link` name.
 fn linked_paths(root: &Path, named: &[&String], notes: &mut Vec<String>) -> Result<Vec<TreePath>> {
     let refuse = |name: &str, why: &str| {
         Error::fatal(format!("seed.link: '{name}' {why}"))
@@ -336,18 +339,17 @@ fn linked_paths(root: &Path, named: &[&String], notes: &mut Vec<String>) -> Resu
     Ok(found)
 }
 
-/// The files that setup made or changed in a worktree.
+/// The files that the setup command made or changed in a worktree.
 pub struct SetupChanges {
-    /// The untracked files, including seeds, except those in directories that git ignores as a
-    /// whole, which no capture reads.
+    /// The untracked files, including seeds, without the files in `ignored` directories.
     pub untracked: Vec<TreePath>,
-    /// These directories; each ends in a slash.
+    /// The directories that git ignores as a whole. No capture reads them. The paths end in a slash.
     pub ignored: Vec<TreePath>,
-    /// A tracked file that differs from its checkout.
+    /// The first tracked file that differs from its checked-out version, if any.
     pub changed: Option<TreePath>,
 }
 
-/// Lists the files that setup made or changed. `git` uses the worktree and its private index.
+/// Lists the files that the setup command made or changed. `git` uses the worktree and its private index.
 pub fn changes_by_setup(git: &Git) -> Result<SetupChanges> {
     let list = |options: &[&str]| {
         git.call("ls-files").args(["-z", "--exclude-standard"]).args(options).bytes()

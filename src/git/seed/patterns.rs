@@ -1,4 +1,4 @@
-//! Patterns of seeds, in the syntax of `.gitignore`.
+//! Patterns for seeds, in the syntax of `.gitignore`.
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -9,12 +9,12 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::regular;
 
-/// The file with patterns of files to copy, which other tools also read. Only files that git ignores are
-/// copied.
+/// A file in the checkout with patterns for files to copy. Other tools read it, too. Only files that git
+/// ignores are copied.
 pub const INCLUDE: &str = ".worktreeinclude";
 
-/// The longest pattern. A pattern that is longer than any path matches nothing, and could take minutes to
-/// compile.
+/// The longest pattern, in bytes. A longer pattern is longer than any path and matches nothing, but it could
+/// take minutes to compile.
 const LONGEST_PATTERN: usize = 4096;
 
 /// Fails with the reason if a line is not a pattern.
@@ -30,15 +30,16 @@ fn check_pattern(line: &str) -> std::result::Result<(), String> {
 
 /// Patterns in the syntax of `.gitignore`.
 pub struct Patterns {
-    /// The patterns.
+    /// The patterns themselves.
     wanted: Gitignore,
-    /// The directories above the last part of a pattern: `/data/*.json` leads into `data`. A
-    /// pattern without a slash leads into none.
+    /// Patterns for the directories above the last part of each pattern: `/data/*.json` leads into `data`. A
+    /// pattern without a slash leads into no directory.
     leading: Gitignore,
 }
 
 impl Patterns {
-    /// Compiles patterns, each given with its key, into one set. Fails on a line that is not a pattern.
+    /// Compiles patterns into one set. `lines` has each pattern with the name of its setting, for errors.
+    /// Fails if a line is not a pattern, or has `..` in it.
     pub fn parse(lines: &[(&str, &String)]) -> Result<Patterns> {
         let refuse = |key: &str, line: &str, why: &str| {
             Error::fatal(format!("{key}: '{line}' {why}"))
@@ -59,8 +60,8 @@ impl Patterns {
         Ok(Patterns::compile(lines.iter().map(|(_, line)| line.as_str())))
     }
 
-    /// Reads the patterns of a file. A line that is not a pattern is skipped with a note, because
-    /// other tools read the file, too.
+    /// Reads the patterns of a file. A line that is not a pattern is skipped with a note and is no error,
+    /// because the file may be written for other tools.
     pub fn read(file: &Path, notes: &mut Vec<String>) -> Result<Patterns> {
         let bytes = match regular::read(file) {
             Ok(bytes) => bytes,
@@ -113,12 +114,13 @@ impl Patterns {
         self.wanted.matched_path_or_any_parents(OsStr::from_bytes(path), is_dir).is_ignore()
     }
 
-    /// True if a pattern matches the path itself, not only a directory above it.
+    /// True if a pattern matches the path itself, and not only a directory above the path.
     pub fn matches_itself(&self, path: &[u8]) -> bool {
         self.wanted.matched(OsStr::from_bytes(path), false).is_ignore()
     }
 
-    /// True if a pattern leads into a directory.
+    /// True if a pattern may match a path below this directory, to judge by the parts of the pattern before
+    /// its last slash.
     pub fn lead_into(&self, directory: &[u8]) -> bool {
         self.leading.matched(OsStr::from_bytes(directory), true).is_ignore()
     }

@@ -1,5 +1,5 @@
-//! The record of the seeds that a worktree was given before the attempt began. By this record a capture
-//! tells seeds from the attempt's own work.
+//! The record of the seeds that were placed in a worktree before the attempt began. With it, a capture can
+//! tell seeds from the attempt's own work.
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -23,18 +23,18 @@ use crate::model::path::TreePath;
 /// The content of one seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seed {
-    /// A file with the content of this blob, unfiltered.
+    /// A file whose bytes, without filters, are this blob.
     File(Oid),
     /// A link to this target.
     Link(Vec<u8>),
 }
 
-/// The seeds that were placed in a worktree, by their paths.
+/// The paths of the seeds that were placed in a worktree, with their contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "SeedsRecord", into = "SeedsRecord")]
 pub struct PlacedSeeds(BTreeMap<TreePath, Seed>);
 
-/// `seeds.toml`. Bytes that are not UTF-8, and backslashes, are escaped (`\xff`, `\\`).
+/// The content of `seeds.toml`. Bytes that are not UTF-8, and backslashes, are escaped (`\xff`, `\\`).
 #[derive(Serialize, Deserialize)]
 struct SeedsRecord {
     version: u32,
@@ -74,8 +74,8 @@ impl From<PlacedSeeds> for SeedsRecord {
 }
 
 impl PlacedSeeds {
-    /// Reads the files at `paths` in a worktree. A file that is an unchanged copy of one in `originals` is
-    /// not read.
+    /// Reads the seeds at `paths` in a worktree. If a file has the size and mtime of its original in
+    /// `originals`, it is not read again.
     pub fn in_worktree(
         worktree: &Path,
         paths: impl IntoIterator<Item = TreePath>,
@@ -88,8 +88,8 @@ impl PlacedSeeds {
         PlacedSeeds::read(files, originals)
     }
 
-    /// Reads files, each with the path that it has in a worktree. Anything but a file or a link is left
-    /// out.
+    /// Reads seeds. `files` has the path of each seed in a worktree, and the file to read. Anything except
+    /// files and links is left out.
     pub fn read(
         files: impl IntoIterator<Item = (TreePath, PathBuf)>,
         originals: &SeedContents,
@@ -103,7 +103,8 @@ impl PlacedSeeds {
         Ok(PlacedSeeds(seeds))
     }
 
-    /// Gives each link the target that its copy has below `into`; see [`redirected`].
+    /// Changes the target of each link to the target that the link's copy below `into` has; see
+    /// [`redirected`].
     pub fn redirect_links(&mut self, root: &Path, into: &Path) {
         for (path, seed) in &mut self.0 {
             if let Seed::Link(target) = seed {
@@ -118,7 +119,7 @@ impl PlacedSeeds {
         }
     }
 
-    /// True if the worktree was given no seed.
+    /// True if no seed was placed in the worktree.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -128,13 +129,13 @@ impl PlacedSeeds {
         self.0.keys()
     }
 
-    /// True if the worktree was given a seed at this path.
+    /// True if a seed was placed at this path.
     pub fn has(&self, path: &TreePath) -> bool {
         self.0.contains_key(path)
     }
 
-    /// True if a path of the worktree still has its seed. For a directory (a path that ends in `/`): true
-    /// if it has seeds and every file in it is an unmodified seed.
+    /// True if the file at a path of the worktree is still the seed that was placed there. If the path is a
+    /// directory (it ends in `/`): true if it has seeds, and every file in it is an unmodified seed.
     pub fn still_hold(&self, worktree: &Path, path: &[u8]) -> bool {
         if self.0.is_empty() {
             return false;
@@ -174,7 +175,8 @@ impl PlacedSeeds {
             .is_some_and(|seed| read(full, None).is_ok_and(|now| now.as_ref() == Some(seed)))
     }
 
-    /// True if an entry of a tree is the seed of its path.
+    /// True if `id`, the blob of a tree entry at this path, has the content of the seed that was placed
+    /// there.
     pub fn is_seed(&self, path: &[u8], id: &gix::oid) -> bool {
         match self.0.get(path) {
             Some(Seed::File(blob)) => to_oid(id.to_owned()) == *blob,
@@ -186,8 +188,8 @@ impl PlacedSeeds {
     }
 }
 
-/// Reads the file or the link at a path; `None` for anything else. A file with the size and the mtime
-/// of its `original` is not read: it is a copy.
+/// Reads the file or the link at a path; `None` for anything else. A file with the size and mtime of its
+/// `original` is a copy, so it is not read.
 fn read(path: &Path, original: Option<&Original>) -> io::Result<Option<Seed>> {
     let meta = match fs::symlink_metadata(path) {
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -209,7 +211,7 @@ fn read(path: &Path, original: Option<&Original>) -> io::Result<Option<Seed>> {
     Ok(Some(Seed::File(to_oid(blob(regular::open(path)?, meta.len())?))))
 }
 
-/// The id of these bytes as a blob, without filters.
+/// The id of a blob with these bytes, without filters.
 fn blob(mut bytes: impl Read, len: u64) -> io::Result<gix::ObjectId> {
     let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
     hasher.update(&gix::objs::encode::loose_header(gix::objs::Kind::Blob, len));
@@ -222,15 +224,15 @@ fn blob(mut bytes: impl Read, len: u64) -> io::Result<gix::ObjectId> {
     }
 }
 
-/// The size and the mtime of an original, and its blob.
+/// The size, the mtime, and the blob id of a file from which a seed is copied.
 type Original = ((u64, Option<SystemTime>), Oid);
 
-/// The contents of the originals that seeds are copied from, read once for all worktrees.
+/// The contents of the files from which seeds are copied. They are read once for all worktrees.
 #[derive(Default)]
 pub struct SeedContents(BTreeMap<TreePath, Original>);
 
 impl SeedContents {
-    /// Reads these files, several at once, each with the path that it has in a worktree. A file
+    /// Reads files in parallel. `files` has the path of each seed in a worktree, and the file to read. A file
     /// that cannot be read is left out.
     pub fn read(files: &[(&TreePath, &PathBuf)]) -> Result<SeedContents> {
         let contents = parallel::map(files, |(path, full)| {
@@ -249,12 +251,13 @@ impl SeedContents {
     }
 }
 
-/// The target for a copy, below `into`, of the link at `path` in the checkout at `root`.
+/// The target for the copy of a link. The link is at `path` in the checkout `root` and has `target`; the copy
+/// is at the same path below `into`.
 ///
-/// A relative target that stays inside the checkout is kept. Any other target is resolved first, because a
-/// checkout can be reached through links. A target inside the checkout becomes the same path below `into`;
-/// a target outside becomes or stays absolute. If it stayed relative, it would lead elsewhere from the
-/// depth of a worktree, perhaps back into the checkout.
+/// A relative target that stays inside the checkout is kept. Any other target is resolved first, because it
+/// may lead into the checkout through links. If the resolved target is inside the checkout, the result is the
+/// same path below `into`. If it is outside, the result is absolute: a relative target would lead elsewhere
+/// from a directory of another depth, perhaps back into the checkout.
 pub fn redirected(target: PathBuf, path: &TreePath, root: &Path, into: &Path) -> PathBuf {
     let link = path.on_disk(root);
     let directory = link.parent().unwrap_or(root);
@@ -269,7 +272,7 @@ pub fn redirected(target: PathBuf, path: &TreePath, root: &Path, into: &Path) ->
     }
 }
 
-/// True if `path`, which begins with `root`, never leaves it by a `..`. Links are not resolved.
+/// True if `path` begins with `root`, and does not leave `root` through a `..`. Links are not resolved.
 fn stays_below(root: &Path, path: &Path) -> bool {
     let Ok(below) = path.strip_prefix(root) else { return false };
     let mut depth = 0_i32;

@@ -1,4 +1,4 @@
-//! The search for seeds in the user's checkout.
+//! Searches for seeds in the user's checkout.
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -21,7 +21,8 @@ pub fn ignored_entries(repo: &Repo, root: &Path) -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     let mut entries = ignored.iter().peekable();
     while let Some(entry) = entries.next() {
-        // A directory whose own entries follow is not ignored itself: it only holds ignored entries.
+        // If entries below a directory follow, git does not ignore the directory itself: it only contains
+        // ignored entries.
         let only_holds = entries.peek().is_some_and(|next| next.starts_with(entry));
         if !(entry.ends_with(b"/") && only_holds) {
             found.push(entry.to_vec());
@@ -44,25 +45,25 @@ fn list_untracked(repo: &Repo, root: &Path, options: &[&str]) -> Result<Vec<u8>>
 /// A directory that git ignores as a whole is opened only if a pattern matches it or leads into it: the
 /// pattern `.env*` must not cause a walk through node_modules.
 pub struct SeedSearch<'a> {
-    /// The checkout.
+    /// The user's checkout.
     pub root: &'a Path,
     /// The patterns of the configuration, and those of `.worktreeinclude`.
     pub patterns: [&'a Patterns; 2],
-    /// The real path of every checkout of the repository; none is part of another.
+    /// The real path of every checkout of the repository. The search does not enter these directories.
     pub checkouts: Vec<PathBuf>,
 }
 
 /// The seeds that a search has found.
 #[derive(Default)]
 pub struct FoundSeeds {
-    /// Files and links, and directories that are empty.
+    /// The paths of files, links and empty directories.
     pub paths: BTreeSet<TreePath>,
     /// Messages for the user.
     pub notes: Vec<String>,
 }
 
 impl SeedSearch<'_> {
-    /// Adds the files that the patterns match.
+    /// Adds the untracked files that the patterns match.
     pub fn read(&self, repo: &Repo, found: &mut FoundSeeds) -> Result<()> {
         for entry in &ignored_entries(repo, self.root)? {
             match entry.strip_suffix(b"/") {
@@ -79,7 +80,7 @@ impl SeedSearch<'_> {
         let [own, _] = self.patterns;
         if !own.is_empty() {
             let untracked = list_untracked(repo, self.root, &[])?;
-            // A path with a slash at the end is itself a repository.
+            // If a path ends in a slash, it is a nested repository, which is no seed.
             found.paths.extend(
                 nul_separated(&untracked)
                     .filter(|p| !p.ends_with(b"/") && own.matches(p, false))
@@ -89,12 +90,12 @@ impl SeedSearch<'_> {
         Ok(())
     }
 
-    /// True if a directory is a checkout of this repository, perhaps through a link.
+    /// True if a directory is a checkout of this repository, or a link to one.
     pub fn is_checkout(&self, directory: &TreePath) -> bool {
         self.checkouts.contains(&tree::nearest_real(&directory.on_disk(self.root)))
     }
 
-    /// Adds the matching files of an ignored directory; every file if `whole`.
+    /// Adds the matching files of an ignored directory. If `whole` is true, adds every file.
     pub fn add(&self, directory: &TreePath, whole: bool, found: &mut FoundSeeds) -> Result<()> {
         let real = tree::nearest_real(&directory.on_disk(self.root));
         self.add_directory(directory, &real, whole, found)
@@ -104,7 +105,8 @@ impl SeedSearch<'_> {
         self.patterns.iter().any(|p| p.matches(path, is_dir))
     }
 
-    /// Adds a directory with this real path. Links below it are not followed.
+    /// Does what [`SeedSearch::add`] does. `real` is the real path of the directory. Links in the directory
+    /// are not followed.
     fn add_directory(
         &self,
         directory: &TreePath,
