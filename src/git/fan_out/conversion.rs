@@ -1,9 +1,9 @@
-//! The conversion of blobs to files, by the attributes of their paths.
+//! Converts blobs to files, as the attributes of the paths say.
 //!
-//! Our worktrees are checked out without `core.autocrlf` and with native line ends. So the only
-//! attributes that change a file are `eol=crlf`, which gix applies as git does, and the ones that
-//! name a filter, an encoding or `$Id$`, which are left to git. git itself says which path has
-//! which attribute: gix expands macros in another order.
+//! Our worktrees are checked out without `core.autocrlf` and with native line ends. So only a few attributes
+//! change a file. `eol=crlf` is applied here, because gix applies it as git does. Files with a filter, an
+//! encoding or `ident` are left to git. The attributes of the paths come from `git check-attr`, because gix
+//! expands macros in another order.
 use gix::bstr::ByteSlice;
 use gix::filter::plumbing::eol::{self, AttributesDigest, Configuration};
 use gix::index::entry::Mode;
@@ -14,8 +14,8 @@ use crate::git::cli::{Git, nul_separated};
 use crate::model::oid::Oid;
 use crate::model::path::file_name;
 
-/// Only an attributes file that contains one of these words can change a checked-out file. Each word has
-/// the attributes to ask git for. `crlf` is a value of `eol` and an old name of `text`.
+/// If an attributes file has none of these words in it, it cannot change a checked-out file. Each word has
+/// the attributes to ask git for. `crlf` is a value of `eol`, and an old name of `text`.
 const WORDS: [(&str, &[&str]); 4] = [
     ("crlf", &["eol", "text", "crlf"]),
     ("filter", &["filter"]),
@@ -23,25 +23,26 @@ const WORDS: [(&str, &[&str]); 4] = [
     ("working-tree-encoding", &["working-tree-encoding"]),
 ];
 
-/// Values of attributes that `git check-attr` prints like the states `set`, `unset` and `unspecified`.
+/// If an attributes file has one of these values, git must write the files: `git check-attr` prints e.g.
+/// `text=set` in the same way as `text`.
 const AMBIGUOUS: [&str; 3] = ["=set", "=unset", "=unspecified"];
 
-/// The way from a blob to a file.
+/// How a blob becomes a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion {
-    /// The file is the blob.
+    /// The file has the bytes of the blob.
     Verbatim,
-    /// Lines end in CRLF.
+    /// Lines end in CRLF in the file.
     Crlf(AttributesDigest),
     /// git must convert it.
     ByGit,
 }
 
 impl Conversion {
-    /// The conversions of all files of a commit, which `index` lists; empty if all of them are verbatim.
-    /// `git` works in a new worktree.
+    /// The conversions of all entries of `index`, which lists the files of `commit`; empty if all are
+    /// verbatim. `git` works in a new worktree.
     ///
-    /// Fails if git may read an attributes file differently.
+    /// Fails if git may understand an attributes file in another way.
     pub fn all(
         git: &Git,
         gix: &gix::Repository,
@@ -59,7 +60,7 @@ impl Conversion {
         }
         let call = git.call("check-attr").args(["-z", "--stdin", "--source", commit.as_str()]);
         let answer = call.args(&names).stdin(paths).bytes()?;
-        // For each path and attribute: the path, the attribute, its value.
+        // The answer has three fields for each path and attribute: the path, the attribute, and its value.
         let values: Vec<&[u8]> = nul_separated(&answer).skip(2).step_by(3).collect();
         if values.len() != index.entries().len() * names.len() {
             return Err(Error::internal("git did not answer for every attribute"));
@@ -73,7 +74,7 @@ impl Conversion {
         Ok(each.map(|of_path| Conversion::of(|name| value(of_path, name))).collect())
     }
 
-    /// The conversion of a file with these values of attributes.
+    /// The conversion of a file; `value` returns the value of an attribute.
     fn of(value: impl Fn(&str) -> String) -> Conversion {
         let is_off = |name| matches!(value(name).as_str(), "unset" | "unspecified");
         if !(is_off("filter") && is_off("ident") && is_off("working-tree-encoding")) {
@@ -93,7 +94,8 @@ impl Conversion {
         }
     }
 
-    /// The file for a blob that is not left to git. `buffer` is overwritten.
+    /// The bytes of the file for a blob. A conversion by git is not done here: the caller leaves such a file
+    /// to git. `buffer` is overwritten.
     pub fn apply<'a>(self, blob: &'a [u8], buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
         let Conversion::Crlf(digest) = self else { return Ok(blob) };
         let changed = eol::convert_to_worktree(blob, digest, buffer, Configuration::default());
@@ -101,8 +103,8 @@ impl Conversion {
     }
 }
 
-/// The attributes that may change a file: those whose words are in an attributes file, in the tree or
-/// outside of it.
+/// The attributes that may change a file: those of a word in [`WORDS`] that is found in an attributes file of
+/// the tree, the user, the system or the repository.
 pub(super) fn decisive_attributes(
     gix: &gix::Repository,
     index: &gix::index::State,
@@ -115,7 +117,7 @@ pub(super) fn decisive_attributes(
     }
     let own = index.entries().iter().filter(|e| file_name(e.path(index)) == b".gitattributes");
     for entry in own {
-        // git follows no link when it reads attributes.
+        // git does not follow links when it reads attributes.
         if !matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE) {
             return Err(Error::internal("a '.gitattributes' is not a regular file"));
         }

@@ -1,11 +1,11 @@
-//! The repositories whose files git itself must write.
+//! Tells whether git itself must write the files of a checkout.
 use crate::fs::regular;
 use crate::git::program;
 use crate::git::repo::Repo;
 
-/// The reason why git must check out files here; `None` if the fan-out writer gives the same files. `gix`
-/// has the configuration of a new worktree, which may differ from that of the checkout, or the
-/// configuration from before any command ran.
+/// The reason why git must check out the files of a repository; `None` if the fan-out writer writes the same
+/// files. `gix` was opened in a new worktree, whose configuration may differ from that of the user's
+/// checkout, or when this process started, before any command ran.
 pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
     let config = gix.config_snapshot();
     let is = |key: &str, value: bool| config.boolean(key) == Some(value);
@@ -28,7 +28,7 @@ pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
     reason.or_else(|| hidden_attributes(repo, gix)).map(str::to_owned)
 }
 
-/// The reason why git may see attributes that cannot be read here; `None` if there are none.
+/// The reason why git may see attributes that gix cannot read; `None` if there are no such attributes.
 pub fn hidden_attributes(repo: &Repo, gix: &gix::Repository) -> Option<&'static str> {
     let info = repo.common_dir().join("info/attributes");
     let reasons = [
@@ -39,7 +39,8 @@ pub fn hidden_attributes(repo: &Repo, gix: &gix::Repository) -> Option<&'static 
     reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
 }
 
-/// True if a git with its own prefix may have an attributes file there, which gix does not read.
+/// True if the git program has an `etc/gitattributes` in the directory where it is installed. gix does not
+/// read that file.
 fn installed_attributes() -> bool {
     std::env::var_os("GIT_ATTR_NOSYSTEM").is_none()
         && program::file_of_prefix("etc/gitattributes").is_some()

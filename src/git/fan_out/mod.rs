@@ -1,8 +1,8 @@
 //! The fan-out writer: fills several new worktrees with the files of one commit at once.
 //!
 //! The tree is listed once, and each blob is read and converted once and then written to every worktree
-//! (GIT-FACTS, "The checkout writer"). If this writer could give other files than git would, git writes
-//! them: for a whole repository ([`fallback`]), or for single paths ([`conversion`]).
+//! (GIT-FACTS, "The checkout writer"). If this writer might write other bytes than git, git writes all files
+//! ([`fallback`]), or the single paths in question ([`conversion`]).
 mod conversion;
 mod fallback;
 mod sharing;
@@ -26,13 +26,14 @@ use crate::git::repo::Repo;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
 
-/// The most directories that are open at the same time. Many systems let a process open 1,024 files.
+/// The largest number of directories that are open at the same time. Many systems let a process open 1,024
+/// files.
 const OPEN_DIRECTORIES: usize = 256;
 
-/// Checks out the files of `commit` into registered worktrees without files, whose HEADs are at that
-/// commit.
+/// Checks out the files of `commit` into worktrees that are registered, have no files yet, and have their
+/// HEAD at `commit`.
 ///
-/// If this writer fails, git tries again, and writes the files or prints the reason.
+/// If this writer fails, git checks out the files instead. If git fails, too, git's error is returned.
 pub fn populate(
     repo: &Repo,
     worktrees: &[&Worktree],
@@ -58,7 +59,7 @@ pub fn populate(
     parallel::map(worktrees, |worktree| {
         worktree.populate("HEAD")?;
         if let Err(reason) = file_times::set(&worktree.path, &worktree.index(), stamp.as_ref()) {
-            // Without these times git needs a little more time later.
+            // With the current times, git must read some files again later.
             tracing::debug!(reason = reason.message, "files keep their times");
         }
         Ok(())
@@ -67,7 +68,7 @@ pub fn populate(
 }
 
 /// Checks out all files of a commit into an empty directory, and writes their index. Ignores a sparse
-/// checkout, and changes of the configuration by commands.
+/// checkout, and changes that commands made to the configuration.
 pub fn check_out(
     repo: &Repo,
     commit: &Oid,
@@ -90,7 +91,8 @@ pub fn check_out(
     file_times::set(into, index, stamp.as_ref())
 }
 
-/// True if all files were written; false if git must write some, for a reason or after a failure.
+/// True if all files were written. False if git must write files, because this writer has left a file to git
+/// or has failed.
 fn is_written(written: Result<Option<String>>) -> bool {
     let reason = match written {
         Ok(None) => return true,
@@ -101,7 +103,7 @@ fn is_written(written: Result<Option<String>>) -> bool {
     false
 }
 
-/// True if git would certainly write these entries' blobs as they are, whatever their paths.
+/// True if git certainly checks out every blob of `index` without a conversion, whatever its path.
 pub fn writes_blobs_as_they_are(repo: &Repo, index: &State) -> bool {
     let gix = repo.gix();
     repo.reads_files_as_they_are()
@@ -110,8 +112,8 @@ pub fn writes_blobs_as_they_are(repo: &Repo, index: &State) -> bool {
         && conversion::decisive_attributes(&gix, index).is_ok_and(|names| names.is_empty())
 }
 
-/// Prepares to write the files of a commit; fails with the reason if git must write them. `git` asks about
-/// attributes, and `gix` is opened in a new worktree.
+/// Prepares to write the files of a commit. If git must write the files, fails with the reason. `git` is used
+/// to ask for attributes. `gix` has the configuration for the new files.
 fn prepare<'a>(
     repo: &'a Repo,
     gix: gix::Repository,
@@ -129,9 +131,9 @@ fn prepare<'a>(
     Ok(Fan { repo, gix, index, trees, conversions, times, sharing: Sharing::default() })
 }
 
-/// Writes the files and the indexes of these places. Gives the reason if something is left to git.
+/// Writes the files and the indexes of these places. Returns the reason if a file is left to git.
 fn write(fan: &Fan<'_>, places: &[Place<'_>]) -> Result<Option<String>> {
-    // Each place needs an open directory on every thread.
+    // Every thread opens one directory in each place of the group.
     let at_once = (OPEN_DIRECTORIES / parallel::threads()).max(1);
     let mut left = None;
     for group in places.chunks(at_once) {
@@ -142,8 +144,8 @@ fn write(fan: &Fan<'_>, places: &[Place<'_>]) -> Result<Option<String>> {
     Ok(left)
 }
 
-/// Writes the index of each place, with the stat data of the files that were written. Because of the cached
-/// trees, git and a capture need not write the trees of unchanged directories.
+/// Writes the index of each place, with the stat data of the files that were written. The index also gets
+/// cached trees, so that neither git nor a capture has to write the trees of unchanged directories.
 fn write_indexes(fan: &Fan<'_>, places: &[Place<'_>], written: &Written) -> Result<()> {
     let all: Vec<usize> = (0..places.len()).collect();
     parallel::map_with(

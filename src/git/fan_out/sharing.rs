@@ -1,4 +1,4 @@
-//! Files with the same content that share their blocks, where the file system can (Btrfs, XFS).
+//! Lets files with the same content share their blocks on the disk, where the file system can (Btrfs, XFS).
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,22 +8,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(target_os = "linux")]
 use rustix::fs::{Mode, OFlags};
 
-/// The size from which sharing is faster than writing, even if a slow disk must get the first copy before
-/// its blocks can be shared (GIT-FACTS, "The checkout writer").
+/// For a file of at least this many bytes, sharing is faster than writing, even on a slow disk. The first
+/// copy must be on the disk before its blocks can be shared (GIT-FACTS, "The checkout writer").
 const WORTH_SHARING: usize = 128 << 10;
 
-/// Whether the new worktrees can share blocks: they can until the file system has refused it once.
+/// Tells whether the new worktrees can share blocks. Sharing is tried until the file system has refused once.
 ///
-/// All of them lie below one directory, and so on one file system.
+/// All worktrees lie below one directory, so they are on one file system.
 #[derive(Default)]
 pub struct Sharing {
     refused: AtomicBool,
 }
 
 impl Sharing {
-    /// A file with this content, whose blocks other files are to share. It has no name: an attempt could
-    /// open a named file and change it before the last worktree shares its blocks. `None` if sharing saves
-    /// nothing.
+    /// Makes a file with this content, whose blocks the files in the worktrees will share. It has no name,
+    /// because an attempt could open a file with a name, and change it before the last worktree shares its
+    /// blocks. `None` if sharing saves nothing or was refused.
     pub fn original(&self, directory: &OwnedFd, content: &[u8]) -> Option<File> {
         if content.len() < WORTH_SHARING || self.refused.load(Ordering::Relaxed) {
             return None;
@@ -35,8 +35,8 @@ impl Sharing {
         made.inspect_err(|reason| self.refuse(reason)).ok()
     }
 
-    /// Gives a new, empty file the blocks of an original. After a failure the file may have some of them,
-    /// and the caller must write it from its beginning.
+    /// Gives the blocks of `original` to `to`, a new, empty file. If this returns false, `to` may have some
+    /// of the blocks, and the caller must write the content of `to` from the beginning.
     pub fn share(&self, original: &File, to: &File) -> bool {
         let shared = clone_blocks(original, to);
         shared.inspect_err(|reason| self.refuse(reason)).is_ok()
@@ -55,7 +55,7 @@ fn nameless(directory: &OwnedFd) -> io::Result<File> {
     Ok(rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600))?.into())
 }
 
-/// Other systems cannot make a file without a name.
+/// Only Linux can make a file without a name.
 #[cfg(not(target_os = "linux"))]
 fn nameless(_: &OwnedFd) -> io::Result<File> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
@@ -66,7 +66,7 @@ fn clone_blocks(from: &File, to: &File) -> rustix::io::Result<()> {
     rustix::fs::ioctl_ficlone(to, from)
 }
 
-/// Other systems share blocks only by paths.
+/// Other systems can share blocks only between files that are given by path.
 #[cfg(not(target_os = "linux"))]
 fn clone_blocks(_: &File, _: &File) -> rustix::io::Result<()> {
     Err(rustix::io::Errno::NOTSUP)
@@ -93,7 +93,7 @@ mod tests {
             assert_eq!(original.metadata().expect("metadata").nlink(), 0);
             assert_eq!(std::fs::read_dir(place.path()).expect("readable").count(), 0);
             let other = File::create(place.path().join("other")).expect("a file");
-            // After the first refusal, as on ext4 and tmpfs, nothing is shared.
+            // ext4 and tmpfs refuse to share. After that, no original is made any more.
             let shared = sharing.share(&original, &other);
             assert_eq!(sharing.original(&directory, &content).is_some(), shared);
         }

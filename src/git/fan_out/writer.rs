@@ -1,4 +1,4 @@
-//! Writes each file of an index to several worktrees, relative to open directories.
+//! Writes each file of an index to several worktrees, by its name in an open directory.
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -23,17 +23,17 @@ use crate::git::repo::{Repo, to_oid};
 use crate::git::stat::entry_stat;
 use crate::model::path::file_name;
 
-/// The files of one directory that a thread writes in one go.
+/// The largest number of files that a thread writes in one go, all in one directory.
 const UNIT: usize = 64;
 
-/// The flags that make a file, and never write through a link or into an existing file.
+/// The flags to open a new file. They fail if the path exists, even as a link.
 const NEW_FILE: OFlags = OFlags::WRONLY
     .union(OFlags::CREATE)
     .union(OFlags::EXCL)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// A directory that gets the files of a commit, and the place of its index.
+/// A directory that gets the files of a commit, and the path of its index.
 pub struct Place<'a> {
     /// The directory.
     pub path: &'a Path,
@@ -41,11 +41,11 @@ pub struct Place<'a> {
     pub index: PathBuf,
 }
 
-/// The files of a commit to write, and all that is needed to write them.
+/// The files of a commit, and what is needed to write them.
 pub struct Fan<'a> {
     /// The user's repository.
     pub repo: &'a Repo,
-    /// The same repository, opened in a new worktree.
+    /// The same repository, with the configuration for the new files.
     pub gix: gix::ThreadSafeRepository,
     /// The commit's files.
     pub index: Arc<gix::index::File>,
@@ -53,7 +53,7 @@ pub struct Fan<'a> {
     pub trees: Tree,
     /// The conversion of each entry; empty if all are verbatim.
     pub conversions: Vec<Conversion>,
-    /// The times that files get; the current ones if `None`.
+    /// The times that the files get; `None` if they keep the times at which they are written.
     pub times: Option<Timestamps>,
     /// Tells whether files can share their blocks.
     pub sharing: Sharing,
@@ -64,23 +64,23 @@ pub struct Fan<'a> {
 pub struct Written {
     /// The positions in the index of the entries that were written.
     pub entries: Vec<usize>,
-    /// For each of these entries, the stat data of its file in each worktree, one after the other: a
-    /// list for each file would take more time and memory.
+    /// The stat data of the files: first those of the first entry in each worktree, then those of the second
+    /// entry, and so on. One flat list takes less time and memory than a list for each entry.
     pub stats: Vec<EntryStat>,
-    /// The reason why a path was left to git, if any.
+    /// The reason why a path was left to git; `None` if all files were written.
     pub left: Option<String>,
 }
 
-/// Neighbouring files of one directory, by their positions in the index.
+/// Neighbouring files of one directory; `entries` are their positions in the index.
 struct Unit<'a> {
     directory: &'a [u8],
     entries: &'a [usize],
 }
 
-/// After this number of blobs in a row that are not loose, all are taken for packed.
+/// If this number of blobs in a row were not loose, the thread no longer looks for loose objects.
 const MOST_MISSED: usize = 32;
 
-/// The state of one thread.
+/// What one thread reuses for all its files.
 struct Worker {
     gix: gix::Repository,
     loose: LooseObjects,
@@ -91,7 +91,7 @@ struct Worker {
 }
 
 impl Fan<'_> {
-    /// Writes the files to each of these places, which have none.
+    /// Writes the files to each of `places`. The directories must have no files yet.
     pub fn write(&self, places: &[Place<'_>]) -> Result<Written> {
         let open = |place: &Place<'_>| {
             let root = rustix::fs::open(place.path, DIRECTORY, Mode::empty());
@@ -163,8 +163,8 @@ impl Fan<'_> {
         Ok(written)
     }
 
-    /// Makes one file, link or directory for a submodule, and gives its stat data. A file shares the
-    /// blocks of the `original`.
+    /// Makes one file, one link, or the directory of a submodule, and returns its stat data. If there is an
+    /// `original`, the new file shares the blocks of `original`.
     fn make(
         &self,
         directory: &OwnedFd,
@@ -217,7 +217,7 @@ impl Worker {
             self.missed += 1;
         }
         match self.gix.objects.find_blob(&id, &mut self.blob) {
-            // gix leaves the buffer unchanged for the empty blob.
+            // For the empty blob, gix does not change the buffer.
             Ok(blob) if blob.data.is_empty() => self.blob.clear(),
             Ok(_) => {}
             Err(_) => self.blob = repo.blob(&to_oid(id))?,
@@ -225,7 +225,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads and converts the blob of an entry; `None` if that is left to git.
+    /// Reads and converts the blob of an entry; `None` if git must write the file.
     fn new_entry<'a>(
         &'a mut self,
         repo: &Repo,
@@ -253,7 +253,8 @@ impl Worker {
     }
 }
 
-/// Opens a directory below `root`, and makes it if there is none. Follows no link.
+/// Opens a directory below `root`. Makes it and the directories above it if they do not exist. Follows no
+/// link.
 fn open_below(root: &OwnedFd, directory: &[u8]) -> io::Result<OwnedFd> {
     let mut at = root.try_clone()?;
     for name in directory.split_str("/").filter(|name| !name.is_empty()) {
