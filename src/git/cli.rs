@@ -1,4 +1,4 @@
-//! The gateway to the git program: a clean environment, fixed settings, results as bytes.
+//! Runs the git program with a clean environment and fixed settings.
 //!
 //! GIT-FACTS.md has the measurements behind each fixed setting ("Capture and diff", "Own git
 //! calls").
@@ -20,8 +20,8 @@ use crate::model::oid::Oid;
 use crate::process;
 use crate::process::world_spec::{LAUNCHER_VERB, WorldMessage, WorldSpec};
 
-/// The variables of git that our own calls inherit: they say where git itself and the user's files are. Of
-/// all others that begin with `GIT_`, only those for tracing are inherited.
+/// The variables that our own calls of git inherit: they tell where git itself and the user's configuration
+/// are. Of all other variables that begin with `GIT_`, only those for tracing (`GIT_TRACE…`) are inherited.
 const KEPT: [&str; 6] = [
     "GIT_EXEC_PATH",
     "GIT_CONFIG_GLOBAL",
@@ -48,16 +48,16 @@ const QUIET: [&str; 9] = [
     "submodule.recurse=false",
 ];
 
-/// Settings of every call, also of the user's own commit and of the hooks that it runs: a power cut leaves
-/// no object, ref or index without its content. By default git syncs only packs.
+/// Settings of every call. The user's own commit and the hooks that it runs have them, too. They make sure
+/// that no object, ref or index is without its content after a power cut. By default git syncs only packs.
 pub(super) const DURABLE: [&str; 2] = ["core.fsync=all", "core.fsyncMethod=batch"];
 
-/// Settings of calls on our own worktrees and refs: a user's configuration changes neither trees
-/// nor patches.
+/// Settings of calls on our own worktrees and refs: the user's configuration must change neither trees nor
+/// patches.
 ///
-/// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout. In a
-/// candidate's worktree a capture must hold the bytes that were written, and `* -diff` must not
-/// make every attempt look small. `.gitattributes` of the tree still count.
+/// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout. A capture of a
+/// candidate's worktree must hold the bytes that were written, and `* -diff` in the user's attributes must
+/// not make every attempt look small. git still obeys a `.gitattributes` in the tree.
 pub(super) const EXACT: [&str; 9] = [
     "core.splitIndex=false",
     "core.attributesFile=/dev/null",
@@ -76,8 +76,8 @@ pub(super) const OURS: (&str, &str) = ("git-frites", "git-frites@localhost");
 /// The commands that compare trees, the index or the checkout.
 const COMPARING: [&str; 5] = ["diff", "diff-files", "diff-index", "diff-tree", "status"];
 
-/// The author and committer of captures and records: never the user, whose identity may not even be
-/// set.
+/// The author and committer of captures and records. This is never the user's identity, because the user may
+/// have set none.
 const IDENTITY: [(&str, &str); 4] = [
     ("GIT_AUTHOR_NAME", OURS.0),
     ("GIT_AUTHOR_EMAIL", OURS.1),
@@ -85,8 +85,8 @@ const IDENTITY: [(&str, &str); 4] = [
     ("GIT_COMMITTER_EMAIL", OURS.1),
 ];
 
-/// The pauses before something is read again that another git may have been moving. They delay the report
-/// of real damage by a tenth of a second.
+/// The pauses before a read or a call is tried again because another git may have moved the object. If the
+/// object is really missing, the pauses delay the error by a tenth of a second.
 pub(super) const PAUSES: [Duration; 6] = [
     Duration::from_millis(1),
     Duration::from_millis(2),
@@ -96,7 +96,7 @@ pub(super) const PAUSES: [Duration; 6] = [
     Duration::from_millis(50),
 ];
 
-/// Does `work`. As long as `may_change` is true of the answer, does it again after each pause.
+/// Does `work`. Does it again after each pause as long as `may_change` returns true for the answer.
 pub(super) fn repeat<T>(
     pauses: impl IntoIterator<Item = Duration>,
     may_change: impl Fn(&Result<T>) -> bool,
@@ -112,8 +112,8 @@ pub(super) fn repeat<T>(
     work()
 }
 
-/// The place that git calls work on: a git directory, perhaps a work tree and an index, all
-/// absolute.
+/// The repository that calls of git work on: a git directory, and optionally a work tree and an index. All
+/// paths are absolute.
 #[derive(Clone, Debug)]
 pub struct Git {
     git_dir: PathBuf,
@@ -126,23 +126,24 @@ pub struct Git {
     held: Option<Arc<File>>,
 }
 
-/// The share of the user's settings that a call obeys.
+/// Which of the user's settings a call obeys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallSettings {
-    /// Only ours: fixed settings, our identity.
+    /// The call obeys none of the user's settings, but only our fixed settings, and has our identity.
     Own,
-    /// The settings of the user's checkout that concern its files; no program runs.
+    /// The settings for the files of the user's checkout, such as `core.autocrlf`; no hook and no filesystem
+    /// monitor runs.
     Checkout,
-    /// The settings of the user that concern other repositories and the way to them; no hook runs.
+    /// The user's settings for access to other repositories, such as credentials and `url.*`; no hook runs.
     Transfer,
     /// All settings of the user: hooks, identity, editor.
     User,
 }
 
-/// One call of git that is being built.
+/// A builder of one call of git.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The words that start git in a world; empty if it runs outside of any.
+    /// The words that start git in a world (see `src/world`); empty if git runs outside of a world.
     world: Vec<OsString>,
     args: Vec<OsString>,
     stdin: Option<Vec<u8>>,
@@ -150,8 +151,8 @@ pub struct Call {
 }
 
 impl Git {
-    /// git on `git_dir`, without a work tree. Modules outside of `git/` get theirs from
-    /// [`crate::git::repo::Repo`], with its overrides.
+    /// git on `git_dir`, without a work tree. Modules outside of `git/` get a `Git` from
+    /// [`crate::git::repo::Repo`], which passes its overrides.
     pub(super) fn at(git_dir: &Path, overrides: Arc<Overrides>) -> Self {
         Git {
             git_dir: git_dir.to_owned(),
@@ -197,14 +198,14 @@ impl Git {
         self
     }
 
-    /// Makes calls use the user's identity, hooks and configuration, as if the user had typed them.
+    /// Makes calls use the user's identity, hooks and configuration, as if the user had typed the command.
     #[must_use]
     pub fn for_user(mut self) -> Self {
         self.settings = CallSettings::User;
         self
     }
 
-    /// Makes calls reach other repositories as the user would, with their credentials, and without
+    /// Makes calls reach other repositories as the user would, with the user's credentials, but without
     /// hooks.
     #[must_use]
     pub fn for_transfer(mut self) -> Self {
@@ -219,16 +220,16 @@ impl Git {
         self
     }
 
-    /// Gives every call that reads no other input this open file as its standard input, so that its
-    /// process holds the file's lock, too.
+    /// Makes this open file the standard input of every call that has no other input. So the git process
+    /// holds the file's lock, too.
     #[must_use]
     pub fn holding(mut self, file: Arc<File>) -> Self {
         self.held = Some(file);
         self
     }
 
-    /// Switches off the filters that the repository itself configures. For a repository that an
-    /// attempt may have made.
+    /// Switches off the filters in the repository's own configuration, because an attempt may have made the
+    /// repository.
     pub fn without_own_filters(mut self) -> Result<Self> {
         let list = self.call("config").args([
             "--local",
@@ -273,20 +274,20 @@ impl Call {
         self
     }
 
-    /// Makes [`Call::output`] run git in a world. The standard output then has the world's messages in place of
-    /// git's output.
+    /// Makes [`Call::output`] run git in a world. The standard output then has the world's messages in place
+    /// of git's output.
     pub fn in_world(mut self, world: &WorldSpec) -> Result<Self> {
         let words = world.words(LAUNCHER_VERB, "1").context(|| "could not start git".to_owned())?;
         self.world = [process::myself().into()].into_iter().chain(words).collect();
         Ok(self)
     }
 
-    /// Runs the call. Any exit code is an answer.
+    /// Runs the call. An exit code other than 0 is not an error.
     ///
-    /// Runs it again if git did not find an object or could not write one: another git may just have moved
-    /// the object into a pack, or removed the directory for the new one.
+    /// Runs the call again if git did not find an object or could not write one: another git may just have
+    /// moved the object into a pack, or removed the directory for the new one.
     pub fn output(self) -> Result<Output> {
-        // A failed `worktree add` leaves its branch behind: its caller deletes that before it tries again.
+        // A failed `worktree add` leaves its branch behind. Its caller deletes the branch and tries again.
         let is_repeatable = self.args.first().is_none_or(|first| first != "worktree");
         let may_change =
             |output: &Output| is_repeatable && output.code != 0 && may_be_moving(output);
@@ -324,8 +325,8 @@ impl Call {
         })
     }
 
-    /// Runs the call with the terminal attached (an editor, a passphrase), its standard output sent
-    /// to standard error. Gives the exit code.
+    /// Runs the call with the terminal attached, so that it can open an editor or ask for a passphrase. git's
+    /// standard output goes to our standard error. Returns the exit code.
     pub fn interactive(self) -> Result<i32> {
         let started = Instant::now();
         let expression = self.expression().stdout_to_stderr();
@@ -344,8 +345,8 @@ impl Call {
         held.map_err(|e| self.not_started(e))
     }
 
-    /// Records the end of this call. Our settings (`-c`) and our environment are left out: they are
-    /// nearly the same each time.
+    /// Writes a trace event about the end of this call. The event has neither our settings (`-c`) nor our
+    /// environment, because they are nearly the same in each call.
     fn trace(&self, code: i32, started: Instant) {
         if !tracing::enabled!(target: CALLS, tracing::Level::DEBUG) {
             return;
@@ -364,7 +365,7 @@ impl Call {
         );
     }
 
-    /// Runs the call and gives its standard output. Any exit code but 0 is an error.
+    /// Runs the call, and returns its standard output. Fails if the exit code is not 0.
     pub fn bytes(self) -> Result<Vec<u8>> {
         let what = subcommand(&self.args);
         let output = self.output()?;
@@ -416,7 +417,7 @@ impl Call {
         expression
     }
 
-    /// The settings that the call is given.
+    /// The settings (`-c`) that git is started with.
     fn settings(&self) -> Vec<OsString> {
         let Git { git_dir, hooks, settings, .. } = &self.git;
         let fixed = match settings {
@@ -426,8 +427,8 @@ impl Call {
         };
         let fixed = DURABLE.iter().chain(fixed.into_iter().flatten());
         let mut all: Vec<OsString> = fixed.map(OsString::from).collect();
-        // git sets this when it makes a repository. A repository that was copied from a Mac may still have
-        // the other value, with which git takes `a` and `A` for one file.
+        // git sets `core.ignoreCase` when it makes a repository. In a repository that was copied from a Mac
+        // the setting may still be true; then git treats `a` and `A` as one file.
         if *settings == CallSettings::Own
             && git_dir.join("HEAD").exists()
             && !git_dir.join("hEAD").exists()
@@ -442,7 +443,7 @@ impl Call {
         all
     }
 
-    /// The variables that the call is given.
+    /// The variables that git is started with.
     fn environment(&self) -> BTreeMap<OsString, OsString> {
         let Git { git_dir, work_tree, index, overrides, own_overrides, settings, .. } = &self.git;
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
@@ -458,18 +459,20 @@ impl Call {
         env.insert("LC_ALL".into(), "C".into());
         if *settings != CallSettings::Transfer {
             let fixed = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
-            // An attempt can write replace refs and grafts, but calls must see the real objects.
+            // An attempt can write replace refs and grafts, but git must see the real objects.
             let history = [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null")];
             let fixed = fixed.into_iter().chain(history).chain(IDENTITY);
             env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
         }
-        // A planted setting must not decide where a transfer goes, or which program does it.
+        // A setting that an attempt planted must not decide where a transfer goes, or which program does the
+        // transfer.
         env.extend(overrides.settings_environment(own_overrides));
         env
     }
 
     fn not_started(&self, e: io::Error) -> Error {
-        // The system gives one error for a missing program and a missing directory to start it in.
+        // The system reports the same error if the program is missing and if the directory to start it in is
+        // missing.
         if let Some(dir) = self.git.work_tree.as_ref().filter(|dir| !dir.is_dir()) {
             return Error::io(format!("could not start git in '{}'", dir.display()), e);
         }
@@ -493,7 +496,8 @@ impl Call {
     }
 }
 
-/// The first word after settings of our own.
+/// The first word that is neither an option nor a setting (`-c`); the first argument if there is no such
+/// word.
 fn subcommand(args: &[OsString]) -> String {
     let mut words = args.iter().map(|a| a.to_string_lossy());
     while let Some(word) = words.next() {
@@ -511,7 +515,7 @@ fn code_of(status: std::process::ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-/// The exit code of a git that ran in a world, by the message about its end.
+/// The exit code of a git that ran in a world, from the world's message about its end.
 fn code_in_world(messages: &[u8]) -> Result<i32> {
     match serde_json::from_slice(messages) {
         Ok(WorldMessage::Exited { code: Some(code), .. }) => Ok(code),

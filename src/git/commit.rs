@@ -1,4 +1,5 @@
-//! Commits in the user's name, with their hooks, identity and signature, and neutral commits by git-frites.
+//! Makes commits in the user's name, with the user's hooks, identity and signature, and commits by
+//! git-frites.
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -17,11 +18,11 @@ use crate::model::refname::RefName;
 /// The message of a commit in the user's name.
 #[derive(Clone, Debug)]
 pub struct CommitMessage {
-    /// Each becomes a paragraph, as with `git commit -m`.
+    /// The paragraphs; each is passed to `git commit` with `-m`.
     pub paragraphs: Vec<String>,
-    /// Lines added at the end, `Key: value`.
+    /// The trailers (`Key: value`) at the end of the message.
     pub trailers: Vec<String>,
-    /// True if the hooks run that git's `--no-verify` skips.
+    /// False if `git commit` gets the option `--no-verify`, which skips some hooks.
     pub verify: bool,
 }
 
@@ -38,12 +39,12 @@ pub struct CommitRequest<'a> {
     pub message: &'a CommitMessage,
 }
 
-/// Commits the staged changes as the user would, with their identity, hooks and signature. `git` is
-/// the checkout.
+/// Commits the staged changes as the user would, with the user's identity, hooks and signature. `git` is the
+/// checkout.
 ///
-/// Gives false if git or a hook refused; they have said why on standard error.
+/// Returns false if git or a hook refused. Then git or the hook has written the reason to standard error.
 pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
-    // git must start no garbage collection: if it were killed together with us, its lock would stay.
+    // git must not start a garbage collection: if it were killed together with us, its lock would stay.
     let quiet = ["maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet"];
     let mut call = git.clone().for_user().call("-c").args(quiet);
     if !message.verify {
@@ -64,7 +65,7 @@ pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
     }
 }
 
-/// The code of a git that SIGKILL ended: it could not remove its locks.
+/// The exit code of a git that SIGKILL ended. Such a git could not remove its locks.
 const KILLED: i32 = 137;
 
 /// The directory in which git looks for hooks in the user's checkout.
@@ -78,8 +79,8 @@ pub fn hooks_directory(repo: &Repo) -> Result<OsString> {
     }
 }
 
-/// The directory of the hooks that a commit would run in the user's checkout; `None` if it has no
-/// such hook.
+/// The directory of the hooks that a commit would run in the user's checkout; `None` if there is no such
+/// hook.
 fn commit_hooks(repo: &Repo, merging: bool) -> Result<Option<OsString>> {
     let directory = hooks_directory(repo)?;
     // `reference-transaction` runs when any ref moves, and may refuse.
@@ -90,10 +91,12 @@ fn commit_hooks(repo: &Repo, merging: bool) -> Result<Option<OsString>> {
     Ok(any.then_some(directory))
 }
 
-/// Makes the commit with `git commit` in a detached worktree at the first parent, without touching
-/// the user's checkout. The files are written only if there is a hook that could read them.
+/// Makes the commit with `git commit` in `worktree`, whose HEAD is detached at the first parent. Does not
+/// touch the user's checkout. Writes the files into the worktree only if there is a hook that could read
+/// them.
 ///
-/// Gives the commit, or `None` if git or a hook refused. A hook may have changed its tree.
+/// Returns `None` if git or a hook refused. The commit's tree may differ from the requested one, because a
+/// hook can change it.
 pub fn commit_in(
     repo: &Repo,
     worktree: &Worktree,
@@ -104,14 +107,16 @@ pub fn commit_in(
     match &hooks {
         Some(directory) => {
             git.call("read-tree").args(["--reset", "-u", request.tree.as_str()]).run()?;
-            // git would look for a relative `core.hooksPath` in that worktree.
+            // If `core.hooksPath` is relative, git would look for it in `worktree` and not in the user's
+            // checkout.
             git = git.hooks(directory);
         }
         None if write_without_files(repo, request.tree, &worktree.index()).is_ok() => {}
         None => git.call("read-tree").arg(request.tree.as_str()).run()?,
     }
     if let Some(merged) = request.merged {
-        // The files that `git merge --no-ff --no-commit` leaves, from which `git commit` continues.
+        // `git merge --no-ff --no-commit` leaves these files, and `git commit` reads them to complete the
+        // merge.
         for (file, text) in
             [("MERGE_HEAD", format!("{merged}\n")), ("MERGE_MODE", "no-ff".to_owned())]
         {
@@ -127,7 +132,8 @@ pub fn commit_in(
     }
     let made = commit(&git, request.message);
     if made.as_ref().is_err_and(|error| error.cause == Cause::Interrupted) {
-        // git releases the lock of `packed-refs` last, after it has moved HEAD.
+        // git releases the lock of `packed-refs` last, after it has moved HEAD. So the killed git may have
+        // left that lock.
         heal_packed_refs_lock(&worktree.admin, "HEAD");
     }
     if !made? {
@@ -136,13 +142,13 @@ pub fn commit_in(
     git.call("rev-parse").args(["--verify", "HEAD^{commit}"]).oid().map(Some)
 }
 
-/// Runs one of the user's hooks, if it exists; gives its exit code.
+/// Runs one of the user's hooks, and returns its exit code; 0 if the hook does not exist.
 pub fn run_hook(git: &Git, hook: &str, args: &[&str]) -> Result<i32> {
     let call = git.clone().for_user().call("hook").args(["run", "--ignore-missing", hook, "--"]);
     call.args(args).interactive()
 }
 
-/// Stores a commit by git-frites. No ref reaches it yet.
+/// Stores a commit by git-frites. No ref is set to it.
 pub fn commit_tree<'a>(
     repo: &Repo,
     tree: &Oid,
@@ -153,10 +159,10 @@ pub fn commit_tree<'a>(
     repo.store(|objects| objects.add_commit(tree, parents.iter().copied(), message))
 }
 
-/// Points a ref at a new commit of a tree by git-frites. If a garbage collection runs, the ref is set only
-/// if all objects are still there. Refs already reach the tree and the parents.
+/// Points a ref at a new commit of `tree` by git-frites. The tree and the parents must be reachable from
+/// other refs. If a garbage collection runs, the ref is set only if all objects are still there.
 ///
-/// If the ref's old commit is missing, it does not become a parent, and the ref is made anew.
+/// The ref's old commit becomes a parent, too. If that commit is missing, the ref is deleted and made anew.
 pub fn commit_to_ref(
     repo: &Repo,
     name: &RefName,
@@ -168,7 +174,8 @@ pub fn commit_to_ref(
     repo.retry_during_gc(|| {
         let mut old = repo.read_ref(name)?;
         if let Some(gone) = old.filter(|old| !repo.is_commit(old)) {
-            // This also deletes the ref's log. git would report the missing commit in it as damage.
+            // Deleting the ref also deletes its reflog. git would report the missing commit in the reflog as
+            // damage.
             repo.update_ref(name, None, Some(&gone), "its commit is gone")?;
             old = None;
         }
@@ -178,18 +185,18 @@ pub fn commit_to_ref(
     })
 }
 
-/// A commit of `tree` on `parent` by git-frites. It depends on nothing else: equal trees on equal
-/// bases give the same commit, so that an outcome cannot depend on the candidate that made the
-/// tree.
+/// A commit of `tree` on `parent` by git-frites. The commit depends only on `tree` and `parent`: equal trees
+/// on equal bases give the same commit. So the outcome of an oracle command cannot depend on which candidate
+/// made the tree.
 pub fn neutral_commit(repo: &Repo, tree: &Oid, parent: &Oid) -> Result<Oid> {
     neutral(repo, tree, parent, "frites: judged tree")
 }
 
-/// The message of a commit of an attempt's index, made if the index holds versions that no file and
-/// no commit has.
+/// The message of a commit of an attempt's index. Such a commit is made if the index holds a version of a
+/// file that neither the worktree nor a commit has.
 pub const STAGED: &str = "frites: staged";
 
-/// A neutral commit with this message: by git-frites, dated like its parent.
+/// A commit of `tree` on `parent` by git-frites, with the date of the parent.
 pub fn neutral(repo: &Repo, tree: &Oid, parent: &Oid, message: &str) -> Result<Oid> {
     let date = Time { seconds: repo.commit(parent)?.time, offset: 0 };
     repo.store(|objects| objects.add_commit_of(date, tree, [parent], message))

@@ -1,5 +1,5 @@
-//! Comparisons of trees: git's own patch as bytes, and counts that no attempt can make look
-//! smaller.
+//! Comparisons of trees: the bytes of git's own patch, and counts of changed lines that no attempt can make
+//! look smaller.
 use std::collections::BTreeSet;
 
 use gix::ObjectId;
@@ -18,8 +18,8 @@ use crate::model::blast::{Blast, Extent};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The options of every comparison. With them no configuration and no attribute of an attempt
-/// changes the result (GIT-FACTS, "Capture and diff").
+/// The options of every comparison. With them neither a configuration nor an attempt's attributes change the
+/// result (GIT-FACTS, "Capture and diff").
 const COMPARE: [&str; 8] = [
     "diff-tree",
     "-r",
@@ -31,23 +31,25 @@ const COMPARE: [&str; 8] = [
     "--no-textconv",
 ];
 
-/// The most paths that are compared in process.
+/// The largest number of paths that are compared in process; git compares more.
 const MOST_IN_PROCESS: usize = 1000;
 
-/// The options that detect renames, whatever the configuration says.
+/// The options that detect renames regardless of the configuration, and list nothing else.
 const DETECT_RENAMES: [&str; 3] = ["--find-renames=50%", "--rename-empty", "--diff-filter=R"];
 
-/// The most files among which a comparison pairs similar ones. Among more files it pairs only equal ones.
+/// The limit (`-l`) for renames in a comparison: with more files than this, git pairs only files with equal
+/// content.
 const MOST_COMPARED: u32 = 1000;
 
-/// The most files among which a merge pairs similar ones (`merge.renameLimit`).
+/// The limit for renames in a merge (`merge.renameLimit`).
 pub const MOST_MERGED: u32 = 7000;
 
-/// The largest binary file whose content is part of a patch: git's default of `core.bigFileThreshold`. git
-/// would read the whole file, and fails if it has 2 GiB or more.
+/// The largest binary file whose content is put into a patch, in bytes: git's default of
+/// `core.bigFileThreshold`. To print the content, git must read the whole file, and git fails if the file has
+/// 2 GiB or more.
 const LARGEST_IN_PATCH: u64 = 512 << 20;
 
-/// The options for a patch that can be applied anywhere, except `--binary`. Some of them imply `-p`.
+/// The options for a patch that can be applied anywhere, without `--binary`. `--unified` implies `-p`.
 const AS_PATCH: [&str; 5] =
     ["--full-index", "--unified=3", "--inter-hunk-context=0", "--src-prefix=a/", "--dst-prefix=b/"];
 
@@ -60,17 +62,17 @@ pub struct Change {
     pub status: ChangeStatus,
     /// The mode before the change.
     pub old_mode: EntryMode,
-    /// The mode after it.
+    /// The mode after the change.
     pub mode: EntryMode,
-    /// The blob before; null if none.
+    /// The blob before the change; the null id if there was none.
     pub old: Oid,
-    /// The blob after; null if none.
+    /// The blob after the change; the null id if there is none.
     pub new: Oid,
-    /// Lines added and deleted; `None` if git counts the file as binary.
+    /// The numbers of added and deleted lines; `None` if git treats the file as binary.
     pub lines: Option<(u64, u64)>,
 }
 
-/// The kind of a difference, without detection of renames. It is written as git's letter.
+/// The kind of a difference; a rename is a deletion and an addition. Displayed as git's letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display)]
 pub enum ChangeStatus {
     /// The path is new.
@@ -82,13 +84,13 @@ pub enum ChangeStatus {
     /// The content or the executable bit differs.
     #[strum(serialize = "M")]
     Modified,
-    /// The path changed its kind, such as from a file to a link.
+    /// The type of the path changed, such as from a file to a link.
     #[strum(serialize = "T")]
     TypeChanged,
 }
 
 impl Change {
-    /// A difference of two trees, with its counts of lines.
+    /// The [`Change`] for a difference between two trees. `lines` are the numbers of added and deleted lines.
     fn of(difference: TreeDifference, lines: Option<(u64, u64)>) -> Change {
         let TreeDifference { path, old, new } = difference;
         let is_file = |mode| matches!(mode, EntryMode::File | EntryMode::Executable);
@@ -107,10 +109,10 @@ impl Change {
     }
 }
 
-/// A whole comparison.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Patch {
-    /// The paths, sorted.
+    /// The paths that differ, sorted.
     pub changes: Vec<Change>,
     /// The patch in git's format, never decoded or trimmed.
     pub bytes: Vec<u8>,
@@ -121,19 +123,19 @@ pub struct Patch {
 pub enum Format {
     /// The patch.
     Patch,
-    /// A histogram for people.
+    /// A histogram for people (`--stat`).
     Stat,
-    /// Counts for programs.
+    /// Counts of lines for programs (`--numstat`).
     Numstat,
-    /// A letter and the path.
+    /// A letter and the path (`--name-status`).
     NameStatus,
-    /// The path.
+    /// The path alone (`--name-only`).
     NameOnly,
 }
 
-/// Compares two trees (or commits) in one call: patch, paths and counts.
+/// Compares two trees (or commits). The result has the patch, the paths and the counts.
 ///
-/// `attributes` names the tree whose `.gitattributes` count, the base: an attempt cannot declare
+/// Only the `.gitattributes` of the commit `attributes`, the base, are obeyed. So an attempt cannot declare
 /// its own files binary to look small.
 pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
     match compare_in_process(repo, attributes, from, to, true) {
@@ -163,8 +165,8 @@ fn compare_by_git(
     parse(&call.bytes()?).ok_or_else(unknown_answer)
 }
 
-/// The options for a patch between two trees (or commits). One with a file of more bytes than `largest`
-/// has no content of binary files.
+/// The options for a patch between two trees (or commits). If a file has more bytes than `largest`, the patch
+/// gets no content of binary files.
 fn as_patch(repo: &Repo, from: &Oid, to: &Oid, largest: u64) -> Result<Vec<&'static str>> {
     let has_large = trees::changed_paths(repo, from, to)?.iter().any(|difference| {
         let sides = [difference.old, difference.new].into_iter().flatten();
@@ -174,14 +176,15 @@ fn as_patch(repo: &Repo, from: &Oid, to: &Oid, largest: u64) -> Result<Vec<&'sta
     Ok(AS_PATCH.into_iter().chain(binary).collect())
 }
 
-/// The beginning of a comparison that prints paths and counts.
+/// A call that prints the paths and counts of a comparison. The caller adds the two trees.
 fn counting(repo: &Repo, attributes: &Oid) -> Call {
     let call = with_attributes(&repo.git(), attributes).args(COMPARE);
     call.args(["--raw", "--numstat", "-z", "--no-color"])
 }
 
-/// Compares two trees (or commits) without git, if the answer is certain to be the same: the files are
-/// plain, and no attribute says how they are compared. Without `with_patch`, the patch is empty.
+/// Compares two trees (or commits) without git. Returns `None` if git might answer differently, e.g. if there
+/// is a link or a submodule, or if an attribute says how a file is compared. Without `with_patch`, the patch
+/// is empty.
 fn compare_in_process(
     repo: &Repo,
     attributes: &Oid,
@@ -223,8 +226,8 @@ fn compare_in_process(
     Some(patch)
 }
 
-/// True if no attribute of the commit `base` says how one of these paths is compared; `None` if the
-/// attributes cannot be read.
+/// True if the attributes of the commit `base` say nothing about how to compare any of these paths; `None` if
+/// they cannot be read.
 fn attributes_leave_comparison<'a>(
     repo: &Repo,
     base: &Oid,
@@ -251,7 +254,7 @@ fn attributes_leave_comparison<'a>(
     Some(true)
 }
 
-/// git's own rendering of a comparison, as bytes for the screen.
+/// The output of git for a comparison in this format, for the screen.
 pub fn render(
     repo: &Repo,
     attributes: &Oid,
@@ -277,8 +280,8 @@ pub fn render(
         .bytes()
 }
 
-/// The size of the difference `changes` between two trees (or commits). A renamed file counts as
-/// one file, with the lines that differ.
+/// The blast radius of `changes`, which is the difference between two trees (or commits). A renamed file
+/// counts as one file, with the lines that differ between its old and its new content.
 pub fn blast(
     repo: &Repo,
     attributes: &Oid,
@@ -305,16 +308,16 @@ fn extent(repo: &Repo, change: &Change) -> Extent {
     }
 }
 
-/// A file that has another name.
+/// A renamed file.
 pub struct Rename {
     /// The old name.
     pub from: TreePath,
-    /// The new name, and the difference between both files.
+    /// The new name, and the difference between the old and the new file.
     pub change: Change,
 }
 
-/// The files that were renamed between two trees (or commits). Among more than `limit` files git
-/// pairs only those of equal content.
+/// The files that were renamed between two trees (or commits). If there are more than `limit` files, git
+/// pairs only files with equal content.
 pub fn renames(
     repo: &Repo,
     attributes: &Oid,
@@ -327,7 +330,8 @@ pub fn renames(
     parse_renames(&answer).ok_or_else(unknown_answer)
 }
 
-/// Reads `--raw --numstat -z` of renames: both names follow each raw record and each count.
+/// Parses git's `--raw --numstat -z` output for renames: the old and the new name follow each raw record, and
+/// each pair of counts.
 fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
     let mut rest = answer;
     let mut renames = Vec::new();
@@ -344,7 +348,7 @@ fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
         let from = take_record(&mut rest)?;
         take_record(&mut rest)?;
         let rename = renames.iter_mut().find(|rename| *rename.from == *from)?;
-        // git prints no counts for a binary file, even if only its name has changed.
+        // git prints no counts for a binary file, even if its content is the same; then the counts stay 0.
         if rename.change.old != rename.change.new {
             rename.change.lines = number(added).zip(number(deleted));
         }
@@ -360,14 +364,14 @@ fn with_attributes(git: &Git, attributes: &Oid) -> Call {
     git.call(format!("--attr-source={attributes}"))
 }
 
-/// Reads `--raw --numstat -p -z`: raw records, then counts, then an empty record, then the patch.
+/// Parses git's `--raw --numstat -p -z` output: raw records, counts, an empty record, and the patch.
 fn parse(answer: &[u8]) -> Option<Patch> {
     let mut rest = answer;
     let mut changes = Vec::new();
     while rest.first() == Some(&b':') {
         changes.push(Change::of(TreeDifference::take(&mut rest)?, Some((0, 0))));
     }
-    // The counts have the order of the paths, but not every path has counts.
+    // The counts are in the order of the raw records, but not every path has counts.
     let mut at = 0;
     while !rest.is_empty() && !rest.starts_with(b"\0") {
         let record = take_record(&mut rest)?;
@@ -392,7 +396,7 @@ mod tests {
         "[0-9a-f]{40}".prop_map(|hex| Oid::parse(&hex).expect("full"))
     }
 
-    /// Differences at paths of any bytes but NUL.
+    /// Differences at paths of any bytes except NUL.
     fn changes() -> impl Strategy<Value = Vec<Change>> {
         let path = vec(prop_oneof![1u8.., Just(b'\t'), Just(b'\n'), Just(b':')], 1..9);
         let null = Oid::parse(&"0".repeat(40)).expect("full");
@@ -418,7 +422,7 @@ mod tests {
         })
     }
 
-    /// The answer of git for these changes.
+    /// The output that git would print for these changes.
     fn answer(changes: &[Change], patch: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for Change { path, status, old_mode, mode, old, new, .. } in changes {

@@ -2,39 +2,40 @@
 use gix::bstr::ByteSlice;
 use gix::index::{Entry, State};
 
-/// A directory, as an index has it.
+/// A directory in which an index has a file, directly or in a subdirectory.
 #[derive(Default)]
 pub(super) struct Directory<'a> {
     /// The path; empty for the root.
     pub path: &'a [u8],
-    /// The places in the index of the files directly in it, sorted by name.
+    /// The positions in the index of the files directly in this directory, sorted by name.
     pub files: Vec<usize>,
-    /// The directories directly in it, sorted: their names and their places in the list.
+    /// The names of the directories directly in this directory, sorted, with their positions in the list that
+    /// [`directories`] returns.
     pub directories: Vec<(&'a [u8], usize)>,
 }
 
 impl Directory<'_> {
-    /// The name of a file directly in this directory.
+    /// The name of an entry that is a file directly in this directory.
     pub fn name_of<'a>(&self, entry: &Entry, index: &'a State) -> &'a [u8] {
         let begin = if self.path.is_empty() { 0 } else { self.path.len() + 1 };
         &entry.path(index)[begin..]
     }
 
-    /// The place in the index of the file of this name.
+    /// The position in the index of the file with this name.
     pub fn file(&self, name: &[u8], index: &State) -> Option<usize> {
         let name_of = |at: usize| self.name_of(&index.entries()[at], index);
         let found = self.files.binary_search_by(|at| name_of(*at).cmp(name));
         found.ok().map(|place| self.files[place])
     }
 
-    /// The place in the list of the directory of this name.
+    /// The position in the list of directories of the subdirectory with this name.
     pub fn directory(&self, name: &[u8]) -> Option<usize> {
         let found = self.directories.binary_search_by(|(known, _)| (*known).cmp(name));
         found.ok().map(|at| self.directories[at].1)
     }
 }
 
-/// The directories of an index, each after the one that it is in; the root is the first. `None` if
+/// The directories of an index. The root is the first, and each directory comes after its parent. `None` if
 /// the index is not sorted.
 pub(super) fn directories(index: &State) -> Option<Vec<Directory<'_>>> {
     let mut all = vec![Directory::default()];
@@ -63,12 +64,13 @@ pub(super) fn directories(index: &State) -> Option<Vec<Directory<'_>>> {
         }
         all[at].files.push(place);
     }
-    // The index sorts a directory as if its name ended in a slash.
+    // The index sorts directories as if their names ended in a slash, so the order of the names alone
+    // differs.
     all.iter_mut().for_each(|directory| directory.directories.sort_unstable());
     Some(all)
 }
 
-/// True if a directory is `other` or somewhere in it.
+/// True if a directory is `other` or lies below `other`.
 fn is_in(directory: &[u8], other: &[u8]) -> bool {
     other.is_empty()
         || directory.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')

@@ -1,5 +1,5 @@
-//! Waiting for the disk. The objects of a landing are on it before the branch moves, and the move is on it
-//! before the landing is reported.
+//! Waits for the disk. The objects of a landing are on the disk before the branch moves, and the move is on
+//! the disk before the landing is reported.
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::io;
@@ -11,23 +11,23 @@ use crate::fs::disk;
 use crate::git::repo::Repo;
 use crate::model::refname::RefName;
 
-/// The age at which the system has surely written a file to the disk. It waits for half a minute by
-/// default, and for several minutes on a laptop that saves power.
+/// A file of at least this age is surely on the disk. The system writes a file half a minute later by
+/// default, and several minutes later on a laptop that saves power.
 const WRITTEN_BY_ITSELF: Duration = Duration::from_secs(15 * 60);
 
 impl Repo {
-    /// Waits until all objects of the last minutes are on the disk, whoever wrote them.
+    /// Waits until all loose objects that any program wrote in the last minutes are on the disk.
     ///
-    /// Objects that git-frites wrote are there already. But it does not write an object again that exists,
-    /// and git does not sync loose objects by default. So an object from an attempt's `git add`, or from
-    /// the commit on which a change lands, may have only its name on the disk.
+    /// Objects that git-frites wrote are on the disk already. But git-frites does not write an object that
+    /// exists, and git does not sync loose objects by default. So an object from an attempt's `git add`, or
+    /// of the commit on which a change lands, may have only its name on the disk.
     pub(super) fn sync_young_objects(&self) -> Result<()> {
         let root = self.common_dir().join("objects");
         if disk::is_in_memory(&root) {
             return Ok(());
         }
         let mut young = Vec::new();
-        // Adding a file makes its directory young.
+        // If a file was added to a directory, the directory is young, too.
         for directory in young_below(&root, Metadata::is_dir)? {
             let is_fan_out = directory.file_name().is_some_and(|name| name.len() == 2);
             if is_fan_out {
@@ -38,8 +38,8 @@ impl Repo {
         disk::sync(&young)
     }
 
-    /// Waits until the moves and deletions of these refs are on the disk, with their logs, and also HEAD
-    /// and the index of this checkout.
+    /// Waits until these refs (or their deletions) and their reflogs are on the disk, and HEAD and the index
+    /// of this checkout, too.
     pub fn sync_refs(&self, refs: &[&RefName]) -> Result<()> {
         let common = self.common_dir();
         if disk::is_in_memory(common) {
@@ -58,7 +58,8 @@ impl Repo {
     }
 }
 
-/// The young entries of a directory that are of one kind; none if there is no such directory.
+/// The entries of a directory that are young and for which `is_kind` is true; none if the directory does not
+/// exist.
 fn young_below(directory: &Path, is_kind: impl Fn(&Metadata) -> bool) -> Result<Vec<PathBuf>> {
     let failed = || format!("could not read '{}'", directory.display());
     let listing = match fs::read_dir(directory) {
@@ -68,9 +69,9 @@ fn young_below(directory: &Path, is_kind: impl Fn(&Metadata) -> bool) -> Result<
     let mut young = Vec::new();
     for entry in listing {
         let entry = entry.context(failed)?;
-        // A file that is gone was moved into a pack, or deleted.
+        // The file is gone: a git has moved it into a pack, or deleted it.
         let Ok(meta) = entry.metadata() else { continue };
-        // A file with a time in the future counts as young.
+        // If the file's mtime is in the future, its age is 0.
         let age = meta.modified().ok().and_then(|at| at.elapsed().ok()).unwrap_or_default();
         if is_kind(&meta) && age < WRITTEN_BY_ITSELF {
             young.push(entry.path());

@@ -1,5 +1,5 @@
-//! Keeping objects during housekeeping by another git. `git gc --prune=now` deletes objects that no ref
-//! reaches, and `git repack -ad` deletes the packs that hold such objects. This may hit our new objects,
+//! Keeps our objects while another git does housekeeping. `git gc --prune=now` deletes objects that no ref
+//! reaches, and `git repack -ad` deletes the packs that hold such objects. Both can delete our new objects,
 //! because a ref is written a moment after the objects that it reaches (`git help gc`, NOTES).
 use std::fs;
 use std::io::{self, Write};
@@ -17,18 +17,18 @@ use crate::git::trees;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// The number of times that work is repeated beside housekeeping.
+/// [`Repo::retry_during_gc`] repeats its work at most this many times.
 const TRIES: u32 = 30;
 
-/// For this long after a change of the packs, another git may still be at work on them.
+/// After this time without a change of the packs, no other git is at work on the packs.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// The file in the git directory in which our processes note the time of their last pack. Without it the
-/// next process would take that pack for a change by another git, and pack, too.
+/// The file in the git directory in which each process of git-frites notes the time of its last pack. Without
+/// this file the next process would think that another git has made the pack, and would also pack.
 pub(super) const PACKED: &str = "frites-packed";
 
 impl PackChanges {
-    /// Keeps the times for other processes.
+    /// Writes the times to a file for other processes.
     fn keep(&self, file: &Path) -> io::Result<()> {
         let nanoseconds = |time: Option<SystemTime>| {
             let since = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
@@ -38,7 +38,7 @@ impl PackChanges {
         regular::create_own(file)?.write_all(text.as_bytes())
     }
 
-    /// The times that a process kept; `None` if there are none, or they are cut off.
+    /// The times that a process has written; `None` if the file is missing or incomplete.
     fn kept(file: &Path) -> Option<PackChanges> {
         let text = String::from_utf8(regular::read_own(file).ok()?).ok()?;
         let (own, foreign) = text.strip_suffix('\n')?.split_once(' ')?;
@@ -50,25 +50,28 @@ impl PackChanges {
     }
 }
 
-/// A ref that is to point at a new commit.
+/// A ref that will point to a new commit whose objects must all exist.
 pub struct WholeMove<'a> {
     /// The ref's name.
     pub name: &'a RefName,
-    /// The commit.
+    /// The new commit.
     pub new: &'a Oid,
-    /// The ref's value before; `None` if it must not exist.
+    /// The value that the ref must have before the move; `None` if it must not exist.
     pub old: Option<&'a Oid>,
-    /// Objects that are not checked, like all that they reach: refs reach them before and after the move.
+    /// Objects that other refs reach before and after the move. Neither these objects nor the objects that
+    /// they reach are checked.
     pub known: &'a [&'a Oid],
 }
 
 impl Repo {
-    /// Points a ref at a new commit. If objects of the commit are missing, fails and leaves the ref as it
-    /// was. Objects that `known` reach are not checked: refs reach them before and after the move.
+    /// Points a ref to a new commit. If an object of the commit is missing, fails, and leaves the ref as it
+    /// was. Objects that are reachable from `known` are not checked, because other refs reach them before and
+    /// after the move.
     ///
-    /// A `git gc` or `git repack` that listed all refs before ours was there may delete our objects even
-    /// after we have verified them. So the objects beyond `known` go into a pack: a running collection does
-    /// not delete packs that were made after its start, and a later one sees the ref.
+    /// A `git gc` or `git repack` that listed the refs before our ref existed may delete our objects even
+    /// after we have verified them. So while another git may be at work on objects, the objects that are not
+    /// reachable from `known` go into a pack. A running collection does not delete packs that were made after
+    /// its start, and a later collection sees the ref.
     pub fn set_ref_whole(
         &self,
         name: &RefName,
@@ -80,7 +83,7 @@ impl Repo {
         self.set_refs_whole(&[WholeMove { name, new, old, known }], why)
     }
 
-    /// Points several refs at new commits as [`Repo::set_ref_whole`] does: all of them, or none.
+    /// Does what [`Repo::set_ref_whole`] does for several refs: moves all of them or none.
     pub fn set_refs_whole(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
         let at_once = moves.iter().map(|of| Move { name: of.name, old: of.old, new: of.new });
         self.update_refs(&at_once.collect::<Vec<_>>(), why)?;
@@ -94,14 +97,15 @@ impl Repo {
         }
     }
 
-    /// Moves each ref back, the last one first, even if another one cannot be moved. Nothing could be stored
-    /// on top of a missing commit, so no ref may stay at one. Gives the first error.
+    /// Moves each ref back, the last ref first. Goes on if a ref cannot be moved: nothing could be stored on
+    /// top of a damaged commit, so as few refs as possible may stay at such a commit. Returns the first
+    /// error.
     fn move_back(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
         let mut all = Ok(());
         for WholeMove { name, new, old, .. } in moves.iter().rev() {
             let moved = self.update_ref(name, *old, Some(new), why);
             if moved.is_ok() {
-                // The ref's log still names the lost commit, which `git fsck` reports as damage.
+                // The reflog still names the lost commit, and `git fsck` would report that as damage.
                 let _ = fs::remove_file(self.common_dir().join("logs").join(name.as_str()));
             }
             all = all.and(moved);
@@ -109,29 +113,31 @@ impl Repo {
         all
     }
 
-    /// Keeps the objects of a commit at which a ref now points, even if running housekeeping has
-    /// not seen the ref yet. Fails if one of them is gone.
+    /// Keeps the objects of `new`, a commit to which a ref now points, even if running housekeeping has not
+    /// seen that ref. Fails if one of the objects is gone already.
     pub fn keep_whole(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
         self.pack_beside_housekeeping(new, known)?;
         self.require_whole(new, known)
     }
 
-    /// Fails if an object is missing that `new` reaches and `known` do not.
+    /// Fails if an object is missing that is reachable from `new`, and not from `known`.
     pub fn require_whole(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
         if trees::is_whole(self, new, known) {
             return Ok(());
         }
-        // With the commit graph, git would not notice that the object of a commit in it is gone.
+        // git would read a commit from the commit graph if the commit is in it, and would not notice that the
+        // commit's object is gone.
         let call = self.git().call("-c").args(["core.commitGraph=false", "rev-list", "--objects"]);
         call.args(["--quiet", new.as_str(), "--not"])
             .args(known.iter().map(|oid| oid.as_str()))
             .run()
     }
 
-    /// Packs the objects that `new` has beyond `known`, if another git may be at work on objects.
+    /// If another git may be at work on objects, packs the objects that are reachable from `new`, and not
+    /// from `known`.
     fn pack_beside_housekeeping(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
-        // Locked until the pack is noted as ours: another thread must not take it for a change by another
-        // git.
+        // The lock is held until the pack is noted as ours. Otherwise another thread could think that another
+        // git has made it.
         let mut changes = self.pack_changes.lock();
         if !self.is_at_work(&mut changes) {
             return Ok(());
@@ -143,40 +149,41 @@ impl Repo {
         call.stdin(format!("{new}\n{known}")).bytes()?;
         changes.own = self.packs_changed();
         if let Err(reason) = changes.keep(&self.common_dir().join(PACKED)) {
-            // Without the time, the next process also packs.
+            // Without this time, the next process packs, too, which only takes longer.
             tracing::debug!(%reason, "the time of a pack is not kept");
         }
         Ok(())
     }
 
-    /// True if another git may be at work on objects. Then gix may find an object in a deleted pack that is
-    /// still open here.
+    /// True if another git may be at work on objects. Then an object that gix finds may be in a pack that is
+    /// deleted, but still open in this process.
     pub fn is_beside_housekeeping(&self) -> bool {
         self.is_at_work(&mut self.pack_changes.lock())
     }
 
     fn is_at_work(&self, changes: &mut PackChanges) -> bool {
-        // Called even during a collection, to note a change by another git before a pack of ours hides it.
+        // This is called even during a collection, so that a change by another git is noted before a pack of
+        // ours hides it.
         let changed = self.packs_changed_lately(changes);
         self.is_collecting_garbage() || changed
     }
 
-    /// The time of the last change in the directory of packs.
+    /// The time of the last change in the directory `objects/pack`.
     fn packs_changed(&self) -> Option<SystemTime> {
         fs::metadata(self.common_dir().join("objects/pack")).and_then(|m| m.modified()).ok()
     }
 
-    /// True if another process changed the packs a moment ago.
+    /// True if another git changed the packs less than [`SETTLED`] ago.
     fn packs_changed_lately(&self, changes: &mut PackChanges) -> bool {
         let last = self.packs_changed();
-        // A time in the future counts as young: it may come from another clock.
+        // A time in the future may come from another clock; it counts as now.
         let is_young = |time: Option<SystemTime>| {
             time.is_some_and(|time| time.elapsed().unwrap_or_default() < SETTLED)
         };
         if last != changes.own {
             let kept = is_young(last).then(|| PackChanges::kept(&self.common_dir().join(PACKED)));
             *changes = match kept.flatten().filter(|kept| kept.own == last) {
-                // The last change is a pack by another process of git-frites.
+                // The last change of the packs was made by another process of git-frites.
                 Some(kept) => PackChanges { foreign: kept.foreign.max(changes.foreign), ..kept },
                 None => PackChanges { foreign: last, ..*changes },
             };
@@ -184,16 +191,16 @@ impl Repo {
         is_young(changes.foreign) && self.has_packs()
     }
 
-    /// True if there is a pack. Without packs none can be deleted, and the directory is young only because
-    /// the repository is.
+    /// True if there is a pack. Without a pack nothing can be deleted, and the directory is young only
+    /// because the repository is new.
     fn has_packs(&self) -> bool {
         let packs = fs::read_dir(self.common_dir().join("objects/pack"));
         let mut files = packs.into_iter().flatten().flatten();
         files.any(|file| file.path().extension().is_some_and(|extension| extension == "pack"))
     }
 
-    /// Repeats `work` if it failed during housekeeping, with an error that housekeeping can cause: it
-    /// deletes objects, and moves refs and objects into packs.
+    /// Does `work`, and repeats it if it fails during housekeeping with an error that housekeeping can cause.
+    /// Housekeeping deletes objects, moves objects into packs, and moves refs into `packed-refs`.
     pub fn retry_during_gc<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut first: Option<Error> = None;
         let mut tries = 0;
@@ -223,27 +230,26 @@ impl Repo {
         }
     }
 
-    /// A value that changes with each step of housekeeping: a collection that begins or ends, a
-    /// change of the packs, and of the packed refs.
+    /// A value that changes when a collection begins or ends, and when the packs or the packed refs change.
     fn housekeeping(&self) -> [Option<SystemTime>; 3] {
         ["gc.pid", "objects/pack", "packed-refs"]
             .map(|name| fs::metadata(self.common_dir().join(name)).and_then(|m| m.modified()).ok())
     }
 
-    /// True if a `git gc` is running: until it ends, `gc.pid` holds its process id and host.
+    /// True if a `git gc` is running. `gc.pid` has the process id and the host of that git until it ends.
     fn is_collecting_garbage(&self) -> bool {
         let Ok(text) = regular::read_text(&self.common_dir().join("gc.pid")) else { return false };
         let pid =
             text.split_whitespace().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
-        // A process of another user counts, too.
+        // If the process belongs to another user, the error is EPERM, and the process counts as running.
         pid.is_none_or(|pid| {
             rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
         })
     }
 }
 
-/// True for the errors that git's garbage collection can cause. git words the loss of an object in many
-/// ways, so a failed git counts, too; a full disk or an interrupt does not.
+/// True if a garbage collection can cause such an error. git words the loss of an object in many ways, so
+/// every failed git (`GitExit`) counts. A full disk or an interrupt does not count.
 fn may_be_caused_by_gc(cause: &Cause) -> bool {
     use Cause::*;
     matches!(cause, GitExit | Locked | RefMoved | Damaged | NotFound)
@@ -253,7 +259,8 @@ fn may_be_caused_by_gc(cause: &Cause) -> bool {
 mod tests {
     use super::*;
 
-    /// The number of times that work with this error is tried while git collects garbage.
+    /// The number of times that [`Repo::retry_during_gc`] tries work that fails with this error during a
+    /// collection.
     fn tries(cause: &Cause) -> u32 {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let made = duct::cmd!("git", "init", "-q", directory.path()).run();
@@ -302,7 +309,7 @@ mod tests {
         PackChanges { foreign: Some(long_ago), ..kept }.keep(&file).expect("written");
         assert!(!process().is_beside_housekeeping(), "only we have packed");
         assert!(first.is_beside_housekeeping(), "it has seen the other git itself");
-        // A record that is damaged, or older than the last change, is ignored.
+        // The file is ignored if it is damaged, or if its times are older than the last change of the packs.
         for text in ["", "1 1\n", "no times\n", "18446744073709551615 0\n"] {
             fs::write(&file, text).expect("written");
             assert!(process().is_beside_housekeeping(), "{text}");

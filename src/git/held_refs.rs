@@ -1,5 +1,5 @@
-//! The refs of one run as git-frites left them. They are held in memory while commands run that could
-//! delete or redirect them, and are restored from there.
+//! Holds the refs of one run in memory while commands run, because a command could delete or redirect refs on
+//! the disk. Such refs are restored from memory.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
@@ -12,11 +12,12 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// The refs of a run, with their reflogs. They are compared with the refs on disk now and then.
+/// The refs of a run as git-frites left them, with their reflogs. [`HeldRefs::restore`] compares them with
+/// the refs on the disk.
 pub struct HeldRefs {
     run: Name,
     held: BTreeMap<RefName, HeldRef>,
-    /// The number of this process's moves that are noted already.
+    /// The number of moves in [`Repo::own_moves`] that are noted in `held` already.
     moves_seen: usize,
 }
 
@@ -25,17 +26,17 @@ struct HeldRef {
     log: Vec<u8>,
 }
 
-/// A ref that somebody else moved. A value is an object id, or `ref: ` with the target of a
-/// symbolic ref.
+/// A move of a ref that was made neither by git-frites for a person nor by a capture. A value is an object
+/// id, or `ref: ` with the target of a symbolic ref.
 pub struct ForeignMove {
     /// The ref.
     pub name: RefName,
-    /// Its value as git-frites left it; `None` if there was no such ref.
+    /// The ref's value as git-frites left it; `None` if the ref did not exist.
     pub from: Option<String>,
-    /// Its value now; `None` if the ref is gone.
+    /// The value that was found; `None` if the ref is gone.
     pub to: Option<String>,
-    /// The result of restoring the ref, or of removing it if it is new; `None` if it is left as it is,
-    /// because somebody may have fetched it.
+    /// The result of restoring the ref, or of removing the ref if it is new. `None` if the ref is left as it
+    /// is, because a person may have fetched it.
     pub put_back: Option<Result<()>>,
 }
 
@@ -51,9 +52,9 @@ impl HeldRefs {
         Ok(all)
     }
 
-    /// Gives the moves of refs since the last look that were made neither by git-frites for a person nor by
-    /// a capture. Restores a ref that is gone, that is symbolic, or whose new value does not contain the
-    /// old one. Removes or restores every ref that an attempt moved by calling git-frites.
+    /// Returns the moves of refs since the last call that were made neither by git-frites for a person nor by
+    /// a capture. Restores a ref that is gone, that has become symbolic, or whose new commit does not contain
+    /// the old one. Removes or restores every ref that an attempt moved by calling git-frites.
     pub fn restore(&mut self, repo: &Repo) -> Result<Vec<ForeignMove>> {
         self.note_own_moves(repo);
         let now = list(repo, &self.run)?;
@@ -62,7 +63,7 @@ impl HeldRefs {
         for name in names {
             let from = self.held.get(&name).map(|held| held.value.clone());
             let to = now.get(&name).cloned();
-            // A thread of ours may be moving it at this moment.
+            // Another thread of this process may have moved the ref since the moves were noted.
             if from == to || self.moved_since(repo, &name) {
                 continue;
             }
@@ -80,10 +81,11 @@ impl HeldRefs {
         Ok(found)
     }
 
-    /// Reverts a ref that somebody else changed, but keeps fast-forwards, which may be fetches.
-    /// Outcomes are always reverted: they can be fetched again.
+    /// Restores or removes a ref that somebody else changed. Fast-forwards and new refs are kept, because
+    /// they may come from a fetch. Refs with outcomes are always reverted: if they came from a fetch, the
+    /// person can fetch again.
     fn undo(&self, repo: &Repo, name: &RefName, to: Option<&str>) -> Result<Option<Result<()>>> {
-        // An outcome that no git-frites stored could make another candidate win.
+        // An outcome that git-frites did not store could make another candidate win.
         let by_attempt =
             to.is_some() && (name.contains("/@results/") || repo.reflog_claims_us(name, true)?);
         Ok(match self.held.get(name) {
@@ -95,12 +97,12 @@ impl HeldRefs {
         })
     }
 
-    /// True if this process has moved a ref since the last look.
+    /// True if this process has moved a ref since [`HeldRefs::note_own_moves`] was called.
     fn moved_since(&self, repo: &Repo, name: &RefName) -> bool {
         repo.own_moves.lock()[self.moves_seen..].iter().any(|(moved, _)| moved == name)
     }
 
-    /// Takes over the moves that this process has made since the last look.
+    /// Updates `held` with the moves that this process has made since the last call.
     fn note_own_moves(&mut self, repo: &Repo) {
         let moves = repo.own_moves.lock();
         for (name, new) in &moves[self.moves_seen..] {
@@ -118,14 +120,15 @@ impl HeldRefs {
     }
 }
 
-/// True if git-frites gave a ref its value for a person, or if the ref is a capture that an attempt made.
+/// True if git-frites moved a ref to the value `to` for a person, or if the ref keeps a capture (or the file
+/// times of a capture) that an attempt made by calling git-frites.
 fn is_ours(repo: &Repo, name: &RefName, to: Option<&str>) -> Result<bool> {
     let Some(to) = to else { return Ok(false) };
     let is_capture = !name.contains("/@") || name.contains("/@mtimes/");
     Ok(!to.starts_with(LINK) && repo.reflog_claims_us(name, is_capture)?)
 }
 
-/// The refs of a run with their values. A ref that cannot be read is left out, as git does.
+/// The refs of a run with their values. A ref that cannot be read is left out, as in git's own lists.
 fn list(repo: &Repo, run: &Name) -> Result<RefValues> {
     repo.ref_values(&format!("refs/frites/{run}/"))
 }
@@ -138,24 +141,24 @@ fn contains(repo: &Repo, to: &str, old: &str) -> bool {
     }
 }
 
-/// Gives a ref the held value again, and the held reflog if the ref has none.
+/// Sets a ref to the held value. If the ref has no reflog, writes the held one.
 fn put_back(repo: &Repo, name: &RefName, held: &HeldRef) -> Result<()> {
     let Some(value) = Oid::parse(&held.value) else {
         return Err(Error::fatal("it was a symbolic ref"));
     };
-    // A ref below this one is not ours, and would be in the way.
+    // A ref below this one, such as `NAME/x`, is not ours, and git could not make the file `NAME`.
     for below in repo.ref_names(&format!("{name}/"))? {
         remove(repo, &below)?;
     }
     let log = log_file(repo, name);
     if !log.exists() && !held.log.is_empty() {
         let written = log.parent().map(fs::create_dir_all).transpose();
-        // Without its log the ref is still right.
+        // If the reflog cannot be written, the ref is still right.
         let _ = written.and_then(|_| fs::write(&log, &held.log));
     }
     let set = || repo.overwrite_ref(name, &value, "put back");
     set().or_else(|_| {
-        // git does not overwrite a file that is not a ref.
+        // git does not overwrite a file whose content is not a ref.
         let _ = fs::remove_file(repo.common_dir().join(name.as_str()));
         set()
     })

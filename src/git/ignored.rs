@@ -1,4 +1,4 @@
-//! Paths that a commit's own ignore rules hide.
+//! Finds the paths that git ignores by the ignore files of a commit.
 use std::collections::BTreeSet;
 
 use gix::bstr::ByteSlice;
@@ -10,8 +10,8 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The given files that git ignores by the `.gitignore` files of `base` and the user's own rules.
-/// An ignored directory stands for the files in it.
+/// The files in `files` that git ignores by the `.gitignore` files of `base` and the user's own rules. If a
+/// directory is ignored, the result has the directory in place of its files.
 pub fn ignored<'p>(
     repo: &Repo,
     base: &Oid,
@@ -29,7 +29,7 @@ pub fn ignored<'p>(
         rules.at_entry(path.as_bstr(), Some(mode)).is_ok_and(|rule| rule.is_excluded())
     };
     for file in files {
-        // `parents` gives the outermost directory first.
+        // `parents` returns the outermost directory first.
         let directory = file.parents().find(|path| is_ignored(path, Mode::DIR));
         found.extend(directory.or_else(|| is_ignored(file, Mode::FILE).then(|| file.clone())));
     }

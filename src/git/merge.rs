@@ -1,4 +1,4 @@
-//! Three-way merges in memory: they touch no checkout and no index, and write only objects.
+//! Three-way merges that write only objects, and touch no checkout and no index.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +17,7 @@ use crate::model::path::TreePath;
 pub enum MergeResult {
     /// The merged tree.
     Clean(Oid),
-    /// Conflicts. Only objects were written.
+    /// The conflicts that prevent a clean merge.
     Conflicts(Conflicts),
 }
 
@@ -38,7 +38,7 @@ pub struct Conflicts {
     pub tree: Oid,
     /// The index stages of each conflicted path.
     pub stages: BTreeMap<TreePath, Vec<IndexStage>>,
-    /// Conflicts that belong together, and their kinds in git's words.
+    /// The groups of paths that are in conflict with each other.
     pub groups: Vec<ConflictGroup>,
 }
 
@@ -53,8 +53,7 @@ pub struct IndexStage {
     pub number: u8,
 }
 
-/// Paths that are in one conflict with each other, such as both names of a file that was renamed
-/// twice.
+/// Paths that are in one conflict with each other, e.g. both new names of a file that each side has renamed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConflictGroup {
     /// The group's paths, sorted.
@@ -63,8 +62,8 @@ pub struct ConflictGroup {
     pub kinds: Vec<String>,
 }
 
-/// Merges `theirs` into `ours` over `base` without touching any checkout. `ours` and `theirs` may be any
-/// revisions of the repository: conflict markers show them as they are given.
+/// Merges `theirs` into `ours` over `base` without touching any checkout. `ours` and `theirs` can be any
+/// revisions; conflict markers show them as they are given.
 pub fn merge(git: &Git, base: &Oid, ours: &str, theirs: &str) -> Result<MergeResult> {
     let call = git.call("merge-tree").args(["--write-tree", "-z", "--messages"]);
     let output = call.arg(format!("--merge-base={base}")).args([ours, theirs]).output()?;
@@ -81,7 +80,8 @@ pub fn merge(git: &Git, base: &Oid, ours: &str, theirs: &str) -> Result<MergeRes
     }
 }
 
-/// Reads what follows the tree: entries of conflicted paths, an empty record, then the messages.
+/// Parses what `git merge-tree` prints after the tree: the entries of conflicted paths, an empty record, and
+/// the messages.
 fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
     let mut records = answer.split(|b| *b == 0);
     let mut stages: BTreeMap<TreePath, Vec<IndexStage>> = BTreeMap::new();
@@ -104,13 +104,14 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
         let mut paths: Vec<TreePath> = records.by_ref().take(count).map(TreePath::new).collect();
         let kind = records.next()?;
         let message = records.next()?;
-        // The message is more precise than the kind, which says `contents` for `add/add`.
+        // The kind in the message is more precise than the kind in the record, which is `contents` even for
+        // `add/add`.
         let within = |text: &[u8]| {
             let text = String::from_utf8_lossy(text).into_owned();
             Some(text.strip_prefix("CONFLICT (")?.split(')').next()?.to_owned())
         };
         let Some(kind) = within(kind).map(|kind| within(message).unwrap_or(kind)) else { continue };
-        // Groups that share a path with this one become part of it.
+        // Groups that share a path with the new group become part of it.
         let (same, others): (Vec<ConflictGroup>, _) =
             groups.into_iter().partition(|g| g.paths.iter().any(|p| paths.contains(p)));
         let mut kinds: Vec<String> =
@@ -123,7 +124,7 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
         groups = others;
         groups.push(ConflictGroup { paths, kinds });
     }
-    // Every conflicted path is in a group, whatever the messages said.
+    // A conflicted path that no message names gets a group of its own.
     for path in stages.keys() {
         if !groups.iter().any(|g| g.paths.contains(path)) {
             groups.push(ConflictGroup { paths: vec![path.clone()], kinds: Vec::new() });
@@ -134,7 +135,7 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
 }
 
 impl Conflicts {
-    /// A line for people: each path and its kinds of conflict.
+    /// A line for people, with each path and its kinds of conflict.
     pub fn in_words(&self) -> String {
         self.groups
             .iter()
@@ -149,13 +150,13 @@ impl Conflicts {
             .join(", ")
     }
 
-    /// Each conflicted path with its kinds, for documents.
+    /// Each conflicted path with its kinds of conflict, for JSON output.
     pub fn as_pairs(&self) -> impl Iterator<Item = (&[u8], &[String])> {
         self.groups.iter().flat_map(|g| g.paths.iter().map(|p| (p.as_bytes(), g.kinds.as_slice())))
     }
 }
 
-/// The files below a directory of a tree-ish.
+/// The files below a directory in `tree`, which is a tree or a commit.
 pub fn files_below(repo: &Repo, tree: &Oid, directory: &[u8]) -> Result<Vec<TreePath>> {
     let call = repo.git().call("--literal-pathspecs").args([
         "ls-tree",
@@ -169,7 +170,8 @@ pub fn files_below(repo: &Repo, tree: &Oid, directory: &[u8]) -> Result<Vec<Tree
     Ok(nul_separated(&list).map(TreePath::new).collect())
 }
 
-/// The entries that a tree-ish has at these paths: mode and object.
+/// The mode and object of each of these paths in `tree`, which is a tree or a commit. Paths that `tree` does
+/// not have are left out.
 pub fn entries(
     repo: &Repo,
     tree: &Oid,

@@ -2,10 +2,10 @@
 use gix::objs::tree::EntryKind;
 use strum::{Display, EnumString};
 
-/// The kind of an entry in a tree or in an index. Its words are six octal digits, as git prints them.
+/// The kind of an entry in a tree or in an index. It is displayed as six octal digits, as git prints them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString)]
 pub enum EntryMode {
-    /// No entry, as git writes it where one side of a comparison lacks the path.
+    /// No entry: in git's output, the mode of a path on the side of a comparison that does not have the path.
     #[strum(serialize = "000000")]
     Absent,
     /// A directory.
@@ -20,13 +20,13 @@ pub enum EntryMode {
     /// A symbolic link.
     #[strum(serialize = "120000")]
     Link,
-    /// A submodule, held as the id of a commit.
+    /// A submodule; the entry is the id of a commit.
     #[strum(serialize = "160000")]
     Submodule,
 }
 
 impl EntryMode {
-    /// Reads six octal digits as git prints them; `None` for any other text.
+    /// Parses six octal digits as git prints them; `None` for any other text.
     pub fn parse(octal: &str) -> Option<Self> {
         octal.parse().ok()
     }

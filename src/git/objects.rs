@@ -1,8 +1,9 @@
-//! Objects that git-frites writes in process. None of them gets its name before all of them are on
-//! the disk: a power cut leaves no object without its content, and no ref to one.
+//! Writes objects in process. Several objects are written under temporary names first, and get their names
+//! only when all of them are on the disk. So after a power cut there is no object without its content, and no
+//! ref to such an object.
 //!
-//! git would need a process for each kind of object, and would give an object its name before the others
-//! are on the disk.
+//! git would need one process for each kind of object, and would give each object its name before the next
+//! object is on the disk.
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -26,14 +27,15 @@ use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::ui::local_time;
 
-/// The beginning of the name of a temporary file, by which `git prune` finds one that was left.
+/// The beginning of the names of temporary files. `git prune` deletes old files with such a name.
 const TEMPORARY: &str = "tmp_obj_";
 
-/// Objects that are being written. If this is dropped, no file is left behind.
+/// Objects that are being written. If the value is dropped, the temporary files are deleted.
 pub struct NewObjects {
     directory: PathBuf,
     written: BTreeMap<ObjectId, TempPath>,
-    /// Used again for each object: making one takes longer than compressing a small object.
+    /// The compressor is reused for each object, because making one takes longer than compressing a small
+    /// object.
     compressor: Option<Compress>,
 }
 
@@ -46,8 +48,8 @@ impl Repo {
 }
 
 impl NewObjects {
-    /// Adds an object; gives its id. An object that exists is not written again, but gets the current time,
-    /// so that `git prune` spares it.
+    /// Adds an object, and returns its id. If the object exists as a loose object, it is not written again:
+    /// its file gets the current time, so that `git prune` does not delete it.
     pub fn add(&mut self, kind: Kind, bytes: &[u8]) -> Result<ObjectId> {
         let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, bytes);
         let id = id.map_err(|e| Error::internal(format!("an object cannot be named: {e}")))?;
@@ -67,7 +69,7 @@ impl NewObjects {
         Ok(id)
     }
 
-    /// One zlib stream of these bytes.
+    /// Compresses these bytes into one zlib stream.
     fn compressed(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         let compressor =
             self.compressor.get_or_insert_with(|| Compress::new(Compression::BEST_SPEED));
@@ -93,7 +95,7 @@ impl NewObjects {
         self.add(Kind::Tree, &bytes)
     }
 
-    /// Adds a commit by git-frites, dated now. A parent that is given twice counts once.
+    /// Adds a commit by git-frites with the current date. A parent that is given twice becomes a parent once.
     pub fn add_commit<'a>(
         &mut self,
         tree: &Oid,
@@ -103,7 +105,7 @@ impl NewObjects {
         self.add_commit_of(now(), tree, parents, message)
     }
 
-    /// Adds a commit by git-frites with this date.
+    /// Adds a commit by git-frites with this date. A parent that is given twice becomes a parent once.
     pub fn add_commit_of<'a>(
         &mut self,
         date: Time,
@@ -125,7 +127,7 @@ impl NewObjects {
         self.add(Kind::Commit, text.as_bytes())
     }
 
-    /// Adds a commit by git-frites of a tree with these files.
+    /// Adds a commit by git-frites whose tree has exactly these files.
     pub fn add_files<'a>(
         &mut self,
         files: &[(String, StoredContent<'_>)],
@@ -149,12 +151,12 @@ impl NewObjects {
         self.add_commit(&to_oid(tree), parents, message)
     }
 
-    /// Puts the objects onto the disk, and then gives them their names.
+    /// Waits until all objects are on the disk, and then gives them their names.
     pub fn keep(self) -> Result<()> {
         disk::sync(&self.written.values().collect::<Vec<_>>())?;
         let places: Vec<PathBuf> = self.written.keys().map(|id| self.place(id)).collect();
-        // New directories have the mode of `objects`: in a shared repository (`core.sharedRepository`)
-        // others can use them.
+        // New directories get the mode of `objects`, so that other users can use them in a shared repository
+        // (`core.sharedRepository`).
         let mode = fs::metadata(&self.directory).map_or(0o755, |meta| meta.mode() & 0o7777);
         for (place, path) in places.iter().zip(self.written.into_values()) {
             let failed = || format!("could not write '{}'", place.display());
@@ -172,19 +174,19 @@ impl NewObjects {
         Ok(())
     }
 
-    /// The file of an object.
+    /// The file in which the object is stored.
     fn place(&self, id: &ObjectId) -> PathBuf {
         place_in(&self.directory, id)
     }
 }
 
-/// The file of a loose object in a directory of objects.
+/// The file in which an object is stored below `directory`, an `objects` directory.
 fn place_in(directory: &Path, id: &ObjectId) -> PathBuf {
     let hex = id.to_string();
     directory.join(&hex[..2]).join(&hex[2..])
 }
 
-/// The current time here, for commits and reflogs.
+/// The current time, with the local offset from UTC, for commits and reflogs.
 pub(super) fn now() -> Time {
     match local_time::zone() {
         Some(zone) => {
@@ -195,7 +197,7 @@ pub(super) fn now() -> Time {
     }
 }
 
-/// Gives an object's file the current time. False if there is no such file.
+/// Sets the time of an object's file to the current time. Returns false if the file does not exist.
 fn freshen(object: &Path) -> bool {
     // The owner of a file can set its times even if the file is read-only.
     File::open(object).is_ok_and(|file| {
@@ -205,8 +207,8 @@ fn freshen(object: &Path) -> bool {
 }
 
 impl Repo {
-    /// True if an object is loose on the disk. An object that gix finds may be in a deleted pack that is
-    /// still open here.
+    /// True if the repository has an object as a loose object. This asks the disk, because gix also finds an
+    /// object in a deleted pack that is still open in this process.
     pub(super) fn is_loose(&self, id: &ObjectId) -> bool {
         place_in(&self.common_dir().join("objects"), id).exists()
     }
@@ -216,14 +218,14 @@ impl Repo {
         self.store(|objects| objects.add(Kind::Blob, bytes.as_ref()))
     }
 
-    /// Writes the objects that `add` adds; gives the id that `add` gives.
+    /// Writes the objects that `add` adds, and returns the id that `add` returns.
     pub fn store(&self, add: impl Fn(&mut NewObjects) -> Result<ObjectId>) -> Result<Oid> {
         self.store_all(add).map(to_oid)
     }
 
-    /// Writes objects, and waits once until all of them are on the disk; gives what `add` gives.
-    /// Tries again if it fails: a `git prune` removes temporary files, and empty directories of
-    /// objects.
+    /// Writes the objects that `add` adds, and returns what `add` returns. Waits for the disk only once for
+    /// all objects. If a file or directory is gone, tries again: a `git prune` removes temporary files and
+    /// empty directories.
     pub fn store_all<T>(&self, add: impl Fn(&mut NewObjects) -> Result<T>) -> Result<T> {
         repeat(
             PAUSES,
@@ -237,7 +239,7 @@ impl Repo {
         )
     }
 
-    /// Stores a commit by git-frites of a tree with these files. No ref reaches it yet.
+    /// Stores a commit by git-frites whose tree has exactly these files. Sets no ref.
     pub fn store_files<'a>(
         &self,
         files: &[(String, StoredContent<'_>)],
@@ -249,12 +251,12 @@ impl Repo {
     }
 }
 
-/// The content of a file that is stored.
+/// The content of a file for [`NewObjects::add_files`].
 #[derive(Clone, Copy, Debug)]
 pub enum StoredContent<'a> {
-    /// These bytes.
+    /// The bytes of the file.
     Bytes(&'a [u8]),
-    /// A blob that is there already.
+    /// The id of a blob that is stored already.
     Stored(Oid),
 }
 
@@ -307,11 +309,11 @@ mod tests {
             "only fan-out"
         );
 
-        // An object that was only added is not kept.
+        // An object that was added is not stored without `keep`.
         repo.new_objects().add(Kind::Blob, b"dropped").expect("written");
         assert_eq!(git(&["count-objects"]).split(' ').next(), Some("6"));
 
-        // A ref moves from its old value only, and its log says who moved it.
+        // A ref moves only if the given old value is right, and its reflog says that git-frites moved it.
         let name = RefName::new("refs/frites/1/c1");
         repo.update_ref(&name, Some(&root), None, "first").expect("new");
         assert!(repo.update_ref(&name, Some(&child), None, "again").is_err());
@@ -323,7 +325,8 @@ mod tests {
         assert_eq!(log, "git-frites git-frites: second\ngit-frites git-frites: first");
         assert!(repo.reflog_claims_us(&name, false).expect("readable"));
 
-        // A process was killed after it wrote the line of a move and before it wrote the ref.
+        // The reflog of a process that was killed after it wrote the line about a move, and before it wrote
+        // the ref.
         let file = directory.path().join(".git/logs").join(name.as_str());
         let lines = fs::read_to_string(&file).expect("readable");
         let add = |from: &Oid, to: &Oid, why: &str| {

@@ -4,7 +4,7 @@ use crate::error::{Cause, Error};
 /// The result of a call.
 #[derive(Debug)]
 pub struct Output {
-    /// The exit code; 128 + n for a signal.
+    /// The exit code; 128 + n if the signal n ended git.
     pub code: i32,
     /// git's standard output, unchanged.
     pub stdout: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// This result as an error that names the git command.
+    /// Makes an error of the result. `what` is the git subcommand that the error names.
     pub fn error(&self, what: &str) -> Error {
         let stderr = self.stderr.trim();
         let mut lines = stderr.lines().filter(|l| !l.starts_with("hint:"));
@@ -41,8 +41,8 @@ impl Output {
     }
 }
 
-/// True if a call failed because it did not find an object, or could not write one: while a garbage
-/// collection by another git runs, both may succeed a moment later.
+/// True if a call failed because it did not find an object or could not write one. If another git is
+/// collecting garbage, the same call may succeed a moment later.
 pub(super) fn may_be_moving(output: &Output) -> bool {
     cause_of(output.code, &output.stderr) == Cause::Damaged
         || output.stderr.lines().any(|line| {
@@ -62,10 +62,10 @@ struct GitFailure {
     stderr: String,
 }
 
-/// The phrases by which git names a cause; our own calls run with `LC_ALL=C`. The first match counts: a
-/// full disk also leaves unreadable objects behind. `ID` stands for an object id. Without it, `Could not
-/// read` would also match `Could not read from remote repository`, which git says if a lazy fetch finds the
-/// remote offline.
+/// The phrases in git's messages that tell the cause of a failure; our own calls run with `LC_ALL=C`. The
+/// first cause that matches is used, because a full disk can also leave unreadable objects behind. `ID`
+/// stands for an object id. Without `ID`, the phrase `Could not read` would also match
+/// `Could not read from remote repository`, git's message if the remote is offline during a lazy fetch.
 const CAUSES: [(Cause, &[&str]); 4] = [
     (Cause::StorageFull, &["No space left on device", "Disk quota exceeded"]),
     (Cause::RefMoved, &["but expected", "reference already exists", "unable to resolve reference"]),
@@ -100,9 +100,10 @@ const CAUSES: [(Cause, &[&str]); 4] = [
     ),
 ];
 
-/// The cause of a failed call, by its exit code and by what git printed.
+/// The cause of a failed call, from its exit code and from what git printed.
 fn cause_of(code: i32, stderr: &str) -> Cause {
-    // 128 + SIGINT, SIGKILL and SIGTERM. 128 + SIGHUP is missing because it is also git's usage error.
+    // These are 128 + SIGINT, SIGKILL and SIGTERM. 128 + SIGHUP (129) is not listed, because it is also the
+    // code of git's usage errors.
     if matches!(code, 130 | 137 | 143) {
         return Cause::Interrupted;
     }
@@ -116,7 +117,7 @@ fn cause_of(code: i32, stderr: &str) -> Cause {
     named.map_or(Cause::GitExit, |(cause, _)| cause.clone())
 }
 
-/// True if a message has this phrase outside the names that it quotes.
+/// True if a message has this phrase outside of quotation marks, where git puts names.
 fn says(message: &str, phrase: &str) -> bool {
     let (phrase, needs_id) = match phrase.strip_suffix("ID") {
         Some(phrase) => (phrase, true),

@@ -1,8 +1,8 @@
-//! The configuration that our own git calls use in place of the repository's, while commands run or
-//! after one of them changed it.
+//! The settings, and the git directory, that our own git calls use in place of the repository's. Overrides
+//! are set while commands run, and after a command has changed the repository's configuration.
 //!
-//! Each repository has one [`Overrides`], which every [`crate::git::cli::Git`] made from the repository
-//! shares: a change counts for the next call of each. `integrity/` sets it.
+//! Each repository has one [`Overrides`]. Every [`crate::git::cli::Git`] for the repository shares it, so a
+//! change affects the next call. The module `integrity` makes the changes.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,23 +11,24 @@ use parking_lot::RwLock;
 
 use crate::fs::regular;
 
-/// The settings that calls in one repository use instead of its configuration.
+/// The settings, and the git directory, that calls in one repository use instead of the repository's own.
 #[derive(Debug, Default)]
 pub struct Overrides {
     settings: RwLock<SettingOverrides>,
     stand_in: RwLock<Option<StandIn>>,
 }
 
-/// Single settings, and whether git may fetch. Calls in the user's name ignore them.
+/// Settings that replace those of the configuration, and whether git may fetch. Calls in the user's name
+/// ignore both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingOverrides {
-    /// Keys and the values that calls see.
+    /// The keys of the settings, with the values that calls use.
     values: BTreeMap<String, String>,
-    /// True if git may not fetch objects that are missing.
+    /// True if git must not fetch missing objects.
     offline: bool,
 }
 
-/// A git directory that calls use instead of the shared one.
+/// The git directory `directory`, which calls use instead of the common git directory `common`.
 #[derive(Debug)]
 struct StandIn {
     common: PathBuf,
@@ -35,24 +36,24 @@ struct StandIn {
 }
 
 impl Overrides {
-    /// Replaces the overridden settings.
+    /// Replaces all overridden settings by these.
     pub fn set_settings(&self, settings: SettingOverrides) {
         *self.settings.write() = settings;
     }
 
-    /// The value that overrides a setting; `None` if calls see the setting as it is.
+    /// The value that overrides a setting; `None` if calls use the value in the configuration.
     pub fn setting(&self, key: &str) -> Option<String> {
         self.settings.read().values.get(key).cloned()
     }
 
-    /// From now on calls on the shared directory `common` use `directory`.
+    /// Makes calls on the common git directory `common` use `directory` from now on.
     pub fn redirect(&self, common: &Path, directory: &Path) {
         let stand_in = StandIn { common: common.to_owned(), directory: directory.to_owned() };
         *self.stand_in.write() = Some(stand_in);
     }
 
-    /// True if calls use another directory whose rules about ignored files or attributes differ from those
-    /// of the shared one.
+    /// True if calls are redirected to a directory whose `info/exclude` or `info/attributes` differs from
+    /// that of the common git directory.
     pub fn has_other_rules(&self) -> bool {
         let stand_in = self.stand_in.read();
         stand_in.as_ref().is_some_and(|StandIn { common, directory }| {
@@ -62,17 +63,18 @@ impl Overrides {
         })
     }
 
-    /// From now on calls use the shared directory itself again.
+    /// Makes calls use the common git directory itself again.
     pub fn end_redirect(&self) {
         *self.stand_in.write() = None;
     }
 
-    /// True while calls use another directory than the shared one.
+    /// True while calls are redirected to another directory.
     pub(super) fn is_redirected(&self) -> bool {
         self.stand_in.read().is_some()
     }
 
-    /// The settings, and `more`, as environment variables: `-c` cannot name a key with `=` in it.
+    /// The environment variables that pass the settings, and `more`, to git. `-c` is not used, because it
+    /// cannot name a key with `=` in it.
     pub(super) fn settings_environment(
         &self,
         more: &SettingOverrides,
@@ -95,8 +97,8 @@ impl Overrides {
         env
     }
 
-    /// The variables that send a call on `git_dir`, or on a worktree's entry in it, to the other
-    /// directory; empty if the call stays where it is.
+    /// The environment variables that redirect a call. `git_dir` is the git directory of the call: the common
+    /// one, or a worktree's entry in it. Empty if the call is not redirected.
     pub(super) fn redirect_environment(&self, git_dir: &Path) -> Vec<(OsString, OsString)> {
         let stand_in = self.stand_in.read();
         let Some(StandIn { common, directory }) = &*stand_in else { return Vec::new() };
@@ -114,9 +116,9 @@ impl Overrides {
 }
 
 impl SettingOverrides {
-    /// Overrides a setting with `value`, or with "no program", if it names a program or tells git
-    /// where to fetch from. Any other setting stays as it is, and so does one that is overridden
-    /// already.
+    /// Overrides a setting that names a program: with `value`, or with a value that means "no program" if
+    /// `value` is `None`. If the setting decides about fetches, forbids fetches. Ignores other settings, and
+    /// settings that are overridden already.
     pub fn add(&mut self, key: &str, value: Option<String>) {
         if decides_fetches(key) {
             self.offline = true;
@@ -134,12 +136,12 @@ pub fn names_a_program(key: &str) -> bool {
     no_program(key).is_some()
 }
 
-/// The value that means "no program" for a setting that names a program that our calls would start; `None`
-/// for any other setting. Every other setting that names a program is fixed for all calls, or concerns
-/// commands that we never run.
+/// For a setting that names a program which our calls would start: the value that means "no program". `None`
+/// for any other setting. A setting that names any other program needs no such value: all our calls set it
+/// already, or only git commands that we never run read it.
 ///
-/// An empty filter passes bytes through; a merge driver that fails is a conflict, never a wrong
-/// merge.
+/// With an empty filter git does not change the bytes. If a merge driver fails (`false`), the result is a
+/// conflict and never a wrong merge.
 fn no_program(key: &str) -> Option<&'static str> {
     match split_key(key) {
         ("filter", Some(_), "clean" | "smudge" | "process") => Some(""),
@@ -167,7 +169,7 @@ fn decides_fetches(key: &str) -> bool {
     }
 }
 
-/// `section.subsection.name`; the subsection may hold dots.
+/// Splits `section.subsection.name`. The subsection may be missing, and it may have dots in it.
 fn split_key(key: &str) -> (&str, Option<&str>, &str) {
     let Some((section, rest)) = key.split_once('.') else { return (key, None, "") };
     match rest.rsplit_once('.') {
@@ -186,7 +188,7 @@ mod tests {
         Repo::discover(directory).expect("a repository")
     }
 
-    /// The value of `filter.x.clean` in a call for the repository.
+    /// The value of `filter.x.clean` that a call for the repository uses.
     fn filter(repo: &Repo) -> String {
         let call = repo.git().call("config").args(["--get", "filter.x.clean"]);
         String::from_utf8_lossy(&call.output().expect("git runs").stdout).trim().to_owned()

@@ -1,4 +1,4 @@
-//! The git program, looked for on PATH once.
+//! Finds the git program on PATH, once for each process.
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -7,24 +7,25 @@ use crate::process;
 
 const NAME: &str = "git";
 
-/// The file of the git program; `None` if it is not on PATH.
+/// The path of the git program; `None` if git is not on PATH.
 pub(super) fn file() -> Option<&'static Path> {
     static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
     FILE.get_or_init(|| process::find(OsStr::new(NAME))).as_deref()
 }
 
-/// The program as our calls start it: by its path. For a bare name the standard library uses `fork`, which
-/// copies the memory tables of this process, and tries each directory of PATH in the child.
+/// The name by which our calls start git: its absolute path. For a bare name the standard library would use
+/// `fork`, which copies the memory tables of this process, and the child would try each directory of PATH.
 pub(super) fn to_start() -> PathBuf {
     match file() {
         Some(file) if file.is_absolute() => file.to_owned(),
-        // A relative path would name another file, because a call does not start in the directory of this
+        // A relative path would not find git, because a call may start in another directory than this
         // process.
         _ => PathBuf::from(NAME),
     }
 }
 
-/// A file of a git that is installed under its own prefix; `None` if it has no such file.
+/// The file `name` in the directory above the one of the git program, e.g. `/opt/git/etc/gitattributes` for
+/// `/opt/git/bin/git`; `None` if there is no such file.
 pub(super) fn file_of_prefix(name: &str) -> Option<PathBuf> {
     let prefix = file()?.parent()?.parent()?;
     Some(prefix.join(name)).filter(|file| file.is_file())

@@ -1,5 +1,5 @@
-//! Trees in which some of a candidate's changes are put back to the base's version: those to
-//! protected paths, and those that decide how it is judged.
+//! Makes trees in which some of a candidate's changes are replaced by the base's version: changes to
+//! protected paths, and changes that decide how the candidate is judged.
 use std::collections::BTreeSet;
 
 use crate::error::Result;
@@ -11,30 +11,30 @@ use crate::git::trees::{self, TreeDifference};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The thing to do with a change.
+/// What to do with a changed path.
 pub enum Restore {
-    /// Leave it.
+    /// Keep the change.
     Keep,
-    /// Put the base's version back; take the path out if the base has none.
+    /// Put the base's version back. If the base does not have the path, remove the path.
     Base,
-    /// Replace the text of the file by this one, and its mode by the base's.
+    /// Replace the content of the file by this text, and its mode by the base's.
     Text(Vec<u8>),
     /// Replace the mode of the file by the base's.
     Mode,
 }
 
-/// A tree in which changes were put back.
+/// A tree in which changes were put back, and the paths of these changes.
 pub struct RestoredTree {
     /// The tree.
     pub tree: Oid,
-    /// The paths that now are as in the base, or partly as in the base.
+    /// The paths whose content or mode was put back, wholly or in part.
     pub put_back: Vec<TreePath>,
-    /// The added paths that are not in it.
+    /// The added paths that were removed from the tree.
     pub taken_out: Vec<TreePath>,
 }
 
-/// Restores the paths of `tree` that match the pathspecs `protect` to their state in `base`. An added path
-/// stays, unless `decides` is true of its name and content, or it is the new name of a protected file.
+/// Restores the paths of `tree` that match the pathspecs `protect` to their state in `base`. An added path is
+/// kept, unless it is the new name of a protected file, or `decides` returns true for its path and content.
 pub fn protected(
     repo: &Repo,
     base: &Oid,
@@ -64,7 +64,8 @@ pub fn protected(
     })
 }
 
-/// Applies `choose` to each path that differs between `base` and `tree`.
+/// Calls `choose` for each path that differs between `base` and `tree`, and applies the returned [`Restore`]
+/// to the path.
 pub fn put_back(
     repo: &Repo,
     base: &Oid,
@@ -102,7 +103,8 @@ fn restored(
         return Ok(RestoredTree { tree: *tree, put_back: Vec::new(), taken_out: Vec::new() });
     }
     let restored = edited_tree(repo, tree, edits)?;
-    // Compared again, because a restored path may also have replaced an added file or directory.
+    // The trees are compared again, because a restored path may also have replaced an added file or
+    // directory.
     let mut put_back = Vec::new();
     let mut taken_out = Vec::new();
     for TreeDifference { path, new, .. } in trees::changed_paths(repo, tree, &restored)? {

@@ -1,11 +1,11 @@
-//! Lists of refs, which a command that only looks at runs can remember.
+//! Lists refs. A command that only shows runs can remember the list.
 //!
-//! The loose files are read first, and then `packed-refs`, as git does: a ref that is being packed
-//! meanwhile is in at least one of them. gix reads them the other way round, and would have to be asked
-//! again whenever a git packs refs.
+//! The files of loose refs are read first, and then `packed-refs`, as git does. A ref that is packed at this
+//! moment is then found in a loose file or in `packed-refs`. gix reads `packed-refs` first, so its list would
+//! have to be read again whenever a git packs refs.
 //!
-//! Remembering the refs of runs is for the row `status` of `make bench`, which takes 1.4 times the
-//! processor time without it.
+//! If the refs of runs were not remembered, the row `status` of `make bench` would take 1.4 times the
+//! processor time.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd;
@@ -26,26 +26,26 @@ use crate::model::refname::RefName;
 /// The prefix of the refs of all runs.
 pub const OF_RUNS: &str = "refs/frites/";
 
-/// The refs of all runs at one moment, with the objects that they point to; `None` for a link that
-/// leads nowhere.
+/// The refs of all runs at one moment, with the objects that they point to; `None` for a symbolic ref whose
+/// target does not exist.
 pub type RefsOfRuns = BTreeMap<RefName, Option<Oid>>;
 
-/// The refs that lists left out, because their files hold no value.
+/// The refs that were left out of lists, because their files hold no value.
 static BROKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// The names of refs that were left out of lists, because their files hold no value: a power cut
-/// leaves such files. git leaves them out, too.
+/// The names of refs that were left out of lists because their files hold no value. A power cut can leave
+/// such files. git also leaves them out.
 pub fn broken_refs() -> MutexGuard<'static, BTreeSet<String>> {
     BROKEN.lock()
 }
 
-/// Refs with their values: an object id, or `ref: ` and the name of the ref that a link leads to.
+/// Refs with their values: an object id, or `ref: ` and the target of a symbolic ref.
 pub(super) type RefValues = BTreeMap<RefName, String>;
 
-/// The beginning of the value of a link.
+/// The beginning of the value of a symbolic ref.
 pub(super) const LINK: &str = "ref: ";
 
-/// The refs below a directory, and the locks among their files.
+/// The refs below a directory, and the lock files there.
 #[derive(Default)]
 struct ListedRefs {
     values: RefValues,
@@ -53,8 +53,8 @@ struct ListedRefs {
 }
 
 impl ListedRefs {
-    /// Reads the refs that are files in a directory of `parent` and below. `prefix` is the whole name of
-    /// the directory, and ends in a slash. Refs that are deleted meanwhile are left out.
+    /// Reads the loose refs below `directory`, a directory in `parent`. `prefix` is the beginning of their
+    /// names, and ends in a slash. Refs that are deleted during the call are left out.
     fn read_files(
         &mut self,
         parent: impl AsFd,
@@ -93,13 +93,14 @@ impl ListedRefs {
         Ok(())
     }
 
-    /// Adds the refs with this prefix that have no files, from the bytes of `packed-refs`.
+    /// Adds the refs with this prefix from the bytes of `packed-refs`, except those that are already read
+    /// from their files.
     fn add_packed(&mut self, packed: &[u8], prefix: &str) {
         let before_name = format!(" {prefix}");
         for at in packed.find_iter(&before_name) {
             let line = packed[..at].rfind_byte(b'\n').map_or(0, |end| end + 1);
             let name = packed[at + 1..].lines().next().unwrap_or_default().to_str_lossy();
-            // A loose ref of this name is newer.
+            // If there is a loose ref of this name, its value is newer, and stays.
             if let Some(value) = value_of(&packed[line..at]) {
                 self.values.entry(RefName::new(name)).or_insert(value);
             }
@@ -107,7 +108,7 @@ impl ListedRefs {
     }
 }
 
-/// The value that the text of a ref's file holds; `None` if it holds none.
+/// The value in the text of a ref's file; `None` if the text is not a value.
 fn value_of(text: &[u8]) -> Option<String> {
     if let Some(target) = text.strip_prefix(b"ref:") {
         return Some(format!("{LINK}{}", target.trim().to_str_lossy()));
@@ -116,12 +117,12 @@ fn value_of(text: &[u8]) -> Option<String> {
     oid.to_str().ok().and_then(Oid::parse).map(String::from)
 }
 
-/// True for the error that there is no file of a ref.
+/// True if the error says that a file does not exist.
 fn is_gone(e: &io::Error) -> bool {
     [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&e.kind())
 }
 
-/// Reads as many bytes of a file as a ref's value can have. Does not wait for a FIFO.
+/// Reads the first [`LONGEST_VALUE`] bytes of a file. Does not wait if it is a FIFO.
 fn read_start(directory: impl AsFd, path: impl Arg) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::openat(directory, path, flags, Mode::empty())?;
@@ -131,7 +132,8 @@ fn read_start(directory: impl AsFd, path: impl Arg) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// More bytes than the file of a ref has: the name of a ref is a path.
+/// The largest number of bytes in the file of a ref. The target of a symbolic ref is a path, so it has at
+/// most 4096 bytes.
 const LONGEST_VALUE: usize = 4096 + LINK.len();
 
 impl Repo {
@@ -149,7 +151,8 @@ impl Repo {
         Ok(found)
     }
 
-    /// The object that a ref with this value points to; `None` if it is a link that leads nowhere.
+    /// The object that a ref with this value points to; `None` if the target of a symbolic ref does not
+    /// exist.
     fn object_of(&self, value: &str) -> Option<Oid> {
         let Some(target) = value.strip_prefix(LINK) else { return Oid::parse(value) };
         let gix = self.gix();
@@ -163,14 +166,15 @@ impl Repo {
         Ok(values.map(|(name, value)| (name, self.object_of(&value))).collect())
     }
 
-    /// Reads the refs of all runs (`None` for a link), and lists the locks among their files.
+    /// Reads the refs of all runs, and lists the lock files among their files. The value of a symbolic ref is
+    /// `None`.
     pub fn look_at_refs_of_runs(&self) -> Result<(RefsOfRuns, Vec<PathBuf>)> {
         let ListedRefs { values, locks } = self.list(OF_RUNS)?;
         Ok((values.into_iter().map(|(name, value)| (name, Oid::parse(&value))).collect(), locks))
     }
 
-    /// From now on reads refs of runs from this list. For a command that only looks: it would otherwise
-    /// read each ref several times.
+    /// Makes this repository read refs of runs from this list from now on. Called by commands that change
+    /// nothing, because they would otherwise read each ref several times.
     pub fn remember_refs(&self, refs: RefsOfRuns) {
         *self.remembered.lock() = Some(refs);
     }
@@ -182,14 +186,15 @@ impl Repo {
         }
         let refs = self.remembered.lock();
         match refs.as_ref()?.get(full) {
-            // The ref is a link that leads nowhere: the error of reading it says why.
+            // The target of this symbolic ref does not exist. The ref is read again, so that the error says
+            // why.
             Some(None) => None,
             known => Some(known.copied().flatten()),
         }
     }
 
-    /// All refs under a prefix that ends in `/`, sorted by name, with the objects they point to. The
-    /// objects may be missing.
+    /// All refs under a prefix that ends in `/`, sorted by name, with the ids of the objects that they point
+    /// to. The objects may be missing.
     pub fn refs_under(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
         let values = self.list(prefix)?.values.into_iter();
         Ok(values.filter_map(|(name, value)| Some((name, self.object_of(&value)?))).collect())
@@ -205,8 +210,8 @@ impl Repo {
         Ok(self.list(prefix)?.values.into_keys().collect())
     }
 
-    /// The refs under a prefix that ends in `/`, with their values. Like git, this leaves out links that
-    /// lead nowhere.
+    /// The refs under a prefix that ends in `/`, with their values. Like git, this leaves out symbolic refs
+    /// whose targets do not exist.
     pub(super) fn ref_values(&self, prefix: &str) -> Result<RefValues> {
         let mut values = self.list(prefix)?.values;
         values.retain(|_, value| self.object_of(value).is_some());

@@ -1,8 +1,8 @@
-//! The locks of refs that a killed process leaves.
+//! Removes the locks of refs that a killed process has left.
 //!
-//! git and gix lock a ref by a file beside it, and mostly lock `packed-refs`, too. If such a process is
-//! killed, the files stay. Then neither git-frites nor the user's git can change that ref, or pack or
-//! delete any ref.
+//! git and gix lock a ref by a file beside the ref's file. In most cases they lock `packed-refs`, too. If a
+//! process is killed while it holds such locks, the lock files stay. Then neither git-frites nor the user's
+//! git can change the locked ref, and they can pack or delete no ref at all.
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -18,9 +18,9 @@ use crate::git::cli::{Call, Git};
 use crate::git::repo::Repo;
 use crate::model::refname::RefName;
 
-/// A file in the common git directory. A process of ours that changes refs locks this file and writes their
-/// names into it. It is never removed: a process that waits for the lock of a removed file would get a lock
-/// that no other process sees.
+/// The file in the common git directory that is called "the record" here. A process of ours that changes refs
+/// locks this file, and writes the names of the refs into it. The file is never removed: a process that waits
+/// for the lock of a removed file would get a lock that no other process sees.
 pub(super) const CHANGING: &str = "frites-changing-refs";
 
 const HEAD: &str = "HEAD";
@@ -28,19 +28,22 @@ const HEAD: &str = "HEAD";
 /// The directory of the administrative entries of linked worktrees, in the common git directory.
 const WORKTREES: &str = "worktrees/";
 
-/// The longest time between the writing of a record and the making of the locks for its change.
+/// A change makes its locks at most this long after it has written the record.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The most bytes of a record that are read: an attempt can give a record any length.
+/// The largest number of bytes that are read from the record: an attempt can make the record as long as it
+/// wants.
 const LONGEST_RECORD: u64 = 16 << 20;
 
-/// The age from which a lock counts as left by a killed process: git holds a lock for milliseconds.
+/// A lock of at least this age was left by a killed process: git holds a lock only for milliseconds.
 pub(super) const ABANDONED: Duration = Duration::from_secs(1);
 
-/// The record of a change of refs. It is emptied when this is dropped, because the locks are then released.
+/// A change of refs that is in the record. When this is dropped, the record is emptied, because the locks are
+/// released by then.
 pub(super) struct RecordedChange {
     file: fs::File,
-    /// True if a git that was killed has left its locks: the next change removes them.
+    /// True if a git was killed and has left its locks. Then the record stays, and the next change removes
+    /// the locks.
     is_left: bool,
 }
 
@@ -62,8 +65,8 @@ impl Drop for RecordedChange {
 }
 
 impl Repo {
-    /// Records that refs and the HEAD of a checkout are about to be locked, as [`Repo::record_change`]
-    /// does: git locks HEAD, too, if it is on the branch that moves.
+    /// Does what [`Repo::record_change`] does, and also records the HEAD of the checkout of `git`: git locks
+    /// HEAD, too, if HEAD is on the branch that moves.
     pub(super) fn record_change_in<'n>(
         &self,
         git: &Git,
@@ -74,8 +77,8 @@ impl Repo {
         self.record_names(refs.into_iter().map(|name| name.as_str()).chain(head))
     }
 
-    /// Records that refs are about to be locked. The record holds until the result is dropped. Waits until
-    /// other changes by git-frites are done.
+    /// Records that refs are about to be locked. The record is locked until the result is dropped. Waits
+    /// until other changes by git-frites are done.
     pub(super) fn record_change<'n>(
         &self,
         refs: impl IntoIterator<Item = &'n RefName>,
@@ -96,9 +99,9 @@ impl Repo {
         Ok(change)
     }
 
-    /// Removes the locks that a git-frites left when it was killed while it changed refs, and no others:
-    /// these refs are in the record, no process holds the lock of the record, and the locks were made soon
-    /// after the record.
+    /// Removes the locks that a git-frites left when it was killed while it changed refs. Other locks are not
+    /// removed: the refs must be in the record, no process may hold the lock of the record, and the locks
+    /// must have been made soon after the record was written.
     pub fn heal_recorded_change(&self) -> Result<()> {
         let path = self.common_dir().join(CHANGING);
         if fs::metadata(&path).map_or(0, |meta| meta.len()) == 0 {
@@ -127,8 +130,8 @@ impl Repo {
             let file = self.common_dir().join(file);
             if is_made_soon_after(&file, meta.modified()?) {
                 if let Some(name) = name {
-                    // No other process writes the log before the lock is gone. A failure with the log must
-                    // not stop the command.
+                    // While the lock exists, no other process writes the reflog. If the line cannot be
+                    // removed, the command goes on.
                     let _ = drop_unfinished_line(&self.common_dir().join(log_of(name)));
                 }
                 remove_when_old(&file, ABANDONED);
@@ -137,8 +140,9 @@ impl Repo {
         record.set_len(0)
     }
 
-    /// Removes the lock files that a killed git left on our refs. Waits until a lock is `age` old:
-    /// a running git holds one for milliseconds, or longer while a hook of the user runs.
+    /// Removes the lock files that a killed git has left on refs with this prefix. Waits until a lock is
+    /// `age` old, because a running git holds a lock for milliseconds, or longer while a hook of the user
+    /// runs.
     pub fn heal_ref_locks(&self, prefix: &str, age: Duration) {
         let directory = self.common_dir().join(prefix);
         let mut locks = Vec::new();
@@ -151,9 +155,9 @@ impl Repo {
     }
 }
 
-/// Removes the lock of `packed-refs` that a git left when it was killed in the worktree with this
-/// administrative entry: `git commit` takes that lock after it has written the file `earlier` into the
-/// entry. To be called when no process works in the worktree any more.
+/// Removes the lock of `packed-refs` that a git has left when it was killed in the worktree with this
+/// administrative entry. `git commit` takes that lock after it has written the file `earlier` in the entry,
+/// so an older lock is not removed. Must be called only when no process works in the worktree any more.
 pub(super) fn heal_packed_refs_lock(admin: &Path, earlier: &str) {
     let Some(common_dir) = admin.ancestors().nth(2) else { return };
     let packed = common_dir.join("packed-refs.lock");
@@ -164,8 +168,8 @@ pub(super) fn heal_packed_refs_lock(admin: &Path, earlier: &str) {
     }
 }
 
-/// Removes the last line of a reflog if it has no line feed: gix writes a line in several pieces, and the
-/// next line would become part of an unfinished one.
+/// Removes the last line of a reflog if the line does not end in a line feed. gix writes a line in several
+/// pieces; if it is killed in between, the next line would be appended to the unfinished one.
 fn drop_unfinished_line(log: &Path) -> io::Result<()> {
     let read = regular::read_own(log)?;
     let whole = read.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -175,26 +179,26 @@ fn drop_unfinished_line(log: &Path) -> io::Result<()> {
     regular::open_own_to_append(log)?.set_len(whole as u64)
 }
 
-/// The names in a record, which an attempt may have written. A line without its end is left out: it could
-/// name another ref.
+/// The names of refs in the record. An attempt may have written to the record, so other text is left out. An
+/// incomplete last line is also left out, because it could name another ref.
 fn recorded_names(text: &[u8]) -> impl Iterator<Item = &str> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let whole = lines.filter_map(|line| std::str::from_utf8(line.strip_suffix(b"\n")?).ok());
     whole.filter(|name| is_below_refs(name) || is_head(name))
 }
 
-/// True if this can only be the name of a ref, whoever has written the record.
+/// True if this is the full name of a ref, and cannot lead to a file outside of `refs/`.
 fn is_below_refs(name: &str) -> bool {
     name.starts_with("refs/") && gix::refs::FullName::try_from(name).is_ok()
 }
 
-/// True if this can only be the file of the HEAD of a checkout, whoever has written the record.
+/// True if this is the path of a checkout's HEAD in the common git directory.
 fn is_head(name: &str) -> bool {
     let entry = name.strip_prefix(WORKTREES).and_then(|rest| rest.strip_suffix("/HEAD"));
     name == HEAD || entry.is_some_and(|entry| !entry.contains('/') && entry != "..")
 }
 
-/// The path of the reflog of a ref, or of a HEAD, from the common git directory.
+/// The path of the reflog of a ref or a HEAD, relative to the common git directory.
 fn log_of(name: &str) -> PathBuf {
     match name.strip_suffix(HEAD) {
         Some(git_dir) if is_head(name) => Path::new(git_dir).join("logs").join(HEAD),
@@ -208,11 +212,11 @@ fn is_made_soon_after(lock: &Path, recorded: SystemTime) -> bool {
     since.is_ok_and(|since| since.is_some_and(|since| since < LONGEST))
 }
 
-/// Removes a lock file once it is `age` old, unless another file takes its place meanwhile.
+/// Waits until a lock file is `age` old, and removes it, unless another file has taken its place.
 pub(super) fn remove_when_old(lock: &Path, age: Duration) {
     let Ok(first) = fs::symlink_metadata(lock) else { return };
     let end = Instant::now() + age;
-    // The file system may have another clock than ours: never wait longer than `age`.
+    // The clock of the file system may differ from ours, so this never waits longer than `age`.
     let is_young = || {
         let elapsed = first.modified().ok().and_then(|modified| modified.elapsed().ok());
         elapsed.is_some_and(|elapsed| elapsed < age)

@@ -1,4 +1,4 @@
-//! Reflogs: the values that a branch or a checkout's HEAD had, and git's message for each move.
+//! Reads reflogs: the values that a branch or a checkout's HEAD had, and the message for each move.
 use std::path::Path;
 
 use crate::fs::regular;
@@ -20,8 +20,8 @@ impl ReflogEntry {
     }
 }
 
-/// The reflog of a ref, oldest entry first; empty if there is none. `git_dir` is the common git
-/// directory, or for `HEAD` that of a checkout.
+/// The reflog of a ref, oldest entry first; empty if there is no reflog. `git_dir` is the common git
+/// directory, or the git directory of a checkout if the ref is its `HEAD`.
 pub fn read(git_dir: &Path, name: &RefName) -> Vec<ReflogEntry> {
     let log = regular::read(&git_dir.join("logs").join(name.as_str())).unwrap_or_default();
     String::from_utf8_lossy(&log).lines().filter_map(parse).collect()
@@ -33,8 +33,9 @@ fn parse(line: &str) -> Option<ReflogEntry> {
     Some(ReflogEntry { new, message: message.to_owned() })
 }
 
-/// The commits that were made on a branch since a checkout last switched to it at `start`, oldest first. `log`
-/// is the reflog of that checkout's HEAD, which stays when the branch is deleted.
+/// The commits that were made on a branch since a checkout last switched to the branch while it was at
+/// `start`, oldest first. `log` is the reflog of the checkout's HEAD: unlike the branch's own reflog, it
+/// stays when the branch is deleted.
 pub fn made_on(log: &[ReflogEntry], branch: &RefName, start: &Oid) -> Vec<Oid> {
     let mut made = Vec::new();
     let mut is_on_branch = false;
@@ -59,7 +60,7 @@ mod tests {
         Oid::parse(&digit.to_string().repeat(40)).expect("full")
     }
 
-    /// Reads lines such as `3 commit: x`, whose digit is the new value.
+    /// Reads lines such as `3 commit: x`. The digit, 40 times, is the new value.
     fn log(lines: &[&str]) -> Vec<ReflogEntry> {
         let line = |line: &&str| {
             let (new, message) = line.split_at(1);

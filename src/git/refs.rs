@@ -1,7 +1,7 @@
-//! Refs: git-frites' names, reading them, and moving them only from the value that was read.
+//! The names of git-frites' refs. Also reads refs, and moves a ref only if it has the expected value.
 //!
-//! Refs are moved in process, which is faster. With `git update-ref`, rows of `make bench` take
-//! more processor time (1,000 files): "capture of 8" 1.8 times, "spawn of 1" 1.2, judging 1.1.
+//! Refs are moved in process because that is faster. With `git update-ref`, some rows of `make bench` (1,000
+//! files) take more processor time: "capture of 8" 1.8 times as much, "spawn of 1" 1.2, and judging 1.1.
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub fn branch(run: &Name, candidate: &Name) -> RefName {
     RefName::of_branch(format_args!("frites/run/{run}/{candidate}"))
 }
 
-/// The beginning of the names of candidates' branches.
+/// The prefix of the candidates' branches.
 pub const ATTEMPT_BRANCHES: &str = "refs/heads/frites/run/";
 
 /// The run and the candidate of a ref that [`branch`] or [`capture`] names; `None` for any other ref.
@@ -36,7 +36,7 @@ pub fn attempt_of(full: &str) -> Option<(Name, Name)> {
     Some((run.parse().ok()?, candidate.parse().ok()?))
 }
 
-/// `refs/frites/RUN/CAND`: its captures.
+/// `refs/frites/RUN/CAND`: the candidate's captures.
 pub fn capture(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/{candidate}"))
 }
@@ -46,22 +46,22 @@ pub fn record(run: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@record"))
 }
 
-/// `refs/frites/RUN/@results/CAND` or `…/@base`: the outcome of a part.
+/// `refs/frites/RUN/@results/CAND`, or `…/@base` for the base: the outcomes of one judged part of a run.
 pub fn result_of(run: &Name, part: &Part) -> RefName {
     RefName::new(format!("{}{part}", results(run)))
 }
 
-/// The beginning of the names of a run's outcomes.
+/// The prefix of the refs that hold a run's outcomes.
 pub fn results(run: &Name) -> String {
     format!("refs/frites/{run}/@results/")
 }
 
-/// `refs/frites/RUN/@terms`: the terms on which a run is judged in parts.
+/// `refs/frites/RUN/@terms`: the terms for judging a run in parts. They are the same for all parts.
 pub fn terms(run: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@terms"))
 }
 
-/// The refs of other repositories, as they were when they were last fetched.
+/// The prefix of refs that were fetched from other repositories.
 pub const FETCHED: &str = "refs/frites-fetched/";
 
 /// `refs/heads/frites/apply/RUN`: the branch that a run lands on, unless the user names another.
@@ -69,7 +69,7 @@ pub fn apply_branch(run: &Name) -> RefName {
     RefName::of_branch(format_args!("frites/apply/{run}"))
 }
 
-/// `refs/frites/RUN/@withdrawn`: files as hooks rewrote them in landings that were rolled back.
+/// `refs/frites/RUN/@withdrawn`: versions of files that hooks wrote in landings that were rolled back.
 pub fn withdrawn(run: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@withdrawn"))
 }
@@ -84,8 +84,8 @@ pub fn conflicts(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@conflicts/{candidate}"))
 }
 
-/// `refs/frites/RUN/@state/CAND`: a landing state that no landed commit shows: the candidate is
-/// staged on a branch, or that branch was deleted, or the candidate was discarded.
+/// `refs/frites/RUN/@state/CAND`: the candidate's landing state if no landed commit shows it, because the
+/// candidate is staged on a branch, that branch was deleted, or the candidate was discarded.
 pub fn landing_state(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@state/{candidate}"))
 }
@@ -96,16 +96,17 @@ pub fn conflicts_of(full: &str) -> Option<(Name, Name)> {
     Some((run.parse().ok()?, rest.strip_prefix("@conflicts/")?.parse().ok()?))
 }
 
-/// `refs/frites/RUN/@mtimes/CAND`: the times at which the files of its newest capture were written.
+/// `refs/frites/RUN/@mtimes/CAND`: the times at which the files of the candidate's newest capture were
+/// written.
 pub fn mtimes(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@mtimes/{candidate}"))
 }
 
-/// The refs that keep judged commits from being collected while they are judged.
+/// The prefix of refs that protect commits from garbage collection while they are judged.
 pub const JUDGING: &str = "refs/frites-judging/";
 
-/// `refs/frites-judging/RUN/PROCESS`: the commits that a process judges. Not under `refs/frites/`, because
-/// no other repository needs it.
+/// `refs/frites-judging/RUN/PROCESS`: the commits that a process judges. The ref is not under `refs/frites/`,
+/// because no other repository needs it.
 pub fn judging(run: &Name, process: u32) -> RefName {
     RefName::new(format!("{JUDGING}{run}/{process}"))
 }
@@ -126,7 +127,7 @@ pub fn is_branch_name(name: &str) -> bool {
 }
 
 impl Repo {
-    /// The object that a ref points to, links followed; `None` if there is no such ref.
+    /// The object that a ref points to; `None` if the ref does not exist. Symbolic refs are followed.
     pub fn read_ref(&self, full: &RefName) -> Result<Option<Oid>> {
         if let Some(known) = self.remembered_ref(full) {
             return Ok(known);
@@ -136,7 +137,8 @@ impl Repo {
         };
         let file = self.common_dir().join(full.as_str());
         let read = self.read_refs_at_rest(|gix| {
-            // Without this file, gix would try longer names, as if this one were abbreviated.
+            // If the ref has no file, gix would try longer names, as if the name were abbreviated. So the
+            // packed refs are searched here.
             if !file.is_file() {
                 let packed = gix.refs.cached_packed_buffer().map_err(|e| unreadable(&e))?;
                 let Some(packed) = packed else { return Ok(None) };
@@ -154,13 +156,14 @@ impl Repo {
         Ok(found)
     }
 
-    /// Calls `read` until `packed-refs` is not replaced during the call; `None` if it is replaced during
-    /// each try.
+    /// Calls `read`, and calls it again if `packed-refs` was replaced during the call. Returns `None` if
+    /// `packed-refs` was replaced during each try.
     ///
-    /// gix reads `packed-refs` before the loose files. A ref that `git pack-refs` moves between the two is
-    /// in neither, or has an old value. git writes the packed version first, so that an answer is right if
-    /// `packed-refs` is the same before and after. A failure counts only after several tries: it can come
-    /// from a file that was deleted between its listing and its reading.
+    /// gix reads `packed-refs` before the loose files. If `git pack-refs` moves a ref in between, gix does
+    /// not find the ref, or finds an old value. git replaces `packed-refs` before it deletes the loose files.
+    /// So an answer is right if `packed-refs` is the same before and after the call. A failure is returned
+    /// only after several tries, because a file may have been deleted after gix listed it and before gix read
+    /// it.
     pub(super) fn read_refs_at_rest<T>(
         &self,
         read: impl Fn(&gix::Repository) -> Result<T>,
@@ -169,7 +172,7 @@ impl Repo {
         for pause in PAUSES {
             let gix = self.gix();
             let before = self.packed_refs_stamp();
-            // gix does not read `packed-refs` again as long as its time is the same.
+            // gix would not read `packed-refs` again if the file was replaced within one tick of the clock.
             let last = std::mem::replace(&mut *self.packed_refs.lock(), before);
             if before.is_some() && before != last {
                 let _ = gix.refs.force_refresh_packed_buffer();
@@ -183,17 +186,18 @@ impl Repo {
         failure.map_or(Ok(None), Err)
     }
 
-    /// Inode, time and size of `packed-refs`, which git replaces and never edits.
+    /// The inode, time and size of `packed-refs`. git never edits the file in place, so one of these changes
+    /// when its content changes.
     fn packed_refs_stamp(&self) -> Option<PackedRefsStamp> {
         let meta = fs::metadata(self.common_dir().join("packed-refs")).ok()?;
         Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
     }
 
-    /// Moves a ref from `old` to `new`. Without `old` the ref must not exist; without `new` it is
-    /// deleted.
+    /// Moves a ref from `old` to `new`. If `old` is `None`, the ref must not exist. If `new` is `None`, the
+    /// ref is deleted.
     ///
-    /// Fails without effect if another process moved the ref first: of many racers exactly one
-    /// wins.
+    /// If another process moved the ref first, fails without effect. So if several processes move a ref from
+    /// the same value, exactly one succeeds.
     pub fn update_ref(
         &self,
         full: &RefName,
@@ -208,12 +212,12 @@ impl Repo {
         }
     }
 
-    /// True if this process has moved refs of ours.
+    /// True if this process has moved a ref.
     pub fn has_moved_refs(&self) -> bool {
         !self.own_moves.lock().is_empty()
     }
 
-    /// Moves refs as [`Repo::update_ref`] does, in one transaction: all of them, or none.
+    /// Does what [`Repo::update_ref`] does for several refs in one transaction: moves all of them, or none.
     pub(super) fn update_refs(&self, moves: &[Move<'_>], why: &str) -> Result<()> {
         if self.move_in_process(moves, why).is_ok() {
             return Ok(());
@@ -224,13 +228,13 @@ impl Repo {
         Ok(())
     }
 
-    /// Moves refs of ours in one transaction, each from its old value, without a git process. If it fails,
-    /// it has no effect and the caller asks git, which may succeed: git reads loose and packed refs in the
-    /// safer order. git also explains a refusal.
+    /// Moves refs in one transaction, each from its old value, without a git process. If this fails, no ref
+    /// has moved, and the caller uses git. git may succeed, because it reads loose refs before packed ones;
+    /// and if it fails, its error says why.
     fn move_in_process(&self, moves: &[Move<'_>], why: &str) -> Result<()> {
         let refused = |e: &dyn std::fmt::Display| Error::fatal(format!("no ref was moved: {e}"));
         let gix = self.gix();
-        // `reflog_claims_us` reads the log.
+        // `reflog_claims_us` looks for this message.
         let message = format!("{}: {why}", self.signature());
         let mut edits = Vec::new();
         let mut locks = Vec::new();
@@ -259,7 +263,7 @@ impl Repo {
         let patience = || Fail::AfterDurationWithBackoff(LOCK_PATIENCE);
         let prepared = gix.refs.transaction().prepare(edits, patience(), patience());
         let prepared = prepared.map_err(|e| refused(&e))?;
-        // The new values are in the lock files, which are renamed to the refs.
+        // The lock files have the new values, and are renamed to the refs' files.
         disk::sync(&locks)?;
         let now = objects::now().to_string();
         let who =
@@ -269,27 +273,27 @@ impl Repo {
         Ok(())
     }
 
-    /// The beginning of a call that moves refs and notes in their logs that we did it, for
-    /// `reflog_claims_us`.
+    /// A call of `git update-ref` without refs. Its reflog message says that git-frites moved the refs, for
+    /// [`Repo::reflog_claims_us`].
     pub(super) fn update_ref_call(&self, why: &str) -> Call {
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
         call.arg(format!("{}: {why}", self.signature()))
     }
 
-    /// The beginning of our reflog messages.
+    /// The beginning of our reflog messages: our name, and the attempt that called this process, if any.
     pub(super) fn signature(&self) -> String {
         let attempt = caller(&self.state_dir().runs());
         attempt.map_or(OURS.0.to_owned(), |attempt| format!("{} for {attempt}", OURS.0))
     }
 
-    /// Points a ref at an object, whatever its value is now.
+    /// Points a ref to an object, whatever the ref's current value is.
     pub(super) fn overwrite_ref(&self, full: &RefName, new: &Oid, why: &str) -> Result<()> {
         let mut change = self.record_change([full])?;
         change.run(self.update_ref_call(why).args([full.as_str(), new.as_str()]))
     }
 
-    /// True if a ref's reflog claims that git-frites gave the ref its value, and not on behalf of an
-    /// attempt; with `for_anyone`, also on behalf of one.
+    /// True if a ref's reflog claims that git-frites gave the ref its current value. If an attempt called
+    /// git-frites, this is true only with `for_anyone`.
     ///
     /// This is no proof: a process that can write the ref can write its reflog, too.
     pub fn reflog_claims_us(&self, full: &RefName, for_anyone: bool) -> Result<bool> {
@@ -300,15 +304,15 @@ impl Repo {
             if let Some(claims) = claims_us(&log, &value, for_anyone) {
                 return Ok(claims);
             }
-            // Others may have moved the ref between the two looks.
+            // Another process may have moved the ref after it was read and before its reflog was read.
             now = self.read_ref(full)?.filter(|moved| *moved != value);
         }
         Ok(false)
     }
 
-    /// Moves several refs in one transaction: all of them, each from its old value, or none. `git` is the
-    /// checkout whose HEAD may be on one of them, so that HEAD's reflog records the move, too. After a
-    /// power cut, each of them has its old or its new value.
+    /// Moves several refs in one transaction, each from its old value: all of them, or none. HEAD of the
+    /// checkout of `git` may be on one of the refs; then HEAD's reflog records the move, too. After a power
+    /// cut, each ref has its old or its new value.
     pub fn move_refs(&self, git: &Git, moves: &[Move<'_>], why: &str) -> Result<()> {
         self.sync_young_objects()?;
         let call = git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]);
@@ -321,7 +325,7 @@ impl Repo {
     }
 }
 
-/// How long we wait for the lock of a ref: git's default (`core.filesRefLockTimeout`).
+/// The longest wait for the lock of a ref: git's default (`core.filesRefLockTimeout`).
 const LOCK_PATIENCE: Duration = Duration::from_millis(100);
 
 const MOVED: &str = "another process moved the ref, or is at work: try again; if that process was \
@@ -338,7 +342,7 @@ pub struct Move<'a> {
     pub new: &'a Oid,
 }
 
-/// The orders to `git update-ref -z --stdin` for these moves.
+/// The input of `git update-ref -z --stdin` for these moves.
 fn orders(moves: &[Move<'_>]) -> String {
     // As an old value, the null id means that the ref must not exist.
     let orders = moves.iter().map(|Move { name, old, new }| {
@@ -348,11 +352,11 @@ fn orders(moves: &[Move<'_>]) -> String {
     orders.collect()
 }
 
-/// True if a reflog claims that git-frites gave a ref this value, and not on behalf of an attempt;
-/// with `for_anyone`, also on behalf of one. `None` if the log does not end with that move.
+/// True if a reflog claims that git-frites gave a ref this value (see [`Repo::reflog_claims_us`]). `None` if
+/// the reflog does not end with a move to this value.
 fn claims_us(log: &str, value: &Oid, for_anyone: bool) -> Option<bool> {
     let whose = if for_anyone { OURS.0.to_owned() } else { format!("{}: ", OURS.0) };
-    // The last line may be incomplete, because a process is just writing it.
+    // The last line may be incomplete, because a process may be writing it now.
     let whole = log.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
     let lines: Vec<&str> = whole.collect();
     for (head, why) in lines.into_iter().rev().map_while(|line| line.split_once('\t')) {
@@ -362,8 +366,8 @@ fn claims_us(log: &str, value: &Oid, for_anyone: bool) -> Option<bool> {
             let ours = head.contains(&format!(" {} <{}> ", OURS.0, OURS.1));
             return Some(ours && why.starts_with(&whose));
         }
-        // The log is written before the ref: a process that was killed in between has left the line of a
-        // move that was not made.
+        // The reflog is written before the ref. If a process was killed in between, the last line is about a
+        // move that was not made, so the line before it is checked.
         if from != Some(value.as_str()) {
             return None;
         }

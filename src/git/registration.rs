@@ -1,10 +1,10 @@
 //! Registers new worktrees: their administrative entries, their branches and their `.git` files.
 //!
-//! git would need a process for each worktree. Here all branches are made in one transaction. Each entry is
-//! written elsewhere and then renamed into place, so that other git processes never see a part of one.
+//! git would need one process for each worktree. Here all branches are made in one transaction. Each entry is
+//! written elsewhere and then renamed into place, so other git processes never see an incomplete entry.
 //!
-//! This is for these rows of `make bench`. With `git worktree add` they take more processor time (1,000
-//! files): "spawn of 8" takes 1.7 times as much, "spawn of 1" 1.3, `apply --judged` 1.25.
+//! With `git worktree add` instead, some rows of `make bench` (1,000 files) take more processor time: "spawn
+//! of 8" 1.7 times as much, "spawn of 1" 1.3, and `apply --judged` 1.25.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,23 +21,24 @@ use crate::git::worktree::{INITIALIZING, Worktree, link_to, require_readable_ent
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// The place and the new branch of a worktree.
+/// The directory and the branch of a worktree to make.
 #[derive(Clone, Debug)]
 pub struct NewWorktree {
-    /// The worktree's directory, which does not exist yet; its parent does.
+    /// The worktree's directory. The directory does not exist yet, but its parent does.
     pub path: PathBuf,
     /// The worktree's branch, which does not exist yet.
     pub branch: RefName,
 }
 
-/// The directory in the common git directory in which an entry is assembled. Only the holder of
-/// the repository lock uses it.
+/// The directory of the common git directory in which an entry is written. Only the process that holds the
+/// repository lock uses it.
 const ASSEMBLED: &str = "frites-entry";
 
-/// Registers worktrees whose branches are at `at`, without files. The caller holds the repository
-/// lock, and takes back what was made if this fails.
+/// Registers worktrees without files, and makes their branches at the commit `at`. The caller holds the
+/// repository lock. If this fails, the caller removes what was made.
 ///
-/// git registers them if its entries would differ from ours, or if the branches could not be made here.
+/// If git's entries would differ from ours, or if the branches cannot be made in process, git registers the
+/// worktrees.
 pub fn register_all(repo: &Repo, all: &[NewWorktree], at: &Oid) -> Result<Vec<Worktree>> {
     require_readable_entries(repo)?;
     let branches: Vec<Move<'_>> =
@@ -58,8 +59,8 @@ pub fn register_all(repo: &Repo, all: &[NewWorktree], at: &Oid) -> Result<Vec<Wo
     all.iter().map(|new| Worktree::register(repo, &new.path, Some(&new.branch), at)).collect()
 }
 
-/// Registers a worktree without files at this path, which is free, with a detached HEAD. The caller
-/// holds the repository lock.
+/// Registers a worktree without files, with HEAD detached at the commit `at`. Nothing exists at `path`. The
+/// caller holds the repository lock.
 pub fn register_detached(repo: &Repo, path: &Path, at: &Oid) -> Result<Worktree> {
     require_readable_entries(repo)?;
     match reason_for_git(repo) {
@@ -71,8 +72,8 @@ pub fn register_detached(repo: &Repo, path: &Path, at: &Oid) -> Result<Worktree>
     }
 }
 
-/// The reason why git must register worktrees here; `None` if its entries look like ours. The configuration
-/// is the one from before any command ran.
+/// The reason why git must register worktrees; `None` if git's entries would equal ours. The configuration is
+/// that from before any command ran.
 fn reason_for_git(repo: &Repo) -> Option<&'static str> {
     let gix = repo.gix();
     let config = gix.config_snapshot();
@@ -82,14 +83,16 @@ fn reason_for_git(repo: &Repo) -> Option<&'static str> {
             config.boolean("worktree.useRelativePaths") == Some(true),
         ),
         ("core.sharedRepository is set", config.string("core.sharedRepository").is_some()),
-        // git copies that file to the entry, without the settings that are only for the main worktree.
+        // git copies `config.worktree` to the entry, without the settings that are only for the main
+        // worktree.
         ("it has a 'config.worktree'", repo.common_dir().join("config.worktree").exists()),
     ];
     reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
 }
 
-/// Writes the entry of a worktree with this HEAD, its directory and its `.git` file. Until they are
-/// complete, the entry is locked as git locks it, so that `git worktree prune` leaves it alone.
+/// Makes the administrative entry, the directory and the `.git` file of a worktree. `head` is the text of its
+/// HEAD. Until all three are complete, the entry is locked as git does it, so that `git worktree prune` does
+/// not remove it.
 fn write_entry(repo: &Repo, path: &Path, head: &str, at: &Oid) -> Result<Worktree> {
     let failed = || format!("could not register '{}'", path.display());
     let assembled = repo.common_dir().join(ASSEMBLED);
@@ -117,8 +120,8 @@ fn write_entry(repo: &Repo, path: &Path, head: &str, at: &Oid) -> Result<Worktre
     Ok(Worktree::at(repo, path, write().context(failed)?))
 }
 
-/// Moves the entry of the worktree at `path` to the name that git would choose: the worktree's name, with a
-/// number behind it if the name is taken.
+/// Moves the directory `assembled` into `entries`, under the name that git would choose: the name of the
+/// worktree at `path`, with a number behind it if that name is taken.
 fn place(assembled: &Path, entries: &Path, path: &Path) -> io::Result<PathBuf> {
     match fs::create_dir(entries) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
@@ -136,14 +139,14 @@ fn place(assembled: &Path, entries: &Path, path: &Path) -> io::Result<PathBuf> {
     Ok(admin)
 }
 
-/// Moves a directory to a name; false if the name is taken, also by an empty directory, which another git may just have
-/// made.
+/// Moves the directory `assembled` to `to`. Returns false if `to` exists, even as an empty directory: another
+/// git may just have made that.
 fn is_moved(assembled: &Path, to: &Path) -> io::Result<bool> {
     match rustix::fs::renameat_with(CWD, assembled, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST | Errno::NOTEMPTY) => Ok(false),
-        // Not every file system can do that. If this process is killed between these two calls, an empty
-        // directory stays, as it does if git is killed.
+        // Some file systems do not support NOREPLACE. If this process is killed between `create_dir` and
+        // `rename`, an empty directory stays, as it does if git is killed.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match fs::create_dir(to) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             made => made.and_then(|()| fs::rename(assembled, to)).map(|()| true),

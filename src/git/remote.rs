@@ -1,5 +1,5 @@
-//! Other repositories to which runs are pushed and from which they are fetched. Fetched refs get names
-//! beside our own refs, and a ref there is moved only from the value that was seen.
+//! Pushes runs to other repositories, and fetches runs from them. Fetched refs get other names than our own
+//! refs. A ref of another repository is moved only if it still has the expected value.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use crate::model::refname::RefName;
 /// Another repository, or a bundle.
 pub struct Remote<'r> {
     repo: &'r Repo,
-    /// The name, URL or path.
+    /// The name, URL or path of the repository.
     pub place: String,
-    /// The beginning of the names of refs that were fetched from it.
+    /// The prefix of the refs that were fetched from the repository.
     fetched: String,
 }
 
 /// A ref to move in another repository.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteMove<'a> {
-    /// The ref's name, here and there.
+    /// The ref's name, which is the same in both repositories.
     pub name: &'a RefName,
-    /// The object to point it to.
+    /// The object that the ref will point to.
     pub new: &'a Oid,
-    /// The condition under which it may move.
+    /// The condition under which the ref may move.
     pub from: From<'a>,
 }
 
 /// The condition under which a ref of another repository moves.
 #[derive(Clone, Copy, Debug)]
 pub enum From<'a> {
-    /// The ref has this value, or does not exist if this is `None`.
+    /// The ref has this value; for `None`, the ref does not exist.
     Value(Option<&'a Oid>),
     /// The new value contains the old one.
     Ancestor,
@@ -47,12 +47,12 @@ impl<'r> Remote<'r> {
         Remote { repo, place: place.to_owned(), fetched: format!("{FETCHED}{key}/") }
     }
 
-    /// The local name of one of its refs, after it was fetched.
+    /// The local name of a fetched ref whose name in the other repository is `name`.
     pub fn fetched(&self, name: &RefName) -> RefName {
         RefName::new(format!("{}{}", self.fetched, &name["refs/frites/".len()..]))
     }
 
-    /// Its refs under a prefix that ends in `/`, as they were fetched: their names there, and their
+    /// The fetched refs under a prefix that ends in `/`: their names in the other repository, and their
     /// objects.
     pub fn fetched_under(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
         let local = self.fetched(&RefName::new(prefix));
@@ -62,8 +62,8 @@ impl<'r> Remote<'r> {
         Ok(found.into_iter().map(|(name, oid)| (own(&name), oid)).collect())
     }
 
-    /// Fetches its refs of these names; a name may hold one `*`. Fetched refs that no longer exist there
-    /// are deleted here. A name without `*` must exist there.
+    /// Fetches the refs with these names. A name may have one `*` in it; a name without `*` must exist in the
+    /// other repository. Fetched refs that no longer exist there are deleted in this repository.
     pub fn fetch(&self, names: &[String]) -> Result<()> {
         let options = [
             "--quiet",
@@ -78,14 +78,15 @@ impl<'r> Remote<'r> {
             .map(|name| format!("+{name}:{}", self.fetched(&RefName::new(name.as_str()))));
         let call = self.git().call("fetch").args(options).args(["--end-of-options", &self.place]);
         let call = call.args(specs);
-        // Another process in this repository may fetch the same.
+        // If another process in this repository fetches the same refs, this waits and tries again.
         let pauses = PAUSES.map(|pause| pause * 4);
         let done =
             repeat(pauses, |done| done.as_ref().is_err_and(is_contention), || call.clone().run());
         done.map_err(|error| self.unreachable(error))
     }
 
-    /// Moves refs there: all of them, or none. Gives the reason if the other repository refused.
+    /// Moves refs in the other repository: all of them, or none. Returns the reason if the other repository
+    /// refused.
     ///
     /// Fails if the other repository cannot be reached.
     pub fn push(&self, moves: &[RemoteMove<'_>]) -> Result<Option<String>> {
@@ -114,8 +115,8 @@ impl<'r> Remote<'r> {
             let name = spec.split_once(':').map_or(spec, |(_, name)| name);
             Some(format!("{name}: {summary}"))
         };
-        // With `--atomic`, one refusal makes git refuse all other moves: the reason of that one comes
-        // first.
+        // With `--atomic`, if one move is refused, git refuses all others, too, with the reason "atomic…". So
+        // reasons without that word come first.
         let mut reasons: Vec<String> = refused.filter_map(why).collect();
         reasons.sort_by_key(|reason| reason.contains("atomic"));
         match reasons.into_iter().next() {
@@ -134,7 +135,7 @@ impl<'r> Remote<'r> {
 }
 
 impl Repo {
-    /// Makes a bare repository at `dir` with no settings of the user's, and opens it.
+    /// Makes a bare repository at `dir` that ignores the user's settings and templates, and opens it.
     pub fn make_bare(dir: &Path) -> Result<Repo> {
         let formats = ["init.defaultRefFormat=files", "-c", "init.defaultObjectFormat=sha1"];
         let call = Git::at(dir, Arc::default()).call("-c").args(formats);
@@ -142,7 +143,8 @@ impl Repo {
         Repo::open(dir)
     }
 
-    /// Writes what these refs reach to a bundle, without what `known` reach.
+    /// Writes a bundle with these refs, and with all objects that are reachable from them and not from
+    /// `known`.
     pub fn write_bundle(&self, file: &Path, names: &[RefName], known: &[Oid]) -> Result<()> {
         let call = self.git().call("bundle").args(["create", "--quiet"]).arg(file);
         let names = names.iter().map(ToString::to_string);
@@ -161,7 +163,7 @@ impl Repo {
     }
 }
 
-/// True if another process holds a lock of a ref, or has moved it first.
+/// True if a call failed because another process has locked a ref, or moved it first.
 fn is_contention(error: &Error) -> bool {
     let source = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     matches!(error.cause, Cause::Locked | Cause::RefMoved) || source.contains("cannot lock ref")

@@ -1,4 +1,5 @@
-//! The user's repository, found as git finds it and read in process by gix.
+//! The user's repository. The repository is found in the same way as git finds it, and read in process by
+//! gix.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,37 +23,38 @@ use crate::model::layout::StateDir;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// An opened repository, as seen from the directory that the command runs in. Threads share it.
+/// An opened repository, with the checkout that the command runs in. Threads share it.
 pub struct Repo {
     shared: gix::ThreadSafeRepository,
     common_dir: PathBuf,
     git_dir: PathBuf,
     work_tree: Option<PathBuf>,
     overrides: Arc<Overrides>,
-    /// The reader of small objects that are not packed.
+    /// The reader of small loose objects.
     loose: Mutex<LooseObjects>,
-    /// The last result of [`Repo::index_of`]: all candidates of a run have one base.
+    /// The last result of [`Repo::index_of`], with its commit. The result is kept because all candidates of a
+    /// run have the same base.
     index: Mutex<Option<(Oid, Arc<gix::index::File>)>>,
-    /// The changes of packs that this process has made and seen.
+    /// The last changes of the packs by this process and by others.
     pub(super) pack_changes: Mutex<PackChanges>,
-    /// The refs that this process has moved, in order, with their new values; `None` if deleted.
+    /// The refs that this process has moved, in order, with their new values; `None` for a deleted ref.
     pub(super) own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
-    /// The file `packed-refs` when refs were last read.
+    /// The state of the file `packed-refs` when refs were last read.
     pub(super) packed_refs: Mutex<Option<PackedRefsStamp>>,
-    /// The refs of runs, if they are remembered (`ref_list`); `None` if they are read from the disk.
+    /// The refs of runs that [`Repo::remember_refs`] was given; `None` if refs are read from the disk.
     pub(super) remembered: Mutex<Option<BTreeMap<RefName, Option<Oid>>>>,
 }
 
-/// Inode, time and size of a file `packed-refs`.
+/// The inode, the time in seconds and nanoseconds, and the size of `packed-refs`.
 pub(super) type PackedRefsStamp = (u64, i64, i64, u64);
 
-/// The times of changes in the directory of packs.
+/// The times of changes in the directory `objects/pack`.
 #[derive(Debug, Default)]
 pub(super) struct PackChanges {
-    /// The directory's time after this process wrote its last pack.
+    /// The directory's mtime after this process wrote its last pack.
     pub(super) own: Option<SystemTime>,
-    /// The last change by another process that this process has seen. A later pack of our own hides that
-    /// change, but the other process may still be deleting packs.
+    /// The time of the last change by another process that this process has seen. It is kept because a later
+    /// pack of our own hides that change, while the other process may still be deleting packs.
     pub(super) foreign: Option<SystemTime>,
 }
 
@@ -68,18 +70,18 @@ pub struct Commit {
     pub time: i64,
 }
 
-/// The number of packs that gix can hold at the same time. By default that is a tenth more than there are
-/// when the repository is opened. If other processes add more, no object can be read any more. Each slot
-/// costs time at every start: 4096 slots took a quarter of the time of `git frites path`.
+/// The number of packs that gix can hold at the same time. By default gix can hold a tenth more than exist
+/// when the repository is opened; if other processes add more packs, gix can read no object any more. More
+/// slots cost time at every start: 4096 slots took a quarter of the time of `git frites path`.
 const SLOTS: Slots = Slots::AsNeededByDiskState { multiplier: 2.0, minimum: 512 };
 
 impl Repo {
-    /// Finds the repository from `dir` upwards, honouring GIT_DIR and GIT_WORK_TREE as git does (so
-    /// that it works in hooks), and refuses what `safe.directory` refuses.
+    /// Finds the repository of `dir` or of a directory above it. Like git, obeys GIT_DIR and GIT_WORK_TREE
+    /// (which are set in hooks), and fails if `safe.directory` does not allow the repository.
     pub fn discover(dir: &Path) -> Result<Repo> {
         let strict = strict_options();
         let trust = gix::sec::trust::Mapping { full: strict.clone(), reduced: strict };
-        // As in git, GIT_CEILING_DIRECTORIES may name directories that are not above this one.
+        // As in git, it is no error if GIT_CEILING_DIRECTORIES names directories that are not above `dir`.
         let upwards = gix::discover::upwards::Options {
             match_ceiling_dir_or_error: false,
             ..Default::default()
@@ -91,7 +93,7 @@ impl Repo {
         Repo::of(&found)
     }
 
-    /// Opens the repository whose git directory is `dir`, whatever the environment says.
+    /// Opens the repository whose git directory is `dir`. Ignores GIT_DIR and the like.
     pub fn open(dir: &Path) -> Result<Repo> {
         let opened = gix::ThreadSafeRepository::open_opts(dir, strict_options());
         Repo::of(&opened.map_err(|e| unusable_repository(dir, e))?)
@@ -99,9 +101,9 @@ impl Repo {
 
     fn of(found: &gix::ThreadSafeRepository) -> Result<Repo> {
         let mut gix = found.to_thread_local();
-        // git heeds GIT_NAMESPACE in fetches and pushes only.
+        // gix would apply GIT_NAMESPACE to all refs, but git obeys it only in fetches and pushes.
         gix.clear_namespace();
-        // gix would find no ref in a repository with a reftable, and so no run.
+        // gix finds no refs in a reftable, so git-frites would find no runs.
         if gix
             .config_snapshot()
             .string("extensions.refStorage")
@@ -149,22 +151,23 @@ impl Repo {
         self.work_tree.as_deref()
     }
 
-    /// The root of the main worktree; `None` if the shared git directory is not its `.git`.
+    /// The root of the main worktree; `None` if the common git directory is not called `.git`.
     pub fn main_worktree(&self) -> Option<&Path> {
         if self.common_dir.ends_with(".git") { self.common_dir.parent() } else { None }
     }
 
-    /// True if the repository itself has no checkout; its worktrees may be elsewhere.
+    /// True if the repository is bare. It may still have linked worktrees.
     pub fn is_bare(&self) -> bool {
         self.gix().config_snapshot().boolean("core.bare") == Some(true)
     }
 
-    /// True if the modes of files on disk are meaningful, by `core.fileMode`.
+    /// True if the executable bits of files on disk are meaningful (`core.fileMode`).
     pub(super) fn trusts_modes(&self) -> bool {
         self.gix().config_snapshot().boolean("core.fileMode") != Some(false)
     }
 
-    /// True if files have the same bytes and names as in trees, unless attributes say otherwise.
+    /// True if no setting makes the bytes, names or modes of files differ from those in trees. Attributes can
+    /// still make bytes differ.
     pub(super) fn reads_files_as_they_are(&self) -> bool {
         let gix = self.gix();
         let config = gix.config_snapshot();
@@ -187,17 +190,17 @@ impl Repo {
             .ok_or_else(|| Error::fatal("this repository has no checkout here: it is bare"))
     }
 
-    /// git on the shared directory, with no work tree: refs and objects.
+    /// git on the common git directory, without a work tree: for refs and objects.
     pub fn git(&self) -> Git {
         self.git_at(&self.common_dir)
     }
 
-    /// git on another git directory: a worktree's administrative entry, or a submodule's.
+    /// git on another git directory: a worktree's administrative entry, or the git directory of a submodule.
     pub fn git_at(&self, git_dir: &Path) -> Git {
         Git::at(git_dir, self.overrides.clone())
     }
 
-    /// The configuration that our calls use in place of the repository's.
+    /// The settings that our calls use in place of the repository's.
     pub fn overrides(&self) -> &Arc<Overrides> {
         &self.overrides
     }
@@ -211,9 +214,9 @@ impl Repo {
         }
     }
 
-    /// Resolves a revision that a user typed to a commit.
+    /// Finds the commit that a revision, as the user typed it, names.
     pub fn resolve_commit(&self, revision: &str) -> Result<Oid> {
-        // HEAD is asked for most often, and needs no git process.
+        // Most calls are for HEAD, which can be resolved without a git process.
         if revision == "HEAD" {
             let head = match self.head_branch() {
                 Some(branch) => self.read_ref(&branch).unwrap_or_default(),
@@ -264,7 +267,7 @@ impl Repo {
         })
     }
 
-    /// The bytes of a file in a tree or a commit's tree; `None` if there is no such file.
+    /// The bytes of a file; `None` if the file does not exist. `tree` is a tree or a commit.
     pub fn file(&self, tree: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
         match self.entry(tree, path.into())? {
             Some((EntryMode::File | EntryMode::Executable, id)) => self.blob(&to_oid(id)).map(Some),
@@ -272,8 +275,8 @@ impl Repo {
         }
     }
 
-    /// The bytes of the file to which a path leads in a tree or a commit's tree, also through symbolic links;
-    /// `None` if there is no such file, or a link leads out of the tree.
+    /// The bytes of the file to which a path leads, after symbolic links are followed. `None` if there is no
+    /// such file, or if a link leads out of the tree. `tree` is a tree or a commit.
     pub fn file_by_links(&self, tree: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
         match self.file(tree, path)? {
             Some(bytes) => Ok(Some(bytes)),
@@ -284,8 +287,9 @@ impl Repo {
         }
     }
 
-    /// The place to which a path leads in a tree or a commit's tree through symbolic links; `None` if a
-    /// link leads out of the tree, or the links form a circle.
+    /// The path in the tree to which `path` leads after symbolic links are followed; nothing need exist
+    /// there. `None` if a link leads out of the tree, or if the links form a loop. `tree` is a tree or a
+    /// commit.
     pub fn place_by_links(&self, tree: &Oid, path: &str) -> Result<Option<String>> {
         let mut left: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
         let mut found: Vec<String> = Vec::new();
@@ -308,7 +312,7 @@ impl Repo {
         Ok(Some(found.join("/")))
     }
 
-    /// The target of a symbolic link in a tree; `None` if there is none at this path.
+    /// The target of a symbolic link in a tree; `None` if the path is not a symbolic link.
     fn link_at(&self, tree: &Oid, path: &str) -> Result<Option<String>> {
         match self.entry(tree, path.into())? {
             Some((EntryMode::Link, id)) => {
@@ -319,8 +323,8 @@ impl Repo {
         }
     }
 
-    /// The blob at a path of a commit, which is a file's content or a symbolic link's target; `None` if
-    /// there is none or it cannot be read.
+    /// The bytes of the blob at a path of a commit: a file's content, or a symbolic link's target. `None` if
+    /// there is no blob, or if the blob cannot be read.
     pub fn bytes_at(&self, commit: &Oid, path: &str) -> Option<Vec<u8>> {
         self.blob(&to_oid(self.id_at(commit, path.into())?)).ok()
     }
@@ -330,8 +334,8 @@ impl Repo {
         Ok(matches!(self.entry(tree, path.into())?, Some((EntryMode::Directory, _))))
     }
 
-    /// The names in the directory to which a path leads in a tree, also through symbolic links; `None` if
-    /// there is none. The empty path is the root.
+    /// The names in the directory to which a path leads in a tree, after symbolic links are followed; `None`
+    /// if there is no such directory. The empty path is the root.
     pub fn names_by_links(&self, tree: &Oid, path: &str) -> Result<Option<Vec<String>>> {
         let Some(place) = self.place_by_links(tree, path)? else { return Ok(None) };
         let directory = if place.is_empty() {
@@ -345,13 +349,13 @@ impl Repo {
         Ok(Some(self.entries_of(&directory)?.into_iter().map(|(name, _, _)| name).collect()))
     }
 
-    /// The id of the object at a path of a tree, or of a commit's tree; `None` if there is none or it
-    /// cannot be read.
+    /// The id of the object at a path; `None` if the path does not exist, or if the trees cannot be read.
+    /// `tree` is a tree or a commit.
     pub(super) fn id_at(&self, tree: &Oid, path: &BStr) -> Option<gix::ObjectId> {
         self.entry(tree, path).ok()?.map(|(_, id)| id)
     }
 
-    /// The entry of a tree, or of a commit's tree, at a path.
+    /// The entry at a path; `None` if the path does not exist. `tree` is a tree or a commit.
     pub(super) fn entry(&self, tree: &Oid, path: &BStr) -> Result<Option<TreeEntry>> {
         let unreadable =
             |e: gix::Error| Error::damaged(format!("'{path}' of {tree} cannot be read: {e}"));
@@ -366,7 +370,7 @@ impl Repo {
         })
     }
 
-    /// True if the repository has that object, and it is a commit.
+    /// True if the repository has this object and the object is a commit.
     pub fn is_commit(&self, oid: &Oid) -> bool {
         let header = from_oid(oid).ok().and_then(|id| self.gix().find_header(id).ok());
         header.is_some_and(|header| header.kind() == Kind::Commit)
@@ -377,7 +381,7 @@ impl Repo {
         self.object(oid, Kind::Blob)
     }
 
-    /// The bytes of an object of that kind.
+    /// The bytes of an object. Fails if the object is not of this kind.
     fn object(&self, oid: &Oid, kind: Kind) -> Result<Vec<u8>> {
         let id = from_oid(oid)?;
         if let Some(bytes) = self.loose_object(&id, kind) {
@@ -394,14 +398,15 @@ impl Repo {
         })
     }
 
-    /// The bytes of a small object of that kind, if it is loose. This is faster than gix.
+    /// The bytes of an object of this kind, if the object is loose and small. This is faster than gix.
     pub(super) fn loose_object(&self, id: &gix::ObjectId, kind: Kind) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut loose = self.loose.lock();
         loose.read(kind, id, &mut bytes).map(|()| bytes)
     }
 
-    /// The bytes of an object of that kind, loose or not; `None` if it cannot be read.
+    /// The bytes of an object of this kind, loose or packed; `None` if there is no such object, or if it
+    /// cannot be read.
     pub(super) fn any_object(
         &self,
         gix: &gix::Repository,
@@ -417,14 +422,14 @@ impl Repo {
     /// The names of the files in the root of a commit's tree, with their blobs.
     pub fn root_files(&self, commit: &Oid) -> Result<BTreeMap<String, Oid>> {
         let bytes = self.object(commit, Kind::Commit)?;
-        // Only the line of the tree is parsed, because `status` asks for the files of all runs.
+        // Only the `tree` line of the commit is parsed, to save time: `status` calls this for every run.
         let tree = CommitRefIter::from_bytes(&bytes, gix::hash::Kind::Sha1).tree_id();
         let tree = &to_oid(tree.map_err(|e| unreadable_commit(commit, &e))?);
         let files = self.entries_of(tree)?.into_iter().filter(|(_, mode, _)| mode.is_blob());
         Ok(files.map(|(name, _, blob)| (name, blob)).collect())
     }
 
-    /// The names in a tree's root, each with true if it is a directory or a link to one.
+    /// The names in a tree's root. The flag is true if the name is that of a directory, or of a link to one.
     pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
         let mut found = Vec::new();
         for (name, mode, _) in self.entries_of(tree)? {
@@ -455,7 +460,7 @@ impl Repo {
         header.map_or(0, |h| h.size())
     }
 
-    /// True if `ancestor` is reachable from `of`; a commit is reachable from itself.
+    /// True if `ancestor` is reachable from `of`, or is the same commit.
     pub fn is_ancestor(&self, ancestor: &Oid, of: &Oid) -> Result<bool> {
         let call =
             self.git().call("merge-base").args(["--is-ancestor", ancestor.as_str(), of.as_str()]);
@@ -477,7 +482,7 @@ impl Repo {
         }
     }
 
-    /// The bytes on disk of the objects that `tips` reach and `others` do not.
+    /// The disk space in bytes of the objects that are reachable from `tips`, and not from `others`.
     pub fn bytes_of(
         &self,
         tips: impl Iterator<Item = Oid>,
@@ -494,8 +499,8 @@ impl Repo {
         Ok(call.stdin(list).line()?.to_string_lossy().trim().parse().unwrap_or(0))
     }
 
-    /// git's settings of a section, as `git config -z --show-origin` prints them; empty if there
-    /// are none.
+    /// The settings in a section of git's configuration, as `git config -z --show-origin` prints them; empty
+    /// if there are none.
     pub fn settings_of(&self, section: &str) -> Result<Vec<u8>> {
         if !self.may_have_section(section) {
             return Ok(Vec::new());
@@ -514,8 +519,8 @@ impl Repo {
         }
     }
 
-    /// False if git's configuration certainly has no such section, which saves most commands a git
-    /// process at their start.
+    /// False if git's configuration certainly has no such section. Then no git process is needed to read the
+    /// section, and most commands start faster.
     fn may_have_section(&self, section: &str) -> bool {
         // gix does not read the settings of `git -c`.
         if ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"]
@@ -524,17 +529,18 @@ impl Repo {
         {
             return true;
         }
-        // Nor does gix read Apple's own file, or that of a git with its own prefix.
+        // Nor does gix read the file of Apple's git, or the `etc/gitconfig` in the directory where git is
+        // installed.
         if cfg!(target_os = "macos") || program::file_of_prefix("etc/gitconfig").is_some() {
             return true;
         }
         let gix = self.gix();
         let config = gix.config_snapshot();
-        // gix may evaluate the conditions of `includeIf` in another way than git.
+        // If there is an `includeIf`, git is asked, because gix may evaluate its condition differently.
         ["includeIf", section].iter().any(|name| config.plumbing().sections_by_name(name).is_some())
     }
 
-    /// A short name for this repository, made from its path: each repository has its own cache.
+    /// A short name for this repository, made from its path. It names the repository's cache directory.
     pub fn key(&self) -> String {
         key_of(&self.common_dir)
     }
@@ -544,7 +550,7 @@ impl Repo {
         key_of(&self.git_dir)
     }
 
-    /// A commit's tree as an index without stat data.
+    /// An index without stat data of a commit's tree.
     pub(super) fn index_of(&self, commit: &Oid) -> Result<Arc<gix::index::File>> {
         let mut last = self.index.lock();
         if let Some((_, index)) = last.as_ref().filter(|(of, _)| of == commit) {
@@ -574,30 +580,30 @@ impl Repo {
         Ok(each.collect())
     }
 
-    /// Reads objects, and reads them again if that failed: another git may be moving them into a
-    /// pack, or from one pack into another.
+    /// Calls `read`, and calls it again if it failed: another git may be moving the objects into a pack, or
+    /// from one pack into another.
     fn read_again<T>(&self, read: impl Fn(&gix::Repository) -> Result<T>) -> Result<T> {
         repeat(PAUSES, Result::is_err, || read(&self.gix()))
     }
 
-    /// Opens one of our own worktrees, with the configuration that git's calls in it have.
+    /// Opens one of our own worktrees, with the settings that our git calls in it have.
     pub(super) fn open_worktree(&self, path: &Path) -> Result<gix::Repository> {
         let options = strict_options().config_overrides(EXACT).config_overrides([REPLACE_NOTHING]);
         let opened = gix::open_opts(path, options);
         opened.map_err(|e| Error::damaged(format!("'{}' cannot be read: {e}", path.display())))
     }
 
-    /// gix's own handle, for the other modules of `git/`.
+    /// The repository as gix has it, for the other modules of `git/`.
     pub(super) fn gix(&self) -> gix::Repository {
         self.shared.to_thread_local()
     }
 }
 
-/// Does for gix what GIT_NO_REPLACE_OBJECTS does for our calls: no ref in `refs/replace/` that an attempt
-/// made may change the objects that are read.
+/// The setting that does for gix what GIT_NO_REPLACE_OBJECTS does for our git calls. An attempt can make refs
+/// in `refs/replace/`, and these must not change which objects are read.
 const REPLACE_NOTHING: &str = "core.useReplaceRefs=false";
 
-/// The options with which we open repositories.
+/// The options to open repositories.
 fn strict_options() -> gix::open::Options {
     gix::open::Options::default()
         .object_store_slots(SLOTS)
@@ -609,7 +615,7 @@ fn unreadable_commit(oid: &Oid, e: &dyn std::fmt::Display) -> Error {
     Error::damaged(format!("commit {oid} cannot be read: {e}"))
 }
 
-/// A short name for a path, which may not be UTF-8.
+/// A short name for a path. The path need not be UTF-8.
 fn key_of(path: &Path) -> String {
     digest(tree::path_bytes(path)).get(..KEY_LENGTH).unwrap_or_default().to_owned()
 }
@@ -617,10 +623,11 @@ fn key_of(path: &Path) -> String {
 /// The length of [`Repo::key`].
 const KEY_LENGTH: usize = 16;
 
-/// The most links through which a path is followed, as on Linux.
+/// The largest number of links that are followed for one path, as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// True if a path leads through a submodule, whose commit the repository need not have.
+/// True if a directory above a path is a submodule. The submodule's commit need not be in this repository, so
+/// gix fails to look up such a path.
 fn is_in_submodule(tree: &gix::Tree<'_>, path: &BStr) -> bool {
     path.find_iter("/").any(|at| {
         let above = tree.lookup_entry(path[..at].split_str("/"));
@@ -636,7 +643,7 @@ pub fn is_key(name: &OsStr) -> bool {
     name.len() == KEY_LENGTH && name.as_bytes().iter().all(u8::is_ascii_hexdigit)
 }
 
-/// A name for these bytes: the id that git would give to a blob of them.
+/// A digest of these bytes: the id that git would give to a blob with this content.
 pub fn digest(bytes: &[u8]) -> String {
     let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Blob, bytes);
     id.map(|id| id.to_string()).unwrap_or_default()
@@ -647,13 +654,14 @@ pub(super) fn to_oid(id: gix::ObjectId) -> Oid {
     Oid::parse(&id.to_string()).expect("gix prints full lowercase ids")
 }
 
-/// Converts our id to gix's; fails if this build of gix does not support its hash.
+/// Converts our id to gix's. Fails if this build of gix does not support the hash of the id.
 pub(super) fn from_oid(oid: &Oid) -> Result<gix::ObjectId> {
     gix::ObjectId::from_hex(oid.as_str().as_bytes())
         .map_err(|_| Error::damaged(format!("{oid} is not an object id that this build can read")))
 }
 
-/// The error for a directory that is not a usable repository, with git's own message if git has one.
+/// The error for a directory that is not a usable repository. The error has git's own message if git cannot
+/// use the directory, either.
 fn unusable_repository(dir: &Path, e: gix::Error) -> Error {
     let probe = duct::cmd!("git", "-C", dir, "rev-parse", "--git-dir")
         .stdout_null()
@@ -664,7 +672,8 @@ fn unusable_repository(dir: &Path, e: gix::Error) -> Error {
         return Error::fatal("could not start git").hint("git must be on PATH");
     };
     if output.status.success() {
-        // git accepts the repository, but gix does not: SHA-256, a newer format, or damage.
+        // git accepts the repository, but gix does not, because the repository uses SHA-256 or a newer
+        // format, or is damaged.
         let mut source = std::error::Error::source(&e);
         let mut text = e.to_string();
         while let Some(cause) = source {

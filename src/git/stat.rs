@@ -1,4 +1,4 @@
-//! The stat data of files in the form of an index.
+//! Converts the stat data of files to the form in which an index holds them.
 use gix::index::entry::Stat as EntryStat;
 use gix::index::entry::stat::Time;
 use rustix::fs::Stat;
@@ -6,7 +6,8 @@ use rustix::fs::Stat;
 /// The stat data of a file as an index holds it: the lower 32 bits of each number.
 pub(super) fn entry_stat(stat: &Stat) -> EntryStat {
     let size = match stat.st_size as u32 {
-        // A long file must not look like an empty one: git sets the highest bit.
+        // The size is a multiple of 4 GiB. Like git, this sets the highest bit, so that the file does not
+        // look empty.
         0 if stat.st_size != 0 => 1 << 31,
         size => size,
     };

@@ -1,10 +1,11 @@
-//! Differences of texts in git's own words: the same lines, hunks and headers as `git diff-tree`
-//! writes, or nothing where that is not certain.
+//! Makes patches of text files that are byte for byte those of `git diff-tree`. Where that is not certain,
+//! makes none.
 //!
-//! The algorithm is a port of git's (GIT-FACTS, "Capture and diff"); a test compares both on random texts.
+//! The diff algorithm is a port of git's (GIT-FACTS, "Capture and diff"). A test in `diff` compares the
+//! patches with git's on random texts.
 //!
-//! This is for the row "capture of 8" of `make bench`, which takes 1.6 times the processor time with `git diff-tree`
-//! (1,000 files).
+//! With `git diff-tree` instead, the row "capture of 8" of `make bench` (1,000 files) takes 1.6 times the
+//! processor time.
 use std::io;
 
 use gix::ObjectId;
@@ -17,19 +18,20 @@ use gix_imara_diff::{Algorithm, Diff, InternedInput};
 use crate::git::repo::TreeEntry;
 use crate::git::trees::TreeDifference;
 
-/// The unchanged lines around a change in a patch.
+/// The number of unchanged lines before and after a change in a patch.
 const CONTEXT: u32 = 3;
 
-/// The bytes at the beginning of a file in which git looks for a NUL to tell binary files.
+/// The number of bytes at the beginning of a file in which git looks for a NUL. If there is one, the file is
+/// binary.
 const LOOKED_AT: usize = 8000;
 
-/// The largest file that is compared in process.
+/// The largest file that is compared in process, in bytes.
 pub(super) const LARGEST: usize = 16 << 20;
 
-/// The longest heading of a hunk.
+/// The longest heading of a hunk in bytes, as in git.
 const LONGEST_HEADING: usize = 80;
 
-/// A file that differs, as a text.
+/// The line-by-line difference between two versions of a text file.
 pub(super) struct TextChange<'a> {
     input: InternedInput<&'a [u8]>,
     diff: Diff,
@@ -49,7 +51,7 @@ impl<'a> TextChange<'a> {
         Some(TextChange { input, diff })
     }
 
-    /// Lines added and deleted.
+    /// The numbers of added and deleted lines.
     pub fn lines(&self) -> (u64, u64) {
         (self.diff.count_additions().into(), self.diff.count_removals().into())
     }
@@ -63,13 +65,13 @@ impl<'a> TextChange<'a> {
     }
 }
 
-/// Writes hunks in git's form.
+/// Writes hunks in the format of git's patches.
 struct HunkWriter<'a> {
     patch: &'a mut Vec<u8>,
     input: &'a InternedInput<&'a [u8]>,
-    /// The heading of the last hunk.
+    /// The heading of the last hunk; empty if that hunk has none.
     heading: &'a [u8],
-    /// The number of lines at the beginning of the old text that were searched for a heading.
+    /// The number of lines, from the beginning of the old text, that were already searched for a heading.
     searched: usize,
 }
 
@@ -81,7 +83,8 @@ impl ConsumeHunk for HunkWriter<'_> {
         header: HunkHeader,
         lines: &[(DiffLineKind, &[u8])],
     ) -> io::Result<()> {
-        // Searches the lines between the starts of the last hunk and this one, from below.
+        // The nearest heading above the hunk is wanted. So the lines from the start of the last hunk to the
+        // start of this one are searched backwards.
         let above = header.before_hunk_start as usize - 1;
         let mut between = self.input.before[self.searched..above].iter().rev();
         let found = between.find_map(|line| heading_of(self.input.interner[*line]));
@@ -108,7 +111,7 @@ impl ConsumeHunk for HunkWriter<'_> {
     fn finish(self) {}
 }
 
-/// The lines of one side of a hunk, as git writes them.
+/// The line numbers of one side of a hunk, as git writes them, e.g. `12,3`.
 fn range(start: u32, count: u32) -> String {
     match count {
         0 => format!("{},0", start - 1),
@@ -117,7 +120,8 @@ fn range(start: u32, count: u32) -> String {
     }
 }
 
-/// A line that git shows as the heading of a hunk below it; `None` for any other line.
+/// The text that git shows in the header of a hunk for this line above the hunk; `None` if git would not show
+/// the line.
 fn heading_of(line: &[u8]) -> Option<&[u8]> {
     let first = line.first()?;
     if !first.is_ascii_alphabetic() && !b"_$".contains(first) {
@@ -128,13 +132,13 @@ fn heading_of(line: &[u8]) -> Option<&[u8]> {
     Some(&line[..end])
 }
 
-/// True if git writes a path into a patch as it is.
+/// True if git writes a path into a patch without quotes and escapes.
 pub(super) fn is_plain_path(path: &[u8]) -> bool {
     path.iter().all(|b| b.is_ascii_alphanumeric() || b"/._-+=@,".contains(b))
 }
 
-/// Appends the patch of one file to `patch`; `None` if it cannot be made. The file's path is plain, and the
-/// file is neither a link nor a submodule.
+/// Appends the patch of one file to `patch`; `None` if it cannot be made. The file's path must be plain (see
+/// [`is_plain_path`]), and the file must be neither a link nor a submodule.
 pub(super) fn write_patch(
     patch: &mut Vec<u8>,
     difference: &TreeDifference,

@@ -1,4 +1,4 @@
-//! The traces of git itself (`GIT_TRACE*`), kept apart from the messages of our calls.
+//! Keeps the traces that git itself writes (`GIT_TRACE*`) apart from git's error messages.
 use std::path::PathBuf;
 
 use tempfile::TempDir;
@@ -6,7 +6,8 @@ use tempfile::TempDir;
 use crate::error::Result;
 use crate::fs::scratch;
 
-/// The target of the lines that git itself traces, when `GIT_TRACE*` sends them to standard error.
+/// The target of the trace events for lines that git itself traces, if `GIT_TRACE*` sends them to standard
+/// error.
 pub const TRACES: &str = "git_frites::git::trace";
 
 /// The variables that say where git's traces go.
@@ -39,12 +40,12 @@ fn stderr_traces() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// A file that takes the traces of one call: its standard error is captured as the call's message,
-/// and must not hold them.
+/// A file for the traces of one call. git's standard error is captured as its error message, so the traces
+/// must not be written there.
 pub(super) struct TraceFile(TempDir);
 
 impl TraceFile {
-    /// Makes the file; `None` if no traces go to standard error.
+    /// Makes the file; `None` if no variable sends traces to standard error.
     pub(super) fn create() -> Result<Option<TraceFile>> {
         if !traces_to_stderr() {
             return Ok(None);
@@ -61,7 +62,7 @@ impl TraceFile {
         stderr_traces().fold(call, |call, name| call.env(name, self.path()))
     }
 
-    /// Passes on what git has written.
+    /// Makes a trace event of each line that git has written to the file.
     pub(super) fn print(self) {
         let text = std::fs::read(self.path()).unwrap_or_default();
         for line in String::from_utf8_lossy(&text).lines() {

@@ -1,4 +1,4 @@
-//! The version of the git program. An old git is refused before anything else happens.
+//! Checks the version of the git program before git-frites does anything else.
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::git::cli::Git;
 use crate::git::program;
 use crate::model::layout::StateDir;
 
-/// The oldest version that works: `git merge-tree` has `--merge-base` since 2.40, and
-/// `--attr-source` is new in 2.41.
+/// The oldest version that works: `git merge-tree --merge-base` is new in 2.40, and `git --attr-source` in
+/// 2.41.
 const OLDEST: (u32, u32) = (2, 41);
 
-/// Refuses a git program that is older than 2.41, or that cannot be started.
+/// Fails if the git program is older than 2.41, or cannot be started.
 ///
-/// The program is asked only if it is not the one that `state` remembers. An attempt that edits this memory
-/// gains nothing: an old git then fails later, at an option that it does not have.
+/// git is not asked for its version if a file in `state` says that this program was checked before. An
+/// attempt gains nothing by editing that file: an old git fails later, at an option that it does not know.
 pub fn require_new_enough(git: &Git, state: &StateDir) -> Result<()> {
     let memory = state.git_program();
     let stamp = stamp();
@@ -25,8 +25,8 @@ pub fn require_new_enough(git: &Git, state: &StateDir) -> Result<()> {
         return Ok(());
     }
     ask(git)?;
-    // Commands that only look do not make the state directory. If the version cannot be noted, git is asked
-    // each time.
+    // The state directory may not exist yet, and this must not make it, because some commands must change
+    // nothing. If the file cannot be written, git is asked again next time.
     if let Some(stamp) = stamp
         && state.path().is_dir()
     {
@@ -35,12 +35,13 @@ pub fn require_new_enough(git: &Git, state: &StateDir) -> Result<()> {
     Ok(())
 }
 
-/// The version of the git program, outside of any repository. Fails as [`require_new_enough`] does.
+/// The version of the git program. Needs no repository. Fails if git is older than 2.41, or cannot be
+/// started.
 pub fn check() -> Result<String> {
     ask(&Git::at(Path::new("."), Arc::default()))
 }
 
-/// The version that git prints. Fails if it is older than 2.41, or cannot be started.
+/// The version that git prints. Fails if git is older than 2.41, or cannot be started.
 fn ask(git: &Git) -> Result<String> {
     let output = git.call("version").output()?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -52,13 +53,13 @@ fn ask(git: &Git) -> Result<String> {
             "update git, or put a newer one first on PATH; `git --version` shows which one is used",
         )),
         Some((found, _)) => Ok(found.to_owned()),
-        // An unknown form of the version is not a reason to refuse.
+        // If the version has an unknown form, git may still be new enough.
         None => Ok(text.trim().to_owned()),
     }
 }
 
-/// The path of the git program on PATH, with the inode, size and time of its file; `None` if it is
-/// not found.
+/// A text that changes when the git program changes: its path, and the inode, size and mtime of its file.
+/// `None` if git is not found.
 fn stamp() -> Option<Vec<u8>> {
     let program = program::file()?;
     let meta = program.metadata().ok()?;
@@ -67,7 +68,7 @@ fn stamp() -> Option<Vec<u8>> {
     Some([state.as_bytes(), program.as_os_str().as_bytes(), b"\n"].concat())
 }
 
-/// The version in the answer of `git version`, as text and as numbers.
+/// The version in the output of `git version`: the whole version, e.g. `2.47.1`, and its first two numbers.
 fn version(text: &str) -> Option<(&str, (u32, u32))> {
     let found = text.trim().strip_prefix("git version ")?.split_whitespace().next()?;
     let mut numbers = found.split(|c: char| !c.is_ascii_digit()).map(str::parse);

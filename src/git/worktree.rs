@@ -1,8 +1,8 @@
-//! Worktrees: making, finding and removing them without relying on git's own cleanup.
+//! Makes, finds and removes worktrees, without relying on git's own cleanup.
 //!
-//! A worktree is made in two steps (GIT-FACTS, "Worktrees"): one process at a time writes the
-//! administrative entry, under the repository lock; the checkout, 95–99 % of the cost, runs in
-//! parallel after it.
+//! A worktree is made in two steps (GIT-FACTS, "Worktrees"). First the administrative entry is written under
+//! the repository lock, by one process at a time. Then the files are checked out, in parallel with other
+//! worktrees. The second step is 95–99 % of the cost.
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
@@ -32,23 +32,23 @@ use crate::model::refname::RefName;
 pub struct Worktree {
     /// The worktree's directory.
     pub path: PathBuf,
-    /// The worktree's administrative entry in git's directory.
+    /// The worktree's administrative entry: the directory `worktrees/NAME` in the common git directory.
     pub admin: PathBuf,
     overrides: Arc<Overrides>,
 }
 
 impl Worktree {
-    /// The worktree at `path` with the administrative entry `admin`, whole or damaged.
+    /// The worktree at `path` with the administrative entry `admin`. Neither is checked.
     pub fn at(repo: &Repo, path: &Path, admin: PathBuf) -> Worktree {
         Worktree { path: path.to_owned(), admin, overrides: repo.overrides().clone() }
     }
 
-    /// Writes the administrative entry of a new worktree at `path` and its `.git` file, with no
-    /// files checked out. HEAD is on the new branch, or detached if there is none. The caller holds the
-    /// repository lock.
+    /// Lets git make the administrative entry and the `.git` file of a new worktree at `path`, without
+    /// checking out files. HEAD is on `branch`, a new branch at the commit `at`; if `branch` is `None`, HEAD
+    /// is detached at `at`. The caller holds the repository lock.
     ///
-    /// Takes an object id and uses `--no-track`, so that git never locks `config`. A concurrent
-    /// `git worktree prune` removes entries that are half made: then registering is tried again.
+    /// `at` is an object id, and `--no-track` is passed, so that git never locks `config`. If a
+    /// `git worktree prune` at the same time removes the half-made entry, this tries again.
     pub fn register(
         repo: &Repo,
         path: &Path,
@@ -79,7 +79,7 @@ impl Worktree {
         }
     }
 
-    /// The worktree that git has registered at `path`; `None` if there is none.
+    /// The worktree that git has registered at `path`; `None` if git has registered none there.
     pub fn find(repo: &Repo, path: &Path) -> Result<Option<Worktree>> {
         Ok(admin_of(repo, path)?.map(|admin| Worktree::at(repo, path, admin)))
     }
@@ -94,27 +94,27 @@ impl Worktree {
         self.admin.join("index")
     }
 
-    /// Checks out the files of a tree, as if they had been changed and staged. Hooks do not run: a
-    /// `post-checkout` hook may have been planted by another attempt, and `spawn.setup` is there for
-    /// preparations.
+    /// Writes the files of a tree to the worktree and its index. HEAD does not move. No hook runs: another
+    /// attempt may have planted a `post-checkout` hook. Users can prepare worktrees with `spawn.setup`.
     ///
-    /// Not `git reset --hard`: that locks `packed-refs`, and leaves the lock behind when it is
-    /// killed.
+    /// `git reset --hard` is not used, because it locks `packed-refs`, and would leave that lock behind if it
+    /// were killed.
     pub fn populate(&self, tree: &str) -> Result<()> {
         self.git().call("read-tree").args(["--reset", "-u", tree]).run()
     }
 
-    /// Removes the worktree: renames its directory and then its administrative entry into a trash directory
-    /// in `root`. Gives the trash directory. Parts that are missing are no error, so that a removal that
+    /// Removes the worktree: moves its directory, and then its administrative entry, into a trash directory
+    /// in `root`. Returns the trash directory. It is no error if the directory is missing, so a removal that
     /// was killed can be repeated.
     ///
-    /// `root` is our directory of worktrees. A path that is not a chain of real directories below
-    /// it is refused.
+    /// `root` is our directory of worktrees. Fails if the worktree is not below `root`, or if a link leads to
+    /// it.
     pub fn set_aside(&self, root: &Path) -> Result<Bin> {
         let Worktree { path, admin, .. } = self;
         let there = require_ours(root, path, true)?;
-        // Only this lock is removed: another one may come from a killed `git add`, but also from the
-        // user's git.
+        // If `AUTO_MERGE.lock` exists, a killed `git commit` may have left the lock of `packed-refs`. If the
+        // killed process was not a `git commit`, no lock is removed here, because the lock could belong to
+        // the user's git.
         heal_packed_refs_lock(admin, "AUTO_MERGE.lock");
         let bin = Bin::new(root)?;
         if there {
@@ -126,8 +126,8 @@ impl Worktree {
     }
 }
 
-/// Refuses an administrative entry in which a file is not a regular file: git, which reads those of
-/// all worktrees, would wait for ever when it opens a FIFO.
+/// Fails if a file in an administrative entry is not a regular file. git reads the entries of all worktrees,
+/// and would wait for ever if it opened a FIFO.
 pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
     for entry in entries(repo)? {
         for file in ["HEAD", "gitdir", "commondir", "locked"].map(|name| entry.join(name)) {
@@ -143,9 +143,9 @@ pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
 fn register_once(repo: &Repo, path: &Path, branch: Option<&RefName>, at: &Oid) -> Result<PathBuf> {
     let call = repo.git().call("worktree").args(["add", "--quiet", "--no-checkout"]);
     if repo.overrides().is_redirected() {
-        // git uses a stand-in for the shared directory, with a link to this one. `git worktree prune` removes
-        // this one with its last entry, and git cannot make it through the link. If this fails, git reports
-        // that.
+        // In the git directory to which this call is redirected, `worktrees` is a link to `worktrees` in the
+        // common git directory. `git worktree prune` removes the latter together with its last entry, and git
+        // cannot make it again through the link. If `create_dir` fails, git reports the error.
         let _ = fs::create_dir(repo.common_dir().join("worktrees"));
     }
     let mut change = repo.record_change(branch)?;
@@ -159,13 +159,14 @@ fn register_once(repo: &Repo, path: &Path, branch: Option<&RefName>, at: &Oid) -
     })
 }
 
-/// The administrative entry whose `gitdir` file points at `path`.
+/// The administrative entry of the worktree at `path`: the one whose `gitdir` file names `path/.git`. `None`
+/// if there is no such entry.
 ///
-/// It is never derived from the worktree's name: if several worktrees are called `c1`, git calls their
-/// entries `c1`, `c11`, ….
+/// The entry's name cannot be derived from the worktree's name: if several worktrees are called `c1`, git
+/// calls their entries `c1`, `c11`, ….
 pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
     let wanted = path.join(".git");
-    // Usually the worktree and its entry name each other.
+    // In most cases the `.git` file names the entry, and the entry names the `.git` file.
     let named = named_by(path);
     if let Some(admin) = named
         && admin.parent() == Some(&repo.common_dir().join("worktrees"))
@@ -177,8 +178,8 @@ pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
     Ok(entries(repo)?.into_iter().find(|admin| points_to(admin).is_some_and(|p| p == wanted)))
 }
 
-/// The path that the `.git` file of a worktree names as its administrative entry; `None` if there is no
-/// such file. Commands can write to that file, so it may name another entry.
+/// The administrative entry that the `.git` file of a worktree names; `None` if that file cannot be read.
+/// Commands can write to the file, so it may name the entry of another worktree.
 pub fn named_by(worktree: &Path) -> Option<PathBuf> {
     let text = regular::read(&worktree.join(".git")).ok()?;
     let named = text.strip_prefix(b"gitdir: ")?.trim_ascii_end();
@@ -256,8 +257,7 @@ fn entries_in(common: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The path of the `.git` file that an administrative entry belongs to; `None` if the entry is
-/// damaged.
+/// The path of the worktree's `.git` file that an administrative entry names; `None` if the entry is damaged.
 pub fn points_to(admin: &Path) -> Option<PathBuf> {
     let mut bytes = regular::read(&admin.join("gitdir")).ok()?;
     while bytes.last().is_some_and(|b| matches!(b, b'\n' | b'\r')) {
@@ -268,15 +268,16 @@ pub fn points_to(admin: &Path) -> Option<PathBuf> {
     }
     let path = PathBuf::from(std::ffi::OsString::from_vec(bytes));
     if path.is_absolute() {
-        // The path as git wrote it: links are not resolved, because a link may lead elsewhere by now.
+        // The path is returned as git wrote it. Links are not resolved, because a link may lead elsewhere by
+        // now.
         return Some(path);
     }
-    // The path may be relative since git 2.48 (`worktree.useRelativePaths`).
+    // Since git 2.48 the path can be relative (`worktree.useRelativePaths`).
     let directory = admin.join(path.parent()?).canonicalize().ok()?;
     Some(directory.join(path.file_name()?))
 }
 
-/// The roots of every checkout of the repository, the main one included.
+/// The roots of all checkouts of the repository, including the main worktree.
 pub fn checkouts(repo: &Repo) -> Result<Vec<PathBuf>> {
     let mut roots: Vec<PathBuf> = entries(repo)?
         .iter()
@@ -293,7 +294,7 @@ pub fn head_branch(git_dir: &Path) -> Option<RefName> {
     head.strip_prefix("ref: ").map(|full| RefName::new(full.trim()))
 }
 
-/// The paths that are staged in a version that neither of two trees has.
+/// The paths whose staged version is neither that of the tree `one` nor that of the tree `other`.
 pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
     let differing = |tree: &Oid| -> Result<BTreeSet<TreePath>> {
         let call = git.call("diff-index").args([
@@ -309,14 +310,14 @@ pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
     Ok(differing(one)?.intersection(&differing(other)?).cloned().collect())
 }
 
-/// The checkout that uses a branch: its HEAD is on the branch, or a rebase or a bisection in the checkout will
-/// switch back to the branch or move it (`prepare_checked_out_branches` in git's branch.c). The administrative
-/// entry `except` is ignored.
+/// The checkout that uses a branch: its HEAD is on the branch, or a rebase or a bisection in the checkout
+/// will switch back to the branch or move it (`prepare_checked_out_branches` in git's branch.c). The
+/// administrative entry `except` is ignored.
 pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result<Option<PathBuf>> {
     let names = |file: PathBuf| {
         regular::read(&file).is_ok_and(|text| {
-            // `update-refs` has three lines for each branch: its name, and two commits. Only the file of a
-            // bisection leaves `refs/heads/` out.
+            // `update-refs` has three lines for each branch: its full name, and two commits. Only
+            // `BISECT_START` has the short name of a branch.
             text.split(|byte| *byte == b'\n').any(|line| {
                 let name = line.strip_prefix(b"ref: ").unwrap_or(line).trim_ascii();
                 name == branch.as_bytes()
@@ -339,17 +340,17 @@ pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result
             ));
         }
     }
-    // A bare repository has a HEAD, and nothing checked out.
+    // A bare repository has a HEAD, but no checkout.
     let bare = repo.is_bare();
     Ok((!bare && on(repo.common_dir()))
         .then(|| repo.common_dir().parent().unwrap_or(repo.common_dir()).to_owned()))
 }
 
-/// Removes one administrative entry. Never `git worktree prune`: that also removes the entries of
+/// Removes one administrative entry. `git worktree prune` is not used, because it also removes the entries of
 /// worktrees on drives that are not mounted.
 ///
-/// The entry is renamed to `aside`, or deleted if that is on another file system: git must not find
-/// half an entry.
+/// The entry is renamed to `aside`, so that git never finds an incomplete entry. If `aside` is on another
+/// file system, the entry is deleted in place.
 fn unregister(admin: &Path, aside: &Path) -> Result<()> {
     let in_worktrees = admin.parent().and_then(Path::file_name).is_some_and(|n| n == "worktrees");
     if !in_worktrees {
@@ -364,10 +365,10 @@ fn unregister(admin: &Path, aside: &Path) -> Result<()> {
     delete_tree(admin).context(|| format!("could not delete '{}'", admin.display()))
 }
 
-/// The approximate size of a checkout of a commit, in bytes: files in whole blocks of 4 KiB.
+/// The approximate disk space of a checkout of a commit, in bytes. Each file takes whole blocks of 4 KiB.
 ///
-/// The index of the user's checkout knows the sizes of most files. Those of the others are read from the
-/// repository, which costs about as much as writing these files once.
+/// The sizes of most files are in the index of the user's checkout. The sizes of the other files are read
+/// from the repository, which takes about as long as writing those files to one checkout.
 pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     let own = || open_index(&repo.git_dir().join("index"));
     let (index, own) = parallel::both(|| repo.index_of(commit), own);
@@ -375,7 +376,7 @@ pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     let gix = repo.gix();
     let size = |(at, entry): (usize, &gix::index::Entry)| {
         let same = own.as_ref().and_then(|own| entry_at(own, at, entry.path(&index)));
-        // A size of 0 may stand for an unknown one.
+        // git writes the size 0 also if it does not trust the other stat data, so 0 may be wrong.
         match same.filter(|same| same.id == entry.id && same.stat.size > 0) {
             Some(same) => u64::from(same.stat.size),
             None => gix.find_header(entry.id).map_or(0, |header| header.size()),
@@ -386,8 +387,8 @@ pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     Ok(blobs.map(|blob| size(blob).next_multiple_of(4096)).sum())
 }
 
-/// Refuses a path that is not a chain of real directories below `root`, or that is not `registered`
-/// with git: somebody else put it there. Gives true if something is at the path.
+/// Fails if what is at `path` is not ours: if a link leads to it, if it is no directory, or if it is not
+/// `registered` with git. Returns false if nothing is at the path.
 pub fn require_ours(root: &Path, path: &Path, registered: bool) -> Result<bool> {
     let there = fs::symlink_metadata(path).is_ok();
     if there && !is_real_directory(root, path) {
@@ -415,31 +416,32 @@ pub fn export(repo: &Repo, git_dir: &Path, commit: &Oid, into: &Path) -> Result<
     scratch.git().call("read-tree").args(["--reset", "-u", commit.as_str()]).run()
 }
 
-/// Removes the locks that killed processes left in an administrative entry. To be called when no
-/// command runs in the worktree; a lock that a person's git holds is young.
+/// Removes the locks that killed processes have left in an administrative entry. Must be called only when no
+/// command runs in the worktree. A person's git may run there, but it holds a lock for less than a second.
 pub fn heal_locks(admin: &Path) {
     for name in ["index.lock", "HEAD.lock"] {
         remove_when_old(&admin.join(name), Duration::from_secs(1));
     }
 }
 
-/// The beginning of the reasons for which we lock worktrees.
+/// The beginning of the reason in our own locks of worktrees.
 const LOCKED_BY_US: &str = "git-frites: ";
 
-/// A worktree's lock, as `git worktree lock` makes it: git does not remove, move or prune the worktree. The
-/// lock is removed when this is dropped.
+/// A lock of a worktree, as `git worktree lock` makes it. While it exists, git does not remove, move or prune
+/// the worktree. The lock is removed when this is dropped.
 pub struct WorktreeLock {
     admin: PathBuf,
 }
 
 impl WorktreeLock {
-    /// Locks the worktree with this administrative entry for a reason. A lock of the user stays as
-    /// it is. One of ours is replaced, because a killed process left it.
+    /// Locks the worktree with this administrative entry. If the user has locked the worktree, that lock
+    /// stays as it is. If there is a lock of ours, a killed process has left that lock, and it is replaced.
     pub fn new(admin: PathBuf, reason: &str) -> Result<WorktreeLock> {
         let lock = admin.join("locked");
         unlock_ours(&admin);
         let failed = || format!("could not write '{}'", lock.display());
-        // Written before it gets its name: an empty lock is that of a person who gave no reason.
+        // The text is written before the file gets its name: git-frites would think that an empty lock was
+        // made by a user who gave no reason.
         let readable = fs::Permissions::from_mode(0o644);
         let file = tempfile::Builder::new().permissions(readable).tempfile_in(&admin);
         let mut file = file.context(failed)?;
@@ -459,8 +461,8 @@ impl Drop for WorktreeLock {
     }
 }
 
-/// The reason for which a person has locked a worktree, which may be empty; `None` if it is not
-/// locked or the lock is ours.
+/// The reason for which the user has locked a worktree; empty if the user gave none. `None` if the worktree
+/// is not locked, or if the lock is ours.
 pub fn lock_of_user(admin: &Path) -> Option<String> {
     let lock = admin.join("locked");
     let text = match regular::read(&lock) {
@@ -470,7 +472,7 @@ pub fn lock_of_user(admin: &Path) -> Option<String> {
     (!text.starts_with(LOCKED_BY_US)).then_some(text)
 }
 
-/// Removes our lock from a worktree's administrative entry, if it has one. To be called when no
+/// Removes our lock from a worktree's administrative entry, if there is one. Must be called only when no
 /// command runs in the worktree.
 pub fn unlock_ours(admin: &Path) {
     unlock(admin, |reason| reason.starts_with(LOCKED_BY_US.as_bytes()));
@@ -483,11 +485,11 @@ fn unlock(admin: &Path, is_ours: impl Fn(&[u8]) -> bool) {
     }
 }
 
-/// The reason for which an entry is locked, by git and by us, until its worktree is registered.
+/// The reason with which git and git-frites lock an administrative entry until the worktree is complete.
 pub(super) const INITIALIZING: &str = "initializing";
 
-/// Removes the lock of an entry that a killed process was making. To be called when no process makes
-/// the worktree.
+/// Removes the lock of an administrative entry that is incomplete because a process was killed. Must be
+/// called only when no process makes the worktree.
 pub fn unlock_half_made(admin: &Path) {
     unlock(admin, |reason| reason.trim_ascii_end() == INITIALIZING.as_bytes());
 }
