@@ -1,4 +1,4 @@
-//! Atomic writes: a reader sees either the old bytes or the new ones, even after a crash.
+//! Writes files atomically: a reader sees either the old bytes or the new ones, even after a crash.
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
@@ -15,11 +15,11 @@ use crate::fs::disk;
 /// The beginning of the names of temporary files.
 const PREFIX: &str = ".tmp";
 
-/// The age from which a temporary file counts as left by a killed process: a write takes milliseconds.
+/// A temporary file of at least this age was left by a killed process: a write takes milliseconds.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// Writes `bytes` to `path`: a temporary file in the same directory, synced, renamed over the
-/// target, and the directory synced. On an error the old file is unchanged.
+/// Writes `bytes` to a temporary file in the same directory, waits until that file is on the disk, renames it
+/// to `path`, and waits until the directory is on the disk. If writing fails, the old file is unchanged.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = || format!("could not write '{}'", path.display());
     let directory = path.parent().ok_or_else(|| Error::internal(failed()))?;
@@ -27,8 +27,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     write_all(directory, &[(name, bytes)])
 }
 
-/// Writes files of one directory as [`write`] does, in this order, but waits for the disk once for
-/// the contents of all of them, and once for the directory.
+/// Writes several files of one directory like [`write()`], and renames them in this order. Waits for the disk
+/// only twice: for the contents of all files, and for the directory.
 pub fn write_all(directory: &Path, files: &[(&OsStr, &[u8])]) -> Result<()> {
     let failed = |name: &OsStr| format!("could not write '{}'", directory.join(name).display());
     let Some((first, _)) = files.first() else { return Ok(()) };
@@ -46,7 +46,8 @@ pub fn write_all(directory: &Path, files: &[(&OsStr, &[u8])]) -> Result<()> {
     File::open(directory).and_then(|f| f.sync_all()).context(|| failed(first))
 }
 
-/// Writes a file that is not needed after a power cut: as [`write`] does, but without waiting for the disk.
+/// Writes a file like [`write()`], but does not wait for the disk. For files that are not needed after a
+/// power cut.
 pub fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = NamedTempFile::with_prefix_in(PREFIX, directory)?;
@@ -54,13 +55,13 @@ pub fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
-/// Replaces the bytes of a user's file, as [`write`] does. The new file has the mode of the old one and, if
-/// possible, its owner.
+/// Replaces a file of the user like [`write()`]. The new file has the mode of the old file and, if possible,
+/// the owner of the old file.
 pub fn replace(path: &Path, bytes: &[u8], old: &Metadata) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = NamedTempFile::with_prefix_in(PREFIX, directory)?;
     file.write_all(bytes)?;
-    // Only root can change the owner.
+    // Only root can change the owner, so an error is ignored.
     let _ = std::os::unix::fs::fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
     file.as_file().set_permissions(old.permissions())?;
     file.as_file().sync_all()?;
@@ -76,7 +77,7 @@ pub fn remove_abandoned(directory: &Path) {
             && entry.file_type().is_ok_and(|kind| kind.is_file())
             && age().is_some_and(|age| age > ABANDONED)
         {
-            // The next cleaning tries again.
+            // If the file cannot be removed, the next cleaning tries again.
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -1,4 +1,5 @@
-//! Deletes directory trees, whatever an attempt has left in them.
+//! Deletes directory trees. An attempt may have left very deep, unreadable or read-only directories in such a
+//! tree.
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
@@ -11,17 +12,17 @@ use rustix::io::Errno;
 
 use crate::fs::directory::DIRECTORY;
 
-/// The longest path that is kept for a message.
+/// Once a path for a message has this many bytes, no more names are added to it.
 const LONGEST_SHOWN: usize = 4096;
 
-/// The most nested directories that are open at once.
+/// The largest number of nested directories that are open at once.
 const MOST_OPEN: usize = 16;
 
-/// Deletes a file, or a directory with its content, never through a link, and also where directories
-/// are read-only (Go's module cache). Succeeds if nothing is there.
+/// Deletes a file, or a directory with its content. Does not follow links. Directories may be read-only, as
+/// in Go's module cache. Succeeds if nothing is at the path.
 ///
-/// It deletes as much as it can; the error is that of the first path that cannot be deleted. Trees of any
-/// depth need few descriptors: a deep directory is moved up before it is emptied.
+/// If a path cannot be deleted, goes on with the other paths, and returns the first error at the end. A deep
+/// directory is moved up before it is emptied, so trees of any depth need few file descriptors.
 pub fn delete_tree(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(meta) if !meta.is_dir() => return fs::remove_file(path),
@@ -45,10 +46,10 @@ pub fn delete_tree(path: &Path) -> io::Result<()> {
 /// A tree that is being deleted.
 struct Deletion {
     top: OwnedFd,
-    /// Directories that were moved to `top`: their names there, and the paths at which they were
-    /// found.
+    /// Directories that were moved to `top` and are not deleted yet: their names in `top`, and the paths at
+    /// which they were found.
     waiting: Vec<(CString, PathBuf)>,
-    /// The number of directories that were moved.
+    /// The number of names that were used for moved directories.
     moved: u64,
     first_error: Option<io::Error>,
 }
@@ -67,7 +68,8 @@ impl Deletion {
         }
     }
 
-    /// Deletes a directory with its content. `depth` directories are open.
+    /// Deletes a directory in `parent` with its content. `depth` is the number of nested directories that are
+    /// open.
     fn remove(
         &mut self,
         parent: &OwnedFd,
@@ -81,21 +83,22 @@ impl Deletion {
             Err(e) => return Err(e),
         }
         match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
-            // The directory is not empty: an entry could not be deleted, and that error was noted, or an
-            // entry appeared just now.
+            // The directory is not empty. Either an entry could not be deleted, and that error is noted
+            // already, or another process has just made an entry.
             Err(e) if e != Errno::NOENT => Err(e),
             _ => Ok(()),
         }
     }
 
-    /// Deletes the content of a directory. If no more directories may be opened, moves those in it to
-    /// `top`.
+    /// Deletes the content of a directory. If no more directories may be opened, moves the directories in it
+    /// to `top`.
     fn empty(&mut self, directory: &OwnedFd, path: &Path, depth: usize) {
         let entries = match Dir::read_from(directory) {
             Ok(entries) => entries,
             Err(e) => return self.fail(failed(path, e)),
         };
-        // The whole list is read first: some systems skip entries of a directory that changes.
+        // All entries are listed before the first is deleted, because some systems skip entries if the
+        // directory changes.
         for entry in entries.flatten().collect::<Vec<_>>() {
             let name = entry.file_name();
             if name == c"." || name == c".." {
@@ -127,7 +130,7 @@ impl Deletion {
         }
     }
 
-    /// Moves a directory to `top`, to be emptied there.
+    /// Moves a directory to `top`, where it will be deleted.
     fn move_up(&mut self, from: &OwnedFd, name: &CStr, found_at: &Path) -> Result<(), Errno> {
         let mut is_writable = false;
         loop {
@@ -139,10 +142,10 @@ impl Deletion {
                     self.waiting.push((fresh, found_at.to_owned()));
                     return Ok(());
                 }
-                // Another process is deleting the same tree.
+                // The directory is gone, because another process deletes the same tree.
                 Err(Errno::NOENT) => return Ok(()),
                 Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
-                // Its entry `..` changes, so the directory itself must be writable.
+                // A move changes the entry `..` in the directory, so the directory itself must be writable.
                 Err(Errno::ACCESS | Errno::PERM) if !is_writable => {
                     rustix::fs::chmodat(from, name, Mode::RWXU, AtFlags::empty())?;
                     is_writable = true;
@@ -162,7 +165,7 @@ fn is_directory(directory: &OwnedFd, name: &CStr) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-/// Opens a directory so that its content can be removed, even if its mode forbids that.
+/// Opens a directory. Changes its mode if that is needed to list it and to remove its content.
 fn open_directory(at: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     let opened = match rustix::fs::openat(&at, name, DIRECTORY, Mode::empty()) {
         Err(Errno::ACCESS) => {
@@ -173,7 +176,8 @@ fn open_directory(at: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     };
     let mode = Mode::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode);
     if !mode.contains(Mode::RWXU) {
-        // This fails if the directory belongs to another user; then removing its content gives the error.
+        // If the directory belongs to another user, this fails. Then the removal of its content reports the
+        // error.
         let _ = rustix::fs::fchmod(&opened, mode | Mode::RWXU);
     }
     Ok(opened)

@@ -1,4 +1,4 @@
-//! Directories that are opened name by name, so that no link leads elsewhere.
+//! Opens and lists directories relative to an open parent directory.
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -6,12 +6,12 @@ use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-/// The flags that open a real directory and nothing else.
+/// The flags to open a directory. With these flags, opening anything else fails, even a link to a directory.
 pub const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens a directory to list its entries, through links. Open an entry by its name in `Dir::fd`, so that
-/// the system need not look for the directory again.
+/// Opens a directory to list its entries. Follows links. Callers should open an entry by its name in
+/// `Dir::fd`, so that the system need not look up the directory again.
 pub fn open_to_list(parent: impl AsFd, name: impl Arg) -> rustix::io::Result<Dir> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Dir::new(rustix::fs::openat(parent, name, flags, Mode::empty())?)
@@ -23,7 +23,8 @@ pub fn entries(directory: &mut Dir) -> rustix::io::Result<Vec<DirEntry>> {
     directory.filter(|entry| entry.as_ref().map_or(true, is_inside)).collect()
 }
 
-/// The kind of an entry of an open directory. Some file systems do not tell it in the list.
+/// The kind of an entry of an open directory. Some file systems do not list the kinds; then this asks for the
+/// entry's stat data.
 pub fn kind(directory: &Dir, entry: &DirEntry) -> rustix::io::Result<FileType> {
     match entry.file_type() {
         FileType::Unknown => {
@@ -35,12 +36,12 @@ pub fn kind(directory: &Dir, entry: &DirEntry) -> rustix::io::Result<FileType> {
     }
 }
 
-/// Opens a directory in `parent`, and makes it if there is none. Follows no link.
+/// Opens a directory in `parent`. Makes it if it does not exist. Follows no link.
 pub fn open_or_make(parent: impl AsFd, name: impl Arg + Copy) -> io::Result<OwnedFd> {
     let open = || rustix::fs::openat(&parent, name, DIRECTORY, Mode::empty());
     match open() {
         Err(Errno::NOENT) => match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
-            // `EXIST`: another process has made it.
+            // If the error is `EXIST`, another process has made the directory.
             Ok(()) | Err(Errno::EXIST) => Ok(open()?),
             Err(e) => Err(e.into()),
         },

@@ -1,4 +1,4 @@
-//! The disk: waiting until files are on it, and finding out whether files are on a disk at all.
+//! Waits until files are on the disk, and finds out on what kind of file system a file is.
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -8,12 +8,13 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Error, IoContext, Result};
 
-/// The most files that are synced at the same time: a journal takes them all with one commit.
+/// The largest number of files that are synced at the same time. A journaling file system writes all of them
+/// with one commit.
 const SYNCED_AT_ONCE: usize = 16;
 
-/// Waits until these files and directories are on the disk. A missing file is not waited for.
+/// Waits until these files and directories are on the disk. It is no error if one does not exist.
 pub fn sync(paths: &[impl AsRef<Path> + Sync]) -> Result<()> {
-    // On a file system in memory, threads would only cost time.
+    // On a file system in memory there is nothing to wait for, so threads would only cost time.
     if paths.len() < 2 || is_in_memory(paths[0].as_ref()) {
         return paths.iter().try_for_each(|path| sync_one(path.as_ref()));
     }
@@ -25,7 +26,8 @@ pub fn sync(paths: &[impl AsRef<Path> + Sync]) -> Result<()> {
                 scope.spawn(move || chunk.iter().try_for_each(|path| sync_one(path.as_ref())))
             })
             .collect();
-        // A panic is a bug of git-frites, and the file may not be on the disk: the caller must not use it.
+        // A panic is a bug of git-frites. The panic becomes an error, because a file may not be on the disk,
+        // and the caller must not go on.
         let ended = threads.into_iter().map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Error::internal("a thread that syncs panicked")))
         });
@@ -34,7 +36,7 @@ pub fn sync(paths: &[impl AsRef<Path> + Sync]) -> Result<()> {
 }
 
 fn sync_one(path: &Path) -> Result<()> {
-    // An attempt may have put a FIFO there.
+    // An attempt may have put a FIFO at the path. NONBLOCK keeps this process from waiting for a writer.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let sync = || {
         let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -47,27 +49,28 @@ fn sync_one(path: &Path) -> Result<()> {
     }
 }
 
-/// The numbers of file systems on disks of this machine whose change times are those of the kernel's
-/// own clock: ext2 to ext4, XFS, Btrfs, F2FS.
+/// The numbers (`f_type`) of file systems on local disks whose change times are set by this machine's kernel:
+/// ext2 to ext4, XFS, Btrfs, F2FS.
 const LOCAL: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
 
-/// The number of a file system in memory.
+/// The number (`f_type`) of a file system in memory.
 const TMPFS: u64 = 0x0102_1994;
 
-/// True if a file is on a file system in memory, for which there is no disk to wait.
+/// True if a file is on a file system in memory (tmpfs). Then there is no disk to wait for.
 pub fn is_in_memory(path: &Path) -> bool {
     cfg!(target_os = "linux") && rustix::fs::statfs(path).is_ok_and(|found| number(&found) == TMPFS)
 }
 
-/// True if only this machine's kernel sets change times on the file system of this file: neither another
-/// machine nor a program does.
+/// True if only this machine's kernel can set change times on the file system of this file. False e.g. for
+/// network file systems and FUSE.
 pub fn has_times_of_kernel(file: impl AsFd) -> bool {
     let number = rustix::fs::fstatfs(file).map(|found| number(&found));
     cfg!(target_os = "linux")
         && number.is_ok_and(|number| number == TMPFS || LOCAL.contains(&number))
 }
 
-/// The number of a file system, of 32 bits on every machine.
+/// The number (`f_type`) of a file system. The integer type of `f_type` differs between platforms, but the
+/// number has only 32 bits.
 fn number(found: &rustix::fs::StatFs) -> u64 {
     u64::from(found.f_type as u32)
 }

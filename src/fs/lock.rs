@@ -1,7 +1,7 @@
-//! Locks that end with the process that holds them: `flock` on files of our own.
+//! Locks between processes: `flock` on files of our own. A lock ends with the process that holds it.
 //!
-//! Locks are taken in this order, so that no two processes wait for each other: landing, run,
-//! candidate, repository.
+//! A process that takes several locks takes them in this order: landing, run, candidate, repository. So no
+//! two processes wait for each other.
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -11,17 +11,17 @@ use std::time::Instant;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::regular;
 
-/// How often a lock's file is opened while others remove its directory.
+/// The number of times that we try to open a lock file while other processes remove its directory.
 const TRIES: u32 = 100;
 
-/// A held lock. It is released when it is dropped, or when the process ends. The descriptor is
-/// close-on-exec, so that no daemon that a command leaves behind keeps the lock.
+/// A held lock. The lock is released when this is dropped, or when the process ends. The descriptor is
+/// close-on-exec, so a daemon that a command leaves behind does not keep the lock.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
-/// Waits for the lock.
+/// Waits until the lock is free, and takes it.
 pub fn wait(path: &Path) -> Result<Lock> {
     let failed = || format!("could not lock '{}'", path.display());
     loop {
@@ -56,7 +56,8 @@ pub fn attempt(path: &Path) -> Result<Option<Lock>> {
     attempt_by(path, File::try_lock)
 }
 
-/// Takes the lock, which several processes can share; `None` if another process holds it exclusively.
+/// Takes the lock as a shared lock, which several processes can hold at the same time. `None` if another
+/// process holds it exclusively.
 pub fn attempt_shared(path: &Path) -> Result<Option<Lock>> {
     attempt_by(path, File::try_lock_shared)
 }
@@ -84,13 +85,15 @@ fn open(path: &Path) -> io::Result<File> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
         }
-        // Refuses anything but a regular file, because an attempt may have put it there.
+        // This fails for anything except a regular file: an attempt may have put e.g. a FIFO at the path.
         regular::open_own_to_write(path, false)
     };
-    // A process that held the lock may remove its directory at any moment, also between these two calls.
+    // A process that held the lock may remove the directory at any moment, also after `create_dir_all` and
+    // before the file is opened.
     for _ in 1..TRIES {
         match once() {
-            // `create_dir_all` fails with `AlreadyExists` if others make and remove the directory meanwhile.
+            // `create_dir_all` fails with `AlreadyExists` if other processes make and remove the directory at
+            // the same time.
             Err(e)
                 if [io::ErrorKind::NotFound, io::ErrorKind::AlreadyExists].contains(&e.kind()) => {}
             opened => return opened,
@@ -99,8 +102,8 @@ fn open(path: &Path) -> io::Result<File> {
     once()
 }
 
-/// True if the locked file is still the one at the path. `git clean -ffdx` may have removed it between
-/// opening and locking. Then two processes could each hold a lock.
+/// True if the locked file is still the one at the path. If e.g. `git clean -ffdx` has removed the opened
+/// file, another process can make and lock a new one, and then both processes would hold the lock.
 fn still_there(path: &Path, file: &File) -> bool {
     match (fs::metadata(path), file.metadata()) {
         (Ok(a), Ok(b)) => a.ino() == b.ino() && a.dev() == b.dev(),

@@ -1,5 +1,5 @@
-//! The file system: atomic writes, locks, directory trees and their deletion, also in the background, regular files,
-//! file states, walks, many reads at once, temporary directories, waiting for the disk.
+//! Access to the file system, without git: reading and writing files, walking and deleting trees, locks, and
+//! waiting for the disk.
 pub mod atomic;
 mod delete;
 pub mod directory;

@@ -1,5 +1,5 @@
-//! Short reads of many files at once, on one pool of threads for the whole process, which nested calls
-//! share.
+//! Does short work on many items in parallel, such as reading files. The whole process has one pool of
+//! threads, which nested calls share.
 
 use std::sync::Arc;
 use std::thread::{Builder, Scope, ScopedJoinHandle, sleep};
@@ -10,11 +10,11 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 
-/// The time between two tries to start a thread.
+/// The pause between two tries to start a thread.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// Starts a thread of its own, for work that takes long or waits. Where the user has as many threads as the
-/// system allows, which an attempt can bring about, this waits until one has ended.
+/// Starts a separate thread, for work that takes long or waits. If the user already has as many threads as
+/// the system allows, e.g. because of an attempt, waits until one of those threads has ended.
 pub fn start<'scope, 'env, T: Send + 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -30,22 +30,23 @@ pub fn start<'scope, 'env, T: Send + 'scope>(
     }
 }
 
-/// The number of threads.
+/// The number of threads in the pool.
 pub fn threads() -> usize {
     rayon::current_num_threads()
 }
 
-/// Does `work` on every item; gives the results in the items' order. All items are worked on even
-/// if one fails; the error is that of the first item that failed.
+/// Calls `work` for every item, and returns the results in the order of the items. If an item fails, goes on
+/// with the others, and returns the error of the first item that failed.
 ///
-/// `work` must take no lock: while a thread waits for its results, it may do the work of another caller.
+/// `work` must not take a lock: while a thread waits for the results of a nested call, it may do the work of
+/// another caller, which could wait for the same lock.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let done: Vec<Result<R>> = items.par_iter().map(&work).collect();
     done.into_iter().collect()
 }
 
-/// Like [`map`], with a state that `init` makes and that is passed on from item to item. There are about as
-/// many states as threads.
+/// Like [`map`], but `work` also gets a state that it can reuse from item to item. `init` makes a state;
+/// about as many states are made as there are threads.
 pub fn map_with<T: Sync, S: Send, R: Send>(
     items: &[T],
     init: impl Fn() -> S + Sync,
@@ -62,7 +63,8 @@ pub fn map_with<T: Sync, S: Send, R: Send>(
     })
 }
 
-/// Does two things at the same time. Neither may take a lock, as in [`map`].
+/// Calls both functions at the same time, and returns both results. As in [`map`], neither function may take
+/// a lock.
 pub fn both<A: Send, B: Send>(
     one: impl FnOnce() -> A + Send,
     other: impl FnOnce() -> B + Send,
@@ -70,8 +72,8 @@ pub fn both<A: Send, B: Send>(
     rayon::join(one, other)
 }
 
-/// Does `work` on chunks of the items, about as many as there are threads. For work that costs less
-/// than a result for each item.
+/// Calls `work` for chunks of the items. There are about as many chunks as threads. This is for work on an
+/// item that takes less time than storing a result for the item.
 pub fn map_chunks<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&[T]) -> Result<R> + Sync,

@@ -1,5 +1,5 @@
-//! Opens files that an attempt may have replaced. Only regular files are opened: a FIFO or a device is an
-//! error, and never waited for.
+//! Opens files that an attempt may have replaced. Only regular files can be opened. A FIFO or a device at the
+//! path is an error, and does not make the caller wait.
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -8,23 +8,23 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-/// The flags with which no kind of file makes the caller wait.
+/// With these flags, opening a file never makes the caller wait, whatever kind of file it is.
 const SAFE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// The length below which a file is read in one go.
+/// A file with fewer bytes than this is read with one call.
 const SMALL: u64 = 64 << 10;
 
-/// The length from which a file is not read. An attempt can make a file of any length without disk space,
-/// but our memory is limited.
+/// A file with this many bytes or more is not read. An attempt can make a file of any length without disk
+/// space, but our memory is limited.
 const TOO_LONG: u64 = 1 << 30;
 
-/// Opens a file to be read, through links. A FIFO, a device or a directory is
-/// [`io::ErrorKind::InvalidData`]: reading one could block for ever or never end.
+/// Opens a file to read it. Follows links. For a FIFO or a device the error is
+/// [`io::ErrorKind::InvalidData`], because reading such a file could block for ever or never end.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::RDONLY)
 }
 
-/// Opens a file of our own to be read; fails if a link is in its place.
+/// Opens a file of our own to read it. Fails if the path is a link.
 pub fn open_own(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::RDONLY | OFlags::NOFOLLOW)
 }
@@ -34,34 +34,35 @@ pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
     read_all(open_with_metadata(CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW)?)
 }
 
-/// Reads a file of our own in an open directory.
+/// Reads a file of our own in an open directory. Fails if it is a link.
 pub fn read_own_in(directory: impl AsFd, name: &Path) -> io::Result<Vec<u8>> {
     read_all(open_with_metadata(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW)?)
 }
 
-/// Opens a file of our own in an open directory, to be read.
+/// Opens a file of our own in an open directory to read it. Fails if it is a link.
 pub fn open_own_in(directory: impl AsFd, name: &Path) -> io::Result<File> {
     open_in(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW)
 }
 
-/// Opens a file of our own to be written, and makes it if there is none. Its content stays. With
-/// `append`, every write goes to its end.
+/// Opens a file of our own to write to it, without truncating it. Makes the file if it does not exist. With
+/// `append`, every write goes to the end of the file.
 pub fn open_own_to_write(path: &Path, append: bool) -> io::Result<File> {
     let append = if append { OFlags::APPEND } else { OFlags::empty() };
     open_with(path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | append)
 }
 
-/// Opens an existing file of our own, to be written at its end.
+/// Opens an existing file of our own to append to it.
 pub fn open_own_to_append(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::APPEND)
 }
 
-/// Makes an empty file of our own, in place of whatever is there.
+/// Makes an empty file of our own. Replaces a file, a link, a FIFO or the like at the path.
 pub fn create_own(path: &Path) -> io::Result<File> {
     create_own_in(CWD, path)
 }
 
-/// Makes an empty file of our own in an open directory, in place of whatever is there.
+/// Makes an empty file of our own in an open directory. Replaces a file, a link, a FIFO or the like with this
+/// name.
 pub fn create_own_in(directory: impl AsFd, name: &Path) -> io::Result<File> {
     let mut tries = 0;
     loop {
@@ -71,14 +72,15 @@ pub fn create_own_in(directory: impl AsFd, name: &Path) -> io::Result<File> {
         }
         tries += 1;
         match open_in(&directory, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
-            // Another process has made it in between: two judgings of one candidate both make its log.
+            // Another process has made a file after ours was removed: e.g. two processes that judge the same
+            // candidate both make its log.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && tries < MOST_TRIES => {}
             made => return made,
         }
     }
 }
 
-/// The most tries to make a file that other processes also make.
+/// The largest number of tries to make a file that other processes also make.
 const MOST_TRIES: u32 = 100;
 
 fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
@@ -89,7 +91,7 @@ fn open_in(directory: impl AsFd, path: &Path, flags: OFlags) -> io::Result<File>
     open_with_metadata(directory, path, flags).map(|(file, _)| file)
 }
 
-/// Opens a file; gives its metadata, too.
+/// Opens a regular file, and returns it with its metadata.
 fn open_with_metadata(
     directory: impl AsFd,
     path: &Path,
@@ -99,7 +101,7 @@ fn open_with_metadata(
     let mode = Mode::from_raw_mode(0o666);
     let file = match rustix::fs::openat(directory, path, flags | SAFE, mode) {
         Ok(file) => File::from(file),
-        // A FIFO without a reader, a socket, or a link where links are not followed.
+        // The path is a FIFO without a reader, a socket, or a link although `flags` has NOFOLLOW.
         Err(Errno::NXIO | Errno::LOOP) => return Err(not_regular()),
         Err(e) => return Err(e.into()),
     };
@@ -113,12 +115,13 @@ fn open_with_metadata(
     Ok((file, meta))
 }
 
-/// Reads the bytes of a file that [`open`] opens; one that is too long is [`io::ErrorKind::InvalidData`].
+/// Opens a file as [`open`] does, and reads its bytes. If the file is too long, the error is
+/// [`io::ErrorKind::InvalidData`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_all(open_with_metadata(CWD, path, OFlags::RDONLY)?)
 }
 
-/// Reads a file as [`read`] does, and gives the metadata that it had before.
+/// Reads a file as [`read`] does, and also returns the metadata that the file had before it was read.
 pub fn read_with_metadata(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     let (file, meta) = open_with_metadata(CWD, path, OFlags::RDONLY)?;
     Ok((read_all((file, meta.clone()))?, meta))
@@ -128,12 +131,12 @@ fn read_all((file, meta): (File, Metadata)) -> io::Result<Vec<u8>> {
     read_to_end(file, meta.len())
 }
 
-/// Reads a file to its end. A small file takes one call: the standard library would also ask for the
-/// length, for the position, and for more bytes.
+/// Reads a file to its end. A small file is read with one system call; the standard library would also ask
+/// for the length, for the position, and for more bytes.
 fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if length < SMALL {
-        // One byte more, to see whether the file has grown.
+        // The buffer has one byte more than the file, to notice if the file has grown.
         bytes = vec![0; length as usize + 1];
         let read = file.read(&mut bytes)?;
         bytes.truncate(read);
@@ -141,7 +144,7 @@ fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
             return Ok(bytes);
         }
     }
-    // Limited, because another process may append to the file all the time.
+    // There is a limit, because another process may append to the file all the time.
     if length < TOO_LONG {
         bytes.reserve(length as usize);
         file.take(TOO_LONG).read_to_end(&mut bytes)?;
@@ -152,7 +155,7 @@ fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads an open file to its end. It is an error if it has more than `most` bytes.
+/// Reads an open file to its end. Fails if the file has more than `most` bytes.
 pub fn read_at_most(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if file.take(most + 1).read_to_end(&mut bytes)? as u64 > most {
@@ -161,7 +164,7 @@ pub fn read_at_most(file: File, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a file with [`read`] as UTF-8; other bytes are [`io::ErrorKind::InvalidData`].
+/// Reads a file as [`read`] does, as UTF-8. If it is not UTF-8, the error is [`io::ErrorKind::InvalidData`].
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
@@ -185,7 +188,8 @@ mod tests {
             let bytes: Vec<u8> = (0..length).map(|at| at as u8).collect();
             fs::write(&file, &bytes).expect("written");
             assert!(read(&file).expect("regular") == bytes, "{length}");
-            // As if the file had become longer or shorter since its length was asked for.
+            // The given length is wrong, as if the file had become longer or shorter after its length was
+            // read.
             for other in [length.saturating_sub(1), length + 1, length + SMALL] {
                 let opened = File::open(&file).expect("there");
                 assert!(read_to_end(opened, other).expect("regular") == bytes, "{length} {other}");

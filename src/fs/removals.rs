@@ -1,15 +1,15 @@
-//! The removal of directories while the process goes on.
+//! Removes directories in the background while the process goes on.
 use std::thread::{self, JoinHandle};
 
 use parking_lot::Mutex;
 
-/// Removals in the background, one at a time. They are waited for when this is dropped.
+/// Runs removals in the background, one at a time. Dropping this waits until the last one has ended.
 #[derive(Debug, Default)]
 pub struct Removals(Mutex<Option<JoinHandle<()>>>);
 
 impl Removals {
-    /// Does this work in a thread of its own. If such a thread is still at work, does it here and now, so
-    /// that removals do not pile up.
+    /// Calls `remove` in a separate thread. If the thread of an earlier call is still at work, calls `remove`
+    /// in this thread, so that removals do not pile up.
     pub fn start(&self, remove: impl FnOnce() + Send + 'static) {
         let mut last = self.0.lock();
         if last.as_ref().is_none_or(JoinHandle::is_finished) {

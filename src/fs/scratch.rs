@@ -1,6 +1,6 @@
-//! Temporary directories of git-frites. They lie in the state directory, to which guarded attempts cannot write:
-//! in the system's directory for temporary files, a running attempt could replace the index of another one's
-//! judging.
+//! Makes git-frites' temporary directories. The directories lie in the state directory, to which guarded
+//! attempts cannot write. In the system's directory for temporary files, a running attempt could replace e.g.
+//! an index that is used to judge another attempt.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,18 @@ use tempfile::TempDir;
 use crate::error::{IoContext, Result};
 use crate::fs::tree::{self, delete_tree};
 
-/// The age at which a directory was left by a killed command.
+/// A temporary directory of at least this age was left by a killed command.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The free bytes below which a disk counts as full: a landing must come to its end there all the same.
+/// If fewer bytes than this are free, the disk counts as full. Then temporary directories are made elsewhere,
+/// because a landing must be able to complete even on a full disk.
 const FEW: u64 = 1 << 20;
 
 /// The directory in which this process makes its temporary directories.
 static HOME: OnceLock<PathBuf> = OnceLock::new();
 
-/// Makes all temporary directories of this process in `home` from now on, as soon as its parent exists. Only the
-/// first call has an effect.
+/// From now on, temporary directories of this process are made in `home`, if the parent of `home` exists.
+/// Only the first call has an effect.
 pub fn keep_in(home: &Path) {
     HOME.get_or_init(|| home.to_owned());
 }
@@ -32,13 +33,14 @@ pub fn directory() -> Result<TempDir> {
     let home = HOME.get().filter(|home| home.parent().is_some_and(has_space));
     let made = match home {
         Some(home) => fs::create_dir_all(home).and_then(|()| tempfile::tempdir_in(home)),
-        // Without a state directory there are no attempts; on a full disk nothing else is left.
+        // If there is no state directory, there is no attempt that could replace the files. If the disk is
+        // full, there is no better place.
         None => tempfile::tempdir(),
     };
     made.context(|| "could not make a temporary directory".into())
 }
 
-/// True if a directory is there, on a disk that is not full.
+/// True if a directory exists, and its disk is not full.
 fn has_space(directory: &Path) -> bool {
     directory.is_dir() && tree::free_space(directory).is_ok_and(|free| free >= FEW)
 }

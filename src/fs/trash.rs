@@ -1,5 +1,5 @@
-//! Trash directories. A directory to delete is first moved into one, so that no process finds half of it in
-//! its old place.
+//! Trash directories. A directory that will be deleted is first moved into a trash directory, so that no
+//! process finds a half-deleted directory at the old path.
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,22 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::delete::delete_tree;
 use crate::fs::{lock, parallel};
 
-/// The beginning of the names of trash directories; no run's name begins with a dot.
+/// The beginning of the names of trash directories. They lie beside the directories of runs, whose names do
+/// not begin with a dot.
 pub const PREFIX: &str = ".trash-";
 
-/// The file, beside trash directories, that is locked by the process that deletes them.
+/// The file beside the trash directories that a process locks while it deletes them.
 const LOCK: &str = ".trash.lock";
 
-/// The entries of a trash directory. Each is moved there in one step, and nothing is moved into it later.
+/// The names of the entries in a trash directory. Each entry is moved there in one step, so an entry that
+/// exists is complete.
 const CONTENTS: [&str; 2] = ["worktree", "entry"];
 
-/// Up to this number of files and directories, the trash is deleted at once, because starting a process
-/// would take longer.
+/// If the trash has at most this number of files and directories, the command itself deletes it, because
+/// starting a process for that would take longer.
 const FEW: usize = 1000;
 
-/// The number of threads that delete.
+/// The number of threads that delete trash directories.
 const THREADS: usize = 2;
 
 /// One trash directory.
@@ -29,8 +31,8 @@ const THREADS: usize = 2;
 pub struct Bin(PathBuf);
 
 impl Bin {
-    /// Makes a trash directory in `root`. Each removal has its own, because the first removal to end
-    /// deletes its directory.
+    /// Makes a trash directory in `root`. Each removal makes its own trash directory: if two removals shared
+    /// one, the first removal to end would delete it.
     pub fn new(root: &Path) -> Result<Bin> {
         let failed = || format!("could not use '{}'", root.display());
         fs::create_dir_all(root).context(failed)?;
@@ -38,12 +40,12 @@ impl Bin {
         Ok(Bin(bin.keep()))
     }
 
-    /// The place for a worktree.
+    /// The path to which a worktree's directory is moved.
     pub fn worktree(&self) -> PathBuf {
         self.0.join(CONTENTS[0])
     }
 
-    /// The place for an administrative entry.
+    /// The path to which an administrative entry is moved.
     pub fn entry(&self) -> PathBuf {
         self.0.join(CONTENTS[1])
     }
@@ -58,7 +60,7 @@ fn delete(bin: &Path) -> Result<()> {
     delete_tree(bin).context(|| format!("could not delete '{}'", bin.display()))
 }
 
-/// True if the trash in `root` can be deleted quickly.
+/// True if the trash in `root` has at most `FEW` files and directories.
 pub fn is_little(root: &Path) -> bool {
     let mut waiting = bins(root);
     let mut seen = 0;
@@ -76,8 +78,8 @@ pub fn is_little(root: &Path) -> bool {
     true
 }
 
-/// Deletes all trash in `root`, also that of killed removals, unless another process is doing so. Deletes
-/// as much as it can, and fails if something is left.
+/// Deletes all trash in `root`, including what killed removals have left. Does nothing if another process is
+/// deleting the trash. If something cannot be deleted, goes on with the rest, and fails at the end.
 pub fn empty(root: &Path) -> Result<()> {
     if bins(root).is_empty() {
         return Ok(());
@@ -86,7 +88,7 @@ pub fn empty(root: &Path) -> Result<()> {
     let Some(_lock) = lock::attempt(&lock)? else { return Ok(()) };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build();
     let pool = pool.map_err(|e| Error::internal(format!("no threads: {e}")))?;
-    // Listed again under the lock, because there may be more by now.
+    // The trash is listed again under the lock, because there may be more by now.
     let done = pool.install(|| parallel::map(&bins(root), |bin| delete(bin)));
     let _ = fs::remove_file(&lock);
     done.map(drop)
@@ -98,7 +100,8 @@ pub fn is_being_emptied(root: &Path) -> bool {
     lock.exists() && lock::attempt(&lock).is_ok_and(|lock| lock.is_none())
 }
 
-/// The trash directories into which nothing will be moved any more.
+/// The trash directories to delete: those with an entry, and those that a killed process has left empty for
+/// more than a minute.
 fn bins(root: &Path) -> Vec<PathBuf> {
     let listing = fs::read_dir(root).into_iter().flatten().flatten();
     listing
@@ -115,7 +118,7 @@ fn bins(root: &Path) -> Vec<PathBuf> {
 
 /// The main function of the background process that deletes the trash in a directory.
 pub fn main(root: &Path) -> std::process::ExitCode {
-    // A failure is not reported here, but by the command that tries again.
+    // A failure is not reported, because the next command tries again, and reports its own failure.
     match empty(root) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(_) => std::process::ExitCode::FAILURE,

@@ -1,4 +1,4 @@
-//! Directory trees on disk: links in paths, sizes and times.
+//! Functions on paths and directory trees: resolving links, sizes, times, and free space.
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -10,10 +10,10 @@ use crate::error::{IoContext, Result};
 pub use crate::fs::delete::delete_tree;
 use crate::fs::walk::{self, EntryState};
 
-/// True if every component of `path`, from the file system's root through `root`, is a real
-/// directory and not a link.
+/// True if `path` is `root` or lies below it, and every component of `path`, from the file system's root on,
+/// is a directory and not a link.
 ///
-/// For safety: `git worktree remove --force` would empty the target of a link.
+/// Callers check this before they delete: `git worktree remove --force` would empty the target of a link.
 pub fn is_real_directory(root: &Path, path: &Path) -> bool {
     let Ok(below) = path.strip_prefix(root) else { return false };
     if root.canonicalize().ok().as_deref() != Some(root) {
@@ -26,7 +26,7 @@ pub fn is_real_directory(root: &Path, path: &Path) -> bool {
     })
 }
 
-/// The path with all links in its existing part resolved.
+/// The path with all links resolved. The end of the path need not exist.
 pub fn nearest_real(path: &Path) -> PathBuf {
     match (path.canonicalize(), path.parent(), path.file_name()) {
         (Ok(real), _, _) => real,
@@ -35,12 +35,13 @@ pub fn nearest_real(path: &Path) -> PathBuf {
     }
 }
 
-/// True for a directory that can be read and has nothing in it.
+/// True if the path is a directory that can be read and has no entries.
 pub fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// The size of a directory on disk, in bytes; a file with several names counts once.
+/// The disk space of a file or of a directory with its content, in bytes. A file with several names (hard
+/// links) counts once.
 pub fn disk_usage(path: &Path) -> u64 {
     let mut seen = std::collections::HashSet::new();
     let mut total = 0;
@@ -52,14 +53,15 @@ pub fn disk_usage(path: &Path) -> u64 {
     total
 }
 
-/// The time of the last write below a path, or of the last creation or removal of a file.
+/// The latest mtime of a path and everything below it; `None` if the path does not exist. Creating or
+/// removing a file changes the mtime of its directory.
 pub fn last_written(path: &Path) -> Option<SystemTime> {
     let mut last = None;
     everything_at(path, &mut |state| last = last.max(Some(state.modified())));
     last
 }
 
-/// Calls `each` for a file, and for everything below it if it is a directory.
+/// Calls `each` for a path and, if it is a directory, for everything below it.
 fn everything_at(path: &Path, each: &mut dyn FnMut(&EntryState)) {
     let Ok(state) = EntryState::of(path) else { return };
     each(&state);
@@ -68,20 +70,20 @@ fn everything_at(path: &Path, each: &mut dyn FnMut(&EntryState)) {
     }
 }
 
-/// The time at which a file, or its metadata, was last changed. No program can choose it.
+/// The time at which a file, or its metadata, was last changed. No program can choose this time.
 pub fn change_time(meta: &Metadata) -> SystemTime {
     let seconds = u64::try_from(meta.ctime()).unwrap_or_default();
     let nanos = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
     SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos)
 }
 
-/// The size and the mtime of a file, which a copy that keeps times shares with its original.
+/// The size and the mtime of a file. A copy that keeps the times has the same values as its original.
 pub fn size_and_mtime(meta: &Metadata) -> (u64, Option<SystemTime>) {
     (meta.len(), meta.modified().ok())
 }
 
-/// The free space for this user on the file system of `path`, in bytes. The path need not exist
-/// yet.
+/// The free space for this user on the file system of `path`, in bytes. If `path` does not exist, its nearest
+/// existing parent is used.
 pub fn free_space(path: &Path) -> Result<u64> {
     let there = path.ancestors().find(|p| p.exists()).unwrap_or(path);
     let stat = rustix::fs::statvfs(there).map_err(io::Error::from);
@@ -90,7 +92,7 @@ pub fn free_space(path: &Path) -> Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// The bytes of a path, for git's lists.
+/// The bytes of a path.
 pub fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }

@@ -1,4 +1,4 @@
-//! Walks over directory trees that commands wrote: of any depth, never through a link.
+//! Walks over directory trees that commands wrote. The trees may have any depth. Links are not followed.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -13,21 +13,22 @@ use rustix::io::Errno;
 
 use crate::fs::directory::{DIRECTORY, entries};
 
-/// The longest path that is given to the system at once. Its limit, `PATH_MAX`, is 1024 or more.
+/// The longest path in bytes that is passed to one system call. The limit of systems, `PATH_MAX`, is 1024 or
+/// more.
 const LONGEST_PIECE: usize = 1000;
 
-/// The length from which Linux refuses a path (`PATH_MAX`).
+/// Linux refuses a path of this many bytes or more (`PATH_MAX`).
 const LONGEST_PATH: usize = 4096;
 
-/// The number of directories above the current one that stay open.
+/// At most this many of the directories above the current directory stay open.
 const MOST_OPEN: usize = 64;
 
-/// The state of a file or directory, or of a link itself.
+/// The stat data of a file or directory. For a link, these are the stat data of the link itself.
 #[derive(Clone, Copy)]
 pub struct EntryState(Stat);
 
 impl EntryState {
-    /// The state of the entry at a path.
+    /// The stat data of what is at a path.
     pub fn of(path: &Path) -> io::Result<EntryState> {
         Ok(EntryState(rustix::fs::lstat(path)?))
     }
@@ -51,13 +52,13 @@ impl EntryState {
         self.kind() == FileType::Symlink
     }
 
-    /// True for the mark of a deletion in an upper layer of an overlay: a device file with the
-    /// number 0:0.
+    /// True for a whiteout, which marks a deleted file in an upper layer of an overlay: a character device
+    /// with the number 0:0.
     pub fn is_whiteout(&self) -> bool {
         self.kind() == FileType::CharacterDevice && self.0.st_rdev == 0
     }
 
-    /// The kind and the permissions, as `st_mode` has them.
+    /// The kind and the permissions (`st_mode`).
     pub fn mode(&self) -> u32 {
         self.0.st_mode
     }
@@ -72,7 +73,7 @@ impl EntryState {
         (self.0.st_dev, self.0.st_ino)
     }
 
-    /// The number of names.
+    /// The number of names (hard links).
     pub fn names(&self) -> u64 {
         self.0.st_nlink
     }
@@ -93,12 +94,12 @@ impl EntryState {
         time(self.0.st_mtime, self.0.st_mtime_nsec)
     }
 
-    /// The time at which the file, or its state, was last changed. No program can choose it.
+    /// The change time (ctime): when the content or the stat data last changed. No program can choose it.
     pub fn changed(&self) -> SystemTime {
         time(self.0.st_ctime, self.0.st_ctime_nsec)
     }
 
-    /// Gives the entry at a path the times of this state.
+    /// Sets the access time and the mtime of what is at a path to those of this state.
     pub fn set_times(&self, path: &Path) -> io::Result<()> {
         let at = |tv_sec, tv_nsec: u64| Timespec { tv_sec, tv_nsec: tv_nsec as _ };
         let times = Timestamps {
@@ -114,22 +115,23 @@ fn time(seconds: i64, nanoseconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds.try_into().unwrap_or_default())
 }
 
-/// True if the system accepts a path of this length.
+/// True if the path is short enough for the system.
 pub fn is_nameable(path: &Path) -> bool {
     path.as_os_str().len() < LONGEST_PATH
 }
 
-/// Calls `each` for everything below a directory, in a fixed order, with the path relative to the
-/// directory. The path may be longer than the system accepts.
+/// Calls `each` for everything below a directory, in a fixed order. The path is relative to the directory,
+/// and may be longer than the system accepts.
 ///
-/// A directory that cannot be read or searched is passed over: a program that writes there must change its
-/// mode first, which shows in its change time.
+/// The content of a directory that may not be read or searched is skipped. A program that wants to write to
+/// such a directory must change the directory's mode first, and that also changes the directory's change
+/// time.
 pub fn visit(root: &Path, each: &mut dyn FnMut(&[u8], &EntryState)) -> io::Result<()> {
     walk(root, each, &|e| e == Errno::ACCESS)
 }
 
-/// Calls `each` for everything below a directory that can be read, as [`visit`] does. Entries that are made
-/// or deleted meanwhile may be left out.
+/// Does what [`visit`] does, but skips everything that cannot be read. Entries that are made or deleted
+/// during the call may be left out.
 pub fn visit_readable(root: &Path, each: &mut dyn FnMut(&[u8], &EntryState)) {
     // Every error is ignored.
     let _ = walk(root, each, &|_| true);
@@ -142,8 +144,8 @@ fn walk(
 ) -> io::Result<()> {
     let top = rustix::fs::open(root, DIRECTORY, Mode::empty())?;
     let mut above = OpenDirectories { top, open: Vec::new() };
-    // The current path. An attempt can nest directories to any depth. So the walk is not recursive, and
-    // directories that wait do not hold whole paths.
+    // This is the current path. An attempt can nest directories to any depth, so the walk is not recursive,
+    // and a waiting directory does not hold its whole path.
     let mut path = Vec::new();
     let mut waiting: Vec<WaitingDirectory> = Vec::new();
     loop {
@@ -182,7 +184,7 @@ fn walk(
 
 /// A directory that was found but not yet listed.
 struct WaitingDirectory {
-    /// The length of the path of the directory that it is in.
+    /// The length of the path of its parent directory.
     parent: usize,
     name: std::ffi::CString,
 }
@@ -202,10 +204,10 @@ fn list(directory: &OwnedFd) -> Result<Vec<std::ffi::CString>, Errno> {
     Ok(names)
 }
 
-/// A directory, and some of those above it, up to the top of a walk.
+/// The current directory of a walk, the top of the walk, and some of the directories in between, all open.
 struct OpenDirectories {
     top: OwnedFd,
-    /// The open directories with the lengths of their paths, the innermost last.
+    /// The open directories below the top, with the lengths of their paths; the current one is the last.
     open: Vec<(usize, OwnedFd)>,
 }
 
@@ -214,7 +216,8 @@ impl OpenDirectories {
         self.open.last().map_or(&self.top, |(_, directory)| directory)
     }
 
-    /// Enters the directory with this path. The directory above it was entered before.
+    /// Enters the directory with this path. Its parent was entered earlier in the walk, but may be closed
+    /// again.
     fn enter(&mut self, path: &[u8]) -> Result<(), Errno> {
         let parent = path.iter().rposition(|byte| *byte == b'/').unwrap_or_default();
         while self.open.last().is_some_and(|(length, _)| *length > parent) {
@@ -235,13 +238,13 @@ impl OpenDirectories {
     }
 }
 
-/// The end of the longest piece of a path that the system takes at once, from `begin` on.
+/// The end of the longest piece of a path, from `begin` on, that can be passed to one system call.
 fn end_of_piece(path: &[u8], begin: usize) -> usize {
     if path.len() - begin <= LONGEST_PIECE {
         return path.len();
     }
     let slash = path[begin..begin + LONGEST_PIECE].iter().rposition(|byte| *byte == b'/');
-    // Without a slash the whole rest is one name, which is shorter than a piece.
+    // If there is no slash, the rest is one name, and names are shorter than a piece.
     slash.map_or(path.len(), |slash| begin + slash)
 }
 
@@ -258,7 +261,7 @@ pub(super) mod tests {
     use super::*;
     use crate::fs::delete::delete_tree;
 
-    /// Makes directories, each in the one before it, and a file of 8 KiB in the last.
+    /// Makes `depth` directories, each in the one before, and a file of 8 KiB in the last one.
     pub fn nested(root: &Path, depth: usize) {
         let mut at = rustix::fs::open(root, DIRECTORY, Mode::empty()).expect("opened");
         for _ in 0..depth {
