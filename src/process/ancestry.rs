@@ -1,5 +1,6 @@
-//! The supervised commands inside of which this process runs. A command can change its variables, but not
-//! its ancestors: a process that loses its parent becomes a child of the command's supervisor.
+//! Finds the supervised commands inside of which this process runs: their supervisors are ancestors of this
+//! process. A command can change its environment variables, but cannot lose its supervisor as an ancestor: a
+//! process that loses its parent becomes a child of the supervisor.
 use std::path::PathBuf;
 use std::sync::OnceLock;
 

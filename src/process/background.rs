@@ -1,4 +1,4 @@
-//! Work of our own that goes on after the command has ended.
+//! Starts processes of our own that go on after the command has ended.
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -9,10 +9,10 @@ use thread_priority::{NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedule
 
 use crate::error::{IoContext, Result};
 
-/// The hidden first argument that makes git-frites delete trash.
+/// The hidden first argument with which git-frites runs as the process that deletes trash.
 pub const EMPTY_TRASH: &str = "__empty-trash";
 
-/// Starts git-frites with these arguments in the current directory, and does not wait for it. The new
+/// Starts git-frites with these arguments in the current directory, and does not wait until it ends. The new
 /// process has its own process group, so that Ctrl-C does not end it. Its output goes to `log`.
 pub fn start(arguments: &[&str], log: File) -> Result<()> {
     let mut command = Command::new(super::myself());
@@ -20,15 +20,16 @@ pub fn start(arguments: &[&str], log: File) -> Result<()> {
     begin(command.args(arguments).stdout(log).stderr(errors))
 }
 
-/// Starts a process that deletes the trash in `root`, and does not wait for it. The process keeps no
-/// directory and no pipe of the caller open.
+/// Starts a process that deletes the trash in `root`, and does not wait until it ends. The process does not
+/// keep the caller's current directory in use, or a pipe of the caller open.
 pub fn empty_trash(root: &Path) -> Result<()> {
     let mut command = Command::new(super::myself());
     command.arg(EMPTY_TRASH).arg(root).current_dir("/");
     begin(command.stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
-/// Lets all other processes have the processor first, and on Linux also the disk.
+/// Makes this process run only when no other process needs the processor. On Linux this also applies to the
+/// disk.
 pub fn become_idle() {
     #[cfg(target_os = "linux")]
     let _ = thread_priority::set_thread_priority_and_policy(
@@ -41,7 +42,7 @@ pub fn become_idle() {
 }
 
 fn begin(command: &mut Command) -> Result<()> {
-    // It is not waited for: it becomes a child of init once this process has ended.
+    // Nobody waits for the new process. It becomes a child of init when this process has ended.
     command.stdin(Stdio::null()).process_group(0).spawn().map(drop).context(not_started)
 }
 

@@ -1,4 +1,5 @@
-//! Logs that cannot fill the disk, because they keep only the head and the tail of the output.
+//! Writes and reads the logs of commands. A log cannot fill the disk, because it has only the head and the
+//! tail of the output.
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,15 +10,16 @@ use crate::fs::regular;
 use crate::model::agent_output::{self, LEFT_OUT};
 use crate::model::plain;
 
-/// The size of the head and of the tail: 8 MiB in all.
+/// The largest size of the head, and of the tail, in bytes.
 const PART: u64 = 4 << 20;
 
-/// A log file that is being written. It takes no more memory if it is large.
+/// A log file that is being written. The output is not held in memory.
 ///
-/// The file itself takes the head. Later output goes to a file beside it. When that file is as long as a
-/// part, it is renamed, and a new one begins, so the last part of the output is always in these two files.
+/// The head is written to the log file itself, and later output to the file [`tail`] beside it. When that
+/// file has `part` bytes, it is renamed to [`older`], and a new one begins. So the last `part` bytes of the
+/// output are always in [`tail`] and [`older`].
 pub struct Capped {
-    /// The file that is written now: the log, or the tail beside it.
+    /// The file that is written now: the log file, or [`tail`].
     file: File,
     path: PathBuf,
     part: u64,
@@ -25,7 +27,7 @@ pub struct Capped {
 }
 
 impl Capped {
-    /// Begins the log, empty.
+    /// Makes an empty log.
     pub fn create(path: &Path) -> io::Result<Capped> {
         Capped::with_part(path, PART)
     }
@@ -56,8 +58,8 @@ impl Capped {
         Ok(())
     }
 
-    /// Appends the tail to the head, with a line between them that says how many bytes are left
-    /// out.
+    /// Appends the tail to the head. If bytes are left out between the head and the tail, a line says how
+    /// many.
     pub fn finish(self) -> io::Result<()> {
         if self.total <= self.part {
             return Ok(());
@@ -78,23 +80,24 @@ impl Capped {
     }
 }
 
-/// Reads a log from its beginning, also while it is written.
+/// Reads a log from its beginning, while it is being written or later.
 pub struct Follower {
     log: PathBuf,
     part: u64,
-    /// The file that is read now; `None` before the first.
+    /// The file that is read now; `None` before the log exists.
     file: Option<File>,
-    /// The number of bytes that were read from it.
+    /// The number of bytes that were read from `file`.
     read: u64,
 }
 
 impl Follower {
-    /// Begins to read a log, which need not exist yet.
+    /// A reader at the beginning of a log, which need not exist yet.
     pub fn new(log: &Path) -> Follower {
         Follower { log: log.to_owned(), part: PART, file: None, read: 0 }
     }
 
-    /// The output since the last call, as far as the log holds it.
+    /// Reads the output since the last call. If the log no longer has all of that output, a line says that
+    /// output is left out.
     pub fn read(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         loop {
@@ -107,8 +110,8 @@ impl Follower {
                 },
             };
             self.read += file.read_to_end(&mut bytes)? as u64;
-            // After a whole part, the output goes on in another file, unless that was appended to the log
-            // meanwhile.
+            // If `part` bytes of the file were read, the output goes on in a new file, unless the log is
+            // finished already and the rest was appended to the log file.
             let is_whole = self.read > 0 && self.read.is_multiple_of(self.part);
             match regular::open_own(&tail(&self.log)) {
                 Ok(next) if is_whole && inode(&next)? != inode(file)? => {
@@ -140,25 +143,25 @@ fn beside(log: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// The file for output after the head.
+/// The file with the newest output after the head.
 fn tail(log: &Path) -> PathBuf {
     beside(log, ".tail")
 }
 
-/// The file with the part before [`tail`].
+/// The file with the output before [`tail`].
 fn older(log: &Path) -> PathBuf {
     beside(log, ".older")
 }
 
-/// The last lines of a log that are not empty, at most `count`. The log may still be written. Each is given
-/// as [`plain::line`] shows it. No line if the log cannot be read.
+/// The last lines of a log that are not empty, at most `count`, each as [`plain::line`] shows it. The log may
+/// still be written. Returns no lines if the log cannot be read.
 pub fn last_lines(log: &Path, count: usize) -> Vec<String> {
     let Ok(end) = end_of(log, (count as u64).saturating_mul(4096)) else { return Vec::new() };
     last_of(String::from_utf8_lossy(&end).rsplit('\n'), count)
 }
 
-/// The last `count` lines that are not empty, as [`plain::line`] shows them. `reverse` gives the lines from
-/// the last to the first; the result has them in their own order.
+/// The last `count` lines that are not empty, as [`plain::line`] shows them. `reverse` has the lines from the
+/// last to the first; the result has them in the order of the text.
 fn last_of<'t>(reverse: impl Iterator<Item = &'t str>, count: usize) -> Vec<String> {
     let lines = reverse.map(|line| plain::line(line).trim_end().to_owned());
     let mut last: Vec<String> = lines.filter(|line| !line.is_empty()).take(count).collect();
@@ -173,38 +176,38 @@ pub fn first_line(log: &Path, is_wanted: fn(&str) -> bool) -> Option<String> {
     text.lines().map(|line| plain::line(line).trim_end().to_owned()).find(|line| is_wanted(line))
 }
 
-/// The same as [`last_lines`] for the log of an attempt's command. If the command prints JSON, gives the
-/// words in it.
+/// Does what [`last_lines`] does for the log of an attempt's command. If the command prints JSON, returns the
+/// words in the JSON.
 pub fn last_words(log: &Path, count: usize) -> Vec<String> {
     words_within(log, count, 1 << 20)
 }
 
-/// The last line of [`last_words`], while the log is written. This function is called often, so it does not
-/// search as far back.
+/// The last line of [`last_words`]. This function is called often while the log is written, so it reads fewer
+/// bytes.
 pub(super) fn last_word_line(log: &Path) -> Option<String> {
     words_within(log, 1, 64 << 10).pop()
 }
 
-/// The last words in this number of bytes at the end of a log. Lines of JSON are long.
+/// Does what [`last_words`] does, but reads only this number of bytes at the end of the log.
 fn words_within(log: &Path, count: usize, bytes: u64) -> Vec<String> {
     let Ok(end) = end_of(log, bytes) else { return Vec::new() };
     let text = String::from_utf8_lossy(&end);
-    // The first line may be only the end of a line.
+    // The first line may be incomplete, because its beginning was not read.
     let is_cut = end.len() as u64 == bytes;
     let whole = if is_cut { text.split_once('\n') } else { None };
     let lines = agent_output::readable(whole.map_or(text.as_ref(), |(_, rest)| rest));
     last_of(lines.iter().rev().map(String::as_str), count)
 }
 
-/// The whole text of a complete log; empty if it cannot be read. A log has at most two parts: anything
-/// longer was not written by git-frites.
+/// The whole text of a complete log; empty if the log cannot be read. A log has at most two parts and a line,
+/// so what lies beyond three parts was not written by git-frites, and is not read.
 pub fn whole_log(log: &Path) -> String {
     let mut bytes = Vec::new();
     let read = regular::open_own(log).and_then(|file| file.take(3 * PART).read_to_end(&mut bytes));
     if read.is_ok() { String::from_utf8_lossy(&bytes).into_owned() } else { String::new() }
 }
 
-/// The last bytes of a log, at most this number.
+/// The last `bytes` bytes of a log, or fewer if the log or its newest file is shorter.
 fn end_of(log: &Path, bytes: u64) -> io::Result<Vec<u8>> {
     let mut file = regular::open_own(&tail(log)).or_else(|_| regular::open_own(log))?;
     let length = file.metadata()?.len();
@@ -218,7 +221,7 @@ fn end_of(log: &Path, bytes: u64) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// The content of the log after these writes, with parts of 8 bytes.
+    /// The content of a log with parts of 8 bytes after these writes.
     fn logged(writes: &[&str]) -> String {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("agent.log");

@@ -1,4 +1,4 @@
-//! The descendants of this process: finding them, and ending those that lost their supervisor.
+//! Finds the descendants of this process, and ends those that have lost their supervisor.
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,8 +8,8 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, Signal};
 
-/// Makes this process the parent of every descendant that loses its own parent. Only Linux can do
-/// that.
+/// From now on this process becomes the parent of every descendant that loses its own parent. Only Linux can
+/// do that.
 #[cfg(target_os = "linux")]
 pub fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
@@ -21,11 +21,11 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// The length that files of a process in `/proc` rarely exceed.
+/// Most files of a process in `/proc` are shorter than this number of bytes.
 const USUAL: usize = 4 << 10;
 
-/// Reads a file of `/proc`, such as `self/status`, with four calls. The standard library would ask for the
-/// length, which such a file does not have, and begin with 32 bytes.
+/// Reads a file of `/proc`, such as `self/status`, with four system calls. `std::fs::read` would need more:
+/// it asks for the length, which is 0 for such a file, and so begins with a buffer of 32 bytes.
 pub(super) fn read_proc(name: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(USUAL);
     File::open(format!("/proc/{name}"))?.take(u64::MAX).read_to_end(&mut bytes)?;
@@ -38,17 +38,17 @@ pub(super) struct Process {
     pub id: i32,
     pub parent: i32,
     pub group: i32,
-    /// The time of its start, in units of the system's clock since the machine's start.
+    /// The time at which the process started, in clock ticks since the machine was booted.
     pub start: u64,
 }
 
-/// Every living process, from `/proc`; empty on systems without it.
+/// Every living process; empty on systems without `/proc`.
 pub(super) fn processes() -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// The living process with this id; `None` if there is none, and on systems without `/proc`.
+/// The living process with this id; `None` if there is no such process, or no `/proc`.
 pub(super) fn process(id: i32) -> Option<Process> {
     let (process, is_living) = read_stat(id)?;
     is_living.then_some(process)
@@ -59,16 +59,16 @@ pub(super) fn parent_of(id: i32) -> Option<i32> {
     read_stat(id).map(|(process, _)| process.parent)
 }
 
-/// Reads the state of a process; false if it, or its first thread, has ended.
+/// Reads the state of a process. The flag is false if the process or its first thread has ended.
 fn read_stat(id: i32) -> Option<(Process, bool)> {
     let stat = read_proc(&format!("{id}/stat")).ok()?;
-    // The name in parentheses may itself hold a `)`: the fields begin after the last one.
+    // The name in parentheses may have a `)` in it, so the fields begin after the last `)`.
     let after = stat.iter().rposition(|b| *b == b')').map_or(0, |at| at + 1);
     let fields = String::from_utf8_lossy(&stat[after..]).into_owned();
     let mut fields = fields.split_whitespace();
     let state = fields.next()?;
     let mut number = |skip: usize| fields.nth(skip).and_then(|n| n.parse::<u64>().ok());
-    // proc_pid_stat(5): the fields 4, 5 and 22.
+    // These are the fields 4, 5 and 22 of proc_pid_stat(5).
     let parent = number(0)?;
     let group = number(0)?;
     let start = number(16)?;
@@ -90,28 +90,29 @@ pub(super) fn below(processes: &[Process], ancestor: i32) -> Vec<Pid> {
     found
 }
 
-/// Every living descendant of this process, from `/proc`; empty on systems without it.
+/// Every living descendant of this process; empty on systems without `/proc`.
 pub(super) fn descendants() -> Vec<Pid> {
     below(&processes(), rustix::process::getpid().as_raw_nonzero().get())
 }
 
-/// The supervisors that this process started and whose end it has not seen yet.
+/// The ids of the supervisors that this process has started, without those that it knows to have ended.
 static SUPERVISORS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// The list of supervisors, locked. A thread that starts a supervisor holds the lock until the new process
-/// is in the list, so that [`end_strays`] does not take it for a stray.
+/// The list of supervisors, locked. A thread that starts a supervisor holds the lock until the new process is
+/// in the list, so that [`end_strays`] does not kill it.
 pub(super) fn supervisors() -> MutexGuard<'static, BTreeSet<i32>> {
     SUPERVISORS.lock()
 }
 
-/// Kills the processes that a killed supervisor left behind: since [`adopt_orphans`] they are our children.
-/// Strays have a process group of their own, and are not in the list of supervisors.
+/// Kills the processes that a killed supervisor has left behind. Because of [`adopt_orphans`] these processes
+/// are our children. Unlike our other children, they have their own process group and are not in the list of
+/// supervisors.
 pub(super) fn end_strays() {
     let supervisors = supervisors();
     let us = rustix::process::getpid();
     let group = rustix::process::getpgrp();
     let raw = |pid: Pid| pid.as_raw_nonzero().get();
-    // A tree may fork while it is being killed.
+    // A process may fork before it is killed, so this is repeated until none is left.
     for _ in 0..100 {
         let all = processes();
         let strays = all.iter().filter(|p| {

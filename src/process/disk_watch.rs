@@ -1,8 +1,8 @@
-//! The limit of the disk space that a command may take in its world.
+//! Watches the disk space that a command takes in its world, and notices when that space exceeds the limit.
 //!
-//! The layer that gets its writes is a directory on an ordinary file system. Without privileges no limit
-//! can be set for a directory; a tmpfs has a limit, but takes memory. So the directory is measured while
-//! the command runs.
+//! The command's writes go to a directory on an ordinary file system. No limit can be set for a directory
+//! without privileges, and a tmpfs would have a limit, but would take memory. So the size of the directory is
+//! measured while the command runs.
 use std::ffi::OsStr;
 use std::io;
 use std::thread;
@@ -16,28 +16,28 @@ use crate::process::world_spec::DiskLimit;
 /// The shortest pause between two measurements.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Measuring takes at most one part in `SHARE` of the time.
+/// Each pause is this many times as long as the measurement before it, so measuring takes little of the time.
 const SHARE: u32 = 20;
 
-/// If less space than this is free, a command that took at least as much is ended, whatever its limit is,
-/// because others need the disk, too.
+/// If fewer bytes than this are free on the disk, a command that has taken more bytes than this is ended,
+/// whatever its limit is, because other programs need the disk, too.
 const RESERVE: u64 = 256 << 20;
 
-/// The part of a confinement's description that has the limit.
+/// The field of a confinement's description that has the limit.
 #[derive(Deserialize)]
 struct Limited {
     #[serde(default)]
     disk: Option<DiskLimit>,
 }
 
-/// The limit in the description of a confinement.
+/// The disk limit in the JSON description of a confinement; `None` if the confinement has no disk limit.
 pub(super) fn limit_in(description: &OsStr) -> io::Result<Option<DiskLimit>> {
     let limited: Limited = serde_json::from_str(&description.to_string_lossy())?;
     Ok(limited.disk)
 }
 
-/// The number of bytes that the command has exceeded: its limit or, if the disk is nearly full, the space
-/// that it takes. `None` if it has exceeded nothing.
+/// If the command has taken more than its limit, returns the limit. If the disk is nearly full because of the
+/// command, returns the space that the command takes. Otherwise returns `None`.
 pub(super) fn exceeded(limit: &DiskLimit) -> Option<u64> {
     let taken = tree::disk_usage(&limit.dir).saturating_sub(limit.before);
     if taken > limit.bytes {
@@ -47,8 +47,8 @@ pub(super) fn exceeded(limit: &DiskLimit) -> Option<u64> {
     is_full.then_some(taken)
 }
 
-/// Waits until the command exceeds its limit, which may be never. Begins with a pause, because the end of
-/// a short command is measured anyway.
+/// Waits until [`exceeded`] returns a number, and returns it. This may take for ever. Begins with a pause,
+/// because the space is measured anyway when the command has ended.
 pub(super) fn wait(limit: &DiskLimit) -> u64 {
     let mut pause = PAUSE;
     loop {

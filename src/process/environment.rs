@@ -1,4 +1,4 @@
-//! The environment of users' commands: the variables that they get from git-frites.
+//! The environment variables of the commands that git-frites runs for users.
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,9 +9,9 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use crate::model::env;
 use crate::process::ancestry;
 
-/// The variables that `git rev-parse --local-env-vars` lists (git 2.47): they tie a process to one
-/// repository. A candidate's command must find its own worktree's repository, not the one of the
-/// hook or alias that git-frites was started from.
+/// The variables that `git rev-parse --local-env-vars` lists (git 2.47). These variables tie a process to one
+/// repository. If git-frites was started by a hook or an alias, a candidate's command must not find the
+/// repository of that hook or alias, but that of its own worktree.
 pub const LOCAL_ENV_VARS: [&str; 16] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_CONFIG",
@@ -31,35 +31,36 @@ pub const LOCAL_ENV_VARS: [&str; 16] = [
     "GIT_INTERNAL_SUPER_PREFIX",
 ];
 
-/// The filter of our own log, as `tracing_subscriber::EnvFilter` reads it.
+/// The variable with the filter of our own log, which `tracing_subscriber::EnvFilter` parses.
 pub const LOG: &str = "FRITES_LOG";
 
-/// The file that our own log goes to instead of standard error.
+/// The variable with the file to which our own log goes instead of standard error.
 pub const LOG_FILE: &str = "FRITES_LOG_FILE";
 
 /// The beginning of the names of the variables that make git trace its work.
 pub const GIT_TRACE: &str = "GIT_TRACE";
 
-/// The variables by which a program finds other programs, its user, its terminal, its language and
-/// its directory for temporary files: `env.mode = "clean"` starts from them.
+/// The variables that are passed even with `env.mode = "clean"`. From them a program learns where other
+/// programs are, and its user, terminal, language, time zone and directories.
 const CLEAN: [&str; 12] = [
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR",
     "XDG_*",
 ];
 
-/// `[env]`: the variables that pass to candidates' commands and to oracle commands.
+/// The configuration `[env]`: which of our variables are passed to candidates' commands and to oracle
+/// commands.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// The variables that pass; all if this is `None`.
+    /// The variables that are passed; `None` means all.
     only: Option<GlobSet>,
-    /// The variables that never pass.
+    /// The variables that are never passed.
     deny: GlobSet,
 }
 
 impl Policy {
-    /// With `clean`, passes the few variables that every program needs and those that match `pass`;
-    /// otherwise all. In both cases `deny` takes variables away. A pattern that is not a valid glob is an
-    /// error, which names the pattern.
+    /// With `clean`, only the few variables that every program needs and those that match `pass` are passed;
+    /// without `clean`, all variables are passed. In both cases, variables that match `deny` are not passed.
+    /// Fails with the pattern if a pattern is not a valid glob.
     pub fn new(
         clean: bool,
         pass: &[String],
@@ -75,8 +76,9 @@ impl Policy {
         self.only.as_ref().is_none_or(|set| set.is_match(name)) && !self.deny.is_match(name)
     }
 
-    /// The environment of a command: the variables of git-frites that pass, and then `set`. Variables that
-    /// tie it to our repository, that trace git-frites, or that `hide` names do not pass.
+    /// The environment of a command: those of our own variables that are passed, and the variables in `set`,
+    /// which override ours. Those of ours that would tie the command to our repository, that trace
+    /// git-frites, or that `hide` names are never passed.
     pub fn environment(
         &self,
         hide: &[&str],
@@ -89,17 +91,18 @@ impl Policy {
     }
 }
 
-/// True for a variable that traces git-frites. A command that got it would print more than usual, and its
+/// True for a variable that traces git-frites. With it, a command could print more than usual, and its
 /// outcome would not be found in the cache.
 fn traces_us(name: &OsStr) -> bool {
     name == LOG || name == LOG_FILE || name.as_bytes().starts_with(GIT_TRACE.as_bytes())
 }
 
-/// The candidate, as `RUN/CAND`, whose own command or oracle command called us; `None` if a person did.
-/// `runs` is the directory with the logs of the repository's runs.
+/// The candidate (`RUN/CAND`) whose command or oracle command has called us; `None` if a person has called
+/// us. `runs` is the directory with the logs of the repository's runs.
 ///
-/// On systems where ancestors cannot be seen, only an attempt's own command is found, and it can hide
-/// itself. A command that a person started with `exec` has no depth variable.
+/// If the ancestors of this process cannot be seen, environment variables tell the candidate. Then only an
+/// attempt's own command is found, and that command could hide itself by changing the variables. A command
+/// that a person started with `exec` is not an attempt's: it has no depth variable.
 pub fn caller(runs: &Path) -> Option<String> {
     let inside = ancestry::surrounding_logs().iter().find_map(|log| {
         let of = log.strip_prefix(runs).ok()?.parent()?;

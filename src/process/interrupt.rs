@@ -1,6 +1,6 @@
-//! Signals from outside. The first Ctrl-C ends commands politely and keeps their work, the second kills
-//! them, and the third ends git-frites. Ctrl-Z stops the commands with git-frites, and `fg` lets both go
-//! on.
+//! Handles signals. The first Ctrl-C ends the running commands politely and keeps their work, the second
+//! kills them, and the third ends git-frites. Ctrl-Z stops git-frites and the commands, and `fg` continues
+//! both.
 use std::collections::BTreeMap;
 use std::io::{PipeWriter, Write};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -15,13 +15,14 @@ use signal_hook::iterator::Signals;
 use crate::process::descendants::read_proc;
 use crate::process::protocol::order;
 
-/// `git frites` is two processes. The terminal sends a signal to both, and git passes its own on to
-/// git-frites. If the same signal comes again within this time, git has passed it on.
+/// `git frites` is two processes: git, and git-frites. The terminal sends a signal to both, and git then
+/// passes the signal on to git-frites. If git-frites receives the same signal again within this time, git has
+/// passed it on.
 const PASSED_ON: Duration = Duration::from_millis(100);
 
-/// The first signal that asked git-frites to end; 0 before it.
+/// The first signal that asked git-frites to end; 0 if there was none.
 static FIRST: AtomicI32 = AtomicI32::new(0);
-/// The number of such signals, without those that git only passed on.
+/// The number of signals that asked git-frites to end, without those that git only passed on.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// The connections to the supervisors, by the numbers of their [`Listener`]s.
 static LINES: Mutex<BTreeMap<u64, Line>> = Mutex::new(BTreeMap::new());
@@ -30,14 +31,15 @@ static LAST: Mutex<Option<(i32, Instant)>> = Mutex::new(None);
 /// The function that [`on_request`] was given.
 static TELL: OnceLock<Box<dyn Fn(usize) + Send + Sync>> = OnceLock::new();
 
-/// The connection to one supervisor.
+/// The connection to one supervisor, over which the supervisor gets orders.
 struct Line {
     pipe: PipeWriter,
     supervisor: Pid,
 }
 
 impl Line {
-    /// Sends an order. If a command has stopped the supervisor, lets it go on, so that it reads the order.
+    /// Sends an order to the supervisor. Continues the supervisor, because a command may have stopped it, and
+    /// a stopped supervisor reads no order.
     fn send(&mut self, order: u8) {
         let _ = self.pipe.write_all(&[order]);
         let _ = rustix::process::kill_process(self.supervisor, Signal::CONT);
@@ -48,13 +50,13 @@ fn lines() -> MutexGuard<'static, BTreeMap<u64, Line>> {
     LINES.lock()
 }
 
-/// The signal that asked us to stop, if any did.
+/// The first signal that asked git-frites to end; `None` if there was none.
 pub fn signal() -> Option<i32> {
     Some(FIRST.load(Ordering::SeqCst)).filter(|n| *n != 0)
 }
 
-/// From now on calls `tell` at each request to end, before anything is ended, with the number of the
-/// request, from 1. Only the first call of this function counts.
+/// From now on, each request to end calls `tell` before any command is ended. The argument of `tell` is the
+/// number of the request, from 1. Only the first call of this function has an effect.
 pub fn on_request(tell: impl Fn(usize) + Send + Sync + 'static) {
     let _ = TELL.set(Box::new(tell));
 }
@@ -64,14 +66,14 @@ pub fn requests() -> usize {
     COUNT.load(Ordering::SeqCst)
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP end the running commands, not git-frites itself, and
-/// SIGTSTP stops the commands with git-frites. SIGINT, SIGHUP and SIGTSTP stay ignored if they were
-/// ignored from the start.
+/// From now on, SIGINT, SIGTERM and SIGHUP end the running commands and not git-frites itself, and SIGTSTP
+/// stops git-frites and the commands. If this process ignores SIGINT, SIGHUP or SIGTSTP from its start, it
+/// still ignores that signal.
 pub fn listen() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        // `nohup` ignores SIGHUP, so that the command goes on when the terminal is gone. A shell without
-        // job control ignores SIGINT for commands that it starts with `&`.
+        // `nohup` makes a command ignore SIGHUP, so that it goes on when the terminal is gone. A shell
+        // without job control makes the commands that it starts with `&` ignore SIGINT.
         let ignored = IgnoredSignals::now();
         let optional = [SIGINT, SIGHUP, SIGTSTP];
         let optional = optional.into_iter().filter(|signal| !ignored.contain(*signal));
@@ -81,22 +83,22 @@ pub fn listen() {
     });
 }
 
-/// Lets this process learn how its children end, even if its parent process ignored SIGCHLD: then the
-/// system would throw away their exit codes. Children get the default action, so they learn the
-/// same of theirs.
+/// Makes this process get the exit codes of its children even if its parent process ignored SIGCHLD. A
+/// process that ignores SIGCHLD gets no exit codes of its children. The children have the default action for
+/// SIGCHLD, so they get the exit codes of their own children.
 pub fn keep_exit_codes_of_children() {
     if IgnoredSignals::now().contain(SIGCHLD) {
         let _ = signal_hook::flag::register(SIGCHLD, Arc::default());
     }
 }
 
-/// The signals that this process ignores. At its start these are the signals that the parent process
-/// ignored. None on systems without `/proc`.
+/// The signals that this process ignores, as a bit mask. A process begins with the ignored signals of its
+/// parent process. Empty on systems without `/proc`.
 pub(super) struct IgnoredSignals(u64);
 
 impl IgnoredSignals {
-    /// The signals that this process ignores now. The system lists the whole state of the process for this,
-    /// so ask only once.
+    /// The signals that this process ignores now. To answer, the system lists the whole state of the process,
+    /// so callers should ask only once.
     pub(super) fn now() -> IgnoredSignals {
         let status = read_proc("self/status").unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
@@ -106,7 +108,7 @@ impl IgnoredSignals {
         IgnoredSignals(mask.unwrap_or_default())
     }
 
-    /// True for a signal that is ignored.
+    /// True if the signal is ignored.
     pub(super) fn contain(&self, signal: i32) -> bool {
         self.0 >> (signal - 1) & 1 == 1
     }
@@ -116,8 +118,8 @@ fn received(signal: i32) {
     match signal {
         SIGTSTP => {
             send_to_all(order::STOP);
-            // Does what SIGTSTP does by default, which our handler replaced. SIGCONT lets the process go
-            // on.
+            // Our handler has replaced the default action of SIGTSTP, so this stops the process here. SIGCONT
+            // continues it.
             let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
         }
         SIGCONT => send_to_all(order::CONTINUE),
@@ -125,7 +127,7 @@ fn received(signal: i32) {
     }
 }
 
-/// True if git passed on a signal that has been received already.
+/// True if this signal was received just before, and git has only passed it on.
 fn is_passed_on(signal: i32) -> bool {
     let now = Instant::now();
     let last = LAST.lock().replace((signal, now));
@@ -156,7 +158,7 @@ fn send_to_all(byte: u8) {
     lines().values_mut().for_each(|line| line.send(byte));
 }
 
-/// Ends jobs whose results do not matter any more, independently of signals.
+/// Ends jobs whose results are no longer needed, independently of signals.
 #[derive(Debug, Default)]
 pub struct Cancel(Mutex<Cancelling>);
 
@@ -167,13 +169,14 @@ struct Cancelling {
 }
 
 impl Cancel {
-    /// Kills the jobs that were included, and those that are included later. They have nothing to
+    /// Kills the jobs that were included, and those that are included later. For jobs that have nothing to
     /// save.
     pub fn cancel(&self) {
         self.send(order::KILL);
     }
 
-    /// Ends the same jobs in the way of a first Ctrl-C: they may have something to save.
+    /// Ends the jobs that were included, and those that are included later, as a first Ctrl-C does. For jobs
+    /// that may have something to save.
     pub fn end_politely(&self) {
         self.send(order::TERMINATE);
     }
@@ -189,12 +192,12 @@ impl Cancel {
         }
     }
 
-    /// True once the jobs were ordered to end.
+    /// True if the jobs were ordered to end.
     pub fn is_cancelled(&self) -> bool {
         self.0.lock().order.is_some()
     }
 
-    /// Includes a job. If an order came before, the job gets it at once.
+    /// Includes a job. If there was an order already, the job gets it at once.
     pub(super) fn include(&self, listener: &Listener) {
         let mut state = self.0.lock();
         match (state.order, lines().get_mut(&listener.0)) {
@@ -205,11 +208,12 @@ impl Cancel {
     }
 }
 
-/// The registration of a supervisor's pipe. Until it is dropped, the pipe gets orders.
+/// The registration of a supervisor's pipe. Until this is dropped, orders are written to the pipe.
 pub struct Listener(u64);
 
 impl Listener {
-    /// Registers the pipe of a supervisor. An earlier request to end is passed on at once.
+    /// Registers the pipe of a supervisor. If there was a request to end already, the supervisor gets an
+    /// order at once.
     pub fn add(pipe: PipeWriter, supervisor: Pid) -> Listener {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let key = NEXT.fetch_add(1, Ordering::SeqCst) as u64;

@@ -1,4 +1,5 @@
-//! The only module that starts a user's commands. Jobs are supervised; a policy sets their environment.
+//! The only module that starts a user's commands. Each command runs under a supervisor, and gets its
+//! environment from a [`Policy`].
 pub mod ancestry;
 pub mod background;
 mod capped;
@@ -43,64 +44,64 @@ use crate::process::world_spec::Confinement;
 
 /// A user's command, ready to run in a worktree.
 pub struct Job<'a> {
-    /// Program and arguments; never empty.
+    /// The program and its arguments; never empty.
     pub argv: &'a [OsString],
     /// The directory in which the command runs.
     pub dir: &'a Path,
-    /// The policy for the variables that the command gets from git-frites.
+    /// Decides which of our own environment variables the command gets.
     pub policy: &'a Policy,
-    /// Variables that are set in addition.
+    /// Variables that are set in addition to those of `policy`.
     pub env: Vec<(String, OsString)>,
-    /// Variables that the command must not get, whatever the policy.
+    /// Variables that the command must not get, even if `policy` passes them.
     pub hide: &'a [&'a str],
     /// The file for the command's standard input; /dev/null if `None`.
     pub stdin: Option<&'a Path>,
-    /// The file for both output streams of the command: the first and the last 4 MiB of them.
+    /// The log file for the command's standard output and standard error. It gets the first and the last 4
+    /// MiB of the output.
     pub log: &'a Path,
-    /// The command's time limits.
+    /// The command's time limits, and its share of the processor.
     pub limits: Limits,
-    /// The confinement of the command; `None` if it can do everything that git-frites can.
+    /// The confinement of the command; `None` if the command may do everything that git-frites may do.
     pub confinement: Option<&'a Confinement>,
 }
 
-/// The end of a command.
+/// How a command ended.
 pub struct End {
     /// The command's outcome.
     pub outcome: Outcome,
     /// True if the command was ended because git-frites was asked to stop, or because a caller
     /// cancelled it.
     pub cancelled: bool,
-    /// True if the command left processes behind, which were ended.
+    /// True if the command left processes behind. They were ended.
     pub leaky: bool,
-    /// Wall-clock time.
+    /// The wall-clock time that the command took.
     pub elapsed: Duration,
 }
 
 impl End {
-    /// The end of a command that could not be started, with the reason.
+    /// The end of a command that could not be started. `reason` says why.
     pub fn not_started(reason: String) -> End {
         let outcome = Outcome::CouldNotStart { reason };
         End { outcome, cancelled: false, leaky: false, elapsed: Duration::ZERO }
     }
 
-    /// The end of a command whose outcome does not count, because it was asked to end.
+    /// The end of a command that has no outcome, because it was asked to end.
     fn cancelled(elapsed: Duration) -> End {
         End { outcome: Outcome::Skipped, cancelled: true, leaky: false, elapsed }
     }
 }
 
-/// Runs a job and everything it starts to their end.
+/// Runs a job until its command and all processes that the command started have ended.
 ///
-/// If a command cannot be started, that is an [`Outcome`]; an error is a failure of git-frites itself.
-/// Ctrl-C ends the command; see [`interrupt::signal`].
+/// A command that cannot be started is no error: it has an [`Outcome`]. An error is a failure of git-frites
+/// itself. Ctrl-C ends the command; see [`interrupt::signal`].
 ///
-/// If it cannot be known how the command ended, that is an error with [`Cause::EndUnknown`], never an
-/// outcome.
+/// If nobody knows how the command ended, fails with [`Cause::EndUnknown`].
 pub fn run(job: &Job<'_>) -> Result<End> {
     run_until(job, &Cancel::default())
 }
 
-/// Runs a job as [`run`] does; `cancel` ends the command as well.
+/// Runs a job as [`run`] does. `cancel` can also end the command.
 pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
     let failed = || "could not start".to_owned();
     interrupt::listen();
@@ -111,8 +112,8 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
         return Ok(End::cancelled(start.elapsed()));
     }
     let mark = Mark::put(job.log).map_err(|e| e.context(failed()))?;
-    // When this pipe ends, the supervisor takes git-frites for gone. The pipe is close-on-exec, so that no
-    // other process holds it open.
+    // If the writing end of this pipe is closed, the supervisor concludes that git-frites is gone. The pipe
+    // is close-on-exec, so that no other process holds it open.
     let (orders, pipe) = io::pipe().context(failed)?;
     let words = job.argv.iter().map(|word| word.to_string_lossy().escape_debug().to_string());
     let words = shell_words::join(words.collect::<Vec<_>>());
@@ -130,7 +131,8 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
     Ok(end)
 }
 
-/// The supervisor of a job, not started yet. `orders` is the pipe from which it reads its orders.
+/// The call that starts the supervisor of a job. `orders` is the pipe from which the supervisor reads its
+/// orders.
 fn supervisor(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<duct::Expression> {
     let arguments = supervisor_arguments(job, mark)?.into_iter().chain(job.argv.iter().cloned());
     let confined = job.confinement.map(Confinement::variables).unwrap_or_default();
@@ -149,8 +151,8 @@ fn supervisor(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<
         }))
 }
 
-/// The arguments of a supervisor before those of the command. Fails if the confinement cannot be
-/// described.
+/// The arguments of a supervisor without the words of the command, which come after them. Fails if the
+/// confinement cannot be written as JSON.
 fn supervisor_arguments(job: &Job<'_>, mark: &Mark) -> io::Result<Vec<OsString>> {
     let millis =
         |d: Option<Duration>| d.map_or_else(|| "-".into(), |d| d.as_millis().to_string().into());
@@ -165,7 +167,7 @@ fn supervisor_arguments(job: &Job<'_>, mark: &Mark) -> io::Result<Vec<OsString>>
     Ok(places.into_iter().chain(limits).chain([verb.into(), confinement.into()]).collect())
 }
 
-/// The end of a command, from its supervisor's answer.
+/// How a command ended, from the answer of its supervisor.
 fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
     let asked_to_end = interrupt::signal().is_some() || cancel.is_cancelled();
     let unknown = match answer {
@@ -180,7 +182,8 @@ fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
         }
         Answer::Report(report) => {
             let outcome = report.outcome();
-            // A signal that is sent to git-frites and its commands at once may reach a command first.
+            // If a signal is sent to git-frites and its commands at once, a command may end by that signal
+            // before git-frites has ordered the end.
             let cancelled =
                 report.cancelled || interrupt::signal().is_some() && outcome != Outcome::Passed;
             match report.ended_from_outside {
@@ -195,8 +198,8 @@ fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
         .because(Cause::EndUnknown))
 }
 
-/// Becomes a user's command on this terminal, in this directory and with these variables. Returns only if
-/// the command cannot be started.
+/// Replaces this process by a user's command (`exec`), in this directory and with these variables. Returns
+/// only if the command cannot be started.
 pub fn replace(
     argv: &[OsString],
     dir: &Path,
@@ -206,7 +209,8 @@ pub fn replace(
     let Some((program, arguments)) = argv.split_first() else {
         return io::ErrorKind::InvalidInput.into();
     };
-    // The variable with the depth stays, so that a process inside of an attempt is known as such.
+    // The depth variable is kept: from it a git-frites that the command starts learns that it runs inside of
+    // an attempt.
     let hide: Vec<&str> = env::ALL.into_iter().filter(|name| *name != env::DEPTH).collect();
     let mut command = std::process::Command::new(program);
     command.args(arguments).current_dir(dir).env_clear();
@@ -214,23 +218,23 @@ pub fn replace(
     command.exec()
 }
 
-/// An environment for a command that runs in this directory.
+/// Adds the variables for a command that runs in this directory.
 fn environment_in(
     dir: &Path,
     mut environment: HashMap<OsString, OsString>,
 ) -> HashMap<OsString, OsString> {
-    // git must not climb out of the worktree into the checkout that contains it.
+    // If the worktree has no `.git`, git must not use the repository around it.
     environment
         .extend(dir.parent().map(|parent| ("GIT_CEILING_DIRECTORIES".into(), parent.into())));
     environment.insert("PWD".into(), dir.into());
     environment
 }
 
-/// The file of this program, for starting another process of git-frites.
+/// The path of the running git-frites program, with which another process of it can be started.
 pub fn myself() -> PathBuf {
     let path = std::env::current_exe().unwrap_or_default();
-    // If an upgrade replaced the file while this process runs, Linux still has the old file under this
-    // name.
+    // If an upgrade has replaced the file while this process runs, Linux still has the old file as
+    // `/proc/self/exe`.
     if path.is_file() { path } else { PathBuf::from("/proc/self/exe") }
 }
 
@@ -239,7 +243,8 @@ pub fn on_path(program: &OsStr) -> bool {
     find(program).is_some()
 }
 
-/// The executable file of a program: the path itself, or for a bare name the first match on PATH.
+/// The executable file of a program: `program` itself if it has a slash in it, otherwise the first match on
+/// PATH. `None` if there is no such file.
 pub fn find(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
@@ -254,11 +259,11 @@ fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// Sends `bytes` to a pager, which is a shell command line as in git. It is no error if the user quits it
-/// early.
+/// Sends `bytes` to a pager. `pager` is a shell command line, as in git. It is no error if the user quits the
+/// pager early.
 pub fn page(pager: &str, bytes: &[u8]) -> io::Result<()> {
     let mut expression = duct::cmd!("sh", "-c", pager).stdin_bytes(bytes).unchecked();
-    // git's own defaults for less and lv (pager.c).
+    // These are git's own defaults for less and lv (pager.c).
     for (name, value) in [("LESS", "FRX"), ("LV", "-c")] {
         if std::env::var_os(name).is_none() {
             expression = expression.env(name, value);
@@ -267,15 +272,16 @@ pub fn page(pager: &str, bytes: &[u8]) -> io::Result<()> {
     expression.run().map(drop)
 }
 
-/// Shows a file in a browser: the first in `BROWSER` that works, or else the program with which the system
-/// opens files. False if none works.
+/// Shows a file in a browser. Tries the browsers in `BROWSER`, and then the program with which the system
+/// opens files. Returns false if none of them works.
 pub fn show_in_browser(file: &Path) -> bool {
     let configured = std::env::var("BROWSER").unwrap_or_default();
     let system = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     configured.split(':').chain([system]).any(|line| browse(line, file).unwrap_or_default())
 }
 
-/// Starts a browser with the file, which replaces a `%s` in the command line. True if it was successful.
+/// Starts a browser. `line` is its command line, in which the file replaces `%s`; without `%s`, the file is
+/// the last argument. Returns true if the browser succeeded.
 fn browse(line: &str, file: &Path) -> io::Result<bool> {
     let Some(mut words) = shell_words::split(line).ok().filter(|words| !words.is_empty()) else {
         return Ok(false);
@@ -289,7 +295,7 @@ fn browse(line: &str, file: &Path) -> io::Result<bool> {
     Ok(output.status.success())
 }
 
-/// Shows a file of the manual with `man`, which pages on a terminal. False if that failed.
+/// Shows a file of the manual with `man`, which uses a pager on a terminal. Returns false if `man` failed.
 pub fn show_manual(file: &Path) -> io::Result<bool> {
     Ok(duct::cmd!("man", file).unchecked().run()?.status.success())
 }
@@ -297,7 +303,8 @@ pub fn show_manual(file: &Path) -> io::Result<bool> {
 /// The longest time that a program may take to print its version.
 const VERSION_TIME: Duration = Duration::from_secs(10);
 
-/// The first line that a program prints with `--version`; `None` if it prints none in time.
+/// The first line that a program prints with `--version`. `None` if the program fails, prints nothing, or
+/// takes too long.
 pub fn version_of(program: &str) -> Option<String> {
     let call = duct::cmd!(program, "--version").stdin_null().stderr_null().stdout_capture();
     let handle = call.unchecked().start().ok()?;
@@ -310,7 +317,7 @@ pub fn version_of(program: &str) -> Option<String> {
     output.status.success().then(|| line.trim().to_owned())
 }
 
-/// True if there is a process with this id, as far as this process can see others.
+/// True if this process can see a process with this id.
 pub fn is_alive(process: u32) -> bool {
     let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
     process.is_some_and(|process| {
@@ -320,16 +327,16 @@ pub fn is_alive(process: u32) -> bool {
 
 /// The number of processors that this process may use.
 pub fn processors() -> usize {
-    // Asked only once, because the answer is read from files of cgroups.
+    // The number is computed only once, because the standard library reads files of cgroups for it.
     static PROCESSORS: LazyLock<usize> =
         LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
     *PROCESSORS
 }
 
-/// Does `work` on every item in separate threads, at most `jobs` at once; gives the results in the
-/// items' order. For commands and whole captures; for many short reads see [`crate::fs::parallel`].
+/// Calls `work` for every item, in separate threads, at most `jobs` at once. Returns the results in the order
+/// of the items. This is for commands and whole captures; for many short reads see [`crate::fs::parallel`].
 ///
-/// All items are worked on even if one fails; the error is that of the first item that failed.
+/// If an item fails, goes on with the other items, and returns the error of the first item that failed.
 pub fn in_parallel<T: Sync, R: Send>(
     jobs: usize,
     items: &[T],
@@ -338,7 +345,7 @@ pub fn in_parallel<T: Sync, R: Send>(
     each_in_parallel(jobs, items, work).into_iter().collect()
 }
 
-/// Does the same as [`in_parallel`], for parts that succeed or fail independently.
+/// Does the same as [`in_parallel`], but returns the result of each item even if it is an error.
 pub fn each_in_parallel<T: Sync, R: Send>(
     jobs: usize,
     items: &[T],
@@ -372,8 +379,8 @@ mod tests {
 
     #[test]
     fn nested_work_in_parallel_has_threads_of_its_own() {
-        // Each outer item needs two inner ones at once: a barrier shows that neither waits for the
-        // other's end.
+        // The two inner items of an outer item wait for each other at a barrier. If they did not run at the
+        // same time, this would hang.
         let done = in_parallel(2, &[1, 2], |outer| {
             let barrier = std::sync::Barrier::new(2);
             in_parallel(2, &[10, 20], |inner| {

@@ -1,5 +1,6 @@
-//! Paths in JSON, for `#[serde(with)]`. JSON is UTF-8, but a path need not be. So bytes that are not UTF-8
-//! are escaped (`\xff`), and so are blanks, control characters and backslashes.
+//! Writes paths to JSON and reads them, for `#[serde(with)]`. JSON is UTF-8, but a path need not be. So bytes
+//! that are not UTF-8 are escaped (`\xff`). Some other characters are escaped, too, such as backslashes and
+//! control characters.
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -8,15 +9,15 @@ use bstr::{ByteSlice, ByteVec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A path, or several.
+/// A path, or a list of paths.
 pub trait Paths: Sized {
-    /// The same as text.
+    /// The path or the list as text.
     type Text: Serialize + DeserializeOwned;
 
-    /// The text that stands for the paths.
+    /// Escapes the paths.
     fn to_text(&self) -> Self::Text;
 
-    /// The paths that a text stands for.
+    /// Undoes [`Paths::to_text`].
     fn from_text(text: Self::Text) -> Self;
 }
 
@@ -49,7 +50,7 @@ pub fn serialize<P: Paths, S: Serializer>(paths: &P, to: S) -> Result<S::Ok, S::
     paths.to_text().serialize(to)
 }
 
-/// Reads paths that [`serialize`] wrote. Fails if there is other data.
+/// Reads paths that [`serialize`] wrote. Fails if the data have another form.
 pub fn deserialize<'de, P: Paths, D: Deserializer<'de>>(from: D) -> Result<P, D::Error> {
     P::Text::deserialize(from).map(P::from_text)
 }

@@ -1,29 +1,29 @@
-//! The share of the processor that a command gets while others want it, too.
+//! The share of the processor that a command gets if other commands also want it.
 use std::io;
 use std::thread;
 use std::time::Duration;
 
-/// The share of one command.
+/// The share of one command, compared with other commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessorShare {
-    /// The share of any other command.
+    /// The same share as any other command.
     #[default]
     Whole,
     /// About a third of the share of any other command.
     Third,
 }
 
-/// The niceness that gives a third: each step takes away about a fifth of the remaining share (sched(7)).
-/// The priority for the disk follows it. An idle class for the disk would let commands time out when
-/// others use the disk.
+/// The niceness for about a third of the share: each step takes away about a fifth of the share that is left
+/// (sched(7)). The niceness also lowers the priority for the disk. The idle class for the disk is not used,
+/// because commands would time out while other programs use the disk.
 const NICENESS: i32 = 5;
 
-/// The most tries, because the system lets unprivileged processes change only one autogroup in a tenth of a
-/// second.
+/// The largest number of tries in [`pass_on_to_session`]. The system lets unprivileged processes change only
+/// one autogroup in a tenth of a second, so a try can fail.
 const TRIES: u32 = 5;
 
 impl ProcessorShare {
-    /// The word for it among the arguments of a supervisor.
+    /// The word for this share in the arguments of a supervisor.
     pub(super) fn word(self) -> &'static str {
         match self {
             ProcessorShare::Whole => "whole",
@@ -31,7 +31,8 @@ impl ProcessorShare {
         }
     }
 
-    /// Limits this process, and everything that it starts, to the share that `word` names.
+    /// Limits this process, and every process that it starts, to the share that `word` names; see
+    /// [`ProcessorShare::word`].
     pub(super) fn take(word: &std::ffi::OsStr) -> io::Result<()> {
         if word == ProcessorShare::Third.word() {
             rustix::process::nice(NICENESS)?;
@@ -40,10 +41,11 @@ impl ProcessorShare {
     }
 }
 
-/// Gives the niceness of this process to the session that it has just begun. If each session has an
-/// autogroup (sched(7)), the niceness of a process counts only within its session.
+/// Gives the niceness of this process to the session that this process has just begun. If each session has an
+/// autogroup (sched(7)), the niceness of a process counts only within its session, so the session needs it,
+/// too.
 ///
-/// A failure is no error: the commands then get a larger share.
+/// A failure is ignored; the commands then get a larger share.
 pub fn pass_on_to_session() {
     let niceness = rustix::process::getpriority_process(None).unwrap_or_default();
     if niceness <= 0 {

@@ -1,4 +1,4 @@
-//! The protocol between git-frites and its supervisors: limits, orders and the report.
+//! What git-frites and a supervisor tell each other: the limits and orders to the supervisor, and its report.
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,30 +9,30 @@ use crate::process::processor_share::ProcessorShare;
 /// The hidden first argument that makes git-frites a supervisor.
 pub const VERB: &str = "__supervise";
 
-/// The limits of a command; a time of `None` is no limit.
+/// The limits of a command. A time of `None` means no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// The limit from the command's start to its end.
+    /// The longest time that the command may run.
     pub hard: Option<Duration>,
-    /// The limit from one byte of output to the next.
+    /// The longest time without output.
     pub idle: Option<Duration>,
-    /// The share of the processor.
+    /// The command's share of the processor.
     pub share: ProcessorShare,
 }
 
-/// The bytes that git-frites sends down the pipe.
+/// The bytes that git-frites writes to the supervisor's standard input, a pipe.
 pub mod order {
-    /// End the tree politely: SIGTERM, and SIGKILL after the grace period.
+    /// End the command and its descendants politely: send SIGTERM, and SIGKILL after the grace period.
     pub const TERMINATE: u8 = b't';
-    /// End the tree now: SIGKILL.
+    /// End the command and its descendants now: send SIGKILL.
     pub const KILL: u8 = b'k';
-    /// Stop the tree and the clocks of its time limits.
+    /// Stop the command, its descendants, and the clocks of the time limits.
     pub const STOP: u8 = b's';
-    /// Let the tree and the clocks go on.
+    /// Continue the command, its descendants, and the clocks.
     pub const CONTINUE: u8 = b'c';
 }
 
-/// The supervisor's answer on its standard output.
+/// The report that the supervisor writes to its standard output.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct SupervisorReport {
     /// The command's exit code.
@@ -41,19 +41,19 @@ pub struct SupervisorReport {
     pub signal: Option<i32>,
     /// The reason why the command could not be started.
     pub reason: Option<String>,
-    /// The reason why the supervisor could not do its work: nothing is known about the command.
+    /// The reason why the supervisor itself failed. Then nothing is known about the command.
     pub error: Option<String>,
-    /// The signal that ended the command, if the supervisor got it, too: neither git-frites nor the command
-    /// has sent it.
+    /// The signal that ended the command, if the supervisor has received the same signal. Then neither
+    /// git-frites nor the command has sent the signal.
     pub ended_from_outside: Option<i32>,
     /// True if the command exceeded a time limit.
     pub timed_out: bool,
-    /// The number of bytes that the command exceeded, if it took too much disk space.
+    /// If the command took too much disk space: it took more than this number of bytes.
     #[serde(default)]
     pub wrote_more_than: Option<u64>,
-    /// True if git-frites ordered the command's end.
+    /// True if git-frites ordered the supervisor to end the command.
     pub cancelled: bool,
-    /// True if the command left processes behind when it ended by itself.
+    /// True if the command ended by itself and left processes behind.
     pub leaky: bool,
 }
 

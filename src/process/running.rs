@@ -1,8 +1,8 @@
-//! The commands that run at this moment, for the progress lines of this process and for `status` in another
-//! process.
+//! Marks the commands that run at this moment, so that progress lines and `status`, which is another process,
+//! can show them.
 //!
-//! While a command runs, there is a locked file beside its log. The file's time is the command's
-//! start. If no process holds the lock, git-frites was killed and nothing runs.
+//! While a command runs, there is a locked file, the mark, beside the command's log. The file's mtime is the
+//! start of the command. If no process holds the lock, git-frites was killed, and the mark is ignored.
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -16,13 +16,14 @@ use crate::fs::regular;
 use crate::model::layout::{AGENT, log_name};
 use crate::process::capped;
 
-/// The ending of a mark's file name, which a number may follow.
+/// The ending of a mark's file name. A dot and a number may follow it.
 const ENDING: &str = "log.running";
 
-/// The most names that are tried for a mark.
+/// The largest number of names that are tried for a mark.
 const MOST: u32 = 100;
 
-/// The marks in a directory, each with the name of its command's log.
+/// The marks in a directory. Each has the name of the command's log (without `.log`), and the path of the
+/// mark.
 pub(super) fn marks(directory: &Path) -> Vec<(String, PathBuf)> {
     let listed = directory::open_to_list(CWD, directory);
     let entries = listed.and_then(|mut opened| directory::entries(&mut opened));
@@ -35,25 +36,26 @@ pub(super) fn marks(directory: &Path) -> Vec<(String, PathBuf)> {
     named.collect()
 }
 
-/// The mark of a running command. Its file names the processes that must be ended if git-frites is killed.
-/// Dropping the mark removes the file.
+/// The mark of a running command. The file lists the processes that a later git-frites must end if this
+/// git-frites is killed (see `survivors`). Dropping the mark removes the file.
 pub struct Mark {
     path: PathBuf,
     _lock: Lock,
 }
 
 impl Mark {
-    /// Marks the command that writes `log`. Two processes may judge one candidate at the same time: each
-    /// has a mark of its own, which no other process writes, replaces or removes.
+    /// Marks the command that writes `log`. If two processes judge one candidate at the same time, each makes
+    /// its own mark, and no other process writes, replaces or removes that file.
     pub fn put(log: &Path) -> Result<Mark> {
         let mut path = log.with_extension(ENDING);
         for number in 1..=MOST {
-            // A file that a killed process left is kept, because the recovery reads it.
+            // If a file is not empty, a killed process has left it. It is kept for `survivors`, which reads
+            // it.
             match lock::attempt(&path) {
                 Ok(Some(lock)) if fs::symlink_metadata(&path).is_ok_and(|meta| meta.len() == 0) => {
                     return Ok(Mark { path, _lock: lock });
                 }
-                // An attempt may have put something else in the place of the file.
+                // An attempt may have put e.g. a directory there, so the next name is tried.
                 Err(e) if number == MOST => return Err(e),
                 _ => path = log.with_extension(format!("{ENDING}.{number}")),
             }
@@ -61,7 +63,7 @@ impl Mark {
         Err(Error::fatal(format!("too many processes write '{}'", log.display())))
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -78,13 +80,13 @@ impl Drop for Mark {
 pub struct Running {
     /// The name of the command's log: `agent`, `setup`, `build`, `lint` or `test`.
     pub what: String,
-    /// The time since its start.
+    /// The time since the command started.
     pub elapsed: Duration,
-    /// The last line of its output.
+    /// The last line of the command's output.
     pub last_line: Option<String>,
 }
 
-/// True if a command runs that writes this log.
+/// True if a running command writes this log.
 pub fn is_written(log: &Path) -> bool {
     let directory = log.parent().unwrap_or(Path::new("."));
     let marks =
@@ -97,7 +99,7 @@ fn is_held(mark: &File) -> bool {
     matches!(mark.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// The command that runs and writes a log in this directory; `None` if nothing runs.
+/// The running command whose log is in this directory; `None` if no command runs.
 pub fn running(directory: &Path) -> Option<Running> {
     marks(directory).into_iter().find_map(|(what, mark)| {
         let file = regular::open_own(&mark).ok()?;

@@ -1,4 +1,5 @@
-//! A command and its descendants while they run: limits, orders, and how the tree is ended.
+//! The tree of processes that a supervisor watches, i.e. a command and its descendants. Enforces the limits,
+//! obeys orders, and ends the tree.
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,32 +16,34 @@ use crate::process::protocol::{SupervisorReport, order};
 /// The time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// Processes that still run this long after their command count as left behind. `git commit` leaves its
-/// maintenance running for a moment, and most shells leave a helper or two.
+/// Processes that still run this long after their command has ended count as left behind. Processes get this
+/// time because `git commit` leaves its maintenance running for a moment, and most shells leave a helper or
+/// two.
 const PATIENCE_WITH_LEFTOVERS: Duration = Duration::from_millis(250);
 
-/// The longest time between the signals to a command and to git-frites, if both are signalled.
+/// If one signal is sent to a command and to git-frites, both receive it within this time.
 const PATIENCE_WITH_SIGNALS: Duration = Duration::from_millis(250);
 
 /// The time between SIGTERM and SIGKILL for processes that were left behind.
 const GRACE_FOR_LEFTOVERS: Duration = Duration::from_millis(300);
 
-/// The number of processes that make a world and start the command there. They end after all others.
+/// The number of processes that make a world and start the command in it. These processes end after all other
+/// processes of the tree.
 const PROCESSES_OF_A_WORLD: usize = 2;
 
-/// Something that happened to the tree, or an order about it.
+/// An event that the tree reacts to.
 pub(super) enum TreeEvent {
     Order(u8),
-    /// git-frites is gone.
+    /// git-frites has ended or was killed.
     Orphaned,
     /// The command has taken more than this number of bytes of disk space.
     WroteTooMuch(u64),
-    /// The command itself has ended, with this exit code or by this signal.
+    /// The command itself has ended: with this exit code, or by this signal.
     Exited {
         code: Option<i32>,
         signal: Option<i32>,
     },
-    /// The command could not be run, with the reason: it, or its world, did not start.
+    /// The command was not run, because it or its world did not start.
     NotRun(NotRun),
     NoChildren,
     OutputClosed,
@@ -48,15 +51,15 @@ pub(super) enum TreeEvent {
 
 /// The reason why a command was not run.
 pub(super) enum NotRun {
-    /// The system refused to start it.
+    /// The system refused to start the command.
     NotStarted { reason: String, short_of_resources: bool },
-    /// Its world could not be entered, or ended before the command.
+    /// The command's world could not be entered, or ended before the command.
     Refused(String),
 }
 
 impl NotRun {
-    /// The report of a command that did not start. Fails if the system was short of resources, or the world
-    /// could not be entered.
+    /// The report about a command that was not run. Fails if the system was short of resources, or if the
+    /// world is the reason: then the command is not to blame.
     pub(super) fn report(self) -> io::Result<SupervisorReport> {
         match self {
             NotRun::NotStarted { reason, short_of_resources: false } => {
@@ -69,14 +72,14 @@ impl NotRun {
     }
 }
 
-/// The stages of a tree's life.
+/// The phases of a tree.
 #[derive(Clone, Copy)]
 pub(super) enum TreePhase {
     /// The command runs.
     Running,
-    /// The command has ended by itself. Processes that it left have until then to end.
+    /// The command has ended by itself. Processes that still run have to end by this time.
     Leftovers { until: Instant },
-    /// The tree was asked to end, and is killed at that time.
+    /// The tree was asked to end, and will be killed at this time.
     Ending { kill_at: Instant },
 }
 
@@ -85,20 +88,20 @@ pub(super) struct SupervisedTree {
     pub(super) group: Pid,
     pub(super) events: Receiver<TreeEvent>,
     pub(super) phase: TreePhase,
-    /// The time at which the tree was stopped; `None` if it runs.
+    /// The time at which the tree was stopped (SIGSTOP); `None` if it is not stopped.
     pub(super) stopped_at: Option<Instant>,
     pub(super) output_open: bool,
-    /// True once git-frites is gone.
+    /// True if git-frites has ended or was killed.
     pub(super) orphaned: bool,
     pub(super) last_output: Arc<Mutex<Instant>>,
-    /// The end of the time limit.
+    /// The time at which the hard time limit ends.
     pub(super) hard: Option<Instant>,
     pub(super) idle: Option<Duration>,
-    /// True if the command runs in a world of its own.
+    /// True if the command runs in a world.
     pub(super) is_in_world: bool,
-    /// The reason why the command was not run, if it was not.
+    /// The reason why the command was not run; `None` if it runs or has run.
     pub(super) not_run: Option<NotRun>,
-    /// False once no descendant is left.
+    /// False if no descendant is left.
     pub(super) any_children: bool,
     pub(super) report: SupervisorReport,
 }
@@ -131,7 +134,8 @@ impl SupervisedTree {
                     }
                 }
                 Ok(TreeEvent::NotRun(reason)) => self.not_run = Some(reason),
-                // Orphans become our children only on Linux. Elsewhere, the processes of the group are counted.
+                // Only on Linux do orphans become our children. On other systems, the process group shows
+                // whether processes are left.
                 Ok(TreeEvent::NoChildren) => {
                     self.any_children = !cfg!(target_os = "linux") && self.any_left();
                 }
@@ -140,8 +144,8 @@ impl SupervisedTree {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            // If the command ran in a world, its end is reported separately from the end of its
-            // processes.
+            // If the command ran in a world, the message about its end and the end of our children come as
+            // separate events. This waits for both.
             if !self.any_children && (self.has_exited() || self.not_run.is_some()) {
                 return;
             }
@@ -152,7 +156,8 @@ impl SupervisedTree {
         self.report.code.is_some() || self.report.signal.is_some()
     }
 
-    /// Completes the report if the command was not run, and was not asked to end before.
+    /// If the command was not run, and was not asked to end before, puts the reason into the report, or fails
+    /// as [`NotRun::report`] does.
     pub(super) fn take_account_of_a_refusal(&mut self) -> io::Result<()> {
         let was_ended =
             self.report.timed_out || self.report.cancelled || self.report.wrote_more_than.is_some();
@@ -165,7 +170,7 @@ impl SupervisedTree {
         Ok(())
     }
 
-    /// Ends the tree or its leftovers if their time is over.
+    /// Ends the tree if a time limit is over, and ends leftovers if their time is over.
     fn enforce_limits(&mut self, now: Instant) {
         match self.phase {
             TreePhase::Running if self.is_overdue(now) => {
@@ -200,23 +205,24 @@ impl SupervisedTree {
         if !matches!(self.phase, TreePhase::Ending { .. }) {
             self.terminate(now + GRACE);
         }
-        // A stopped process gets SIGTERM only when it goes on.
+        // A stopped process handles SIGTERM only when it is continued.
         self.resume();
     }
 
-    /// Ends the tree at once, stopped or not.
+    /// Kills the tree, even if it is stopped.
     fn kill(&mut self) {
         self.phase = TreePhase::Ending { kill_at: Instant::now() };
         self.resume();
     }
 
-    /// Stops the tree, as Ctrl-Z does with a shell's job, and the clocks of its limits.
+    /// Stops all processes of the tree, as Ctrl-Z stops a job of a shell, and the clocks of the time limits.
     fn stop(&mut self) {
         if self.stopped_at.is_some() {
             return;
         }
         self.stopped_at = Some(Instant::now());
-        // A tree may fork while it is being stopped.
+        // A process may fork before it is stopped, so this is repeated until the number of processes no
+        // longer grows.
         let mut stopped = 0;
         loop {
             self.signal_all(Signal::STOP);
@@ -228,7 +234,7 @@ impl SupervisedTree {
         }
     }
 
-    /// Lets a stopped tree go on. The time during which it was stopped counts for no limit.
+    /// Continues a stopped tree. The time during which it was stopped does not count for time limits.
     fn resume(&mut self) {
         let Some(since) = self.stopped_at.take() else { return };
         let pause = since.elapsed();
@@ -241,8 +247,10 @@ impl SupervisedTree {
         self.signal_all(Signal::CONT);
     }
 
-    /// If a whole job or service gets a signal, the command may end first. So this waits a moment for the
-    /// same signal to this process, or for the order that follows from it.
+    /// Finds out who ended a command that a signal has ended. If e.g. a whole batch job gets a signal, the
+    /// command may end before this process receives the signal. So this waits a moment for the same signal,
+    /// which the handler stores in `asked`, or for the order that git-frites sends when it receives the
+    /// signal.
     pub(super) fn look_who_ended_it(&mut self, asked: &AtomicUsize) {
         let signal = self
             .report
@@ -280,7 +288,8 @@ impl SupervisedTree {
         true
     }
 
-    /// The time at which the command exceeds its limit without output; `None` if there is no such limit.
+    /// The time at which the command exceeds its idle limit if it prints nothing; `None` if there is no idle
+    /// limit.
     fn idle_end(&self) -> Option<Instant> {
         let last = *self.last_output.lock();
         self.idle.map(|idle| last + idle)
@@ -293,7 +302,7 @@ impl SupervisedTree {
     /// The next time at which something must be done even without an event.
     fn next_deadline(&self, now: Instant) -> Instant {
         match self.phase {
-            // Killing is repeated: a tree may fork while it is being killed.
+            // Killing is repeated every 20 ms, because a process may fork before it is killed.
             TreePhase::Leftovers { until: at } | TreePhase::Ending { kill_at: at } => {
                 at.max(now + Duration::from_millis(20))
             }
@@ -304,7 +313,7 @@ impl SupervisedTree {
         }
     }
 
-    /// Signals the command's group and every descendant.
+    /// Sends a signal to the command's process group and to every descendant.
     fn signal_all(&self, signal: Signal) {
         let _ = rustix::process::kill_process_group(self.group, signal);
         for pid in descendants() {
@@ -312,7 +321,7 @@ impl SupervisedTree {
         }
     }
 
-    /// True if processes of the command are left. The processes that make its world do not count.
+    /// True if processes of the command are left. The processes that make a world do not count.
     fn any_leftovers(&self) -> bool {
         if self.is_in_world { descendants().len() > PROCESSES_OF_A_WORLD } else { self.any_left() }
     }

@@ -1,8 +1,8 @@
-//! The work of git-frites itself in supervision: starts a supervisor, waits for its report, and ends the
-//! whole tree if the supervisor does not.
+//! Starts a supervisor, and waits for its report. If the supervisor fails to end its processes, ends these
+//! processes.
 //!
-//! A command can stop or kill its supervisor. So git-frites lets a stopped one go on, and has a
-//! time limit of its own.
+//! A command can stop or kill its supervisor. So git-frites continues a stopped supervisor, and has its own
+//! time limit for the supervisor.
 use std::io::{self, PipeReader, Read};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -19,16 +19,17 @@ use crate::process::interrupt::{self, Cancel};
 use crate::process::protocol::SupervisorReport;
 use crate::process::supervised_tree::GRACE;
 
-/// The time between two looks at a supervisor that runs.
+/// The time between two checks of a running supervisor.
 const TICK: Duration = Duration::from_millis(500);
 
-/// The time for its report that a supervisor has beyond the command's limit and the grace period.
+/// The time that a supervisor has for its report after the command's time limit and the grace period.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// The time within which the output of a killed supervisor ends, unless another process holds it open.
+/// The longest wait for the end of a supervisor's output after the supervisor has ended. Another process may
+/// hold the output open.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// The longest report that counts. A command can write to its supervisor's output.
+/// The longest report, in bytes. There is a limit because a command can write to its supervisor's output.
 const LONGEST_REPORT: usize = 64 * 1024;
 
 /// A supervisor that was started.
@@ -36,15 +37,15 @@ pub(super) struct Supervision {
     handle: Handle,
     pid: Pid,
     output: Arc<Mutex<Vec<u8>>>,
-    /// Disconnected when the output has ended.
+    /// Disconnected when the supervisor's output has ended.
     ended: Receiver<()>,
 }
 
-/// The answer of a supervisor, or the reason why there is none.
+/// The report of a supervisor, or the reason why there is none.
 pub(super) enum Answer {
-    /// Its report.
+    /// The report.
     Report(SupervisorReport),
-    /// The command exceeded its time limit, and the supervisor did not end it. git-frites did.
+    /// The command exceeded its time limit, and the supervisor did not end it, so git-frites has ended both.
     Overdue,
     /// The supervisor ended without a report. The text says how it ended.
     Nothing(String),
@@ -71,7 +72,7 @@ impl Supervision {
         Ok(Supervision { handle, pid, output, ended })
     }
 
-    /// The supervisor's process.
+    /// The id of the supervisor's process.
     pub(super) fn pid(&self) -> Pid {
         self.pid
     }
@@ -80,8 +81,8 @@ impl Supervision {
     pub(super) fn answer(self, hard: Option<Duration>, cancel: &Cancel) -> io::Result<Answer> {
         let (status, overdue) = self.wait(hard, cancel)?;
         descendants::supervisors().remove(&self.pid.as_raw_nonzero().get());
-        // A command can write to its supervisor's standard output and then kill it: the report
-        // counts only if the supervisor ended by itself.
+        // A command could write a report to its supervisor's standard output and then kill the supervisor. So
+        // a report is used only if the supervisor has ended by itself.
         if status.success()
             && let Some(report) = self.report()
         {
@@ -91,10 +92,10 @@ impl Supervision {
         Ok(if overdue { Answer::Overdue } else { Answer::Nothing(describe(status)) })
     }
 
-    /// Waits for the supervisor's end. If it is overdue, kills it and gives true.
+    /// Waits until the supervisor ends. If it is overdue, kills it and returns true.
     fn wait(&self, hard: Option<Duration>, cancel: &Cancel) -> io::Result<(ExitStatus, bool)> {
-        // The time during which git-frites itself ran. If a tick took longer than it should, git-frites was
-        // stopped (Ctrl-Z) or the machine slept, and the supervisor's clock stood still, too.
+        // The time during which git-frites itself ran. A tick that took longer counts only as `TICK`:
+        // git-frites was stopped (Ctrl-Z) or the machine slept, and the supervisor did not run, either.
         let mut ran = Duration::ZERO;
         let mut ran_before_end = None;
         loop {
@@ -116,7 +117,7 @@ impl Supervision {
         }
     }
 
-    /// Lets the supervisor go on if somebody else has stopped it; git-frites itself never does.
+    /// Continues the supervisor if it is stopped. git-frites itself never stops it, but a command can.
     fn resume_if_stopped(&self) {
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         if let Ok(Some(status)) = rustix::process::waitid(WaitId::Pid(self.pid), stopped)
@@ -128,14 +129,14 @@ impl Supervision {
     }
 
     fn report(&self) -> Option<SupervisorReport> {
-        // No message is ever sent. This returns at the end of the output, or after `DRAIN` if another
-        // process still holds it open.
+        // No message is ever sent. This returns when the output ends, or after `DRAIN` if another process
+        // holds the output open.
         let _ = self.ended.recv_timeout(DRAIN);
         serde_json::from_slice(&self.output.lock()).ok()
     }
 }
 
-/// Reads the output to its end, and keeps as much as a report can have.
+/// Reads the output to its end. Keeps about as many bytes as the longest report has.
 fn collect(mut from: PipeReader, output: &Mutex<Vec<u8>>) {
     let mut buffer = [0; 4096];
     loop {
@@ -153,7 +154,7 @@ fn collect(mut from: PipeReader, output: &Mutex<Vec<u8>>) {
     }
 }
 
-/// How a supervisor ended that gave no report.
+/// Says how a supervisor without a report has ended.
 fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.signal(), status.code()) {

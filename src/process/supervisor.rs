@@ -1,11 +1,12 @@
-//! The supervising process. git-frites starts itself once for each user's command; this new process starts
-//! the command, stores its output, and ends its whole tree.
+//! The supervising process. For each user's command, git-frites starts itself again, as a supervisor. The
+//! supervisor starts the command, writes its output to a log, and ends the command with all its descendants.
 //!
-//! The supervisor is a separate process because on Linux `PR_SET_CHILD_SUBREAPER` gives it every descendant
-//! that loses its parent, even after `setsid` and a double fork: only the supervisor can find all of them.
-//! Its standard input is a pipe that git-frites holds. End of file means that git-frites is gone, for
-//! whatever reason. Then the supervisor ends everything (GIT-FACTS, "Processes"). On other systems only the
-//! command's process group is ended: a descendant that left the group with `setsid` escapes.
+//! The supervisor is a separate process so that it can find all descendants of one command: on Linux, with
+//! `PR_SET_CHILD_SUBREAPER`, it becomes the parent of every descendant that loses its own parent, even after
+//! `setsid` and a double fork. The supervisor's standard input is a pipe that git-frites holds. End of file
+//! means that git-frites has ended or was killed. Then the supervisor ends everything (GIT-FACTS,
+//! "Processes"). On other systems only the command's process group is ended, and a descendant that left the
+//! group with `setsid` escapes.
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
@@ -38,14 +39,14 @@ use crate::process::supervised_tree::{NotRun, SupervisedTree, TreeEvent, TreePha
 use crate::process::survivors::{self, Role};
 use crate::process::world_spec::{DiskLimit, RESTRICT_VERB, WorldMessage};
 
-/// The main function of the supervisor. `arguments` are those after `VERB`.
+/// The main function of the supervisor. `arguments` are the arguments after [`VERB`](super::protocol::VERB).
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [log, mark, stdin, hard, idle, share, verb, confinement, command @ ..] = arguments else {
         return ExitCode::from(2);
     };
     let limits = Limits { hard: limit(hard), idle: limit(idle), ..Limits::default() };
     let start = if verb == "-" { None } else { Some([verb, confinement]) };
-    // A failure is ignored: a command with too large a share is better than no command.
+    // A failure is ignored, because a command with too large a share is better than no command.
     let _ = ProcessorShare::take(share);
     let report =
         match supervise([log.as_ref(), mark.as_ref()], stdin.as_ref(), limits, start, command) {
@@ -54,7 +55,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
             Err(e) => SupervisorReport { error: Some(describe(&e)), ..SupervisorReport::default() },
         };
     let text = serde_json::to_string(&report).unwrap_or_default();
-    // If nobody reads the report, git-frites is gone: that is not an error.
+    // If nobody reads the report, git-frites has ended or was killed. That is not an error here.
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS
 }
@@ -63,7 +64,8 @@ fn limit(text: &OsStr) -> Option<Duration> {
     text.to_str()?.parse().ok().map(Duration::from_millis)
 }
 
-/// Runs the command until it and all its descendants have ended. Gives `None` if git-frites is gone.
+/// Runs the command until it and all its descendants have ended. Returns `None` if git-frites has ended or
+/// was killed before.
 fn supervise(
     [log, mark]: [&Path; 2],
     stdin: &Path,
@@ -84,8 +86,9 @@ fn supervise(
     };
     command.stdin(File::open(stdin)?).stdout(input.try_clone()?).stderr(input);
     let is_restricted = confinement.is_some_and(|[verb, _]| verb == RESTRICT_VERB);
-    // The command gets its own process group, so that a signal to it cannot reach us. A restricted process
-    // begins its own session, which the leader of a group cannot do.
+    // The command gets its own process group, so that a signal to that group cannot reach us. A restricted
+    // process begins its own session, and that also begins a new group. The leader of a group could not begin
+    // a session.
     if !is_restricted {
         command.process_group(0);
     }
@@ -97,7 +100,7 @@ fn supervise(
             return not_run(NotRun::NotStarted { reason, short_of_resources }, words, &mut capped);
         }
     };
-    // Closes our copies of the write ends of the output and status pipes.
+    // This closes our copies of the writing ends of the output pipe and the status pipe.
     drop(command);
     let mut status = status.map(|(status, _)| status);
     if is_restricted
@@ -137,12 +140,12 @@ fn supervise(
         report: SupervisorReport::default(),
     };
     tree.follow_to_its_end();
-    // If a process still holds the output, it cannot be ended from here: it is not a descendant, and got
-    // the descriptor from another process.
+    // If the output is still open, a process that is not our descendant holds it: another process has passed
+    // the descriptor to it. We cannot end that process, so we do not wait longer.
     if tree.output_closes_within(Duration::from_millis(500)) {
         let _ = pump.join();
     }
-    // A quick command may have ended between two measurements.
+    // The command may have exceeded its disk limit after the last measurement.
     if let (Some(limit), None) = (&disk, tree.report.wrote_more_than) {
         tree.report.wrote_more_than = disk_watch::exceeded(limit);
     }
@@ -151,8 +154,8 @@ fn supervise(
     Ok((!tree.orphaned).then_some(tree.report))
 }
 
-/// Starts the threads that send what happens to the command and its tree. `status` tells how a command
-/// in a world ends.
+/// Starts the threads that send events about the command and its tree. `status` is the pipe over which a
+/// world reports how the command ended.
 fn send_events(
     sender: &Sender<TreeEvent>,
     group: Pid,
@@ -171,7 +174,7 @@ fn send_events(
     }
 }
 
-/// The report of a command that was not run. The reason is also written to the log.
+/// Makes the report about a command that was not run, and writes the reason to the log.
 fn not_run(
     not_run: NotRun,
     words: &[OsString],
@@ -182,7 +185,7 @@ fn not_run(
     not_run.report().map(Some)
 }
 
-/// A command that is our own child.
+/// The command as our own child.
 fn direct(words: &[OsString]) -> io::Result<Command> {
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
@@ -190,14 +193,14 @@ fn direct(words: &[OsString]) -> io::Result<Command> {
     Ok(command)
 }
 
-/// The process that confines the command and then starts it, or becomes it. On the pipe it reports a
-/// failure to do so, and how a command that it started has ended.
+/// The process that confines the command, and then starts it or becomes it. This process writes a message to
+/// the pipe `status` if it fails, or if a command that it started has ended.
 fn confined(
     [verb, confinement]: [&OsString; 2],
     words: &[OsString],
     status: &io::PipeWriter,
 ) -> io::Result<Command> {
-    // The new process inherits the descriptor and finds it by its number.
+    // The new process inherits the descriptor, and gets its number as an argument.
     rustix::io::fcntl_setfd(status, FdFlags::empty())?;
     let number = status.as_raw_fd().to_string();
     let mut command = Command::new(myself());
@@ -205,18 +208,19 @@ fn confined(
     Ok(command)
 }
 
-/// The line of the log about a command that could not be started.
+/// The line in the log about a command that could not be started.
 pub fn not_started_line(words: &[OsString], reason: &str) -> String {
     let program = words.first().map(|word| word.display().to_string()).unwrap_or_default();
     format!("git-frites: could not start {program}: {reason}\n")
 }
 
-/// Lets this process live on when it gets a signal that asks it to end: it takes orders only from its pipe,
-/// and must report how the command ended. (Batch systems signal every process of a job.) The returned
-/// number is the last such signal, 0 before the first.
+/// Makes this process survive signals that ask it to end. (Batch systems signal every process of a job.) A
+/// supervisor takes orders only from its pipe, and must report how the command ended. The returned number is
+/// the last such signal that was received; 0 if there was none.
 ///
-/// A handler, unlike an ignored signal, is not inherited: the command has the default actions. A
-/// signal that is ignored already stays ignored, here and in the command (`nohup`).
+/// The signals are handled and not ignored, because handlers are not inherited: the command has the default
+/// actions. A signal that this process ignores from its start (`nohup`) stays ignored, here and in the
+/// command.
 pub fn outlive_signals() -> io::Result<Arc<AtomicUsize>> {
     let asked = Arc::new(AtomicUsize::new(0));
     let ignored = IgnoredSignals::now();
@@ -229,15 +233,16 @@ pub fn outlive_signals() -> io::Result<Arc<AtomicUsize>> {
     Ok(asked)
 }
 
-/// True if the system could start no command at all, because it is short of processes, memory or
-/// descriptors.
+/// True if the error says that the system is short of processes, memory or descriptors, so that no command
+/// could be started.
 pub fn is_short_of_resources(e: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = e.raw_os_error().map(Errno::from_raw_os_error);
     matches!(errno, Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE))
 }
 
-/// Passes on the orders of git-frites. The end of the pipe means that git-frites is gone.
+/// Passes on the orders of git-frites as events. The end of the pipe means that git-frites has ended or was
+/// killed.
 fn listen(sender: &Sender<TreeEvent>) {
     let mut byte = [0];
     while io::stdin().lock().read_exact(&mut byte).is_ok() {
@@ -246,8 +251,8 @@ fn listen(sender: &Sender<TreeEvent>) {
     let _ = sender.send(TreeEvent::Orphaned);
 }
 
-/// Waits for every child, adopted ones included, until there is none. `command` is the command
-/// itself, if it is a child.
+/// Waits for all children, including adopted ones, until there are none. `command` is the process of the
+/// command, if that is our child.
 fn reap(command: Option<Pid>, sender: &Sender<TreeEvent>) {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
@@ -263,8 +268,8 @@ fn reap(command: Option<Pid>, sender: &Sender<TreeEvent>) {
     let _ = sender.send(TreeEvent::NoChildren);
 }
 
-/// The reason why a restricted process did not become the command; `None` once it did, because that
-/// closes the pipe.
+/// Waits until a restricted process has become the command, which closes the pipe, and returns `None`. If it
+/// could not become the command, returns the reason.
 fn refusal_of_restriction(status: io::PipeReader) -> Option<NotRun> {
     match read_message(status)? {
         WorldMessage::NotStarted { reason, short_of_resources } => {
@@ -277,14 +282,15 @@ fn refusal_of_restriction(status: io::PipeReader) -> Option<NotRun> {
     }
 }
 
-/// The message of a process that confines a command; `None` if it sends none.
+/// The message of a process that confines a command; `None` if the process sent no valid message.
 fn read_message(status: io::PipeReader) -> Option<WorldMessage> {
     let mut line = String::new();
     let _ = io::BufReader::new(status).read_line(&mut line);
     serde_json::from_str(&line).ok()
 }
 
-/// Sends the event that the command in a world has ended.
+/// Waits for the message about the command in a world, and sends the event that the command has ended or was
+/// not run.
 fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
     let event = match read_message(status) {
         Some(WorldMessage::Exited { code, signal }) => TreeEvent::Exited { code, signal },
@@ -299,7 +305,7 @@ fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
     let _ = sender.send(event);
 }
 
-/// Moves the output into the log until no process holds the pipe any more.
+/// Copies the output to the log until no process holds the pipe open.
 fn pump(
     mut output: io::PipeReader,
     mut log: Capped,
@@ -312,7 +318,7 @@ fn pump(
             Ok(0) => break,
             Ok(n) => {
                 *last_output.lock() = Instant::now();
-                // A full disk must not stop the command: output that cannot be stored is dropped.
+                // If the disk is full, the command goes on, and output that cannot be stored is lost.
                 let _ = log.write(&buffer[..n]);
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

@@ -1,5 +1,6 @@
-//! Processes that outlived git-frites, because it was killed while their supervisor was stopped, or because
-//! both were killed. The mark of a running command names its processes; a later git-frites ends them.
+//! Ends processes that outlived git-frites. A process can outlive git-frites if git-frites was killed while
+//! the supervisor was stopped, or if git-frites and the supervisor were killed. The mark of a running command
+//! (see `running`) lists the command's processes, so that a later git-frites can end them.
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -12,18 +13,18 @@ use crate::fs::{lock, regular};
 use crate::process::descendants::{self, Process};
 use crate::process::running;
 
-/// The time that a supervisor has to end its tree by itself.
+/// The time that a supervisor has to end its processes, and then the time that we have to kill them.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The most bytes of a mark that are read: an attempt can write to it.
+/// The largest number of bytes that are read from a mark: an attempt can write to it.
 const LONGEST_MARK: u64 = 4096;
 
-/// A process in a mark.
+/// The kind of a process in a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The supervisor.
     Supervisor,
-    /// The command itself, which leads a process group.
+    /// The command itself. It leads a process group.
     Command,
 }
 
@@ -36,27 +37,27 @@ impl Role {
     }
 }
 
-/// Adds a process to a mark, if the mark still exists. If this fails, a later git-frites cannot find the
-/// process; the command runs all the same.
+/// Adds a process to a mark, if the mark still exists. Errors are ignored; a later git-frites then cannot
+/// find the process.
 pub fn note(mark: &Path, role: Role, pid: Pid) {
     let id = pid.as_raw_nonzero().get();
     let start = descendants::process(id).map(|process| process.start);
     let (Some(start), Some(boot)) = (start, boot()) else { return };
-    // Never makes the file: no process would hold its lock, and another git-frites would take the named
-    // processes for survivors.
+    // This must not make the file: no process would hold its lock, so another git-frites would think that the
+    // processes in it are survivors.
     if let Ok(mut mark) = regular::open_own_to_append(mark) {
         let _ = mark.write_all(format!("{} {id} {start} {boot}\n", role.word()).as_bytes());
     }
 }
 
-/// Ends the survivors of the commands whose marks lie in `directory`. Gives the name of each such command,
-/// and false if some of its processes still live.
+/// Ends the survivors of the commands whose marks are in `directory`. Returns the name of each command that
+/// had survivors. The flag is false if some of them are still alive.
 pub fn end(directory: &Path) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     for (what, mark) in running::marks(directory) {
-        // Locked until it is removed, so that no process puts a mark of the same name meanwhile.
+        // The mark is locked until it is removed, so that no process uses the same name in between.
         let Ok(Some(_lock)) = lock::attempt(&mark) else {
-            continue; // its git-frites is alive
+            continue; // the git-frites of this mark is alive
         };
         let Ok(file) = regular::open_own(&mark) else { continue };
         let mut text = String::new();
@@ -70,7 +71,8 @@ pub fn end(directory: &Path) -> Vec<(String, bool)> {
     found
 }
 
-/// The processes that a mark names, if it was written since the machine started.
+/// The processes in the text of a mark: role, id and start. Lines from before the machine was last booted are
+/// left out.
 fn named(text: &str) -> Vec<(Role, i32, u64)> {
     let boot = boot();
     text.lines()
@@ -88,7 +90,8 @@ fn named(text: &str) -> Vec<(Role, i32, u64)> {
         .collect()
 }
 
-/// The named processes that still live. A process that has got the same id since does not count.
+/// The named processes that are still alive. A new process with the same id has another start, and is left
+/// out.
 fn living(named: &[(Role, i32, u64)]) -> Vec<(Role, Process)> {
     named
         .iter()
@@ -99,13 +102,14 @@ fn living(named: &[(Role, i32, u64)]) -> Vec<(Role, Process)> {
         .collect()
 }
 
-/// Ends the named processes and their descendants; false if some still live.
+/// Ends the named processes and their descendants. Returns false if some of the named processes are still
+/// alive.
 fn end_all(named: &[(Role, i32, u64)]) -> bool {
     let send = |process: &Process, signal| {
         Pid::from_raw(process.id)
             .is_some_and(|pid| rustix::process::kill_process(pid, signal).is_ok())
     };
-    // A supervisor ends its whole tree once it runs and sees that git-frites is gone.
+    // If a supervisor is continued, it sees that git-frites is gone, and ends its whole tree.
     let has_supervisor =
         |living: &[(Role, Process)]| living.iter().any(|(role, _)| *role == Role::Supervisor);
     for (_, process) in living(named).iter().filter(|(role, _)| *role == Role::Supervisor) {
@@ -138,7 +142,7 @@ fn end_all(named: &[(Role, i32, u64)]) -> bool {
     }
 }
 
-/// The id of the machine's current start; `None` if the system gives none.
+/// The boot id of the machine; `None` if the system has none.
 fn boot() -> Option<String> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned())
@@ -169,7 +173,7 @@ mod tests {
         drop(first);
         note(second.path(), Role::Command, pid);
         assert_eq!(end(dir.path()), []);
-        // The same while marks are put and removed.
+        // The same is true while other marks are made and removed.
         thread::scope(|scope| {
             let coming = || {
                 for _ in 0..300 {
@@ -183,7 +187,7 @@ mod tests {
             }
         });
         assert!(child.try_wait().expect("a child").is_none(), "it runs");
-        // Its git-frites is gone.
+        // Now the mark is no longer locked, as if its git-frites were gone.
         let text = fs::read(second.path()).expect("a mark");
         drop(second);
         fs::write(log.with_extension("log.running.7"), text).expect("written");

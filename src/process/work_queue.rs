@@ -1,11 +1,12 @@
-//! Work that is done several parts at a time, and to which further parts can be added while it is done.
+//! A queue of work for several threads. Parts can be added while the threads work.
 use std::collections::VecDeque;
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::fs::parallel;
 
-/// A queue of parts. It ends when no part waits, no part is worked on, and there is no [`QueueHold`].
+/// A queue of parts of work. The queue is over when no part is waiting, no part is being worked on, and no
+/// [`QueueHold`] exists.
 pub struct WorkQueue<T> {
     state: Mutex<QueueState<T>>,
     changed: Condvar,
@@ -14,7 +15,7 @@ pub struct WorkQueue<T> {
 struct QueueState<T> {
     waiting: VecDeque<(usize, T)>,
     added: usize,
-    /// The number of parts that are worked on, plus the number of holds.
+    /// The number of parts that are being worked on, plus the number of holds.
     busy: usize,
     is_over: bool,
 }
@@ -28,8 +29,8 @@ impl<T: Send> WorkQueue<T> {
         WorkQueue { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Does `work` on every part in separate threads, at most `jobs` at once, until the queue ends;
-    /// gives the results in the order in which the parts were added.
+    /// Calls `work` for every part, in separate threads, at most `jobs` at once, until the queue is over.
+    /// Returns the results in the order in which the parts were added.
     pub fn work_on<R: Send>(&self, jobs: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
         let span = tracing::Span::current();
         let done: Mutex<Vec<(usize, R)>> = Mutex::default();
@@ -50,7 +51,7 @@ impl<T: Send> WorkQueue<T> {
         done.into_iter().map(|(_, result)| result).collect()
     }
 
-    /// Keeps the queue from ending while a further part is prepared; `None` if it has ended.
+    /// Keeps the queue open while the caller prepares another part; `None` if the queue is over.
     pub fn hold(&self) -> Option<QueueHold<'_, T>> {
         let mut state = self.state.lock();
         if state.is_over {
@@ -69,7 +70,7 @@ impl<T: Send> WorkQueue<T> {
     }
 }
 
-/// Keeps a queue from ending until it is dropped.
+/// Keeps a queue open until this is dropped.
 pub struct QueueHold<'a, T: Send>(&'a WorkQueue<T>);
 
 impl<T: Send> QueueHold<'_, T> {

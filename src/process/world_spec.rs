@@ -1,4 +1,4 @@
-//! The description of a world, and the messages between its processes.
+//! The descriptions of worlds and other confinements, and the messages of a world's processes.
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,29 +7,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::paths;
 
-/// The hidden first argument of the process that unshares and mounts.
+/// The hidden first argument of the process that unshares namespaces and makes mounts.
 pub const LAUNCHER_VERB: &str = "__world";
 
 /// The hidden first argument of the first process of the new PID namespace.
 pub const INIT_VERB: &str = "__init";
 
-/// The hidden first argument of the process that maps all ids, for root.
+/// The hidden first argument of the process that maps all ids if the user is root.
 pub const MAP_VERB: &str = "__map";
 
-/// The hidden first argument of the process that Landlock restricts, and that becomes the command.
+/// The hidden first argument of the process that restricts itself by Landlock and then becomes the command.
 pub const RESTRICT_VERB: &str = "__restrict";
 
 /// The confinement of a command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confinement {
-    /// By namespaces: a world of its own.
+    /// The command runs in its own world, made by namespaces.
     Sealed(WorldSpec),
-    /// By Landlock.
+    /// The command is restricted by Landlock.
     Landlock(Restriction),
 }
 
-/// The paths that Landlock lets a command write to, and the variables that lead it there.
+/// The paths to which Landlock lets a command write, and environment variables that make the command use
+/// these paths.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Restriction {
     /// The directories and files to which commands can write. Missing ones are left out.
@@ -38,8 +39,8 @@ pub struct Restriction {
     /// The directory for temporary files.
     #[serde(with = "paths")]
     pub temporary: PathBuf,
-    /// The variables that lead programs to directories to which they can write. They are not serialized,
-    /// because the supervisor already has them in its environment.
+    /// Environment variables that make programs use directories to which they can write. They are not
+    /// serialized, because the supervisor has them in its own environment.
     #[serde(skip)]
     pub variables: Vec<(String, OsString)>,
     /// The maximum address space of each process, in bytes.
@@ -47,7 +48,7 @@ pub struct Restriction {
 }
 
 impl Confinement {
-    /// True if the confinement lets commands write to this path, which is without links.
+    /// True if the confinement lets commands write to this path. No component of the path may be a link.
     pub fn lets_write(&self, path: &Path) -> bool {
         match self {
             Confinement::Sealed(world) => world.nearest(path).is_some_and(Mount::can_be_written),
@@ -57,8 +58,9 @@ impl Confinement {
         }
     }
 
-    /// True if commands cannot see the file that is at this path outside of the world: it is hidden, or
-    /// another directory, which is not the checkout, is shown there. The path is without links.
+    /// True if commands cannot see the file that is at this path outside of the world. This is so if the path
+    /// is hidden, or if it lies below the mount point of a [`Mount::Directory`] that does not contain
+    /// [`WorldSpec::dir`]. No component of the path may be a link.
     pub fn hides(&self, path: &Path) -> bool {
         let Confinement::Sealed(world) = self else { return false };
         match world.nearest(path) {
@@ -68,8 +70,8 @@ impl Confinement {
         }
     }
 
-    /// The hidden first argument and the description that start a process in this confinement. Fails if
-    /// the description cannot be written.
+    /// The hidden first argument with which a process starts in this confinement, and the description as
+    /// JSON. Fails if the description cannot be serialized.
     pub fn words(&self) -> io::Result<[String; 2]> {
         let (verb, text) = match self {
             Confinement::Sealed(world) => (LAUNCHER_VERB, serde_json::to_string(world)),
@@ -80,7 +82,7 @@ impl Confinement {
         Ok([verb.to_owned(), text.map_err(io::Error::other)?])
     }
 
-    /// The variables that differ for commands in this confinement.
+    /// The environment variables that are set for commands in this confinement.
     pub fn variables(&self) -> &[(String, OsString)] {
         match self {
             Confinement::Sealed(_) => &[],
@@ -89,32 +91,34 @@ impl Confinement {
     }
 }
 
-/// The parts of a world.
+/// The description of a world.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldSpec {
-    /// The directory in which the command starts, by its path in the world.
+    /// The path in the world of the directory in which the command starts.
     #[serde(with = "paths")]
     pub dir: PathBuf,
-    /// The mounts that differ from those outside. Everything else is read-only.
+    /// The mounts that are made in the world. Everything else is read-only.
     pub mounts: Vec<Mount>,
-    /// A directory at which overlays over lower layers are mounted while the world is made.
+    /// A directory that is used as a temporary mount point while the world is made, for overlays over the
+    /// lowest layers of other overlays.
     #[serde(with = "paths")]
     pub wrapping_point: PathBuf,
-    /// True if the command may use the network; else it has only the loopback device.
+    /// True if the command may use the network. If false, the command has only the loopback device.
     pub network: bool,
     /// True if the command must not reach the abstract sockets of other processes, as far as the system can
     /// prevent it.
     pub hides_sockets: bool,
-    /// The maximum number of processes; it does not bind root.
+    /// The maximum number of processes of the user; if `None`, an eighth less than the user's own limit.
+    /// Neither limit applies to root.
     pub processes: Option<u64>,
     /// The maximum address space of each process, in bytes.
     pub memory: Option<u64>,
-    /// The limit for the files that commands write to layers that are thrown away.
+    /// The limit for files that commands write to layers which are thrown away.
     pub disk: Option<DiskLimit>,
 }
 
 impl WorldSpec {
-    /// The innermost mount that contains a path, which is without links.
+    /// The innermost mount that contains a path. No component of the path may be a link.
     fn nearest(&self, path: &Path) -> Option<&Mount> {
         let above = self.mounts.iter().filter(|mount| path.starts_with(mount.at()));
         // If two mounts have the same mount point, the last one is seen.
@@ -128,9 +132,9 @@ pub struct DiskLimit {
     /// The directory that gets all writes.
     #[serde(with = "paths")]
     pub dir: PathBuf,
-    /// The disk space that it took before the first command, in bytes.
+    /// The disk space in bytes that the directory took before the first command.
     pub before: u64,
-    /// The maximum that commands may add, in bytes.
+    /// The maximum number of bytes that commands may add.
     pub bytes: u64,
 }
 
@@ -138,9 +142,9 @@ pub struct DiskLimit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mount {
-    /// A directory that shows several layers as one. Writes go to the upper one.
+    /// An overlay: a directory that shows several layers as one. Writes go to the upper layer.
     Overlay {
-        /// The mount point, which exists outside as well.
+        /// The mount point. It also exists outside of the world, or lies below another mount of the world.
         #[serde(with = "paths")]
         at: PathBuf,
         /// The read-only layers, the topmost first.
@@ -152,11 +156,12 @@ pub enum Mount {
         /// An empty directory on the upper layer's file system.
         #[serde(with = "paths")]
         work: PathBuf,
-        /// True if the lowest layer is shown, read-only, where the system refuses this overlay. Not every
-        /// file system can be the layer of an overlay.
+        /// If true and the system refuses this overlay, the lowest layer is mounted read-only in its place.
+        /// Some file systems cannot be layers of overlays.
         is_optional: bool,
     },
-    /// Another directory, with everything below it, in place of the one at the mount point.
+    /// A directory that is mounted, with everything below it, in place of what is at the mount point.
+    /// Commands can write to it.
     Directory {
         /// The mount point.
         #[serde(with = "paths")]
@@ -165,8 +170,8 @@ pub enum Mount {
         #[serde(with = "paths")]
         from: PathBuf,
     },
-    /// A directory with everything below it, or a file, that commands can only read, even in a mount to
-    /// which they can write.
+    /// A directory with everything below it, or a file, that commands can only read. The mount point may lie
+    /// in a mount to which commands can write.
     ReadOnly {
         /// The mount point.
         #[serde(with = "paths")]
@@ -175,20 +180,20 @@ pub enum Mount {
         #[serde(with = "paths")]
         from: PathBuf,
     },
-    /// A path to which commands can write, with effect outside of the world.
+    /// A path to which commands can write. What commands write there is kept when the world has ended.
     Writable {
         /// The path.
         #[serde(with = "paths")]
         at: PathBuf,
     },
-    /// A path that commands cannot see: a directory is covered by an empty one, a file or socket by
-    /// `/dev/null`. A missing path is ignored.
+    /// A path that commands cannot see. A directory is covered by an empty one, a file or socket by
+    /// `/dev/null`. If the path does not exist, this is ignored.
     Hidden {
         /// The path.
         #[serde(with = "paths")]
         at: PathBuf,
     },
-    /// A new `/dev` with its own device files.
+    /// A new `/dev` with only the usual device files.
     Devices,
 }
 
@@ -218,43 +223,44 @@ impl Mount {
 }
 
 impl WorldSpec {
-    /// The arguments that start a command in this world. `status` is the number of the descriptor
-    /// on which [`WorldMessage`]s arrive, which the new process inherits.
+    /// The arguments of git-frites with which a process of this world starts; the words of the command follow
+    /// them. `status` is the number of a descriptor that the new process inherits, and to which it writes
+    /// [`WorldMessage`]s.
     ///
-    /// Fails if the description cannot be written.
+    /// Fails if the description cannot be serialized.
     pub fn words(&self, verb: &str, status: &str) -> io::Result<Vec<OsString>> {
         let text = serde_json::to_string(self).map_err(io::Error::other)?;
         Ok(vec![verb.into(), status.into(), text.into()])
     }
 }
 
-/// A message of a world's processes to the supervisor: one line of JSON.
+/// A message of a process that confines a command to the supervisor: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorldMessage {
     /// The world could not be entered.
     Refused {
-        /// The step that failed, and the system's reason.
+        /// The step that failed, and the system's error message.
         reason: String,
     },
     /// The command could not be started.
     NotStarted {
-        /// The system's reason.
+        /// The system's error message.
         reason: String,
         /// True if the system was short of processes, memory or descriptors.
         short_of_resources: bool,
     },
     /// The command has ended.
     Exited {
-        /// Its exit code.
+        /// The command's exit code.
         code: Option<i32>,
-        /// The signal that ended it.
+        /// The signal that ended the command.
         signal: Option<i32>,
     },
 }
 
 impl WorldMessage {
-    /// Sends the message. It is no error if the supervisor is gone and nobody reads it.
+    /// Sends the message. Ignores errors, because the supervisor may be gone.
     pub fn send(&self, mut to: impl Write) {
         let text = serde_json::to_string(self).unwrap_or_default();
         let _ = to.write_all(format!("{text}\n").as_bytes());
