@@ -1,5 +1,5 @@
-//! Code that the processes share which confine a command: reporting a step that the system refused, reading
-//! their description, closing descriptors and giving up capabilities.
+//! Functions for all processes that confine a command: they report a step that failed, read the description,
+//! close descriptors, and give up capabilities.
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -11,16 +11,16 @@ use serde::de::DeserializeOwned;
 use crate::error::describe;
 use crate::process::world_spec::WorldMessage;
 
-/// The step of entering a world that failed.
+/// A step of confining a command that failed, and the error.
 #[derive(Debug)]
 pub(super) struct Refusal {
     step: &'static str,
     error: io::Error,
 }
 
-/// Says which step of entering a world failed.
+/// Adds the name of the step to an error.
 pub(super) trait Step<T> {
-    /// Names the step.
+    /// Converts an error to a [`Refusal`] of this step.
     fn step(self, step: &'static str) -> Result<T, Refusal>;
 }
 
@@ -37,36 +37,38 @@ impl Refusal {
     }
 }
 
-/// Reads the description that the process was started with.
+/// Parses the description that the process got as an argument.
 pub(super) fn described<T: DeserializeOwned>(text: &OsString) -> Result<T, Refusal> {
     let read = serde_json::from_str(&text.to_string_lossy());
     read.map_err(io::Error::from).step("reading the description")
 }
 
-/// Opens the descriptor with this number again, because safe code cannot take ownership of a number.
+/// Opens the file of the descriptor with this number again: safe code cannot take ownership of a descriptor
+/// by its number.
 pub(super) fn open_status(number: &OsString) -> io::Result<File> {
     let path = format!("/proc/self/fd/{}", number.to_string_lossy());
     File::options().write(true).open(path)
 }
 
-/// Closes every descriptor above the standard ones except `kept`. An inherited directory would be a way
-/// out: paths below it lead to the old, writable mounts. And a command that had the descriptor on which its
-/// exit code is reported could forge the report.
+/// Closes every descriptor above the standard ones except `kept`. A command could leave its world through an
+/// inherited directory, because paths below it lead to the old, writable mounts. With the descriptor for
+/// messages, a command could forge its exit code.
 pub(super) fn close_inherited(kept: i32) -> io::Result<()> {
     let mut open: Vec<i32> = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fd")? {
         open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
     }
     for number in open.into_iter().filter(|number| *number > 2 && *number != kept) {
-        // This may be the descriptor of the listing itself, which is closed already.
+        // One of the numbers is the descriptor with which the directory was listed. It is closed already, so
+        // closing it fails.
         let _ = nix::unistd::close(number);
     }
     Ok(())
 }
 
-/// The capabilities that root keeps. Test suites that run as root change owners and users, and make user
-/// namespaces, in which only a process with `SETFCAP` can map root. With these capabilities a command reaches
-/// only files and processes that it can reach anyway.
+/// The capabilities that confined commands of root keep. Test suites that run as root change owners and
+/// users, and make user namespaces; only a process with `SETFCAP` can map root in a user namespace. A command
+/// does not reach more files or processes with these capabilities than without them.
 const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -82,8 +84,8 @@ pub(super) fn capabilities_of_commands() -> CapabilitySet {
     if geteuid().is_root() { OF_ROOT } else { CapabilitySet::empty() }
 }
 
-/// Gives up all capabilities that a confined command must not have. No-new-privileges keeps the programs that
-/// it executes from getting them back.
+/// Gives up all capabilities that a confined command must not have. No-new-privileges keeps programs that the
+/// command executes from getting them back.
 pub(super) fn give_up_capabilities() -> io::Result<()> {
     let kept = capabilities_of_commands() & rustix::thread::capabilities(None)?.permitted;
     rustix::thread::clear_ambient_capability_set()?;

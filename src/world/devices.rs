@@ -1,4 +1,5 @@
-//! The device files of a world: those that every program expects, and no device of the machine.
+//! Makes the `/dev` of a world. It has the device files that every program expects, and no disks or other
+//! hardware.
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -8,10 +9,10 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::MountFlags;
 
-/// The device files that are shared with the outside.
+/// The device files that are mounted from the old `/dev`.
 const SHARED: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// The links of `/dev`, and where they lead.
+/// The links in `/dev`, with their targets.
 const LINKS: [(&str, &str); 5] = [
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
@@ -20,13 +21,14 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// Mounts a new `/dev`. A read-only mount would not be enough: it does not keep root from writing to a
-/// device. It does keep root from changing its mode and times.
+/// Mounts a new `/dev`. To mount the old one read-only would not be enough: root could still write to a
+/// disk's device file. The shared device files are mounted read-only, so that root cannot change their modes
+/// and times.
 pub(super) fn mount() -> io::Result<()> {
     let dev = Path::new("/dev");
     let mut shared = Vec::new();
     for name in SHARED {
-        // A container may lack some of them.
+        // In a container some device files may be missing.
         if let Ok(device) = open_path(&dev.join(name)) {
             shared.push((name, device));
         }
@@ -48,17 +50,18 @@ pub(super) fn mount() -> io::Result<()> {
     rustix::mount::mount("devpts", &pts, "devpts", flags, options)?;
     fs::create_dir(&shm)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    // The size is limited because a tmpfs takes memory that is not measured: by default up to half of the
-    // machine's.
+    // The size is limited because files in a tmpfs take memory, which nobody measures. By default that could
+    // be half of the machine's memory.
     Ok(rustix::mount::mount("tmpfs", &shm, "tmpfs", flags, Some(c"mode=1777,size=25%"))?)
 }
 
-/// Opens a file or directory, so that it can be named later even if something is mounted over it.
+/// Opens a file or directory. With [`reopened`], the file can be used later even if something is mounted over
+/// its path.
 pub(super) fn open_path(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// The path of something that is open.
+/// A path that leads to the file of this descriptor.
 pub(super) fn reopened(file: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }

@@ -1,8 +1,8 @@
-//! The ids of a world: each id stands for itself, so that files belong to the same users as
-//! outside.
+//! Maps the user and group ids of a world. Each id is mapped to itself, so that files belong to the same
+//! users as outside.
 //!
-//! A user can map only their own id. Test suites that run as root change owners, so for root a process
-//! outside of the new namespace maps every id of the old namespace.
+//! A user can map only their own id. But test suites that run as root change the owners of files to other
+//! ids. So if the user is root, a process outside of the new namespace maps every id of the old namespace.
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
@@ -14,17 +14,18 @@ use rustix::process::{getegid, geteuid};
 use crate::process;
 use crate::process::world_spec::MAP_VERB;
 
-/// The process that maps all ids, which is started and waits; `None` if this user may map only one id.
+/// The map of ids before it is written. `helper` is the process that maps all ids and waits for an order to
+/// do so; it is `None` if this user may map only one id.
 pub(super) struct IdentityMap {
     helper: Option<Child>,
-    /// The ids of the user and the group. In the new namespace, the system does not tell them before they
-    /// are mapped.
+    /// The ids of the user and the group in the old namespace. In the new namespace the system tells them
+    /// only after they are mapped.
     user: u32,
     group: u32,
 }
 
 impl IdentityMap {
-    /// Prepares the map while this process is still in the old namespace.
+    /// Prepares the map. Must be called while this process is still in the old namespace.
     pub(super) fn prepare() -> io::Result<IdentityMap> {
         let user = geteuid().as_raw();
         let group = getegid().as_raw();
@@ -41,7 +42,7 @@ impl IdentityMap {
         Ok(IdentityMap { helper: Some(helper), user, group })
     }
 
-    /// Maps the ids of this process, which is in the new namespace by now.
+    /// Maps the ids. Must be called when this process is in the new namespace.
     pub(super) fn write(self) -> io::Result<()> {
         let IdentityMap { helper, user, group } = self;
         if let Some(mut helper) = helper {
@@ -52,15 +53,15 @@ impl IdentityMap {
                 return Ok(());
             }
         }
-        // A process that maps its own group must give up changing groups.
+        // The system lets a process map its own group only after it has given up `setgroups`.
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
         fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
     }
 }
 
-/// The main function of the process that maps all ids: waits for a byte, and then writes both maps of the
-/// process that `arguments` names.
+/// The main function of the process that maps all ids. Waits for a byte on its standard input. Then writes
+/// the maps of users and groups of the process whose id is in `arguments`.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let mut byte = [0];
     let [process] = arguments else { return ExitCode::from(2) };
@@ -75,7 +76,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
     if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A map of the ids that this map has, in which each stands for itself.
+/// A map that maps each inner id of `map` to itself.
 fn to_itself(map: &str) -> String {
     let mut text = String::new();
     for line in map.lines() {

@@ -27,10 +27,11 @@ use crate::world::confining::{
 use crate::world::landlock;
 use crate::world::loopback;
 
-/// The paths in a new `/proc` through which root can change the machine, even without capabilities.
+/// The paths in a new `/proc` through which root can change the whole machine, even without capabilities. If
+/// the user is root, these paths are mounted read-only.
 const OF_THE_MACHINE: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
 
-/// The main function of the first process. `arguments` are those after `INIT_VERB`.
+/// The main function of the first process. `arguments` are the arguments after `INIT_VERB`.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, program, rest @ ..] = arguments else { return ExitCode::from(2) };
     let Ok(status) = open_status(status) else { return ExitCode::from(2) };
@@ -53,8 +54,7 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
     let spec: WorldSpec = described(spec)?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .step("asking to end with the launcher")?;
-    // Begins a session without a terminal: a process with a terminal can type into it (ioctl_tty(2),
-    // TIOCSTI).
+    // The new session has no terminal: with a terminal, a command could type into it (ioctl_tty(2), TIOCSTI).
     rustix::process::setsid().step("leaving the terminal")?;
     mount_proc().step("mounting /proc")?;
     processor_share::pass_on_to_session();
@@ -71,26 +71,28 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
     }
     drop_capabilities().step("dropping capabilities")?;
     if spec.hides_sockets {
-        // If the system cannot do this, commands can reach these sockets, as the manual says.
+        // If the system cannot do this, commands can reach the abstract sockets of other processes. The
+        // manual says so.
         let _ = landlock::leave_abstract_sockets();
     }
     let mut command = Command::new(program);
     command.args(rest).current_dir(&spec.dir).process_group(0);
-    // A file that was opened outside is on no read-only mount: a command could change its mode.
+    // The standard input was opened outside of the world, where its mount is writable, so a command could
+    // change its mode. It is opened again on the world's read-only mount.
     if let Ok(input) = fs::read_link("/proc/self/fd/0").and_then(File::open) {
         command.stdin(input);
     }
     Ok(command)
 }
 
-/// An eighth less than the processes that the user may have, so that no command keeps git-frites and the user's
-/// shell from starting one; `None` if there is no limit.
+/// The limit for the command's processes: an eighth less than the user's limit, so that git-frites and the
+/// user's shell can still start processes. `None` if the user has no limit.
 fn most_processes() -> Option<u64> {
     let most = rustix::process::getrlimit(Resource::Nproc).current?;
     Some(most - most / 8)
 }
 
-/// Mounts a `/proc` that shows only this PID namespace.
+/// Mounts a new `/proc`, which shows only the processes of this PID namespace.
 fn mount_proc() -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     rustix::mount::mount("proc", "/proc", "proc", flags, None)?;
@@ -108,7 +110,8 @@ fn mount_proc() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up for good all capabilities that the command must not have.
+/// Gives up all capabilities that the command must not have, and removes them from the bounding set, so that
+/// no program can get them back.
 fn drop_capabilities() -> io::Result<()> {
     let kept = capabilities_of_commands();
     for bit in 0..u64::BITS {
@@ -117,18 +120,18 @@ fn drop_capabilities() -> io::Result<()> {
             continue;
         }
         match rustix::thread::remove_capability_from_bounding_set(capability) {
-            // This system has no capability of this number, or of a higher one.
+            // The system has no capabilities with this number or a higher one.
             Err(rustix::io::Errno::INVAL) => break,
             other => other?,
         }
     }
     give_up_capabilities()?;
-    // Otherwise the command, which has the same user id, could trace this process and forge the
-    // exit code.
+    // The command has the same user id as this process. If this process were dumpable, the command could
+    // trace it and forge the exit code.
     Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Starts the command and reports how it ended. Then waits until the namespace is empty.
+/// Starts the command, and reports how it ended. Returns when no process is left in the namespace.
 fn start_and_reap(mut command: Command, status: &File) {
     let child = match command.spawn() {
         Ok(child) => child,

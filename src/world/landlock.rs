@@ -1,7 +1,8 @@
-//! Confinement by Landlock (landlock(7)): a process that may write only to a few directories, and that
-//! becomes the command.
+//! Confines a command by Landlock (landlock(7)). A process restricts itself, so that it may write only to a
+//! few directories, and then becomes the command.
 //!
-//! It is a separate process because a restriction holds for ever, for a thread and its children.
+//! The restricted process is a separate one because a restriction cannot be undone: it applies to the thread
+//! and all children of the thread for ever.
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -24,14 +25,15 @@ use crate::world::confining::{
     Refusal, Step, close_inherited, described, give_up_capabilities, open_status,
 };
 
-/// The oldest version that is used: with earlier ones a restricted process can truncate any file.
+/// The oldest version of Landlock that is used: with an earlier one a restricted process can truncate any
+/// file.
 const LEAST: ABI = ABI::V3;
 
-/// The version whose restrictions are used as far as the system has them. It also restricts signals and
-/// abstract sockets.
+/// The newest version of Landlock that is used. The system may have an older one; then the new restrictions,
+/// such as those of signals and abstract sockets, are left out.
 const FULL: ABI = ABI::V6;
 
-/// The paths elsewhere to which programs may write because nothing stays there: devices, terminals, and a
+/// Paths to which all commands may write, because writes there change no files: devices, terminals, and a
 /// process's own settings.
 const SHARED: [&str; 9] = [
     "/dev/null",
@@ -45,8 +47,9 @@ const SHARED: [&str; 9] = [
     "/proc/self",
 ];
 
-/// The main function of the process until it becomes the command. `arguments` are those after
-/// `RESTRICT_VERB`. The first names a descriptor, which is closed without a message if all went well.
+/// The main function of the process that becomes the command. `arguments` are the arguments after
+/// `RESTRICT_VERB`. The first is the number of a descriptor for messages. If the process becomes the command,
+/// the descriptor is closed without a message.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, program, rest @ ..] = arguments else { return ExitCode::from(2) };
     // The new descriptor is close-on-exec.
@@ -68,8 +71,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
 
 fn prepare(spec: &OsString) -> Result<(), Refusal> {
     let restriction: Restriction = described(spec)?;
-    // Begins a session without a terminal: a process with a terminal can type into it (ioctl_tty(2),
-    // TIOCSTI).
+    // The new session has no terminal: with a terminal, a command could type into it (ioctl_tty(2), TIOCSTI).
     rustix::process::setsid().step("leaving the terminal")?;
     processor_share::pass_on_to_session();
     if restriction.memory.is_some() {
@@ -77,12 +79,12 @@ fn prepare(spec: &OsString) -> Result<(), Refusal> {
         rustix::process::setrlimit(Resource::As, limit).step("setting limits")?;
     }
     restrict(&restriction.writable).map_err(io::Error::other).step("restricting writes")?;
-    // With other capabilities, root could type into any terminal.
+    // With other capabilities, a command of root could type into any terminal.
     give_up_capabilities().step("dropping capabilities")
 }
 
-/// Restricts this thread and its children to writing below these paths. Gives the version of
-/// Landlock.
+/// Restricts this thread and its children: they can write only below these paths and [`SHARED`]. Returns the
+/// version of Landlock that the system has.
 fn restrict(writable: &[PathBuf]) -> Result<LandlockStatus, RulesetError> {
     let all = AccessFs::from_write(FULL);
     let shared = SHARED.iter().map(Path::new);
@@ -99,8 +101,8 @@ fn restrict(writable: &[PathBuf]) -> Result<LandlockStatus, RulesetError> {
     Ok(status.landlock)
 }
 
-/// Keeps this process and its children from the abstract sockets of other processes, if the system can do
-/// that. These sockets have no path that a mount could hide.
+/// If the system can do that, forbids this process and its children to connect to abstract sockets of other
+/// processes. Such a socket has no path that a mount could hide.
 pub(super) fn leave_abstract_sockets() -> Result<(), RulesetError> {
     let restriction = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -109,10 +111,10 @@ pub(super) fn leave_abstract_sockets() -> Result<(), RulesetError> {
     restriction.restrict_self().map(|_| ())
 }
 
-/// The version of Landlock's interface here, if it can confine commands; else the reason why it
-/// cannot.
+/// The version of Landlock that the system has. Fails with the reason if Landlock cannot confine commands
+/// here.
 pub fn version() -> Result<u32, String> {
-    // The restriction ends with its thread.
+    // The restriction applies only to the new thread, and ends with it.
     let tried = thread::spawn(|| restrict(&[])).join();
     match tried {
         Ok(Ok(LandlockStatus::Available { effective_abi, kernel_abi })) => {

@@ -1,8 +1,9 @@
-//! The process that makes a world: it unshares its namespaces, maps its ids, mounts, and starts the
-//! world's first process.
+//! The launcher, the process that makes a world: it unshares namespaces, maps ids, makes the mounts, and
+//! starts the world's first process.
 //!
-//! It is a process of its own because only a process with one thread can unshare a user namespace,
-//! and because the process that unshares a PID namespace is not in it.
+//! The launcher is a separate process because only a process with one thread can unshare a user namespace. It
+//! is not the world's first process because a process that unshares a PID namespace does not enter that
+//! namespace; its children do.
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -22,8 +23,8 @@ use crate::world::confining::{Refusal, Step, close_inherited, described, open_st
 use crate::world::identity::IdentityMap;
 use crate::world::mounts;
 
-/// The capabilities that the first process needs until the command starts. Without the ambient set, the
-/// process would lose them when it is executed, because its user is not root.
+/// The capabilities that the first process needs until it starts the command. These capabilities are put into
+/// the ambient set. Otherwise the first process would lose them when it is executed, unless the user is root.
 const FOR_INIT: [CapabilitySet; 4] = [
     CapabilitySet::SYS_ADMIN,
     CapabilitySet::NET_ADMIN,
@@ -31,10 +32,10 @@ const FOR_INIT: [CapabilitySet; 4] = [
     CapabilitySet::SETPCAP,
 ];
 
-/// The link that every process has, unless the kernel has no namespaces of cgroups.
+/// A path that exists if the kernel supports cgroup namespaces.
 const CGROUP_NAMESPACE: &str = "/proc/self/ns/cgroup";
 
-/// The main function of the launcher. `arguments` are those after `LAUNCHER_VERB`.
+/// The main function of the launcher. `arguments` are the arguments after `LAUNCHER_VERB`.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, command @ ..] = arguments else { return ExitCode::from(2) };
     let Ok(status) = open_status(status) else { return ExitCode::from(2) };
@@ -49,8 +50,8 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
 
 fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Refusal> {
     let spec: WorldSpec = described(spec)?;
-    // On a signal the supervisor ends the process tree, after a grace period for the command. This process
-    // only waits.
+    // If a signal asks all processes to end, the supervisor ends the tree and gives the command a grace
+    // period. So the launcher must survive the signal.
     let _signals = outlive_signals().step("handling signals")?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .step("asking to end with the supervisor")?;
@@ -72,16 +73,17 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     let number = status.as_raw_fd().to_string();
     let words = spec.words(INIT_VERB, &number).step("writing the description")?;
     let mut init = Command::new(process::myself());
-    // A working directory from before the mounts would show files that the mounts hide.
+    // The first process must not inherit our working directory, which was opened before the mounts and shows
+    // files that they hide.
     init.args(words).args(command).current_dir(&spec.dir);
     let mut child = init.spawn().step("starting the first process")?;
     child.wait().step("waiting for the first process")?;
     Ok(())
 }
 
-/// Forbids cgroup namespaces in the world, and in all user namespaces that are made in it. A process with a
-/// cgroup namespace of its own could mount cgroups anew and writable, and with `cgroup.kill` kill processes
-/// outside of the world that are in the same cgroup.
+/// Forbids cgroup namespaces in the world, and in all user namespaces that are made in it. In its own cgroup
+/// namespace, a process could mount the cgroup file system again, writable. Then the process could write to
+/// `cgroup.kill`, and so kill processes outside of the world that are in the same cgroup.
 fn refuse_cgroup_namespaces() -> io::Result<()> {
     match fs::write("/proc/sys/user/max_cgroup_namespaces", "0") {
         Err(e) if e.kind() == io::ErrorKind::NotFound && !Path::new(CGROUP_NAMESPACE).exists() => {

@@ -1,7 +1,9 @@
-//! A separate home directory for commands that Landlock confines. It consists of links to the entries of
-//! the user's home directory, which can be read; caches are new directories, which can be written to.
+//! Makes a private home directory for commands that are confined by Landlock. The private directory has links
+//! to the entries of the user's home directory, which commands can read. Caches are new, real directories, to
+//! which commands can write.
 //!
-//! A sealed world lays an overlay over the user's directory instead, but Landlock cannot mount.
+//! In a sealed world an overlay over the user's home directory serves this purpose, but Landlock cannot
+//! mount.
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,62 +15,64 @@ use std::path::{Path, PathBuf};
 use crate::fs::tree::nearest_real;
 use crate::world::user_directories::{USER_DIRECTORIES, UserDirectory, user_home};
 
-/// The directory of Gradle, and the variable that moves it. There is no variable that moves only its
-/// caches.
+/// The variable that moves Gradle's directory, and its default below the home directory. No variable moves
+/// only Gradle's caches.
 const GRADLE: (&str, &str) = ("GRADLE_USER_HOME", ".gradle");
 
-/// The directories of Gradle that every build locks or writes to.
+/// The directories in Gradle's directory that every build locks, or to which every build writes.
 const WRITTEN_BY_GRADLE: [&str; 6] =
     ["caches", "daemon", "native", "notifications", ".tmp", "workers"];
 
-/// The variable that names a read-only directory with downloads for Gradle.
+/// The variable that names a directory with downloads that Gradle only reads.
 const READ_BY_GRADLE: &str = "GRADLE_RO_DEP_CACHE";
 
-/// The directory of the distributions that Gradle's wrapper has downloaded. Each is three levels below it,
-/// beside a lock.
+/// The directory in which Gradle's wrapper stores distributions, and a number of levels: each distribution
+/// lies that many levels below the directory, beside a lock file.
 const WRAPPER: (&str, usize) = ("wrapper", 3);
 
-/// The ending of the names of locks that programs open to write.
+/// The extension of lock files, which programs open for writing. They are not linked.
 const LOCK: &str = "lck";
 
-/// The local repository of Maven, which adds files to every directory that it reads.
+/// The local repository of Maven. Maven adds files to every directory that it reads, so all directories in
+/// the repository are real ones.
 const MAVEN: &str = ".m2/repository";
 
-/// The file of a project that is built with Maven.
+/// The file by which a project that is built with Maven is recognised.
 const PROJECT_OF_MAVEN: &str = "pom.xml";
 
-/// More levels than any repository of Maven has.
+/// A number of levels that is larger than the depth of any Maven repository.
 const ALL: usize = 64;
 
-/// The most directories that are made below the first level, because making them takes time for each tree.
+/// The largest number of directories that are made below the first level. There is a limit because the home
+/// directory is made for each judged tree.
 const MOST_DIRECTORIES: usize = 5_000;
 
-/// A real directory of the private home, not a link.
+/// A directory of the private home directory that is a real directory and not a link.
 struct OwnDirectory {
-    /// The user's directory at the same place.
+    /// The user's directory that this one replaces.
     of_user: PathBuf,
-    /// The number of levels below it on which directories are also real ones; `None` if the directory begins
-    /// empty.
+    /// In this number of levels below the directory, the entries that are directories are real ones, too;
+    /// deeper entries are links. `None` if the directory is empty at first.
     linked: Option<usize>,
 }
 
-/// The real directories of a private home.
+/// The real directories of a private home directory, while it is made.
 struct OwnDirectories<'a> {
     home: &'a Path,
-    /// False if the home directory shows none of the user's files: programs make the files that they need.
+    /// False if the private home directory shows none of the user's files.
     is_linked: bool,
     all: BTreeMap<PathBuf, OwnDirectory>,
-    /// The number of directories that may still be made for deeper levels.
+    /// The number of directories that may still be made below the first level.
     left: Cell<usize>,
     variables: Vec<(String, OsString)>,
 }
 
-/// Makes the empty directory `home` a private home directory, and gives the variables that lead programs
-/// there. Without `is_linked` it shows none of the user's files. A cache that contains an `open` path stays
-/// the user's own, to which commands can write. If `checkout` is built with Maven, files can be added to
-/// Maven's repository.
+/// Turns the empty directory `home` into a private home directory, and returns the environment variables that
+/// make programs use it. If `is_linked` is false, the private home directory shows none of the user's files.
+/// `open` are paths of the user to which commands may write: a cache that contains one of them is linked and
+/// not replaced. If `checkout` is built with Maven, commands can add files to Maven's local repository.
 ///
-/// Fails if a directory or link cannot be made. Unreadable directories of the user are left out.
+/// Fails if a directory or link cannot be made. Directories of the user that cannot be read are left out.
 pub fn make(
     home: &Path,
     is_linked: bool,
@@ -99,8 +103,8 @@ pub fn make(
 }
 
 impl OwnDirectories<'_> {
-    /// Adds a directory to which most programs write: a cache, or a directory in which programs make
-    /// directories.
+    /// Adds the directory `known` if it is a cache, or one of the `XDG_*` directories, in which programs make
+    /// directories. Does nothing for other directories.
     fn add_known(
         &mut self,
         known: &UserDirectory,
@@ -124,7 +128,8 @@ impl OwnDirectories<'_> {
         if named.is_some() {
             self.variables.push((known.variable.to_owned(), known.leading_to(&at)));
         }
-        // Two variables can move the same directory: the one that is set counts.
+        // Two variables can move the same directory. If only one of the variables is set, that variable
+        // decides.
         if named.is_none() && self.all.contains_key(&at) {
             return Ok(());
         }
@@ -164,8 +169,9 @@ impl OwnDirectories<'_> {
         Ok(())
     }
 
-    /// Links the entries of one of the user's directories, except those that are real directories in the
-    /// private home. On the first `levels` levels, directories are made and not linked.
+    /// Makes links in `to` to the entries of `from`, one of the user's directories. Real directories of the
+    /// private home directory are left as they are. At the first `levels` levels, directories are made
+    /// instead of links.
     fn link(&self, from: &Path, to: &Path, levels: usize) -> io::Result<()> {
         for entry in fs::read_dir(from).into_iter().flatten().flatten() {
             let source = entry.path();
@@ -174,7 +180,8 @@ impl OwnDirectories<'_> {
                 continue;
             }
             if at.is_dir() {
-                // The private home has a real directory somewhere below this one.
+                // This directory was made because a real directory of the private home directory lies below
+                // it.
                 self.link(&source, &at, levels)?;
             } else if levels > 0 && self.left.get() > 0 && is_directory(&entry) {
                 self.left.set(self.left.get() - 1);

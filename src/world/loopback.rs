@@ -1,10 +1,10 @@
-//! The loopback device of a new network namespace, which is down at first.
+//! Brings up the loopback device of a new network namespace, which is down at first.
 use std::io;
 
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-/// The index of the loopback device, the first of every namespace.
+/// The index of the loopback device, which is the first device in every network namespace.
 const LOOPBACK: i32 = 1;
 
 /// `RTM_NEWLINK` (rtnetlink(7)).
@@ -16,10 +16,11 @@ const REQUEST_AND_ACKNOWLEDGE: u16 = 1 | 4;
 /// `IFF_UP` (netdevice(7)).
 const UP: u32 = 1;
 
-/// The length of the header and of `struct ifinfomsg`, in bytes.
+/// The length of the request in bytes: `struct nlmsghdr` and `struct ifinfomsg`.
 const LENGTH: u32 = 16 + 16;
 
-/// Brings the loopback device up. Needs `CAP_NET_ADMIN` in the network's user namespace.
+/// Brings the loopback device up. Needs `CAP_NET_ADMIN` in the user namespace that owns the network
+/// namespace.
 pub(super) fn bring_up() -> io::Result<()> {
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
@@ -42,7 +43,7 @@ pub(super) fn bring_up() -> io::Result<()> {
     }
 }
 
-/// `struct nlmsghdr` and `struct ifinfomsg`.
+/// The request that sets the flag `IFF_UP`: `struct nlmsghdr` and `struct ifinfomsg`.
 fn request() -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(LENGTH.to_ne_bytes());

@@ -1,12 +1,11 @@
-//! The world of a judged tree: the part of the machine that its commands see, and the part that they can
-//! change.
+//! Confines commands. A *world* is what commands can see of the machine and what they can change, e.g. the
+//! oracle commands that run on a judged tree.
 //!
-//! A *sealed* world has its own user, mount, PID and IPC namespaces. Everything that its commands
-//! write goes to a layer that is thrown away; the rest of the file system is read-only
-//! (GIT-FACTS, "Worlds"). No privileges and no helper programs are needed: git-frites starts
-//! itself, once to unshare and mount ([`launcher`]) and once as the first process of the new PID
-//! namespace ([`init`]). Where the system refuses namespaces, Landlock can refuse writes
-//! ([`landlock`]).
+//! A *sealed* world has its own user, mount, PID and IPC namespaces. Everything that its commands write goes
+//! to a layer that is thrown away; the rest of the file system is read-only (GIT-FACTS, "Worlds"). No
+//! privileges and no helper programs are needed: git-frites starts itself once to unshare namespaces and make
+//! mounts ([`launcher`]), and once as the first process of the new PID namespace ([`init`]). If the system
+//! does not allow namespaces, Landlock can forbid writes ([`landlock`]).
 #[cfg(target_os = "linux")]
 mod confining;
 #[cfg(target_os = "linux")]
@@ -32,7 +31,8 @@ use std::process::ExitCode;
 
 use crate::process::world_spec::{INIT_VERB, LAUNCHER_VERB, MAP_VERB, RESTRICT_VERB};
 
-/// Runs a process of a world if these arguments start one, and gives its exit code; else `None`.
+/// If these arguments are those of a process of a world, runs that process and returns its exit code.
+/// Otherwise returns `None`.
 #[cfg(target_os = "linux")]
 pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     let (verb, rest) = arguments.split_first()?;
@@ -45,7 +45,7 @@ pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     }
 }
 
-/// Other systems have no namespaces: there are no such processes.
+/// Other systems have no namespaces, so such a process only fails.
 #[cfg(not(target_os = "linux"))]
 pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     let verb = arguments.first()?.to_str()?;

@@ -1,4 +1,4 @@
-//! The mounts of a world, made in the mount namespace of the process that enters it.
+//! Makes the mounts of a world in the new mount namespace of this process.
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr};
 use std::fs;
@@ -15,12 +15,12 @@ use crate::process::world_spec::{Mount, WorldSpec};
 use crate::world::confining::{Refusal, Step};
 use crate::world::devices::{self, open_path, reopened};
 
-/// Makes the mounts, outer directories first, and then makes everything else read-only.
+/// Makes the mounts of `spec`, outer directories first. Then makes everything else read-only.
 ///
-/// All directories are opened before the first mount: afterwards their paths may lead to something
-/// else.
+/// All sources of mounts are opened before the first mount is made, because their paths may lead to something
+/// else after that.
 pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
-    // Without this, the mounts would appear outside of the world.
+    // Without this, our mounts could also appear outside of the world.
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", flags).step("separating the mounts")?;
     let before = existing_mounts().step("reading the mounts")?;
@@ -55,12 +55,12 @@ pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The opened directories and files that are mounted elsewhere.
+/// The opened directories and files that will be mounted.
 #[derive(Default)]
 struct Sources {
     opened: BTreeMap<PathBuf, OwnedFd>,
-    /// Read-only overlays over a directory, by its path: if the directory is a lower layer, the overlay is
-    /// mounted as that layer in its place.
+    /// Read-only overlays over directories, by the path of the directory. Where such a directory is a lower
+    /// layer of a mount, its overlay is used as the layer instead.
     wrapped: BTreeMap<PathBuf, OwnedFd>,
 }
 
@@ -84,16 +84,16 @@ impl Sources {
         Ok(())
     }
 
-    /// If the lowest layer of an overlay contains another of its layers, replaces the lowest layer by a
-    /// read-only overlay over it, mounted at [`WorldSpec::wrapping_point`]. This is done before the other
-    /// mounts, which may cover that directory.
+    /// If the lowest layer of an overlay contains another of its lower layers, replaces the lowest layer by a
+    /// read-only overlay over that layer, mounted at [`WorldSpec::wrapping_point`]. This is done before the
+    /// mounts of `spec` are made, because those may cover the wrapping point.
     fn wrap_lowest_layers(&mut self, spec: &WorldSpec) -> io::Result<()> {
         for mount in &spec.mounts {
             let Mount::Overlay { lower, .. } = mount else { continue };
             let Some(base) = lowest_with_another_inside(lower) else { continue };
-            // An overlay without an upper layer must have two lower layers. The second is an empty
-            // directory on a new file system: the first may contain the mount point, so a directory
-            // there would be inside the first layer.
+            // An overlay without an upper layer must have two lower layers. The second one is an empty
+            // directory on a new tmpfs. A directory on the same file system cannot be used, because it could
+            // lie inside the first layer.
             let at = &spec.wrapping_point;
             let flags = MountFlags::NOSUID | MountFlags::NODEV;
             rustix::mount::mount("tmpfs", at, "tmpfs", flags, Some(c"mode=755,size=4k"))?;
@@ -105,18 +105,19 @@ impl Sources {
         Ok(())
     }
 
-    /// The name of an opened file or directory for mount options: a name that needs no escaping there.
+    /// The name of an opened file or directory for mount options. The name has no characters that must be
+    /// escaped in mount options.
     fn name(&self, path: &Path) -> String {
         self.opened.get(path).map(reopened).unwrap_or_default()
     }
 
-    /// False if something other than a directory was opened for the path.
+    /// False if the opened path is not a directory.
     fn is_directory(&self, path: &Path) -> bool {
         let kind = self.opened.get(path).and_then(|file| rustix::fs::fstat(file).ok());
         kind.is_none_or(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
-    /// The name of a lower layer, or of the overlay that was mounted in its place.
+    /// The name of a lower layer for mount options, or of the overlay that is used in its place.
     fn lower_name(&self, path: &Path) -> String {
         self.wrapped.get(path).map_or_else(|| self.name(path), reopened)
     }
@@ -135,8 +136,8 @@ fn make(mount: &Mount, sources: &Sources, done: &[&Path]) -> Result<(), Refusal>
             let upper = sources.name(upper);
             let work = sources.name(work);
             forget_volatile(Path::new(&work)).step("mounting an overlay")?;
-            // `volatile`, because everything there is thrown away or is a copy. Without it, the end of each
-            // world would wait until the whole file system is on the disk.
+            // `volatile` may be used because everything in the upper layer is thrown away or is a copy.
+            // Without it, the end of each world would wait until the whole file system is on the disk.
             let options = format!("{options},upperdir={upper},workdir={work},volatile");
             mount_overlay(at, &options).step("mounting an overlay")?;
             let opened = forget_volatile(Path::new(&work)).and_then(|()| open_work(&work));
@@ -160,7 +161,8 @@ fn is_optional(mount: &Mount) -> bool {
     matches!(mount, Mount::Overlay { is_optional: true, .. })
 }
 
-/// Shows, read-only, the lowest layer of an overlay that the system refused to mount.
+/// Mounts the lowest layer of an overlay read-only at the overlay's mount point, because the system refused
+/// the overlay.
 fn show_lowest(mount: &Mount, sources: &Sources, done: &[&Path]) -> io::Result<()> {
     let Mount::Overlay { at, lower, .. } = mount else { return Ok(()) };
     let lowest = lower.last().ok_or(io::ErrorKind::NotFound)?;
@@ -173,8 +175,8 @@ fn show_read_only(from: &Path, at: &Path, sources: &Sources, done: &[&Path]) -> 
     make_all_read_only(at)
 }
 
-/// Makes a mount point (a directory or a file) if its path is below one of our mounts. Elsewhere the mount
-/// point must exist: nothing is made outside of the world.
+/// Makes a mount point (a directory or a file) if it does not exist. Fails if the mount point would not be
+/// below one of our mounts, because nothing must be made outside of the world.
 fn make_mount_point(at: &Path, is_directory: bool, done: &[&Path]) -> io::Result<()> {
     if at.exists() {
         return Ok(());
@@ -189,7 +191,8 @@ fn make_mount_point(at: &Path, is_directory: bool, done: &[&Path]) -> io::Result
     fs::File::create_new(at).map(drop)
 }
 
-/// The lowest layer, if it contains one of the layers above it: one overlay cannot have both (ELOOP).
+/// The lowest layer, if it contains one of the layers above it. The system refuses an overlay with such
+/// layers (ELOOP).
 fn lowest_with_another_inside(lower: &[PathBuf]) -> Option<&PathBuf> {
     let (base, others) = lower.split_last()?;
     others.iter().any(|other| other.starts_with(base)).then_some(base)
@@ -206,9 +209,9 @@ fn mount_overlay(at: &Path, options: &str) -> io::Result<()> {
     Ok(rustix::mount::mount("overlay", at, "overlay", flags, Some(options.as_c_str()))?)
 }
 
-/// Removes the mark because of which overlayfs refuses a layer that was mounted as volatile before
-/// (filesystems/overlayfs, "Volatile mount"). The mark says that a loss of power may have left files of the
-/// layer incomplete; these files are thrown away or are copies.
+/// Removes the mark of a volatile mount, so that overlayfs accepts the layer again (filesystems/overlayfs,
+/// "Volatile mount"). The mark warns that files of the layer may be incomplete after a loss of power. That
+/// does not matter here, because these files are thrown away or are copies.
 fn forget_volatile(work: &Path) -> io::Result<()> {
     match fs::remove_dir_all(work.join("work/incompat")) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -216,9 +219,9 @@ fn forget_volatile(work: &Path) -> io::Result<()> {
     }
 }
 
-/// Lets this user remove the directory that the kernel makes in the overlay's work directory with mode 0.
-/// The kernel itself ignores the mode. If the upper layer belongs to another user, there is no such
-/// directory.
+/// Changes the mode of the directory `work` that the kernel makes in the overlay's work directory. The kernel
+/// gives that directory the mode 0, so this user could not remove the directory later. The kernel itself
+/// ignores the mode. If the upper layer belongs to another user, the directory does not exist.
 fn open_work(work: &str) -> io::Result<()> {
     match fs::set_permissions(format!("{work}/work"), fs::Permissions::from_mode(0o700)) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -226,8 +229,8 @@ fn open_work(work: &str) -> io::Result<()> {
     }
 }
 
-/// If this user does not own the upper layer, the system mounts the overlay read-only and reports no error.
-/// Such an overlay is unmounted again.
+/// Fails if an overlay is read-only, and unmounts it. The system mounts an overlay read-only, without an
+/// error, if this user does not own the upper layer.
 fn require_writable(at: &Path) -> io::Result<()> {
     let stat = rustix::fs::statvfs(at)?;
     if stat.f_flag.contains(StatVfsMountFlags::RDONLY) {
@@ -252,8 +255,8 @@ fn existing_mounts() -> io::Result<Vec<(PathBuf, MountFlags)>> {
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse_mount).collect())
 }
 
-/// Reads one line of mountinfo (proc_pid_mountinfo(5)): the fifth field is the mount point, the
-/// sixth the mount's own options.
+/// Parses one line of mountinfo (proc_pid_mountinfo(5)). The fifth field is the mount point, and the sixth
+/// has the options of this mount.
 fn parse_mount(line: &[u8]) -> Option<(PathBuf, MountFlags)> {
     let mut fields = line.split(|byte| *byte == b' ');
     let path = unescape(fields.nth(4)?);
@@ -273,7 +276,7 @@ fn parse_mount(line: &[u8]) -> Option<(PathBuf, MountFlags)> {
     Some((PathBuf::from(OsStr::from_bytes(&path)), flags))
 }
 
-/// Decodes a path in mountinfo, where four characters are written in octal.
+/// Decodes a path in mountinfo. Blanks, tabs, line breaks and backslashes are written in octal there.
 fn unescape(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -288,16 +291,16 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Makes a mount and those below it read-only.
+/// Makes a mount and all mounts below it read-only.
 fn make_all_read_only(at: &Path) -> io::Result<()> {
     let below = existing_mounts()?.into_iter().filter(|(path, _)| path.starts_with(at));
     below.into_iter().try_for_each(|(path, flags)| make_read_only(&path, flags))
 }
 
-/// Makes one mount read-only. Ignores a mount that is gone, and a mount that cannot be reached because
-/// another one covers it.
+/// Makes one mount read-only. It is no error if the mount is gone, or cannot be reached because another mount
+/// covers it.
 fn make_read_only(path: &Path, flags: MountFlags) -> io::Result<()> {
-    // A device file can be written to on a read-only mount.
+    // NODEV is needed because a read-only mount does not prevent writes to device files.
     let flags = flags | MountFlags::BIND | MountFlags::RDONLY | MountFlags::NODEV;
     match rustix::mount::mount_remount(path, flags, "") {
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT | rustix::io::Errno::ACCESS) => {

@@ -9,18 +9,18 @@ use crate::process;
 use crate::process::world_spec::{LAUNCHER_VERB, Mount, WorldMessage, WorldSpec};
 use crate::world::user_directories::{make_room, overlays, work_of, written_by_commands};
 
-/// The reason why no sealed world can be made here; `None` if one can. `room` is an empty directory
-/// on the file system that will hold the layers, also those over the user's directories.
+/// The reason why no sealed world can be made on this machine; `None` if one can be made. `room` is an empty
+/// directory on the file system that will hold all layers, including those over the user's directories.
 ///
-/// A world is entered to find this out, once per process, because no setting of the system tells it
-/// reliably (GIT-FACTS, "Worlds").
+/// Enters a world to find this out, because no setting of the system tells it reliably (GIT-FACTS, "Worlds").
+/// The result of the first call is kept for this process.
 pub fn refusal(room: &Path) -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
     tried_once(&REFUSAL, || try_to_enter(&spec_with_overlay(room)?, "echo > written"))
 }
 
-/// The reason why no world without overlays, which attempts use, can be made here; `None` if one can. Found
-/// out as in [`refusal`].
+/// The reason why no world without overlays can be made; `None` if one can be made. Guarded attempts run in
+/// such a world. Tries it once, as [`refusal`] does.
 pub fn guard_refusal() -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
     let spec = WorldSpec {
@@ -32,11 +32,12 @@ pub fn guard_refusal() -> Option<String> {
     tried_once(&REFUSAL, || try_to_enter(&spec, ": > /dev/shm/written"))
 }
 
-/// The reason why no world can be made here in which writes to `directories` of the user go to layers;
-/// `None` if one can. `room` is a directory on the file system that will hold the layers; it can be used
-/// again. A file is written in `inside`, which lies in one of the directories.
+/// The reason why no world can be made in which writes to these directories of the user go to layers; `None`
+/// if one can be made. `room` is a directory on the file system that will hold the layers; it need not be
+/// empty. As a test, a command in such a world writes a file in `inside`, which must lie in one of
+/// `directories`.
 ///
-/// Found out as in [`refusal`].
+/// The result of the first call is kept for this process.
 pub fn refusal_of_layers(directories: &[PathBuf], inside: &Path, room: &Path) -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
     tried_once(&REFUSAL, || {
@@ -49,7 +50,7 @@ pub fn refusal_of_layers(directories: &[PathBuf], inside: &Path, room: &Path) ->
     })
 }
 
-/// The reason from the first try of this process; `None` if that succeeded.
+/// The result of `attempt` when it was called first in this process: the reason why it failed, or `None`.
 fn tried_once(
     refusal: &OnceLock<Option<String>>,
     attempt: impl FnOnce() -> io::Result<Option<String>>,
@@ -79,7 +80,7 @@ fn spec_with_overlay(room: &Path) -> io::Result<WorldSpec> {
     Ok(WorldSpec { dir: at, mounts, wrapping_point, network: true, ..WorldSpec::default() })
 }
 
-/// Enters a world and writes there; gives the reason if that fails.
+/// Runs a shell script in a world. Returns the reason if that fails.
 fn try_to_enter(spec: &WorldSpec, script: &str) -> io::Result<Option<String>> {
     let words = spec.words(LAUNCHER_VERB, "1")?;
     let output = Command::new(process::myself())
@@ -99,8 +100,8 @@ fn try_to_enter(spec: &WorldSpec, script: &str) -> io::Result<Option<String>> {
     })
 }
 
-/// The version of Landlock's interface here, if it can confine commands; else the reason why it
-/// cannot.
+/// The version of Landlock that the system has. Fails with the reason if Landlock cannot confine commands
+/// here.
 pub fn landlock() -> Result<u32, String> {
     #[cfg(target_os = "linux")]
     return super::landlock::version();

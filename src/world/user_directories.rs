@@ -1,9 +1,9 @@
-//! The user's directories to which commands write besides their checkout: the home directory, and those in
-//! which tools keep downloads, caches and settings.
+//! The user's directories to which commands write, apart from their checkout: the home directory, and the
+//! directories in which tools keep downloads, caches and settings.
 //!
-//! This is the only table of these directories. A sealed world and the world of an attempt lay overlays
-//! over those that exist. If Landlock confines commands, the variables of the directories lead tools
-//! elsewhere.
+//! This is the only table of these directories. A sealed world and the world of an attempt lay overlays over
+//! the directories that exist. If commands are confined by Landlock, environment variables make tools use
+//! other directories.
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -19,32 +19,34 @@ use crate::process::world_spec::Mount;
 /// A directory of a tool that an environment variable can move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserDirectory {
-    /// The variable.
+    /// The environment variable that moves the directory.
     pub variable: &'static str,
-    /// The option in the variable whose value names the directory; `None` if the whole variable is
-    /// a path, or a list of paths with colons between them.
+    /// If the variable has options, the option whose value is the path of the directory. `None` if the whole
+    /// variable is a path, or a list of paths separated by colons.
     pub option: Option<&'static str>,
     /// The path of the directory below the home directory if the variable is not set.
     pub default: &'static str,
-    /// True if the tool writes to it in ordinary use and can make its files again, so that an empty
-    /// directory can replace it. False if it is mostly read, or holds programs, settings or logins.
+    /// True if an empty directory can replace this one, because the tool writes to it in ordinary use and can
+    /// make its files again. False if the tool mostly reads the directory, or keeps programs, settings or
+    /// logins in it.
     pub is_cache: bool,
 }
 
-/// A directory that an empty one cannot replace.
+/// Makes an entry for a directory that an empty one cannot replace.
 const fn kept(variable: &'static str, default: &'static str) -> UserDirectory {
     UserDirectory { variable, option: None, default, is_cache: false }
 }
 
-/// A cache.
+/// Makes an entry for a cache.
 const fn cache(variable: &'static str, default: &'static str) -> UserDirectory {
     UserDirectory { variable, option: None, default, is_cache: true }
 }
 
-/// The option that moves Maven's local repository, which has no variable of its own.
+/// The option that moves Maven's local repository. No variable moves only this directory.
 const MAVEN_REPOSITORY: &str = "-Dmaven.repo.local=";
 
-/// The directories of tools that variables move. The home directory itself is not among them.
+/// The directories of tools that environment variables can move. The home directory itself is not in the
+/// list.
 pub const USER_DIRECTORIES: &[UserDirectory] = &[
     // The XDG Base Directory Specification.
     kept("XDG_CACHE_HOME", ".cache"),
@@ -119,7 +121,7 @@ pub const USER_DIRECTORIES: &[UserDirectory] = &[
 ];
 
 impl UserDirectory {
-    /// The absolute paths that the environment gives for the directory; empty without the variable.
+    /// The absolute paths in the variable; empty if the variable is not set.
     pub fn named(&self) -> Vec<PathBuf> {
         let value = std::env::var_os(self.variable).unwrap_or_default();
         self.named_in(&value)
@@ -137,8 +139,8 @@ impl UserDirectory {
         paths.filter(|path| path.is_absolute()).collect()
     }
 
-    /// The value of the variable that leads the tool to `dir`. Options that the variable has in the
-    /// environment stay: if two name the directory, the last one counts.
+    /// The value for the variable that makes the tool use `dir`. Options in the current value are kept; a
+    /// tool uses the last option that names the directory.
     pub fn leading_to(&self, dir: &Path) -> OsString {
         let value = std::env::var_os(self.variable).unwrap_or_default();
         self.leading_from(value, dir)
@@ -155,18 +157,19 @@ impl UserDirectory {
     }
 }
 
-/// The absolute path in a variable.
+/// The path in an environment variable; `None` if it is not set, or not absolute.
 pub fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// The user's home directory, without links.
+/// The real path of the user's home directory; `None` if there is no such directory.
 pub fn user_home() -> Option<PathBuf> {
     variable("HOME").map(|path| nearest_real(&path)).filter(|path| path.is_dir())
 }
 
-/// The user's existing directories to which commands write besides their checkout: the home directory, the
-/// one of the password file, and those of tools. Their paths have no links, and none lies below another.
+/// The existing directories of the user to which commands write, apart from their checkout: the home
+/// directories in HOME and in the password file, and the directories of tools. The paths are real, and no
+/// directory lies below another one.
 pub fn written_by_commands() -> Vec<PathBuf> {
     let homes = variable("HOME").into_iter().chain(home_of_password_file());
     let named = USER_DIRECTORIES.iter().flat_map(UserDirectory::named);
@@ -174,29 +177,31 @@ pub fn written_by_commands() -> Vec<PathBuf> {
     without_inner(found.filter(|path| path.is_dir() && path.parent().is_some()).collect())
 }
 
-/// The home directory of this user in the password file: programs that do not heed HOME use it.
+/// The home directory of this user in the password file. Some programs ignore HOME and use this directory.
 fn home_of_password_file() -> Option<PathBuf> {
     let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok()??;
     Some(user.dir).filter(|path| path.is_absolute())
 }
 
-/// The paths that are not below another of these paths, sorted.
+/// Sorts the paths, and removes those that are below another one.
 fn without_inner(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.sort();
-    // All paths below a path follow it directly.
+    // In the sorted list, all paths below a path come directly after it.
     paths.dedup_by(|path, before| path.starts_with(before));
     paths
 }
 
-/// Overlays over some of these directories. Everything that commands write there goes to `room`, which
-/// [`make_room`] has made. The lower layers are the rooms in `left`, the topmost first, and the user's own
-/// files. If the system refuses an overlay, the directory is read-only, unless it contains HOME.
+/// The mounts that lay an overlay over each of these directories. What commands write goes to the upper
+/// layers in `room`, which [`make_room`] has made. The lower layers are the layers in the rooms `left`, which
+/// earlier commands have left (the topmost first), and then the user's own directory. If the system refuses
+/// an overlay, the directory becomes read-only, unless it contains HOME.
 pub fn overlays(directories: &[PathBuf], room: &Path, left: &[PathBuf]) -> Vec<Mount> {
     let home = user_home();
     let overlay = |at: &PathBuf| {
         let name = name_in_room(at);
         let left = left.iter().map(|room| room.join(&name));
-        // Empty layers are left out: each lower layer takes time, and may have to be wrapped by an overlay.
+        // Empty layers are left out, because each lower layer takes time, and the lowest one may need its own
+        // overlay.
         let left = left.filter(|layer| layer.is_dir() && !is_empty(layer));
         let lower = left.chain([at.clone()]).collect();
         let upper = room.join(&name);
@@ -207,8 +212,8 @@ pub fn overlays(directories: &[PathBuf], room: &Path, left: &[PathBuf]) -> Vec<M
     directories.iter().map(overlay).collect()
 }
 
-/// Makes the layers to which overlays over these directories write. Existing layers stay as they are. Fails
-/// if a directory can neither be made nor read.
+/// Makes the upper layers for overlays over these directories in `room`. Existing layers stay as they are.
+/// Fails if a layer cannot be made, or if the mode of a directory cannot be read.
 pub fn make_room(directories: &[PathBuf], room: &Path) -> io::Result<()> {
     fs::create_dir_all(room)?;
     for at in directories {
@@ -217,7 +222,7 @@ pub fn make_room(directories: &[PathBuf], room: &Path) -> io::Result<()> {
         fs::create_dir_all(work_of(room).join(&name))?;
         if !upper.is_dir() {
             fs::create_dir(&upper)?;
-            // An overlay shows the mode of its upper layer as that of the directory.
+            // In the overlay, the directory has the mode of the upper layer.
             let mode = fs::metadata(at)?.permissions().mode() & 0o7777;
             fs::set_permissions(&upper, fs::Permissions::from_mode(mode | 0o700))?;
         }
@@ -225,13 +230,13 @@ pub fn make_room(directories: &[PathBuf], room: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The directories that overlayfs works in for the layers of a room.
+/// The directory with the work directories that overlayfs needs for the layers of a room.
 pub fn work_of(room: &Path) -> PathBuf {
     room.with_extension("work")
 }
 
-/// The name of the layer for a directory: the last part of its path, for people, and a digest, which tells
-/// directories of the same name apart.
+/// The name of a directory's layer in a room: the last part of the directory's path, for people, and a digest
+/// of the path, because several directories may have the same last part.
 fn name_in_room(directory: &Path) -> OsString {
     let digest = Sha256::digest(directory.as_os_str().as_bytes());
     let mut name = directory.file_name().unwrap_or_default().to_owned();
