@@ -1,6 +1,6 @@
-//! Baselines. A baseline is the fingerprint from before commands that run an attempt's code. It stays in
-//! `watches/RUN.XXXXXX/` until the changes by the commands are reported. Other processes read it, also to
-//! report the changes if the watching process was killed.
+//! Stores baselines. A baseline is the fingerprint that is taken before commands run an attempt's code. The
+//! baseline is kept in `watches/RUN.XXXXXX/` until the changes that the commands made are reported. Other
+//! processes read the baseline, e.g. to report the changes if the watching process was killed.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -16,8 +16,8 @@ use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::name::Name;
 use crate::store::Store;
 
-/// The directory of one watch, locked by the process that watches. A run can have several, because several
-/// processes can judge its candidates.
+/// The directory of one watch. The watching process holds the lock in the directory. A run can have several
+/// watches, because several processes can judge its candidates.
 #[derive(Debug)]
 pub struct WatchDir {
     run: Name,
@@ -25,7 +25,7 @@ pub struct WatchDir {
     _lock: Lock,
 }
 
-/// The runs and directories of all watches, running or interrupted, sorted.
+/// The runs and the directories of all watches, running or interrupted; sorted.
 pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(store.dir().watches()).into_iter().flatten().flatten() {
@@ -39,20 +39,21 @@ pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
     found
 }
 
-/// The runs, among those of [`Store::run_activities`], whose commands may still run: work on them is under
-/// way or was killed, or they are watched. Usually there is none.
+/// The runs in `runs` whose commands may still run. `runs` comes from [`Store::run_activities`]. The flag of
+/// a run is true if work on it is under way or was killed. A run with a watch is also returned.
 pub fn runs_at_work(store: &Store, runs: &[(Name, bool)]) -> BTreeSet<Name> {
     let watched: BTreeSet<Name> = all(store).into_iter().map(|(run, _)| run).collect();
     let at_work = runs.iter().filter(|(run, is_active)| *is_active || watched.contains(run));
     at_work.map(|(run, _)| run.clone()).collect()
 }
 
-/// The file in a watch over attempts that says that the same process also judges with these commands.
+/// The name of a file in the directory of a watch over attempts. The file exists if the watching process also
+/// judges with `commands`.
 fn beside(commands: WatchedCommands) -> String {
     format!("beside-{}", commands.file())
 }
 
-/// Tells other processes that this process judges a run while its attempts, which are watched, still run.
+/// Tells other processes that this process judges a run while it still watches the run's attempts.
 pub fn judge_beside(store: &Store, run: &Name, commands: WatchedCommands) -> Result<()> {
     for (_, path) in all(store).into_iter().filter(|(name, _)| name == run) {
         atomic::write(&path.join(beside(commands)), &[])?;
@@ -60,8 +61,8 @@ pub fn judge_beside(store: &Store, run: &Name, commands: WatchedCommands) -> Res
     Ok(())
 }
 
-/// The commands with which other processes judge now: those of all watches except the one at `own`. If
-/// there are several kinds, gives the less confined one.
+/// The kind of commands with which other processes judge now; `None` if none judges. Looks at all watches
+/// except the one at `own`. If other processes judge with both kinds, returns the less confined kind.
 pub fn others_judge(store: &Store, own: Option<&Path>) -> Option<WatchedCommands> {
     let others = all(store).into_iter().map(|(_, path)| path).filter(|path| Some(&**path) != own);
     let others: Vec<PathBuf> = others.collect();
@@ -71,8 +72,8 @@ pub fn others_judge(store: &Store, own: Option<&Path>) -> Option<WatchedCommands
     })
 }
 
-/// The fingerprint of a baseline, and the commands before which it was taken; `None` if the commands have
-/// not started, or the file is damaged.
+/// Reads the baseline of a watch: the fingerprint, and the commands before which it was taken. `None` if the
+/// commands have not started yet, or if the file is damaged.
 pub fn read(path: &Path) -> Option<(Fingerprint, WatchedCommands)> {
     let commands = WatchedCommands::ALL.into_iter().find(|c| path.join(c.file()).exists())?;
     let bytes = regular::read(&path.join(commands.file())).ok()?;
@@ -85,8 +86,8 @@ impl WatchDir {
         let root = store.dir().watches();
         let failed = || format!("could not use '{}'", root.display());
         fs::create_dir_all(&root).context(failed)?;
-        // Under the repository lock, because another process could take a directory that is not yet locked
-        // for an interrupted watch.
+        // This is done under the repository lock. Otherwise another process could see the directory before it
+        // is locked, and think that the watch was interrupted.
         let _repository = store.lock_repository()?;
         let path = tempfile::Builder::new()
             .prefix(&format!("{run}."))
@@ -97,7 +98,8 @@ impl WatchDir {
         Ok(WatchDir { run: run.clone(), path, _lock: lock })
     }
 
-    /// Takes over the watch of a process that was killed; `None` if that process is alive.
+    /// Takes over the watch of a process that was killed. `None` if that process is alive, or if the watch is
+    /// gone.
     pub fn take_over(store: &Store, run: &Name, path: &Path) -> Result<Option<WatchDir>> {
         let _repository = store.lock_repository()?;
         if !path.is_dir() {
@@ -107,25 +109,25 @@ impl WatchDir {
         Ok(lock.map(|lock| WatchDir { run: run.clone(), path: path.to_owned(), _lock: lock }))
     }
 
-    /// The run.
+    /// The run that is watched.
     pub fn run(&self) -> &Name {
         &self.run
     }
 
-    /// The directory.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Stores the fingerprint from before these commands.
+    /// Writes the baseline: the fingerprint from before these commands.
     pub fn save(&self, before: &Fingerprint, commands: WatchedCommands) -> Result<()> {
         atomic::write(&self.path.join(commands.file()), &before.to_json())
     }
 
-    /// Removes the directory, after the differences were reported and stored.
+    /// Removes the directory. Called after the differences were reported and stored.
     ///
-    /// This happens under the repository lock: if the file of the watch's own lock is removed first,
-    /// another process could take the rest for an interrupted watch.
+    /// This is done under the repository lock. Otherwise, if the lock file is removed before the other files,
+    /// another process could think that the watch was interrupted.
     pub fn close(self, store: &Store) -> Result<()> {
         let _repository = store.lock_repository()?;
         tree::delete_tree(&self.path)

@@ -1,10 +1,11 @@
-//! Snapshots of git's configuration. A snapshot is a stand-in for the shared git directory, with the
-//! configuration, attributes and excludes of one moment.
+//! Snapshots of git's configuration. A snapshot is a directory that our git calls use in place of the common
+//! git directory. It has the configuration, attributes and excludes of one moment.
 //!
-//! While commands run, a program that one attempt plants in a setting could run in the capture or the
-//! checkout of another, however recently the settings were compared. So our calls go through a directory
-//! that has copies of the files that decide which programs run, and links to everything else: git reads no
-//! configuration but this one, not even the user's own files.
+//! While commands run, one attempt can plant a program in a setting, and git could run it in the capture or
+//! the checkout of another attempt. Comparing the settings before each call would not prevent that, because
+//! the settings can change right after the comparison. So the directory has copies of the files that decide
+//! which programs run, and links to everything else. Our git calls then read no other configuration, not even
+//! the user's own files.
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -20,29 +21,33 @@ use crate::fs::regular;
 use crate::git::overrides::Overrides;
 use crate::git::repo::Repo;
 
-/// The name of a stand-in directory.
+/// The name of the snapshot's directory.
 const NAME: &str = "git";
 
-/// The entries with data, not settings, that are always linked, even if they do not exist yet.
+/// The entries that are linked even if they do not exist yet. These entries have data and no settings.
 const LINKED: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "worktrees"];
 /// The files that are copied.
 const COPIED: [&str; 4] = ["HEAD", "info/exclude", "info/attributes", "info/sparse-checkout"];
-/// The entries that are not linked, but left out or copied in part. Everything else is linked, because
-/// filters (LFS) store data in the git directory and would otherwise lose it.
+/// The entries that are not linked: they are copied, made anew, or left out. Everything else is linked,
+/// because filters (e.g. LFS) store data in the git directory, and the data must not be lost with the
+/// snapshot.
 const NOT_LINKED: [&str; 7] =
     ["HEAD", "config", "config.worktree", "hooks", "index", "info", "commondir"];
-/// The linked directories that git makes at their first use, which it cannot do behind a link.
+/// The linked directories that git makes when it needs them. git cannot make a directory through a link, so
+/// we make them.
 const MADE_ON_DEMAND: [&str; 2] = ["logs", "worktrees"];
-/// The directory in which Git LFS stores filtered content; LFS makes it at its first use.
+/// The directory in which Git LFS stores filtered content. LFS makes this directory when it stores the first
+/// file.
 const LFS: &str = "lfs";
 
-/// Until this is dropped, our calls on the shared git directory see the configuration of the snapshot.
+/// Until this is dropped, our calls on the common git directory use the configuration of the snapshot.
 #[derive(Debug)]
 pub struct ConfigSnapshot {
     overrides: Arc<Overrides>,
 }
 
-/// Takes a snapshot of the configuration, in a new directory in `parent`, which must outlive the snapshot.
+/// Takes a snapshot of the configuration, in a new directory in `parent`. `parent` must not be removed before
+/// the snapshot is dropped.
 pub fn take(repo: &Repo, parent: &Path) -> Result<ConfigSnapshot> {
     let common = repo.common_dir();
     let dir = parent.join(NAME);
@@ -59,7 +64,7 @@ pub fn take(repo: &Repo, parent: &Path) -> Result<ConfigSnapshot> {
     }
     let has_lfs = list.split(|b| *b == 0).any(|part| part.starts_with(b"filter.lfs."));
     for name in MADE_ON_DEMAND.into_iter().chain(has_lfs.then_some(LFS)) {
-        // If this fails, git or the filter reports it when it needs the directory.
+        // If this fails, git or the filter reports an error when it needs the directory.
         let _ = fs::create_dir(common.join(name));
     }
     let listing =
@@ -83,8 +88,7 @@ impl Drop for ConfigSnapshot {
     }
 }
 
-/// The settings of a list that git wrote with `-z --show-scope`, as one configuration file without
-/// includes.
+/// Converts the output of `git config --list -z --show-scope` to one configuration file without includes.
 fn as_file(list: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut fields = list.split(|b| *b == 0);
@@ -94,7 +98,8 @@ fn as_file(list: &[u8]) -> Vec<u8> {
             None => (record, None),
         };
         let Some((section, rest)) = key.split_once_str(b".") else { continue };
-        // Settings of the command line are our own; included settings are already in the list.
+        // Settings with the scope `command` are those that the call itself passed, e.g. by `-c`. Includes are
+        // left out, because the included settings are in the list.
         if scope == b"command"
             || matches!(section, b"include" | b"includeif")
             || key == b"core.worktree"
@@ -141,8 +146,8 @@ mod tests {
     use crate::git::worktree::Worktree;
     use crate::model::oid::Oid;
 
-    /// A repository without linked worktrees has no directory `worktrees`: git removes it with the last of
-    /// them.
+    /// git removes the directory `worktrees` together with the last linked worktree, so the directory may not
+    /// exist.
     #[test]
     fn git_makes_directories_behind_the_links_of_a_stand_in() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -164,8 +169,8 @@ mod tests {
 
     const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
-    /// A setting as `git config --list -z` writes it. git allows a subsection no newline, and
-    /// nothing a NUL.
+    /// A setting as `git config --list -z` writes it. There is no newline in a subsection, and no NUL
+    /// anywhere, because git allows neither.
     fn setting() -> impl Strategy<Value = Vec<u8>> {
         let byte = || prop_oneof![1u8.., prop::sample::select(b" \"\\\n\r\t#;.=[]".to_vec())];
         let below = prop::option::of(vec(byte().prop_filter("a newline", |b| *b != b'\n'), 0..6));

@@ -1,22 +1,24 @@
-//! The differences of two fingerprints, in words that a person understands.
+//! Compares two fingerprints, and describes the differences in words for people.
 use crate::integrity::fact::{Fact, FactKind, FactValue, UNREADABLE};
 use crate::integrity::fingerprint::Fingerprint;
 
-/// Sections of git's configuration for identities, remotes and maintenance. People and tests set them
-/// often, and they change no file.
+/// The beginnings of the names of git's settings for identities, remotes, maintenance and the like. People
+/// and tests change such settings often, and the settings do not change the content of any file.
 const HARMLESS: [&str; 9] =
     ["advice.", "branch.", "color.", "gc.", "init.", "maintenance.", "remote.", "safe.", "user."];
 
-/// One fact that differs.
+/// A fact that differs between two fingerprints.
 #[derive(Clone, Debug)]
 pub struct Difference {
     /// The fact.
     pub fact: Fact,
-    /// The change, as a clause.
+    /// The change as a clause, e.g. `hook 'pre-commit' was added`.
     pub words: String,
-    /// The digest now; `None` if the fact is gone.
+    /// The digest in the second fingerprint; `None` if the fact is gone, or is one that fingerprints do not
+    /// have.
     pub digest: Option<String>,
-    /// The text before and now, if it may be shown.
+    /// The texts in the first and the second fingerprint; `None` if a text may not be shown or does not
+    /// exist.
     pub texts: (Option<String>, Option<String>),
     /// True if git-frites has reverted the change.
     pub reverted: bool,
@@ -35,13 +37,13 @@ impl Difference {
         }
     }
 
-    /// True if a part that was unreadable can be read again. Its content was then compared, too.
+    /// True if something that could not be read before can be read again. Then its content is compared, too.
     pub fn is_readable_again(&self) -> bool {
         self.fact.name == UNREADABLE && self.digest.is_none()
     }
 
-    /// True if the change may alter the outcome of commands that use git. Hooks do not count: they run at
-    /// commits, and package managers install them (husky, lefthook, pre-commit).
+    /// True if the change may alter the outcome of oracle commands. Hooks do not count: they run at commits,
+    /// and package managers often install them (husky, lefthook, pre-commit).
     pub fn affects_outcomes(&self) -> bool {
         let Fact { kind, name, .. } = &self.fact;
         let submodules = name.starts_with("submodule.")
@@ -55,12 +57,13 @@ impl Difference {
     }
 }
 
-/// True if a setting of git is for an identity, a remote or maintenance.
+/// True if a setting of git is in one of the sections `HARMLESS`.
 pub fn is_harmless(setting: &str) -> bool {
     HARMLESS.iter().any(|section| setting.starts_with(section))
 }
 
-/// Lists every difference. Those that decide which programs run come first.
+/// All differences between two fingerprints, sorted by [`FactKind`]: changes that decide which programs run
+/// come first.
 pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
     let mut facts: Vec<&Fact> = before.0.keys().chain(after.0.keys()).collect();
     facts.sort();
@@ -70,12 +73,14 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
         |kind: FactKind, place: &str| after.0.contains_key(&Fact::new(kind, place, UNREADABLE));
     let differs = |fact: &Fact| before.digest(fact) != after.digest(fact);
     for fact in facts {
-        // If a checkout was added or removed, its other facts are not reported.
+        // If a checkout was added or removed, the facts about it are not reported.
         let checkout = Fact::new(FactKind::Worktree, "", &fact.place);
         if fact.kind == FactKind::Worktree || differs(&checkout) {
             continue;
         }
-        // A fact that cannot be read is not gone, and nothing else can be read if the configuration cannot.
+        // A fact may be missing only because its source, e.g. the configuration, cannot be read now. Then the
+        // fact is not reported as removed. If the configuration cannot be read, git can read nothing, so it
+        // is not reported that other sources cannot be read.
         let unseen = !after.0.contains_key(fact)
             && match fact.is_configuration() {
                 true => broken(FactKind::Config, ""),
@@ -108,7 +113,7 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
     found
 }
 
-/// Lists the differences in some facts.
+/// The differences in those facts for which `wanted` returns true.
 pub fn compare_only(
     before: &Fingerprint,
     after: &Fingerprint,
@@ -145,7 +150,8 @@ fn in_words(fact: &Fact, old: Option<&FactValue>, new: Option<&FactValue>) -> St
         FactKind::Hook => format!("hook '{name}' in {} {happened}", quote(place)),
         FactKind::Info => format!("{} {happened}", at(format!("'{name}'"))),
         FactKind::Ref => ref_in_words(name, old, new),
-        // Fingerprints do not hold the first two kinds, and the third is not reported.
+        // This is never used: fingerprints have no facts of the first two kinds, and the third is not
+        // reported.
         FactKind::Surroundings | FactKind::Outcome | FactKind::Worktree => {
             format!("'{name}' {happened}")
         }
@@ -168,7 +174,8 @@ fn config_in_words(fact: &Fact, new: Option<&FactValue>) -> String {
     }
 }
 
-/// A move of a ref in words. Each value is an object id, or `ref: ` and the target of a symbolic ref.
+/// Describes a move of a ref in words. Each value is an object id, or `ref: ` and the target of a symbolic
+/// ref. A value of `None` means that the ref did not exist.
 pub fn move_in_words(name: &str, from: Option<&str>, to: Option<&str>) -> String {
     let value = |text: &str| FactValue { digest: text.to_owned(), text: Some(text.to_owned()) };
     ref_in_words(name, from.map(value).as_ref(), to.map(value).as_ref())
@@ -197,7 +204,7 @@ fn quote(place: &str) -> String {
     if place.contains('\'') { place.to_owned() } else { format!("'{place}'") }
 }
 
-/// The value of a ref or HEAD, in few words.
+/// A short form of a ref's value: the beginning of an object id, or the target of a symbolic ref.
 fn target(text: &str) -> String {
     match text.strip_prefix("ref: ") {
         Some(full) => match full.strip_prefix("refs/heads/") {
@@ -208,7 +215,7 @@ fn target(text: &str) -> String {
     }
 }
 
-/// True if a setting's value may be shown: it neither is nor contains a secret.
+/// True if a setting's value may be shown, because it cannot have a password or token in it.
 fn may_be_shown(key: &str, value: &str) -> bool {
     let secret =
         ["header", "token", "pass", "secret", "cookie"].iter().any(|word| key.contains(word));
@@ -216,7 +223,7 @@ fn may_be_shown(key: &str, value: &str) -> bool {
     !secret && !address
 }
 
-/// One line of at most 80 characters.
+/// The value on one line of at most 80 characters.
 fn shortened(value: &str) -> String {
     let line = value.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
     if line.chars().count() <= 80 {

@@ -1,54 +1,56 @@
-//! Facts: the single things that a fingerprint records, such as a setting, a hook or a ref.
+//! Facts. A fingerprint is a set of facts, each about one thing such as a setting, a hook or a ref.
 use serde::{Deserialize, Serialize};
 
-/// The kind of thing that a fact is about. The order decides what is reported first.
+/// The kind of thing that a fact is about. Differences are reported in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FactKind {
-    /// `.frites.toml` of a checkout.
+    /// The file `.frites.toml` of a checkout.
     OwnFile,
     /// A setting of git.
     Config,
     /// A hook.
     Hook,
-    /// A file of the git directory that changes which files and objects git sees: `info/exclude`,
-    /// alternates, ….
+    /// A file of a git directory that decides which files and objects git sees: `info/exclude`, alternates,
+    /// ….
     Info,
-    /// A file or directory above the judge's checkouts, where build tools look for settings.
+    /// A file or directory in a directory above the judge checkouts, where build tools look for settings.
     Surroundings,
     /// A cached outcome.
     Outcome,
     /// A ref of ours.
     Ref,
-    /// A checkout that is not ours. It is never reported.
+    /// A checkout that git-frites did not make. Such a fact is never reported; it shows that a checkout was
+    /// added or removed.
     Worktree,
 }
 
-/// The subject of a fact: its kind, the place where it was found (empty for the usual place), and its name.
+/// Names a fact, without its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fact {
     /// The fact's kind.
     pub kind: FactKind,
-    /// A scope of configuration, a checkout or a directory.
+    /// The place of the thing: a scope of configuration, a checkout or a directory; empty for the usual
+    /// place.
     pub place: String,
-    /// A key, a ref, a path.
+    /// The name of the thing: a key, a ref or a path.
     pub name: String,
 }
 
-/// The value of a fact at one time. Two values are equal if their digests are.
+/// The value of a fact at one time. Values are compared by their digests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct FactValue {
     pub(super) digest: String,
-    /// The value in words or in full, if that is of use. It is never stored for settings that may be
-    /// secrets.
+    /// The value itself, or a message about it; `None` if the digest is enough. For a setting that may be a
+    /// secret, the text is never written to a file.
     pub(super) text: Option<String>,
 }
 
-/// The name of a fact about a part that git refuses to read.
+/// The name of the fact that something could not be read. The text of this fact is the error.
 pub(super) const UNREADABLE: &str = "(unreadable)";
 
 impl Fact {
-    /// A fact about `name` at `place`.
+    /// The fact about `name` at `place`.
     pub fn new(kind: FactKind, place: &str, name: &str) -> Fact {
         Fact { kind, place: place.to_owned(), name: name.to_owned() }
     }

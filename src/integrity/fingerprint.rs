@@ -1,9 +1,9 @@
-//! Fingerprints of everything that decides which programs git and git-frites run and which results count:
-//! configuration, hooks, the files of `info/`, and our own refs.
+//! Takes fingerprints of everything that decides which programs git and git-frites run, and which outcomes
+//! count: configuration, hooks, the files in `info/`, and our own refs.
 //!
-//! A fingerprint is taken before a run's commands start, and another after they have ended;
-//! [`crate::integrity::diff`] names the differences. No function here fails. That a part cannot be read is
-//! a fact like any other, because an attempt may have damaged it.
+//! One fingerprint is taken before commands start, and another one after they have ended.
+//! [`crate::integrity::diff`] compares the two. No function here fails: if something cannot be read, that is
+//! a fact, too, because an attempt may have damaged it.
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -23,14 +23,15 @@ use crate::integrity::fact::{Fact, FactKind, FactValue, UNREADABLE};
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::path::quoted;
 
-/// The largest number of entries of one directory, and of submodules.
+/// A fingerprint covers at most this many entries of one directory, and at most this many submodules.
 const MOST_ENTRIES: usize = 500;
 
-/// All facts at one time.
+/// All facts at one time, with their values.
 #[derive(Clone, Debug, Default)]
 pub struct Fingerprint(pub(super) BTreeMap<Fact, FactValue>);
 
-/// Takes the whole fingerprint for a watch over these commands.
+/// Takes the fingerprint for a watch over these commands. Confined commands cannot write to git's files, so
+/// the fingerprint for such commands leaves git's files out.
 pub fn take(context: IntegrityContext<'_>, commands: WatchedCommands) -> Fingerprint {
     let mut found =
         if commands.are_confined() { configuration(context) } else { decisive(context) };
@@ -38,16 +39,15 @@ pub fn take(context: IntegrityContext<'_>, commands: WatchedCommands) -> Fingerp
     found
 }
 
-/// The facts that decide what git does in any checkout.
+/// The facts of [`configuration`], the hooks, and other files of git directories that decide what git does.
 pub fn decisive(context: IntegrityContext<'_>) -> Fingerprint {
     let mut found = configuration(context);
     found.git_files(context);
     found
 }
 
-/// The facts that decide which programs run: git's configuration, and ours. They are cheap enough for every
-/// command. They include the list of checkouts, because the facts of a checkout that was added or removed
-/// are not reported.
+/// The facts about git's configuration and ours. These facts can be read quickly enough for every command.
+/// The list of checkouts is included: if a checkout was added or removed, its facts are not reported.
 pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
     let mut found = Fingerprint::default();
     let repo = context.repo();
@@ -99,8 +99,8 @@ pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
 }
 
 impl Fingerprint {
-    /// Replaces the facts of [`decisive`] by those of `now`. If the configuration cannot be read now, the
-    /// old one stays, because it will be compared again.
+    /// Replaces the facts of [`decisive`] by those of `now`. If `now` has no readable configuration, the old
+    /// facts about the configuration are kept, because a later comparison needs them.
     pub fn replace_decisive(&mut self, now: Fingerprint) {
         let is_readable = now.has_readable_configuration();
         self.0.retain(|fact, _| match fact.is_configuration() && fact.name != UNREADABLE {
@@ -112,30 +112,30 @@ impl Fingerprint {
         }
     }
 
-    /// True if the configuration that decides for git-frites itself could be read.
+    /// True if git-frites' own configuration, in git's configuration and in `.frites.toml`, could be read.
     pub fn has_readable_configuration(&self) -> bool {
         !self.0.contains_key(&unreadable_configuration())
     }
 
-    /// Only the facts of [`configuration`], without the fact that it could not be read.
+    /// The facts of [`configuration`] alone, without facts that something could not be read.
     pub fn of_configuration(&self) -> Fingerprint {
         let kept = self.0.iter();
         let kept = kept.filter(|(fact, _)| fact.is_configuration() && fact.name != UNREADABLE);
         Fingerprint(kept.map(|(fact, value)| (fact.clone(), value.clone())).collect())
     }
 
-    /// A fact's digest; `None` if there is no such fact.
+    /// The digest of a fact; `None` if the fingerprint does not have the fact.
     pub fn digest(&self, fact: &Fact) -> Option<&str> {
         self.0.get(fact).map(|v| v.digest.as_str())
     }
 
-    /// A setting's last value in one place.
+    /// The last value of a setting in the scope or repository that [`Fact::place`] names.
     fn setting(&self, fact: &Fact) -> Option<String> {
         let text = self.0.get(fact)?.text.as_deref()?;
         text.rsplit('\n').next().map(str::to_owned)
     }
 
-    /// A setting's effective value: that of the nearest scope that sets it.
+    /// The effective value of a setting: its value in the scope with the highest priority that has it.
     pub fn effective(&self, fact: &Fact) -> Option<String> {
         const SCOPES: [&str; 4] = ["worktree", "", "global", "system"];
         if !SCOPES.contains(&fact.place.as_str()) {
@@ -144,8 +144,8 @@ impl Fingerprint {
         SCOPES.iter().find_map(|place| self.setting(&Fact::new(fact.kind, place, &fact.name)))
     }
 
-    /// The fingerprint as JSON. Of a setting that names no program it has only the digest, because some
-    /// settings are secrets.
+    /// The fingerprint as JSON. Some settings are secrets, so the text of a setting is left out unless the
+    /// setting names a program.
     pub fn to_json(&self) -> Vec<u8> {
         let facts: Vec<(&Fact, FactValue)> = self
             .0
@@ -159,7 +159,7 @@ impl Fingerprint {
         serde_json::to_vec(&facts).unwrap_or_default()
     }
 
-    /// Reads the JSON of [`Fingerprint::to_json`]; `None` if it is damaged.
+    /// Parses the JSON of [`Fingerprint::to_json`]; `None` if it is damaged.
     pub fn from_json(bytes: &[u8]) -> Option<Fingerprint> {
         let facts: Vec<(Fact, FactValue)> = serde_json::from_slice(bytes).ok()?;
         Some(Fingerprint(facts.into_iter().collect()))
@@ -180,7 +180,8 @@ impl Fingerprint {
         self.put(kind, place, UNREADABLE, why.clone(), Some(why));
     }
 
-    /// Adds the settings of a list that git wrote with `-z`.
+    /// Adds the settings in `list`, the output of `git config --list -z`. `scoped` is true if git was called
+    /// with `--show-scope`.
     fn settings(&mut self, list: Result<Vec<u8>>, scoped: bool, place: &str) {
         let list = match list {
             Ok(list) => list,
@@ -193,7 +194,8 @@ impl Fingerprint {
             let (scope, record) =
                 if scoped { (first, fields.next().unwrap_or_default()) } else { ("", first) };
             let (key, value) = record.split_once('\n').unwrap_or((record, "true"));
-            // Settings of the command line are our own, or the user's for this one command.
+            // Settings with the scope `command` are those that this call passes itself, by `-c` and
+            // GIT_CONFIG_COUNT.
             let place = match scope {
                 "command" => continue,
                 "" | "local" => place.to_owned(),
@@ -227,7 +229,7 @@ impl Fingerprint {
         }
     }
 
-    /// The directories that `core.hooksPath` names, each with its text in the configuration.
+    /// The directories that `core.hooksPath` names, each with the text of the setting.
     fn hook_directories(&self, context: IntegrityContext<'_>) -> Vec<(PathBuf, String)> {
         let configured =
             self.0.keys().filter(|s| s.kind == FactKind::Config && s.name == "core.hookspath");
@@ -245,7 +247,7 @@ impl Fingerprint {
         for path in listing(directory) {
             let name = quoted(path.file_name().unwrap_or_default().as_bytes());
             let is_file = fs::metadata(&path).is_ok_and(|m| m.is_file());
-            // git never runs files with the names of its samples.
+            // git never runs its samples, which end in `.sample`.
             if let (true, false, Some(digest)) =
                 (is_file, name.ends_with(".sample"), file_digest(&path))
             {
@@ -254,7 +256,7 @@ impl Fingerprint {
         }
     }
 
-    /// Adds the files of `info/` and those in `more`.
+    /// Adds the files in `info/`, and the files of the git directory that `more` names.
     fn info(&mut self, git_dir: &Path, place: &str, more: &[&str]) {
         let mut files: Vec<PathBuf> = listing(&git_dir.join("info"));
         files.extend(more.iter().map(|name| git_dir.join(name)));
@@ -269,7 +271,8 @@ impl Fingerprint {
         }
     }
 
-    /// Adds our refs whose loss would lose work, or with which a verdict could be forged.
+    /// Adds the refs with captures, which keep work, and the refs with records, terms and outcomes, with
+    /// which a verdict could be forged.
     fn refs(&mut self, repo: &Repo) {
         let call =
             repo.git().call("for-each-ref").arg("--format=%(refname) %(objectname) %(symref)");
@@ -292,26 +295,28 @@ impl Fingerprint {
     }
 }
 
-/// The fact that the configuration that decides for git-frites itself could not be read.
+/// The fact that git-frites' own configuration could not be read; see
+/// [`Fingerprint::has_readable_configuration`].
 pub(super) fn unreadable_configuration() -> Fact {
     Fact::new(FactKind::Config, "", UNREADABLE)
 }
 
-/// A checkout that is not a candidate's.
+/// A checkout that git-frites did not make.
 struct OtherCheckout {
     git_dir: PathBuf,
     root: Option<PathBuf>,
 }
 
-/// True for files in `info/` that git's housekeeping writes, and that git never reads: `info/refs`, which
-/// is for web servers, its temporary versions, and locks.
+/// True for files in `info/` that git's housekeeping writes, and that git itself never reads: `info/refs`
+/// (for web servers), temporary versions of that file, and lock files.
 fn is_gits_own(name: &Path) -> bool {
     let name = name.as_os_str().as_bytes();
     let temporary = name.strip_prefix(b"info/refs_").is_some_and(|random| random.len() == 6);
     name == b"info/refs" || temporary || name.ends_with(b".lock")
 }
 
-/// The other checkouts: the main one (or the bare repository) first, then the linked ones.
+/// The checkouts that git-frites did not make. The first is the main worktree (or the bare repository);
+/// linked worktrees follow.
 fn checkouts(context: IntegrityContext<'_>) -> Vec<OtherCheckout> {
     let repo = context.repo();
     let common = repo.common_dir();
@@ -321,7 +326,7 @@ fn checkouts(context: IntegrityContext<'_>) -> Vec<OtherCheckout> {
         vec![OtherCheckout { git_dir: common.to_owned(), root: root.map(Path::to_owned) }];
     for admin in worktree::entries(repo).unwrap_or_default() {
         let root = worktree::points_to(&admin).and_then(|p| Some(p.parent()?.to_owned()));
-        // A killed `git worktree add` leaves a damaged entry, which is no checkout yet.
+        // If a `git worktree add` was killed, it has left a damaged entry, which does not name a checkout.
         if root.as_deref().is_some_and(|root| !context.is_ours(root)) {
             found.push(OtherCheckout { git_dir: admin, root });
         }
@@ -329,7 +334,7 @@ fn checkouts(context: IntegrityContext<'_>) -> Vec<OtherCheckout> {
     found
 }
 
-/// The git directories of submodules with their names, including nested ones.
+/// The names and git directories of submodules, including nested ones.
 fn submodules(common: &Path) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     let mut directories = vec![(common.join("modules"), String::new(), 0)];
@@ -354,12 +359,12 @@ fn submodules(common: &Path) -> Vec<(String, PathBuf)> {
     found
 }
 
-/// The name of a checkout in a difference; empty for the user's own.
+/// The [`Fact::place`] for a checkout; empty for the user's own checkout.
 fn place_of(root: &Path, home: Option<&Path>) -> String {
     if Some(root) == home { String::new() } else { quoted(tree::path_bytes(root)) }
 }
 
-/// The entries of a directory, sorted; nothing if it cannot be read.
+/// The paths of the entries of a directory, sorted; empty if it cannot be read.
 fn listing(directory: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         fs::read_dir(directory).into_iter().flatten().flatten().map(|e| e.path()).collect();
@@ -368,7 +373,7 @@ fn listing(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The mode, the link target and the content of a file; `None` if there is no such file.
+/// A text that changes with a file's mode, link target or content; `None` if there is no file at the path.
 fn file_digest(path: &Path) -> Option<String> {
     let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let link = fs::read_link(path).map(|to| to.display().to_string()).unwrap_or_default();

@@ -1,12 +1,12 @@
-//! Detects changes by commands to everything that runs code or decides results: git's configuration, hooks
-//! and info files, `.frites.toml` and our own refs. While the commands run, our own git calls use the
-//! configuration from before they started. If a guard or a sealed world confines the commands, only the
-//! configuration and our refs are compared.
+//! Detects changes that commands make outside of their worktrees, if these could run code or decide outcomes:
+//! changes to git's configuration, hooks and info files, to `.frites.toml`, and to our own refs. While
+//! commands run, our own git calls use the configuration from before the commands started. If the commands
+//! are confined by a guard or a sealed world, only the configuration and our refs are compared.
 //!
-//! This is not a sandbox: a command runs as the user and can do what the user can. Changes are reported;
-//! only changes in git-frites' own directories, and of the run's own refs, are reverted. git-frites runs
-//! nothing that was planted, and `judge` waits for a person if the configuration of git-frites itself has
-//! changed.
+//! This is not a sandbox: a command runs as the user, and can do what the user can do. Changes are reported.
+//! Changes are reverted only in git-frites' own directories and in the run's own refs. git-frites runs no
+//! program that was planted. If the configuration of git-frites itself has changed, `judge` waits until a
+//! person accepts the change.
 pub mod baseline;
 pub mod config_snapshot;
 pub mod diff;
@@ -26,7 +26,7 @@ use crate::oracle::pool;
 use crate::store::Store;
 use crate::ui::Ui;
 
-/// The parts of a session that this module works with.
+/// What the functions of this module need.
 #[derive(Clone, Copy)]
 pub struct IntegrityContext<'a> {
     /// The repository and its state.
@@ -42,7 +42,7 @@ impl<'a> IntegrityContext<'a> {
         self.store.repo()
     }
 
-    /// True for a checkout that git-frites made: a candidate's worktree, or one for judging.
+    /// True for a checkout that git-frites made: a candidate's worktree, or a judge checkout.
     fn is_ours(&self, checkout: &Path) -> bool {
         pool::is_pool_checkout(checkout) || self.store.is_candidates(checkout).unwrap_or(false)
     }

@@ -1,11 +1,12 @@
-//! Overrides planted settings in our own git calls: these see the value from before, or none.
+//! Makes our own git calls ignore planted settings: for such a setting, our calls use the value from before
+//! the commands, or no value.
 use crate::git::overrides::SettingOverrides;
 use crate::integrity::diff::{Difference, compare_only};
 use crate::integrity::fact::{Fact, FactKind};
 use crate::integrity::{IntegrityContext, baseline, fingerprint, quarantine};
 
-/// Overrides the settings that may be planted now: those in quarantine that still have the planted value,
-/// and those that have changed since the watched commands of any run started.
+/// Replaces the overridden settings by those that may be planted now: settings in quarantine that still have
+/// the planted value, and settings that have changed since the watched commands of any run started.
 pub fn update(context: IntegrityContext<'_>) {
     let suspects = quarantine::suspects(context.store);
     let watched = baseline::all(context.store);
@@ -19,8 +20,8 @@ pub fn update(context: IntegrityContext<'_>) {
         }
         for (_, path) in watched {
             let Some((before, _)) = baseline::read(&path) else { continue };
-            // An override that exists already stays, because `before` may hold a value that another run's
-            // attempts planted.
+            // `add` ignores a setting that is overridden already. That is right, because `before` may have a
+            // value that an attempt of another run planted.
             for Difference { fact, .. } in compare_only(&before, &now, Fact::is_configuration) {
                 if fact.kind == FactKind::Config {
                     settings.add(&fact.name, before.effective(&fact));

@@ -1,8 +1,8 @@
-//! The quarantine: changes that attempts may have planted, until a person accepts them. It is
-//! `untrusted.json` in the state root.
+//! The quarantine: a list of changes that attempts may have made on purpose. A change stays in the list until
+//! a person accepts it. The list is the file `untrusted.json` in the state directory.
 //!
-//! There is one list for the whole repository, not one per run: the configuration is the same for all runs,
-//! and a planted setting is still dangerous after its run was forgotten.
+//! There is one list for the whole repository, and not one for each run. The configuration is the same for
+//! all runs, and a planted setting is still dangerous after its run was removed.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -17,15 +17,15 @@ use crate::model::FORMAT;
 use crate::model::name::Name;
 use crate::store::{Store, remove};
 
-/// The run and the commands during which something changed.
+/// The circumstances of a change: the commands that ran when it happened.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Moment {
     /// The run.
     pub run: Name,
-    /// True if the commands were the oracle's, false if they were the run's own.
+    /// True if oracle commands ran, false if the commands of attempts ran.
     #[serde(default)]
     pub judging: bool,
-    /// The only candidate that was judged, if that is certain.
+    /// The candidate that was judged; `None` if one of several candidates may have made the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<Name>,
 }
@@ -42,35 +42,36 @@ impl fmt::Display for Moment {
     }
 }
 
-/// One thing that changed while commands ran. Its JSON still has the names of the first version.
+/// A change while commands ran. The field names in JSON are those of the first version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Suspect {
-    /// The commands that ran.
+    /// When the change happened.
     #[serde(flatten)]
     pub moment: Moment,
-    /// The thing that changed.
+    /// The fact that changed.
     #[serde(rename = "subject")]
     pub fact: Fact,
     /// The change, in words.
     pub words: String,
-    /// The thing's digest when the commands had ended; `None` if the thing was gone. As long as
-    /// this digest is found, the planted value is still there.
+    /// The digest of the fact after the change; `None` if the fact was gone. As long as the fact has this
+    /// digest, the planted value is still there.
     pub digest: Option<String>,
-    /// The value of a setting before the change, which our calls go on using. If the configuration could
-    /// not be read after the change: all of it from before, to be compared later.
+    /// For a setting that names a program: its value before the change, which our calls still use. For the
+    /// fact that the configuration could not be read: the whole configuration from before as JSON, which is
+    /// compared once the configuration can be read again.
     pub before: Option<String>,
-    /// True if the thing may configure git-frites itself. Then `judge` waits for a person.
+    /// True if the change may configure git-frites itself. Then `judge` waits until a person accepts it.
     #[serde(rename = "configures_us")]
     pub affects_own_config: bool,
 }
 
 impl Suspect {
-    /// True for a setting for an identity, a remote or maintenance.
+    /// True if the fact is a setting for an identity, a remote, maintenance or the like.
     pub fn is_harmless(&self) -> bool {
         self.fact.kind == FactKind::Config && diff::is_harmless(&self.fact.name)
     }
 
-    /// True if the thing is still as the commands left it.
+    /// True if the fact still has the value that it had after the change.
     pub fn is_still_there(&self, now: &Fingerprint) -> bool {
         self.digest.as_deref() == now.digest(&self.fact)
     }
@@ -88,8 +89,8 @@ pub fn suspects(store: &Store) -> Vec<Suspect> {
     serde_json::from_slice::<QuarantineFile>(&bytes).map(|f| f.planted).unwrap_or_default()
 }
 
-/// Adds changes. If a thing has changed twice, the newer change is kept, with the value from before the
-/// older one.
+/// Adds changes. If a fact is in the list already, the new change replaces the old one, but
+/// [`Suspect::before`] stays the value from before the old change.
 pub fn add(store: &Store, new: Vec<Suspect>) -> Result<()> {
     if new.is_empty() {
         return Ok(());
@@ -111,7 +112,7 @@ fn write(store: &Store, planted: Vec<Suspect>) -> Result<()> {
     atomic::write(&store.dir().untrusted(), &bytes)
 }
 
-/// Removes the change of one thing.
+/// Removes the change of one fact from the list.
 pub fn forget(store: &Store, fact: &Fact) -> Result<()> {
     let _lock = store.lock_repository()?;
     let mut planted = suspects(store);

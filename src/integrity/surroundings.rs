@@ -1,6 +1,7 @@
-//! The watch over the surroundings of judge checkouts: the directories above them, and the cached outcomes.
-//! A new file in a directory of our own is removed, because it could change the result of every later
-//! judging. A new file further up is only reported, because it may be the user's.
+//! Watches the surroundings of judge checkouts: the directories above them, and the cached outcomes. A new
+//! file in one of our own directories is removed, because it could change the outcomes of all trees that are
+//! judged later. A new file in a directory above our own directories is only reported, because the file may
+//! be the user's.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,34 +20,35 @@ use crate::model::world::WorldKind;
 use crate::oracle::known_outcomes::{ForeignOutcome, KnownOutcomes};
 use crate::oracle::{around_checkouts, pool};
 
-/// The surroundings that are watched.
+/// The surroundings to watch.
 #[derive(Clone)]
 pub struct WatchedSurroundings {
-    /// The cached outcomes that git-frites itself has stored.
+    /// The cached outcomes, with the information which of them git-frites itself has stored.
     pub outcomes: KnownOutcomes,
-    /// The world of the commands.
+    /// The kind of world in which the commands run.
     pub world: WorldKind,
 }
 
-/// The surroundings as they were before the oracle's first command.
+/// A running watch, with the surroundings as they were at the last look.
 pub struct SurroundingsWatch {
     commands: WatchedCommands,
     world: WorldKind,
     /// This repository's directory in the cache.
     home: PathBuf,
-    /// The files that [`above_checkouts`] found last.
+    /// The files that [`above_checkouts`] found at the last look.
     above: BTreeMap<PathBuf, Option<[i64; 5]>>,
     outcomes: KnownOutcomes,
-    /// The paths that were reported and could not be removed.
+    /// The paths that were reported but could not be removed.
     stuck: BTreeSet<PathBuf>,
-    /// The size of the event log at the beginning.
+    /// The size of the event log when the watch began, in bytes.
     events: u64,
-    /// True if another process has judged meanwhile. Then outcomes that are not ours are no attack.
+    /// True if another process has judged since the watch began. Then that process may have written outcomes
+    /// that this process does not know.
     others_judged: bool,
 }
 
 impl SurroundingsWatch {
-    /// Removes everything from our directories that does not belong there, and begins the watch.
+    /// Removes from our directories everything that does not belong there, and begins the watch.
     pub fn begin(
         context: IntegrityContext<'_>,
         WatchedSurroundings { outcomes, world }: WatchedSurroundings,
@@ -83,7 +85,8 @@ impl SurroundingsWatch {
         })
     }
 
-    /// The changes since the last look. `own` is the directory of the `IntegrityWatch` that has this watch.
+    /// Returns the changes since the last look. `own` is the directory of the `IntegrityWatch` to which this
+    /// watch belongs.
     pub fn look(&mut self, context: IntegrityContext<'_>, own: &Path) -> Vec<Difference> {
         let others = baseline::others_judge(context.store, Some(own));
         self.others_judged |= others.is_some();
@@ -112,7 +115,7 @@ impl SurroundingsWatch {
             return found;
         }
         self.others_judged = self.others_judged || self.others_logged(context);
-        // No sealed command can write an outcome, so the other git-frites process wrote the new ones.
+        // Sealed commands cannot write outcomes, so the other git-frites process has written the new ones.
         let is_sealed = |commands| commands == WatchedCommands::SealedOracle;
         if self.others_judged && is_sealed(self.commands) && others.is_none_or(is_sealed) {
             return found;
@@ -124,7 +127,7 @@ impl SurroundingsWatch {
         found
     }
 
-    /// True if the event log says that another process has judged since the beginning.
+    /// True if the event log says that another process has judged since the watch began.
     fn others_logged(&self, context: IntegrityContext<'_>) -> bool {
         let bytes = regular::read(&context.store.dir().events()).unwrap_or_default();
         let start = usize::try_from(self.events).unwrap_or(usize::MAX).min(bytes.len());
@@ -135,8 +138,9 @@ impl SurroundingsWatch {
     }
 }
 
-/// The files above the cache that build tools find. A sealed checkout is elsewhere: at the path of the
-/// user's checkout, where no command can write to the directories above.
+/// The files in the directories above our cache that build tools would find from a judge checkout. Empty for
+/// sealed commands: they see their checkout at the path of the user's checkout, and cannot write to the
+/// directories above that path.
 fn above_checkouts(world: WorldKind, home: &Path) -> BTreeMap<PathBuf, Option<[i64; 5]>> {
     match world {
         WorldKind::Sealed => BTreeMap::new(),
@@ -144,7 +148,8 @@ fn above_checkouts(world: WorldKind, home: &Path) -> BTreeMap<PathBuf, Option<[i
     }
 }
 
-/// A change above the checkouts. `removed` is `None` if the thing is not ours to remove.
+/// The difference for a change above the judge checkouts. `removed` tells whether we could remove the file;
+/// `None` if it is not ours to remove.
 fn above(path: &Path, happened: &str, removed: Option<bool>) -> Difference {
     let name = quoted(path_bytes(path));
     let words = format!("'{name}' {happened} above the judge's checkouts{}", result(removed));

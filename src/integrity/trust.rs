@@ -1,5 +1,5 @@
-//! Refuses work with a configuration or a record of git-frites that attempts' commands may have changed,
-//! until a person has accepted the changes.
+//! Refuses to work with a configuration or a record of git-frites that the commands of attempts may have
+//! changed, until a person has accepted the changes.
 use crate::error::{Error, Result};
 use crate::git::refs;
 use crate::integrity::diff::{self, Difference};
@@ -11,8 +11,8 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::store::events::Event;
 
-/// Refuses a run whose record was not written by git-frites and changed while commands ran. It may claim a
-/// pass that did not happen.
+/// Fails if the run's record was changed while commands ran, and not by git-frites. Such a record may say
+/// that a candidate passed although it did not.
 pub fn require_own_record(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
     let name = refs::record(&run.run);
     let now = context.repo().read_ref(&name)?;
@@ -31,7 +31,8 @@ pub fn require_own_record(context: IntegrityContext<'_>, run: &Run) -> Result<()
     }
 }
 
-/// Accepts all changes as they are now, for the run that is about to be judged.
+/// Accepts all changes in quarantine. `run` is the run that will be judged; the event log of this run lists
+/// the changes.
 pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
     let suspects = quarantine::suspects(context.store);
     for suspect in &suspects {
@@ -46,8 +47,9 @@ pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to run the commands in our own configuration if somebody other than the user may have changed
-/// it. The hint names `run`, or without one the run during which the configuration changed.
+/// Fails if somebody other than the user may have changed our own configuration: the commands in that
+/// configuration must not be run then. The hint names `run`; if `run` is `None`, it names the run during
+/// which the configuration changed.
 pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result<()> {
     watch::compare_again(context)?;
     let mut suspects = quarantine::suspects(context.store);
@@ -70,8 +72,8 @@ pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result
     refuse_unreported_changes(context)
 }
 
-/// Refuses to work if commands of another run, which have not ended, may have changed the configuration:
-/// their changes are reported only when they have ended.
+/// Fails if our own configuration has changed since the start of watched commands that may still run. Such a
+/// change is put into quarantine only when the commands have ended.
 fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
     let watched = baseline::all(context.store);
     if watched.is_empty() {
@@ -97,8 +99,8 @@ fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Warns, before the user's own commit, of settings and hooks that attempts may have planted and that are
-/// still there.
+/// Warns of settings and hooks that attempts may have planted and that the user's commit, which is about to
+/// be made, would use.
 pub fn warn_before_commit(context: IntegrityContext<'_>) {
     for suspect in planted_for_commit(context).iter().take(MOST_REPORTED) {
         let Suspect { moment, words, .. } = suspect;
@@ -106,8 +108,7 @@ pub fn warn_before_commit(context: IntegrityContext<'_>) {
     }
 }
 
-/// The settings and hooks that attempts may have planted or removed, as long as they are so. A commit
-/// obeys them.
+/// The settings and hooks in quarantine that are still as the attempts left them. A commit would use them.
 pub fn planted_for_commit(context: IntegrityContext<'_>) -> Vec<Suspect> {
     let mut suspects = quarantine::suspects(context.store);
     if !suspects.is_empty() {

@@ -1,7 +1,7 @@
-//! The watch over commands that run an attempt's code: a run's own commands, or those that judge it. It
-//! reports changes outside of the worktrees, and puts changes that may have been planted into quarantine.
+//! Watches commands that run an attempt's code: the commands of attempts, or the oracle commands that judge
+//! them. Reports changes outside of the worktrees, and puts changes that may be planted into quarantine.
 //!
-//! Another git-frites process without a watch looks for planted settings only at its start.
+//! A git-frites process without a watch looks for planted settings only once, when it starts.
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -26,34 +26,34 @@ use crate::store::events::{self, Event};
 
 /// The largest number of differences that are reported one by one.
 pub(super) const MOST_REPORTED: usize = 20;
-/// The largest number of differences that an event holds.
+/// The largest number of differences that are stored in an event.
 const MOST_STORED: usize = 500;
 
-/// A running watch: the facts from before the first command, and the changes that were reported since.
+/// A running watch: the facts from before the first command, and the changes that were reported since then.
 pub struct IntegrityWatch {
     commands: WatchedCommands,
     before: Fingerprint,
-    /// The surroundings of the checkouts; `None` if the commands are the run's own.
+    /// The watch over the surroundings of judge checkouts; `None` if the commands are those of attempts.
     surroundings: Option<SurroundingsWatch>,
-    /// The refs of the run itself.
+    /// The refs of the watched run.
     refs: HeldRefs,
     report: TamperReport,
     dir: WatchDir,
     _snapshot: ConfigSnapshot,
 }
 
-/// The changes that were reported.
+/// The changes that a watch has reported.
 #[derive(Default)]
 pub struct TamperReport {
     /// Each change, in words.
     pub words: Vec<String>,
-    /// True if one of them may alter the outcome of commands.
+    /// True if one of the changes may alter the outcome of oracle commands.
     pub affects_outcomes: bool,
 }
 
-/// Begins a watch over a run's commands before they start. `surroundings` are those of the checkouts;
-/// `None` if the commands are the run's own. Until the watch ends, our captures and checkouts use the
-/// configuration of this moment.
+/// Begins a watch over a run's commands. Must be called before the commands start. `surroundings` are the
+/// surroundings of the judge checkouts; `None` if the commands are those of attempts. Until the watch ends,
+/// our captures and checkouts use the configuration of this moment.
 pub fn begin(
     context: IntegrityContext<'_>,
     run: &Run,
@@ -78,8 +78,9 @@ pub fn begin(
     Ok(IntegrityWatch { commands, before, surroundings, refs, report, dir, _snapshot: snapshot })
 }
 
-/// The results of some work and of ending the watch over it. If both failed, the error is that of the work,
-/// and `warn` gets the other error: a failing watch must not hide the cause.
+/// Combines the result of some work with the result of ending its watch. If both failed, returns the error of
+/// the work, and calls `warn` with the error of the watch, because the error of the watch must not hide the
+/// error of the work.
 pub fn with_work<T, W>(
     work: Result<T>,
     watch: Result<W>,
@@ -96,9 +97,10 @@ pub fn with_work<T, W>(
 }
 
 impl IntegrityWatch {
-    /// Reports and stores changes since the last look, before the next command starts. Confined commands
-    /// can change neither the configuration nor git's files, so these are compared only at the end of the
-    /// watch. `candidate` is the only candidate that can have made the changes.
+    /// Reports and stores the changes since the last look. Called before the next command starts. Confined
+    /// commands can change neither the configuration nor git's files. So for confined commands, the
+    /// configuration is compared only when the watch ends, and git's files are not compared. `candidate` is
+    /// the only candidate that can have made the changes, if that is known.
     pub fn look_again(
         &mut self,
         context: IntegrityContext<'_>,
@@ -123,17 +125,18 @@ impl IntegrityWatch {
         Ok(())
     }
 
-    /// True if a reported change may alter the outcome of commands.
+    /// True if a reported change may alter the outcome of oracle commands.
     pub fn affects_outcomes(&self) -> bool {
         self.report.affects_outcomes
     }
 
-    /// Accepts the changes that were reported so far: they hold for all later commands.
+    /// Makes [`IntegrityWatch::affects_outcomes`] false until the next change. This is right if all later
+    /// commands run with the changes so far.
     pub fn accept_conditions(&mut self) {
         self.report.affects_outcomes = false;
     }
 
-    /// Reports and stores every difference, after the last command has ended.
+    /// Ends the watch, and reports and stores every difference. Called after the last command has ended.
     pub fn end(mut self, context: IntegrityContext<'_>, run: &Run) -> Result<TamperReport> {
         let moment = self.moment(None);
         let around = self.look_around(context)?;
@@ -141,12 +144,13 @@ impl IntegrityWatch {
         report.add(report_all(context, run, &moment, (&before, commands), around)?);
         drop(snapshot);
         let closed = dir.close(context.store);
-        // Later calls see the configuration as it is now, even if the directory is still there.
+        // Later calls use the current configuration, even if the directory could not be removed.
         overrides::update(context);
         closed.map(|()| report)
     }
 
-    /// Compares the surroundings and the run's refs. Some changes are reverted at once.
+    /// Returns the changes of the surroundings and of the run's refs since the last look. Some of the changes
+    /// are reverted here.
     fn look_around(&mut self, context: IntegrityContext<'_>) -> Result<Vec<Difference>> {
         let own = self.dir.path();
         let around = self.surroundings.as_mut().map(|watch| watch.look(context, own));
@@ -166,7 +170,7 @@ impl TamperReport {
     }
 }
 
-/// Ends the watches of killed processes, as these processes would have done.
+/// Ends the watches of processes that were killed, as those processes would have done.
 pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
     for (name, path) in baseline::all(context.store) {
         let Some(dir) = WatchDir::take_over(context.store, &name, &path)? else { continue };
@@ -175,7 +179,8 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
         {
             let moment = Moment { run: name, judging: commands.are_judging(), candidate: None };
             if commands == WatchedCommands::Oracle {
-                // Nobody knows any more which outcomes git-frites wrote.
+                // The process that knew which outcomes git-frites had written is gone, so no cached outcome
+                // can be believed.
                 known_outcomes::forget_all(&pool::home(context.repo())?);
             }
             report_all(context, &run, &moment, (&before, commands), Vec::new())?;
@@ -203,7 +208,7 @@ fn report_all(
     Ok(differences)
 }
 
-/// A move of one of the run's own refs.
+/// The difference for a move of one of the run's own refs.
 fn moved_ref(moved: ForeignMove) -> Difference {
     let ForeignMove { name, from, to, put_back } = moved;
     let words = diff::move_in_words(&name, from.as_deref(), to.as_deref());
@@ -222,8 +227,9 @@ fn moved_ref(moved: ForeignMove) -> Difference {
     }
 }
 
-/// True if git-frites itself moved one of its refs, in any process: for a person, or, in a run that
-/// is new since `before`, for anyone. Refs of the watched run are watched by [`HeldRefs`].
+/// True if the difference is a ref that git-frites itself has moved, in any process. The ref must have been
+/// moved for a person. If its run is new since `before`, it may also have been moved for an attempt. Also
+/// true for the refs of the watched run, because [`HeldRefs`] watches them.
 fn is_our_doing(
     context: IntegrityContext<'_>,
     run: &Run,
@@ -240,12 +246,12 @@ fn is_our_doing(
         let is_new_run = before.digest(&Fact::new(FactKind::Ref, "", &record)).is_none();
         return context.repo().reflog_claims_us(&RefName::new(name.as_str()), is_new_run);
     }
-    // The outcome of one candidate is deleted when all are judged.
+    // git-frites deletes the refs with the outcomes of single candidates when all are judged.
     if **name != *record && name.contains("/@results/") {
         return Ok(true);
     }
-    // The ref is gone, and its reflog with it. The event log says who removed it, once the removal is
-    // complete.
+    // The ref and its reflog are gone. Once the removal of the run is complete, the event log says who
+    // removed it. While the run is locked, the removal may still go on.
     if context.store.try_lock_run(&owner)?.is_none() {
         return Ok(true);
     }
@@ -253,7 +259,7 @@ fn is_our_doing(
     Ok(events.iter().any(|event| matches!(event, Event::Forgotten { by: None })))
 }
 
-/// Reports the differences, if there are any, and puts those that may have been planted into quarantine.
+/// Reports the differences, if there are any, and puts those that may be planted into quarantine.
 fn report_and_store(
     context: IntegrityContext<'_>,
     moment: &Moment,
@@ -277,8 +283,8 @@ fn report_and_store(
     quarantine::add(context.store, suspects)
 }
 
-/// If the configuration could not be read when commands had ended, and can be read now, compares it with its
-/// state from before these commands.
+/// If the configuration could not be read when commands had ended, and can be read now, compares it with the
+/// configuration from before the commands.
 pub(super) fn compare_again(context: IntegrityContext<'_>) -> Result<()> {
     let unread = unreadable_configuration();
     let suspects = quarantine::suspects(context.store);
@@ -296,7 +302,7 @@ pub(super) fn compare_again(context: IntegrityContext<'_>) -> Result<()> {
     quarantine::forget(context.store, &unread.fact)
 }
 
-/// True for facts that decide which programs run, or which results count.
+/// True for facts that decide which programs run, or which outcomes count.
 fn may_be_planted(fact: &Fact) -> bool {
     match fact.kind {
         FactKind::Config | FactKind::Hook | FactKind::OwnFile => true,

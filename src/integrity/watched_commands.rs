@@ -1,17 +1,17 @@
 //! The kinds of watched commands.
 
-/// The commands that are watched. They decide which facts a fingerprint has, so the name of the
-/// fingerprint's file says which commands they are.
+/// The commands that are watched. The kind decides which facts a fingerprint has, so the name of the file
+/// with the fingerprint shows the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchedCommands {
-    /// A run's own commands.
+    /// The commands of a run's attempts.
     Attempts,
-    /// A run's own commands, if the guard keeps all of them from writing to the repository and to the
-    /// user's HOME.
+    /// The commands of a run's attempts, if all of them are guarded: they cannot write to the repository or
+    /// to the user's HOME.
     GuardedAttempts,
-    /// The commands of its oracle.
+    /// The oracle commands.
     Oracle,
-    /// The commands of its oracle, if none can write to a file outside its world.
+    /// The oracle commands, if all of them are sealed: they cannot write to a file outside of their world.
     SealedOracle,
 }
 
@@ -34,7 +34,7 @@ impl WatchedCommands {
         }
     }
 
-    /// True if the commands judge.
+    /// True if the commands are oracle commands.
     pub fn are_judging(self) -> bool {
         matches!(self, WatchedCommands::Oracle | WatchedCommands::SealedOracle)
     }
