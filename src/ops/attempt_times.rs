@@ -6,13 +6,13 @@ use crate::fs::tree::nearest_real;
 use crate::ops::session::Session;
 use crate::oracle::pool;
 
-/// The spans of time in which commands of attempts may have run, for all runs. Attempts that were
-/// kept out of the cache directory do not count.
+/// The spans of time in which commands of attempts may have changed the cache directory, one for each run.
+/// Attempts that could not write there are left out.
 ///
-/// A span goes from the creation of a run to the end of its last command. The recorded starts of
-/// single commands are not used, because a command could write to that record. If a start or an end
-/// is missing, the span goes up to now: the command was not started, git-frites was killed, or the
-/// record was lost. A candidate without a command counts only if `retry` ran one for it.
+/// A span goes from the creation of a run to the end of its last command. The recorded start of a single
+/// command is not used, because the command could have changed its record. If a recorded start or end is
+/// missing, the span goes up to now: e.g. git-frites was killed before it wrote the end. A candidate without
+/// a command is left out, unless `retry` ran a command in its worktree.
 pub fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>> {
     let store = &session.store;
     let cache = nearest_real(&pool::home_of_all(&session.repo)?);

@@ -11,9 +11,9 @@ use crate::ops::session::Session;
 use crate::process::background;
 use crate::process::environment::caller;
 
-/// Starts `clean --expired` in the background, unless the last one started less than `clean.auto`
-/// ago. Does nothing inside a command of an attempt: the background process would be ended together
-/// with that command.
+/// Starts `clean --expired` in the background, unless the last one started less than `clean.auto` ago. Does
+/// nothing if a command of an attempt called git-frites: when that command ends, git-frites would end the
+/// background process, too.
 pub fn start_if_due(session: &Session) {
     if let Err(error) = try_start(session) {
         session.ui.warn(format!("clean.auto: {}", error.message));
@@ -37,7 +37,8 @@ fn try_start(session: &Session) -> Result<()> {
     background::start(&["clean", "--expired"], file)
 }
 
-/// True if the log was not written during `interval`, does not exist, or has a time in the future.
+/// True if the last `clean --expired` started at least `interval` ago, according to the modification time of
+/// its log. Also true if the log does not exist, or if its time is in the future.
 fn is_due(log: &Path, interval: Duration) -> bool {
     let written = fs::symlink_metadata(log).and_then(|meta| meta.modified()).ok();
     written.and_then(|time| time.elapsed().ok()).is_none_or(|age| age >= interval)

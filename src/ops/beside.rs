@@ -1,5 +1,4 @@
-//! Work that is done while the commands of attempts run, such as judging the attempts that have
-//! ended.
+//! Work that is done while the commands of attempts run, e.g. judging the attempts that have already ended.
 use crate::model::name::Name;
 use crate::ops::board::Board;
 use crate::ops::spawn::command::CandidateCommand;
@@ -18,18 +17,19 @@ pub struct NextAttempt {
     pub is_further_round: bool,
 }
 
-/// The attempts, as the work beside them sees them. Dropping this opens the gate, so that no
-/// attempt waits for work that has ended.
+/// What the work beside the attempts sees of them. When this is dropped, the gate opens, so that no attempt
+/// waits for work that has already ended.
 pub struct AttemptsAtWork<'a> {
     /// Shows the state of each attempt.
     pub board: &'a Board,
-    /// The attempts that wait for their turn; further rounds can be added.
+    /// The commands that are not started yet. The work can add further rounds.
     pub queue: &'a WorkQueue<NextAttempt>,
-    /// The gate that their commands wait for.
+    /// The gate that the commands of the attempts wait for.
     pub gate: &'a StartGate,
-    /// Ends the work beside the attempts; used if git-frites itself fails.
+    /// Ends the work beside the attempts. It is ordered if git-frites fails to run the attempts, or if no
+    /// attempt is usable.
     pub cancel: &'a Cancel,
-    /// Ends the attempts that are running.
+    /// Ends the running attempts. The work orders it once enough candidates have passed.
     pub stop: &'a Cancel,
 }
 
@@ -47,20 +47,20 @@ pub trait Beside: Sync {
     /// Called when an attempt has ended and is captured.
     fn attempt_ended(&self, name: &Name);
 
-    /// Called when all attempts have ended. The work ends early if `cancel` is ordered, because
-    /// then nothing may depend on it any more.
+    /// Called when all attempts have ended. May order `cancel`, which ends the work early, if nothing needs
+    /// its results any more.
     fn all_ended(&self, cancel: &Cancel);
 }
 
-/// No work.
+/// Nothing is done beside the attempts.
 impl Beside for () {
     fn work(&self, _: &AttemptsAtWork<'_>) {}
     fn attempt_ended(&self, _: &Name) {}
     fn all_ended(&self, _: &Cancel) {}
 }
 
-/// Calls `all_ended` when it is dropped, also after a panic: otherwise the work beside the attempts
-/// would wait for ever.
+/// Calls `all_ended` when it is dropped, even after a panic. Otherwise the work beside the attempts would
+/// wait for their end for ever.
 pub(super) struct UntilAllEnded<'a>(pub &'a dyn Beside, pub &'a Cancel);
 
 impl Drop for UntilAllEnded<'_> {

@@ -30,8 +30,8 @@ const REDRAW: Duration = Duration::from_millis(200);
 /// The shortest time between two measurements of the changes in a worktree.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
-/// The pause after a measurement, as a multiple of its duration: measuring takes at most 5 % of one
-/// processor.
+/// The pause after a measurement, as a multiple of the measurement's duration. So measuring takes at most 5 %
+/// of one processor's time.
 const REST: u32 = 20;
 
 /// The command that currently runs for a candidate, in any process; `None` if nothing runs.
@@ -46,65 +46,67 @@ fn running_in(address: &str, place: LogDir) -> Option<Running> {
 /// The kind of work that one part of a command does for a run's candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkKind {
-    /// Their worktrees are set up.
+    /// The candidates' worktrees are set up.
     Setup,
-    /// Their own commands run.
+    /// The candidates' own commands run.
     Attempts,
-    /// They are judged.
+    /// The candidates are judged.
     Judging,
 }
 
 /// How the work on one candidate ended.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// The state of the candidate now.
+    /// The candidate's state after the work.
     pub standing: Standing,
-    /// The end in words.
+    /// How the work ended, in words.
     pub words: String,
-    /// The time that the commands took.
+    /// The time that the candidate's commands took, if it is known.
     pub elapsed: Option<Duration>,
 }
 
-/// The state of the candidates while attempts run or candidates are judged. The code that works on a
-/// candidate reports here when it begins and ends; the candidate's record still has the state from
-/// before.
+/// The state of the candidates while their worktrees are set up, their commands run, or they are judged. The
+/// code that works on a candidate reports here when that work begins and ends. The candidate's record has
+/// only the state from before the work.
 pub struct Board {
     kind: WorkKind,
     jobs: usize,
     began: Instant,
     state: Mutex<BoardState>,
-    /// The file that other processes read, the run, and the candidates in the file.
+    /// The file from which other processes read the board, the run, and the candidates whose rows are in the
+    /// file.
     shared: OnceLock<(PathBuf, Name, Vec<Name>)>,
 }
 
 #[derive(Default)]
 struct BoardState {
     candidates: BTreeMap<Name, OnBoard>,
-    /// The time that one tree is expected to take.
+    /// The time that the judging of one tree is expected to take.
     each: Option<Duration>,
-    /// The candidate that would win now.
+    /// The candidate that would win if no further result came.
     leader: Option<Name>,
-    /// The judging that the verdict waits for, besides the candidates at work.
+    /// The judging that the verdict still waits for, e.g. `2 to judge, 1 to confirm`.
     missing: String,
 }
 
 /// The work on one candidate.
 #[derive(Default)]
 struct OnBoard {
-    /// The time at which its current work began; `None` if it is not at work.
+    /// When the current work on the candidate began; `None` if there is none.
     since: Option<Instant>,
-    /// How its last work ended, or what its next work waits for.
+    /// How the last work on the candidate ended, or what the next work waits for.
     ended: Option<Ending>,
-    /// True if its own commands have ended; it may have been judged since.
+    /// True if the work of the board's [`WorkKind`] has ended for the candidate. Judging after an attempt
+    /// does not change this.
     is_over: bool,
-    /// Lines added and deleted.
+    /// The numbers of lines that the candidate has added and deleted.
     size: Option<(u64, u64)>,
     /// The stage of the current work that was seen last.
     seen: Option<String>,
 }
 
 impl BoardState {
-    /// The row of a candidate, without the details that only its logs have.
+    /// The row of a candidate, without its current stage and last line of output, which are in its logs.
     fn row(&self, run: &Name, name: &Name) -> Row {
         let nothing = OnBoard::default();
         let known = self.candidates.get(name).unwrap_or(&nothing);
@@ -131,7 +133,7 @@ impl BoardState {
         }
     }
 
-    /// The number of these candidates whose own commands have ended.
+    /// The number of these candidates for which the work of the board's [`WorkKind`] has ended.
     fn over(&self, names: &[Name]) -> usize {
         names.iter().filter(|name| self.candidates.get(*name).is_some_and(|c| c.is_over)).count()
     }
@@ -163,13 +165,13 @@ impl Board {
         });
     }
 
-    /// Says that work on a candidate begins. `what` describes the work until a log does.
+    /// Says that work on a candidate begins. The row shows `what` until the first log of this work exists.
     pub fn began_with(&self, name: &Name, what: &str) {
         self.began(name);
         self.update(name, |candidate| candidate.seen = Some(what.to_owned()));
     }
 
-    /// Says what the work on a candidate waits for.
+    /// Says that the work on a candidate waits. `words` tell for what.
     pub fn waits(&self, name: &Name, words: String) {
         self.update(name, |candidate| {
             candidate.since = None;
@@ -205,20 +207,21 @@ impl Board {
         self.share(&state);
     }
 
-    /// Says how long the judging of one tree will probably take: as long as that of the base.
+    /// Says how long the judging of one tree will probably take. The time left is computed from this.
     pub fn expect(&self, each: Duration) {
         self.state.lock().each = Some(each).filter(|each| !each.is_zero());
     }
 
-    /// Says which candidate would win now, and which work the verdict still waits for.
+    /// Says which candidate would win if no further result came, and which judging the verdict still waits
+    /// for.
     pub fn stands(&self, leader: Option<Name>, missing: String) {
         let mut state = self.state.lock();
         (state.leader, state.missing) = (leader, missing);
         self.share(&state);
     }
 
-    /// Writes the state of the candidates for other processes. A failure is ignored: other
-    /// processes also see the marks of running commands.
+    /// Writes the state of the candidates for other processes. A failure is ignored, because other processes
+    /// can still see from the log directories which commands run.
     fn share(&self, state: &BoardState) {
         let Some((path, run, names)) = self.shared.get() else { return };
         let board = SharedBoard {
@@ -251,7 +254,7 @@ impl Board {
         View { rows, summary: self.summary(&state, names) }
     }
 
-    /// The number of candidates that are done, in words.
+    /// The number of finished candidates, in words, e.g. `judging: 2 of 5 done`.
     fn done(&self, state: &BoardState, names: &[Name]) -> String {
         let what = match self.kind {
             WorkKind::Setup => "setup",
@@ -279,7 +282,7 @@ impl Board {
         words
     }
 
-    /// The candidates whose worktrees change now.
+    /// The candidates whose own commands run now, and so may change their worktrees.
     fn changing(&self) -> Vec<Name> {
         if self.kind != WorkKind::Attempts {
             return Vec::new();
@@ -349,12 +352,12 @@ pub fn live<T>(
 
 /// The work of other processes for a run.
 pub struct Elsewhere {
-    /// A row for each running command, hooks and the base first, and for each other candidate that
-    /// these processes work on.
+    /// A row for each running command, and for each other candidate that these processes work on. Rows of
+    /// hooks and of the base come first.
     pub rows: Vec<Row>,
-    /// The number of candidates that are done, in words; empty if no process works on them.
+    /// The number of finished candidates, in words; empty if no process works on candidates.
     pub summary: String,
-    /// The judging that the verdict waits for, besides the candidates at work.
+    /// The judging that the verdict still waits for, e.g. `2 to judge, 1 to confirm`.
     pub missing: String,
 }
 
@@ -370,7 +373,7 @@ pub fn elsewhere(store: &Store, run: &Run) -> Elsewhere {
     for shared in board.rows {
         match rows.iter_mut().find(|row| row.address == shared.address) {
             Some(row) => (row.leads, row.size) = (shared.leads, shared.size),
-            // No command of this candidate runs at the moment: it is between two.
+            // The other process works on this candidate, but none of its commands runs right now.
             None if shared.standing == Standing::Running => {}
             None => rows.push(shared),
         }

@@ -26,8 +26,8 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::records::read_toml;
 
-/// The most candidates that are captured at the same time. While one waits for the disk, others
-/// work, and the file system's journal commits the files of several captures at once.
+/// The most candidates that are captured at the same time. While one capture waits for the disk, others can
+/// use the processor, and one commit of the file system's journal then covers the files of several captures.
 pub const CAPTURED_AT_ONCE: usize = 8;
 
 /// A candidate's record, its newest capture and the changes in it.
@@ -36,7 +36,7 @@ pub struct Captured {
     pub candidate: Candidate,
     /// The candidate's newest capture; `None` if it never changed anything.
     pub capture: Option<Capture>,
-    /// True if that capture was made just now.
+    /// True if `capture` was made just now, and is not an older one.
     pub fresh: bool,
     /// The changes of the capture against the base.
     pub changes: Vec<Change>,
@@ -46,12 +46,12 @@ pub struct Captured {
     pub gone: bool,
     /// The parts of the worktree that the capture left out; empty without a worktree.
     pub omissions: Omissions,
-    /// The reason why the worktree could not be captured. If there is one, the other fields
-    /// describe the last capture.
+    /// The reason why the worktree could not be captured, if that failed. The other fields then describe the
+    /// last capture.
     pub problem: Option<String>,
 }
 
-/// Lines added and deleted by changes; `None` if git counts one of the files as binary.
+/// The numbers of lines that the changes add and delete; `None` if git treats a changed file as binary.
 pub fn lines_of(changes: &[Change]) -> Option<(u64, u64)> {
     changes.iter().try_fold((0, 0), |sum: (u64, u64), change| {
         let (added, deleted) = change.lines?;
@@ -60,7 +60,7 @@ pub fn lines_of(changes: &[Change]) -> Option<(u64, u64)> {
 }
 
 impl Captured {
-    /// The newest capture's tree, or the base's if there is none.
+    /// The newest capture's tree; `base`, the tree of the base, if there is no capture.
     pub fn tree<'a>(&'a self, base: &'a Oid) -> &'a Oid {
         self.capture.as_ref().map_or(base, |c| &c.tree)
     }
@@ -72,8 +72,8 @@ impl Captured {
 }
 
 impl Session {
-    /// The record of the seeds in a candidate's worktree. If it is lost, it is rebuilt from the
-    /// seeds that the configuration selects now.
+    /// The record of the seeds in a candidate's worktree. If the record is lost, it is rebuilt as if the
+    /// seeds that the configuration selects now had been placed.
     fn seeded(&self, candidate: CandidateRef<'_>) -> Result<PlacedSeeds> {
         match read_toml(&candidate.directory().seeds()) {
             Some(seeded) => Ok(seeded),
@@ -81,9 +81,9 @@ impl Session {
         }
     }
 
-    /// Captures a candidate's worktree if it differs from the last capture. If the private index is
-    /// damaged, deletes it and tries once more; if that fails too, the first error is the source of
-    /// the second.
+    /// Captures a candidate's worktree if it differs from the last capture. If the candidate's private index
+    /// is damaged, deletes the index and tries once more. If the second try fails as well, its error has the
+    /// first error as its source.
     pub fn capture(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
         self.capture_with(candidate, None)
     }
@@ -94,7 +94,8 @@ impl Session {
         let captured = self.repo.retry_during_gc(|| {
             let special = self.bring_back(candidate)?;
             let captured = match self.capture_once(candidate, message) {
-                // With an index that lists lost objects, the second try would fail as well.
+                // The index may list objects that no longer exist. With such an index, the second try would
+                // fail as well.
                 Err(first) if first.cause == Cause::Damaged => {
                     let _ = std::fs::remove_file(candidate.directory().index());
                     self.capture_once(candidate, message)
@@ -111,10 +112,10 @@ impl Session {
         captured.map_err(|e| e.context(format!("{candidate} could not be captured")))
     }
 
-    /// Brings the work in an attempt's own git directory into the repository. If no command of the candidate
-    /// runs any more, connects its worktree with the repository again, and deletes the git directory, unless
-    /// something in it could not be read. Gives a warning about entries in it that are not files. The caller
-    /// holds the candidate's lock.
+    /// Brings the commits and refs in an attempt's own git directory into the repository. If no command of the
+    /// candidate runs any more, also connects the worktree with the repository again, and deletes the own
+    /// directory, unless something in it could not be read. Returns a warning if that directory has entries
+    /// that are not files. The caller holds the candidate's lock.
     pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<Option<String>> {
         let own = own_git(candidate);
         let special = own.as_ref().map_or(Ok(None), |own| self.take_over(candidate, own))?;
@@ -124,7 +125,8 @@ impl Session {
         Ok(special)
     }
 
-    /// As [`Session::bring_back`], for commands that have certainly ended; prints the warning.
+    /// Does the same as [`Session::bring_back`] after the attempt's command has certainly ended, whatever its
+    /// record says. Prints the warning instead of returning it.
     pub fn end_guard(&self, candidate: CandidateRef<'_>) -> Result<()> {
         let own = own_git(candidate);
         let special = own.as_ref().map_or(Ok(None), |own| self.take_over(candidate, own))?;
@@ -134,6 +136,8 @@ impl Session {
         self.leave_own_git(candidate, own)
     }
 
+    /// Connects the worktree with the repository again after a command has ended. Deletes the attempt's own
+    /// git directory, unless something in it could not be read.
     fn leave_own_git(&self, candidate: CandidateRef<'_>, own: Option<OwnGitDir>) -> Result<()> {
         let worktree = candidate.worktree();
         if let Some(admin) = worktree::admin_of(&self.repo, &worktree)?
@@ -158,14 +162,14 @@ impl Session {
         Ok(special)
     }
 
-    /// Captures every candidate of a run, several in parallel; gives them in spawn order.
+    /// Captures every candidate of a run, several in parallel. Returns the results in spawn order.
     pub fn capture_all(&self, run: &Run) -> Result<Vec<Captured>> {
         self.capture_each(run, &run.candidates, None)
     }
 
-    /// Captures these candidates of a run, several in parallel; gives them in this order. With a
-    /// message, each candidate that differs from the base gets a new iteration, even if its last
-    /// capture holds the same files. Errors are handled as by [`Session::capture_or_tell`].
+    /// Captures the candidates in `names`, several in parallel. Returns the results in the order of `names`.
+    /// With a message, each candidate that differs from the base gets a new iteration, even if its last
+    /// capture has the same files. If a capture fails, its result is that of [`Session::capture_or_tell`].
     pub fn capture_each(
         &self,
         run: &Run,
@@ -179,7 +183,7 @@ impl Session {
         })
     }
 
-    /// Captures a candidate. If that fails, gives its last capture with the problem, so that the
+    /// Captures a candidate. If that fails, returns the last capture together with the problem, so that the
     /// other candidates can still be compared.
     pub fn capture_or_tell(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
         self.capture(candidate).or_else(|error| self.not_captured(candidate, error))
@@ -189,8 +193,7 @@ impl Session {
         Ok(Captured { problem: Some(error.message), ..self.stored(candidate)? })
     }
 
-    /// A candidate's newest capture, if the worktree certainly has the same files. `None` if it may
-    /// differ.
+    /// A candidate's newest capture; `None` if the worktree may have other files than this capture.
     pub fn unchanged(&self, candidate: CandidateRef<'_>) -> Result<Option<Capture>> {
         let _lock = candidate.lock()?;
         if own_git(candidate).is_some() {
@@ -203,8 +206,8 @@ impl Session {
         Ok(unchanged.then_some(previous))
     }
 
-    /// Lines added and deleted in a worktree so far. Writes nothing; `None` if only a capture could
-    /// find out.
+    /// The numbers of lines added and deleted in a worktree so far. Returns `None` if only a capture could
+    /// count them. Writes nothing.
     pub fn peek(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
         let previous = candidate.latest().ok()?;
         let peeked = self.with_source(candidate, previous.as_ref(), |source, there| {
@@ -213,8 +216,8 @@ impl Session {
         peeked.ok()?
     }
 
-    /// Lines added and deleted by a candidate's newest capture; `None` if there is none, or if git
-    /// counts one of its files as binary.
+    /// The numbers of lines that a candidate's newest capture adds and deletes. `None` if there is no
+    /// capture, or if git treats a changed file as binary.
     pub fn captured_lines(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
         let tree = candidate.latest().ok()??.tree;
         let base = &candidate.run.base;
@@ -230,7 +233,7 @@ impl Session {
         Ok(Omissions { unread: own_dir::unread(&candidate.directory().own_git()), ..omissions })
     }
 
-    /// Calls `work` with the source of a capture, and with true if the worktree exists.
+    /// Calls `work` with what a capture reads, and with true if the worktree exists.
     fn with_source<T>(
         &self,
         candidate: CandidateRef<'_>,
@@ -325,10 +328,9 @@ impl Session {
         })
     }
 
-    /// Stores the final state of an attempt in a new commit if its newest capture has another
-    /// state, because that capture was made while the attempt ran, or before it was resumed. Other
-    /// clones see only the captures. The new commit keeps the iteration number, because the files
-    /// are the same.
+    /// Stores the final state of an attempt, because other clones see only captures. The newest capture has
+    /// an older state if it was made while the attempt ran, or before the attempt was resumed: then a new
+    /// commit is made. It keeps the iteration number, because its files are the same.
     fn store_end(
         &self,
         candidate: CandidateRef<'_>,
@@ -353,7 +355,8 @@ impl Session {
         Ok(())
     }
 
-    /// Stores the end of an attempt that changed nothing as its first capture, for other clones.
+    /// Stores how an attempt ended that changed nothing. Other clones see only captures, so this makes a
+    /// capture of the unchanged files.
     pub fn store_unchanged(&self, candidate: CandidateRef<'_>) -> Result<()> {
         let _lock = candidate.lock()?;
         if candidate.latest()?.is_some() {
@@ -367,8 +370,8 @@ impl Session {
         self.repo.set_ref_whole(&name, &commit, None, &[&run.base], "capture")
     }
 
-    /// Updates a record: its state depends on the number of changed files, and its disk space is at
-    /// least `bytes`, the size of the captured files.
+    /// Updates a record after a capture. The state becomes `empty` if no file changed, and stops being
+    /// `empty` if one did. The recorded disk space is raised to `bytes`, the size of the captured files.
     fn update_record(&self, candidate: &mut Candidate, files: usize, bytes: u64) -> Result<()> {
         let state = candidate.state.with_files(files as u64);
         if state == candidate.state && bytes <= candidate.bytes {
@@ -445,7 +448,7 @@ fn own_git(candidate: CandidateRef<'_>) -> Option<OwnGitDir> {
     OwnGitDir::at(&candidate.directory().own_git())
 }
 
-/// The commit message of a capture, with the user's words. Its trailers hold enough to rebuild a
+/// The commit message of a capture, with the user's words, if any. Its trailers have enough data to rebuild a
 /// lost record.
 fn message(
     run: &Run,

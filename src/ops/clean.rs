@@ -27,7 +27,7 @@ use crate::store::events::Event;
 use crate::ui::table;
 use crate::world::user_directories::work_of;
 
-/// Captures a worktree before its removal. Refuses if a part of it cannot be captured.
+/// Captures a worktree before its removal. Fails if a part of the worktree cannot be captured.
 pub fn capture_or_refuse(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     let captured = captured_to_remove(session, candidate)?;
     session.print_omissions(&captured);
@@ -44,9 +44,9 @@ fn captured_to_remove(session: &Session, candidate: CandidateRef<'_>) -> Result<
     Ok(captured)
 }
 
-/// Captures a worktree unless `discard` is true, then asks the hook, so that the hook is not asked
-/// about a worktree that cannot be captured. Captures again after the hook, which may write files
-/// there.
+/// Captures a worktree unless `discard` is true, and then asks the hook `before-clean`. If the capture fails,
+/// the hook is not asked. If the hook ran, captures again, because the hook may have written files to the
+/// worktree.
 fn captured_and_allowed(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -62,7 +62,7 @@ struct BegunRemoval<'a> {
     candidate: CandidateRef<'a>,
     branch: RefName,
     tip: Option<Oid>,
-    /// The disk space that the worktree took, as it was last measured; `None` if there was none.
+    /// The disk space of the worktree when it was last measured; `None` if there was no worktree.
     bytes: Option<u64>,
     branch_deleted: bool,
     _lock: Lock,
@@ -76,14 +76,14 @@ pub fn remove(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     Ok(())
 }
 
-/// As [`remove`], but keeps the candidate's HOME, because another worktree takes the place of the
-/// removed one. With `discard`, the branch's tip may be stored nowhere else.
+/// As [`remove`], but keeps the candidate's own HOME, because the candidate gets a new worktree. With
+/// `discard`, removes the branch even if no capture reaches its tip.
 pub fn remove_for_another(
     session: &Session,
     candidate: CandidateRef<'_>,
     discard: bool,
 ) -> Result<()> {
-    // The hook, or another process meanwhile, may have written files to the worktree.
+    // The hook may have written files to the worktree, and so may another process while the hook ran.
     if hooks::allow_removal(session, candidate)? && !discard {
         capture_or_refuse(session, candidate)?;
     }
@@ -94,13 +94,13 @@ pub fn remove_for_another(
     Ok(())
 }
 
-/// Removes some of a run's candidates as [`remove`] does, several at the same time, with one
-/// transaction for all branches. The worktrees are left in the trash. Unless `discard` is true, each
-/// candidate is captured just before it is removed. One failure does not stop the others. Gives the
-/// bytes freed for each candidate, or `None` if nothing was left.
+/// Removes some of a run's candidates as [`remove`] does, several at the same time. One transaction deletes
+/// all branches. The worktrees are left in the trash. Unless `discard` is true, each candidate is captured
+/// just before its removal. If one removal fails, the others go on. The result has the bytes freed for each
+/// candidate; `None` for a candidate that had neither worktree nor branch.
 ///
-/// With `forget`, `names` are all candidates of the run, and the caller forgets the run if nothing
-/// fails.
+/// With `forget`, `names` are all candidates of the run. If no removal fails, the caller then calls
+/// [`forget`], so no record is updated here.
 pub fn remove_all(
     session: &Session,
     run: &Run,
@@ -110,7 +110,7 @@ pub fn remove_all(
 ) -> Vec<Result<Option<u64>>> {
     let candidates: Vec<CandidateRef<'_>> =
         names.iter().map(|name| session.store.candidate(run, name)).collect();
-    // If nothing is captured and no hook runs, parallel removals would only wait for each other at
+    // If nothing is captured and no hook runs, removals in parallel save no time: each would only wait for
     // the repository's lock.
     let is_short = discard && !hooks::is_asked_to_remove(session);
     let at_once = if is_short { 1 } else { CAPTURED_AT_ONCE };
@@ -184,13 +184,13 @@ fn begin_removal<'a>(
     Ok(BegunRemoval { candidate, branch, tip, bytes, branch_deleted: false, _lock: lock })
 }
 
-/// Deletes the branches of removals in one transaction. Deletes none if another process moves one
-/// of them meanwhile.
+/// Deletes the branches of removals in one transaction. If another process has moved one of the branches
+/// meanwhile, deletes none.
 fn delete_branches(session: &Session, removals: &mut [&mut BegunRemoval<'_>]) {
     let tips: Vec<(RefName, Oid)> =
         removals.iter().filter_map(|r| Some((r.branch.clone(), r.tip?))).collect();
-    // After a failure, `finish_removal` deletes each branch by itself, and gives the error of each
-    // that fails.
+    // After a failure, `finish_removal` deletes each branch in a transaction of its own, so that each error
+    // belongs to one candidate.
     if session.repo.delete_refs(&tips, "clean").is_ok() {
         removals.iter_mut().for_each(|removal| removal.branch_deleted = removal.tip.is_some());
     }
@@ -204,10 +204,10 @@ fn delete_home(candidate: CandidateRef<'_>) {
     }
 }
 
-/// Deletes the branch of a removal unless it is already deleted, and updates the candidate's
-/// record. True if the removal belongs in the event log: it is the candidate's first one, or there were
-/// files again. With `forget`, the record is not updated: the caller deletes it with its run, and if that
-/// is interrupted, the removal is repeated.
+/// Deletes the branch of a removal unless it is already deleted, and updates the candidate's record. Returns
+/// true if the removal belongs in the event log: if it is the candidate's first removal, or if the worktree
+/// existed again. With `forget`, does not update the record, which the caller deletes together with the run.
+/// If the caller is interrupted before that, the removal is repeated.
 fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -> Result<bool> {
     let BegunRemoval { candidate, branch, tip, bytes, branch_deleted, .. } = removal;
     if let Some(tip) = tip
@@ -233,8 +233,8 @@ fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -
     Ok(first_time)
 }
 
-/// Records the first removal of a candidate in the event log. Gives the bytes freed, or `None` if
-/// nothing was left.
+/// Records a removal in the event log if `first_time` is true. Returns the bytes freed; `None` if there was
+/// neither worktree nor branch.
 fn record_removal(
     session: &Session,
     removal: &BegunRemoval<'_>,
@@ -249,21 +249,21 @@ fn record_removal(
     Ok((bytes.is_some() || tip.is_some()).then_some(freed))
 }
 
-/// Deletes the files in the trash of `root`. Warns of files that cannot be deleted; later commands
-/// try again.
+/// Deletes the files in the trash of `root`. Warns of files that cannot be deleted; later commands try to
+/// delete them again.
 pub fn empty_trash(session: &Session, root: &Path) {
     if let Err(error) = trash::empty(&session.store, root) {
         session.ui.warn(error.message);
     }
 }
 
-/// The disk space of a worktree when it was last measured; measures it now if it never was.
+/// The disk space of a worktree when it was last measured. If it was never measured, measures it now.
 fn disk_space(candidate: CandidateRef<'_>) -> Result<u64> {
     let measured = candidate.record()?.bytes_now();
     Ok(if measured > 0 { measured } else { tree::disk_usage(&candidate.worktree()) })
 }
 
-/// Takes the lock that cleaning a run needs, and removes ref locks that a killed git left on its
+/// Takes the run's lock, which cleaning needs, and removes ref locks that a killed git left on the run's
 /// branches. Fails if the run is still at work.
 pub fn lock(session: &Session, run: &Run) -> Result<Lock> {
     let lock = session.store.lock_run(&run.run)?;
@@ -272,9 +272,9 @@ pub fn lock(session: &Session, run: &Run) -> Result<Lock> {
     Ok(lock)
 }
 
-/// Removes a run's worktrees and branches after its end, except those that are marked as kept.
-/// Gives the addresses of the removed candidates. Only warns of worktrees that cannot be removed:
-/// the run's result stays valid.
+/// Removes a run's worktrees and branches after the run's end, except those of candidates that are marked as
+/// kept. Returns the addresses of the removed candidates. If a worktree cannot be removed, only warns,
+/// because the run's result is valid all the same.
 pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
     let mut removed = Vec::new();
     let _lock = match lock(session, run) {
@@ -300,7 +300,7 @@ pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
     removed
 }
 
-/// A dry run of [`remove_all`] for one candidate: gives the same answer or error, and writes nothing.
+/// A dry run of [`remove_all`] for one candidate: returns what that would return, and writes nothing.
 pub fn dry_run(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -322,7 +322,7 @@ pub fn dry_run(
     Ok(there.then(|| tree::disk_usage(&path)))
 }
 
-/// Refuses to remove a worktree with work that cannot be captured.
+/// Fails if the worktree has work that cannot be captured, because its removal would lose that work.
 pub fn refuse_uncapturable(candidate: CandidateRef<'_>, notes: &Omissions) -> Result<()> {
     if !notes.loses_work() {
         return Ok(());
@@ -332,7 +332,7 @@ pub fn refuse_uncapturable(candidate: CandidateRef<'_>, notes: &Omissions) -> Re
         .hint("move it away; `git frites clean` with `--discard` removes it for good"))
 }
 
-/// Refuses to remove the current directory, because neither git nor a shell works in a deleted
+/// Fails if the current directory is inside the worktree, because neither git nor a shell works in a deleted
 /// directory.
 fn refuse_current_directory(candidate: CandidateRef<'_>, worktree: &Path) -> Result<()> {
     let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
@@ -343,7 +343,7 @@ fn refuse_current_directory(candidate: CandidateRef<'_>, worktree: &Path) -> Res
     Ok(())
 }
 
-/// Refuses to remove a worktree that a person has locked.
+/// Fails if a person has locked the worktree with `git worktree lock`.
 fn refuse_locked(candidate: CandidateRef<'_>, admin: Option<&Path>) -> Result<()> {
     let Some(reason) = admin.and_then(worktree::lock_of_user) else { return Ok(()) };
     let reason =
@@ -352,15 +352,15 @@ fn refuse_locked(candidate: CandidateRef<'_>, admin: Option<&Path>) -> Result<()
         .hint(format!("`git worktree unlock {}` allows it", candidate.worktree().display())))
 }
 
-/// Refuses to remove a branch that the user has checked out elsewhere.
+/// Fails if the branch is checked out in another worktree.
 fn refuse_held(session: &Session, branch: &RefName, admin: Option<&Path>) -> Result<()> {
     let Some(holder) = worktree::holder_of(&session.repo, branch, admin)? else { return Ok(()) };
     let what = format!("the branch '{}' is checked out in '{}'", branch.short(), holder.display());
     Err(Error::no(what).hint("switch to another branch there"))
 }
 
-/// True if `[retention]` lets a candidate's worktree expire: it exists, is neither kept nor locked by
-/// a person, nothing runs in it, and its last activity is older than the configured age.
+/// True if a candidate's worktree has expired: it exists, it is neither marked as kept nor locked by a
+/// person, no command runs in it, and its last activity is older than `[retention]` allows.
 pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     let config = &session.config;
     let record = candidate.record()?;
@@ -381,7 +381,7 @@ pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     };
     let created = candidate.run.created;
     let mut last = since.map_or(created, |since| since.max(created));
-    // A person may still work in the worktree, in any state of the candidate.
+    // A person may have worked in the worktree since, whatever the candidate's state is.
     if let Some(written) = tree::last_written(&candidate.worktree()) {
         last = last.max(written.try_into().unwrap_or(last));
     }
@@ -389,7 +389,8 @@ pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     Ok(age > span)
 }
 
-/// Sets or clears the mark that keeps a candidate for review.
+/// Sets or clears the mark that keeps a candidate for review: automatic cleaning leaves a marked candidate in
+/// place.
 pub fn mark_kept(session: &Session, candidate: CandidateRef<'_>, kept: bool) -> Result<()> {
     let store = &session.store;
     let _lock = candidate.lock()?;

@@ -1,7 +1,7 @@
-//! Attempts that failed, and whose files a person has changed since.
+//! Corrected attempts: attempts that failed, and whose files a person has changed since.
 //!
-//! A failed attempt is not judged. If a person corrects its files and captures it by name (`git
-//! frites capture c2`), the attempt becomes open, and is judged.
+//! A failed attempt is not judged. If a person corrects its files and then captures it by name (`git frites
+//! capture c2`), its state becomes `open`, so the next judging includes it.
 use crate::error::Result;
 use crate::model::candidate::{CommandEnd, State};
 use crate::model::oid::Oid;
@@ -16,7 +16,7 @@ pub fn is_corrected(candidate: CandidateRef<'_>, state: State, tree: Option<&Oid
         matches!(state, State::Failed | State::TimedOut | State::Cancelled | State::Limited);
     let (Some(tree), true) = (tree, ended_badly) else { return Ok(false) };
     Ok(match candidate.logs()?.round() {
-        // Its files at the end are not known.
+        // It is not known which files the attempt had when its command ended.
         None => false,
         // Nothing was captured at the end, so the attempt had changed nothing.
         Some(0) => true,
@@ -24,7 +24,8 @@ pub fn is_corrected(candidate: CandidateRef<'_>, state: State, tree: Option<&Oid
     })
 }
 
-/// Changes the state of a corrected attempt to open; `None` if it is not corrected.
+/// Changes the state of a corrected attempt to `open`, and captures it again. Returns `None` if the attempt
+/// is not corrected.
 pub fn open(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -40,11 +41,11 @@ pub fn open(
         record.end = CommandEnd::default();
         record.reason = None;
     })?;
-    // Another capture stores the new state, for other clones.
+    // This capture stores the new state for other clones, which see only captures.
     session.capture(candidate).map(Some)
 }
 
-/// The hint how to have a corrected attempt judged.
+/// The hint that tells how to have a corrected attempt judged.
 pub fn hint(candidate: CandidateRef<'_>) -> String {
     format!(
         "{candidate} has changed since its command ended: after `git frites capture {candidate}`, `{}` judges it",
@@ -52,7 +53,7 @@ pub fn hint(candidate: CandidateRef<'_>) -> String {
     )
 }
 
-/// Prints that hint if the attempt is corrected. Reads only records, not the worktree.
+/// Prints [`hint`] if the attempt is corrected. Reads only records, not the worktree.
 pub fn tell(ui: &Ui, candidate: CandidateRef<'_>) -> Result<()> {
     let newest = candidate.latest()?.map(|capture| capture.tree);
     if is_corrected(candidate, candidate.record()?.state, newest.as_ref())? {

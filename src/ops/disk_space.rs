@@ -9,7 +9,7 @@ use crate::model::oid::Oid;
 use crate::ops::session::Session;
 use crate::ui::table;
 
-/// Refuses a run whose worktrees would leave less than `limits.min-free-disk` free.
+/// Fails if the worktrees of a new run would leave less than `limits.min-free-disk` free.
 pub fn require_space(session: &Session, base: &Oid, candidates: usize) -> Result<()> {
     let root = session.store.worktrees(session.config.get(keys::SPAWN_WORKTREE_ROOT).as_deref());
     require_free(session, &root, base, candidates, "worktrees").map_err(|e| {
@@ -17,7 +17,7 @@ pub fn require_space(session: &Session, base: &Oid, candidates: usize) -> Result
     })
 }
 
-/// Refuses to judge if the checkouts of `jobs` parallel jobs in `directory` would leave less than
+/// Fails if the judge checkouts of `jobs` parallel jobs in `directory` would leave less than
 /// `limits.min-free-disk` free.
 pub fn require_space_to_judge(
     session: &Session,

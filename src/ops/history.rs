@@ -23,16 +23,16 @@ pub struct Iteration {
     pub capture: Capture,
     /// The time of the capture, in seconds since 1970.
     pub time: i64,
-    /// The user's words about it.
+    /// The user's message for this capture, if any.
     pub message: Option<String>,
-    /// The capture's changes against the base.
+    /// The capture's changes since the base.
     pub changes: Vec<Change>,
-    /// The capture's changes against the iteration before.
+    /// The capture's changes since the iteration before it.
     pub step: Vec<Change>,
 }
 
 impl Iteration {
-    /// Lines added and deleted against the base. Binary files do not count.
+    /// The numbers of lines added and deleted since the base. Binary files are not counted.
     pub fn lines(&self) -> (u64, u64) {
         self.changes
             .iter()
@@ -40,14 +40,14 @@ impl Iteration {
             .fold((0, 0), |sum, lines| (sum.0 + lines.0, sum.1 + lines.1))
     }
 
-    /// The paths of the step that have one of these statuses.
+    /// The paths in `step` whose change has one of these statuses.
     pub fn stepped(&self, statuses: &[ChangeStatus]) -> impl Iterator<Item = &[u8]> {
         self.step.iter().filter(move |c| statuses.contains(&c.status)).map(|c| c.path.as_bytes())
     }
 }
 
-/// A candidate's newest capture and its size, which the commit message gives; `None` if nothing was
-/// ever captured. Older versions wrote no size into the message: then the trees are compared.
+/// A candidate's newest capture and its blast radius; `None` if nothing was ever captured. The blast radius
+/// is read from the commit message. A message of an older version has none; then the trees are compared.
 pub fn newest(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<(Capture, Blast)>> {
     let Some(commit) = repo.read_ref(&candidate.capture_ref())? else { return Ok(None) };
     let read = repo.commit(&commit)?;
@@ -71,7 +71,8 @@ pub fn iterations(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Vec<Iterat
         let iteration =
             trailer::iteration(&read.message).unwrap_or(u32::try_from(at + 1).unwrap_or(u32::MAX));
         if let Some(last) = found.last_mut().filter(|last| last.capture.iteration == iteration) {
-            // This commit has the same iteration: it only stores how the attempt ended.
+            // This commit has the same iteration as the one before, and the same files. It only stores how
+            // the attempt ended.
             last.capture.commit = commit;
             continue;
         }

@@ -1,8 +1,9 @@
-//! Hooks of git-frites (`hooks.*`), not of git: user commands that run at certain events, with a
-//! JSON document on their standard input. Only the user's own configuration names them.
+//! Hooks of git-frites (`hooks.*`), not of git: user commands that run at certain events, with a JSON
+//! document on their standard input. Only the user's own configuration can set them, not `.frites.toml`.
 //!
-//! Their logs are in the run's directory, not in a candidate's: git-frites commands inside a hook
-//! count as commands of the user, not of an attempt.
+//! Their logs are in the run's directory, not in a candidate's. If an ancestor process of git-frites writes
+//! to a candidate's log, git-frites concludes that an attempt called it; but a git-frites command in a hook
+//! counts as the user's.
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -28,12 +29,12 @@ use crate::ui::json;
 /// The configuration key of a hook.
 type HookKey = Key<Option<Argv>>;
 
-/// The name of a hook in documents and file names.
+/// The name of a hook in JSON documents and file names, e.g. `before-clean`.
 fn hook_name(hook: HookKey) -> &'static str {
     hook.name.trim_start_matches("hooks.")
 }
 
-/// Runs the hook for a candidate whose command has ended.
+/// Runs the hook `candidate-ended` for a candidate.
 pub fn tell_ended(session: &Session, candidate: CandidateRef<'_>, captured: &Captured) {
     let record = &captured.candidate;
     let mut fields = json!({
@@ -48,13 +49,13 @@ pub fn tell_ended(session: &Session, candidate: CandidateRef<'_>, captured: &Cap
     tell(session, keys::HOOKS_CANDIDATE_ENDED, &record.run, Some(&record.candidate), fields);
 }
 
-/// True if a hook is configured that is asked before a worktree is removed.
+/// True if the hook `before-clean` is configured.
 pub fn is_asked_to_remove(session: &Session) -> bool {
     session.config.get(keys::HOOKS_BEFORE_CLEAN).is_some()
 }
 
-/// Asks the hook whether a candidate's worktree may be removed; true if it ran. A hook that fails or
-/// is interrupted refuses.
+/// Asks the hook `before-clean` whether a candidate's worktree may be removed. Fails if the hook fails or is
+/// interrupted. Returns true if the hook ran; false if it is not configured or there is no worktree.
 pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     if !is_asked_to_remove(session) || !candidate.worktree().exists() {
         return Ok(false);
@@ -76,7 +77,7 @@ pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<b
     }
 }
 
-/// Runs a hook. Only warns if it fails, because nothing depends on it.
+/// Runs a hook on which nothing depends. If the hook fails, only warns.
 pub fn tell(session: &Session, hook: HookKey, run: &Name, candidate: Option<&Name>, fields: Value) {
     let name = hook.name;
     match run_hook(session, hook, run, candidate, fields) {
@@ -95,7 +96,8 @@ struct Failure {
     is_interrupted: bool,
 }
 
-/// Runs a hook to its end; gives the failure if it failed.
+/// Runs a hook to its end. Returns the failure if the hook failed; `None` if it succeeded or did not have to
+/// run.
 fn run_hook(
     session: &Session,
     hook: HookKey,
@@ -105,12 +107,12 @@ fn run_hook(
 ) -> Result<Option<Failure>> {
     let Some(Argv(argv)) = session.config.get(hook) else { return Ok(None) };
     let hook = hook_name(hook);
-    // Without this, a hook that judges or lands would start itself again.
+    // Without this check, a hook that judges or lands would start itself again and again.
     let around = std::env::var(env::HOOK).unwrap_or_default();
     if around.split(' ').any(|name| name == hook) {
         return Ok(None);
     }
-    // A command of an attempt may have changed the configuration that names the hook.
+    // A command of an attempt may have changed the configuration, and with it the hook's command.
     trust::require_trust(session.integrity(), None)?;
     fields["hook"] = json!(hook);
     let directory = session.store.run_dir(run);
@@ -122,8 +124,8 @@ fn run_hook(
     let mut variables = vec![(env::HOOK, format!("{around} {hook}").trim().to_owned())];
     variables.push((env::RUN, run.to_string()));
     variables.extend(candidate.map(|name| (env::CANDIDATE, name.to_string())));
-    // A hook does not get the variables of an attempt, except for the depth: git-frites inside the
-    // hook must still count as nested.
+    // A hook does not get the variables of an attempt, except `FRITES_DEPTH`: git-frites in the hook of a
+    // nested git-frites is nested as deeply, and `limits.nesting` applies to it.
     let hide: Vec<&str> = env::ALL.into_iter().filter(|name| *name != env::DEPTH).collect();
     let job = Job {
         argv: &argv,
@@ -136,8 +138,7 @@ fn run_hook(
         limits: Limits { hard: Some(session.config.get(keys::HOOKS_TIMEOUT)), ..Limits::default() },
         confinement: None,
     };
-    // If git-frites is killed, the next one looks in this directory for processes that are still
-    // running.
+    // If git-frites is killed, the next git-frites finds the hook's surviving processes by this directory.
     let work = WatchDir::create(&session.store, run)?;
     let ended = process::run(&job);
     work.close(&session.store)?;

@@ -1,5 +1,5 @@
-//! Ignored files that look like source code of the project: an attempt may have written them, and
-//! captures do not contain them.
+//! Finds ignored files that look like source code of the project. An attempt may have written them as part of
+//! its work, but captures do not contain them.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,11 +10,11 @@ use crate::git::capture::omitted::Omissions;
 use crate::git::capture::{self, CaptureSource};
 use crate::model::path::{TreePath, directory_of};
 
-/// Directories at the root of a worktree that hold output of tools, not work.
+/// Directories at the root of a worktree that hold output of tools, not an attempt's work.
 const OUTPUTS: [&[u8]; 4] = [b"build/", b"dist/", b"node_modules/", b"target/"];
 
-/// The ignored source files that an attempt left, for [`Omissions`]. Leaves out the paths that
-/// `others`, the omissions found before, already name.
+/// The ignored source files in an attempt's worktree, for [`Omissions`]. Leaves out the paths that `others`,
+/// the omissions found so far, already have.
 pub fn left_by_attempt(
     source: &CaptureSource<'_>,
     ignored: &[TreePath],
@@ -28,9 +28,9 @@ pub fn left_by_attempt(
     found
 }
 
-/// The ignored files in a language that the project uses in the same place: the index has a file in
-/// this language in the same directory or, if that directory is ignored itself, in its parent
-/// directory. Gives the files by ignored path; the path of a directory ends in a slash.
+/// The ignored files in a language that the project uses in the same directory: the index has a file in this
+/// language there. If the directory is itself ignored, its parent directory decides. The keys of the result
+/// are the ignored paths; the path of an ignored directory ends in a slash.
 pub fn find(
     worktree: &Path,
     index: &Path,
@@ -54,7 +54,7 @@ pub fn find(
         tracked.iter().filter_map(|path| Some((directory_of(path), language_of(path)?))).collect();
     let mut left = BTreeMap::new();
     for (path, (above, mut files)) in found {
-        // A file that is ignored but tracked is captured.
+        // A tracked file is captured even if an ignore rule matches it.
         files.retain(|file| {
             let is_known = language_of(file).is_some_and(|own| languages.contains(&(&above, own)));
             is_known && !tracked.contains(file)

@@ -1,5 +1,5 @@
-//! A ref keeps commits while they are judged. No other ref reaches them yet, so `git repack -ad` or
-//! `git gc --prune=now` during the judging would delete them.
+//! Keeps commits alive while they are judged, by a ref of their own. No other ref reaches these commits yet,
+//! so `git repack -ad` or `git gc --prune=now` would delete them during the judging.
 use std::collections::BTreeSet;
 
 use parking_lot::Mutex;
@@ -11,18 +11,18 @@ use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 
-/// Serialises updates: candidates are judged in parallel, and share one ref.
+/// Allows one update at a time, because candidates are judged in parallel and share one ref.
 static ORDER: Mutex<()> = Mutex::new(());
 
-/// Deletes the ref of a run's kept commits when it is dropped. From then on, the record of the
-/// verdict keeps the commits that are still needed.
+/// When this is dropped, deletes the ref that keeps a run's commits. By then, the record of the verdict keeps
+/// the commits that are still needed.
 pub struct KeptCommits<'a> {
     session: &'a Session,
     run: &'a Run,
 }
 
 impl<'a> KeptCommits<'a> {
-    /// A guard for all commits of a run that this process keeps from now on.
+    /// Makes the guard that releases all commits that this process keeps for a run from now on.
     pub fn new(session: &'a Session, run: &'a Run) -> KeptCommits<'a> {
         KeptCommits { session, run }
     }
@@ -32,15 +32,15 @@ impl Drop for KeptCommits<'_> {
     fn drop(&mut self) {
         let repo = &self.session.repo;
         let name = refs::judging(&self.run.run, std::process::id());
-        // If this fails, a later command deletes the refs of ended processes.
+        // If this fails, a later command deletes the ref, because this process will have ended.
         if let Ok(Some(old)) = repo.read_ref(&name) {
             let _ = repo.update_ref(&name, None, Some(&old), "judging ended");
         }
     }
 }
 
-/// Keeps a tree that was just written, if another git process may be deleting objects now.
-/// Otherwise the tree can be kept later, together with others.
+/// Keeps a tree that was just written, if another git process may be deleting unreachable objects right now.
+/// If none does, the caller can keep the tree later, together with others.
 pub fn keep_beside_housekeeping(session: &Session, run: &Run, tree: &Oid) -> Result<()> {
     if session.repo.is_beside_housekeeping() {
         keep_tree(session, run, tree)?;
@@ -48,17 +48,17 @@ pub fn keep_beside_housekeeping(session: &Session, run: &Run, tree: &Oid) -> Res
     Ok(())
 }
 
-/// Commits a tree on the run's base, and keeps that commit; gives the commit.
+/// Commits a tree on the run's base, and keeps the new commit. Returns it.
 pub fn keep_tree(session: &Session, run: &Run, tree: &Oid) -> Result<Oid> {
     let commit = neutral_commit(&session.repo, tree, &run.base)?;
     keep(session, run, &[commit], &run.base)?;
     Ok(commit)
 }
 
-/// Adds these commits to those that this process's ref for a run reaches. Other refs keep the
-/// objects that `base` reaches.
+/// Makes this process's ref for a run reach `commits`, in addition to the commits that it reaches already.
+/// The objects that `base` reaches need no check, because other refs keep them.
 ///
-/// Fails if an object of a commit is gone.
+/// Fails if an object that one of the commits needs no longer exists.
 pub fn keep(session: &Session, run: &Run, commits: &[Oid], base: &Oid) -> Result<()> {
     let repo = &session.repo;
     let _order = ORDER.lock();

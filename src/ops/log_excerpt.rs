@@ -1,5 +1,5 @@
-//! The part of a failed command's output that tells why it failed. It is shown under the line about
-//! the failure, in reports, and to an agent that is to repair the failure.
+//! The part of a failed command's output that tells why the command failed. It is shown under the line about
+//! the failure, in reports, and in the prompt of an agent that is to repair the failure.
 use std::path::Path;
 
 use crate::model::chatter::last_telling;
@@ -7,20 +7,20 @@ use crate::model::error_line::looks_like_error;
 use crate::ops::session::Session;
 use crate::process::{first_line, last_lines, last_words};
 
-/// The most lines at the end of a log that may be skipped because they are about the tool itself,
-/// or about tests that passed.
+/// At most this many lines at the end of a log are skipped because they are about the tool itself or about
+/// tests that passed.
 const MOST_SKIPPED: usize = 500;
 
 /// Stands for the lines between the first error and the last lines.
 const LEFT_OUT: &str = "…";
 
-/// Prints a line about a failure, with an excerpt of the log under it; not with `-q`.
+/// Prints a line about a failure, with an excerpt of the log under the line. Prints nothing with `-q`.
 pub fn note(session: &Session, line: &str, log: &Path) {
     let shown = of(log, session.ui.output_lines);
     session.ui.note_output(line, &shown, &full_log_command(session, log));
 }
 
-/// Prints a line about a failed attempt, with the last lines that its command printed under it; not
+/// Prints a line about a failed attempt, followed by the last lines of its command's output. Prints nothing
 /// with `-q`.
 pub fn note_of_agent(session: &Session, line: &str, log: &Path) {
     let wanted = session.ui.output_lines;
@@ -28,14 +28,14 @@ pub fn note_of_agent(session: &Session, line: &str, log: &Path) {
     session.ui.note_output(line, &shown, &full_log_command(session, log));
 }
 
-/// Prints a warning, with an excerpt of the log under it.
+/// Prints a warning, with an excerpt of the log under the warning.
 pub fn warn(session: &Session, line: &str, log: &Path) {
     let shown = of(log, session.ui.output_lines);
     session.ui.warn_output(line, &shown, &full_log_command(session, log));
 }
 
-/// The last `count` lines of the log of a command that failed. If none of them looks like an error,
-/// the first line of the log that looks like one comes before them.
+/// The last `count` lines of the log of a command that failed. If none of these lines looks like an error,
+/// the first line of the log that does is put before them.
 pub fn of(log: &Path, count: usize) -> Vec<String> {
     let last = last_telling(last_lines(log, count + MOST_SKIPPED), count);
     if last.iter().any(|line| looks_like_error(line)) {
@@ -45,7 +45,7 @@ pub fn of(log: &Path, count: usize) -> Vec<String> {
     first.flat_map(|line| [line, LEFT_OUT.to_owned()]).chain(last).collect()
 }
 
-/// The command that shows the whole log; its path if there is no such command.
+/// The command that shows the whole log; the log's path if no command shows this log.
 fn full_log_command(session: &Session, log: &Path) -> String {
     match session.store.output_of(log) {
         Some(words) => format!("git frites output {words}"),

@@ -1,6 +1,6 @@
-//! Mirrors: bare repositories in the user's cache, in which the runs of other repositories are
-//! judged. Only one process at a time uses a mirror. It is kept, so that the next process fetches
-//! only new objects.
+//! Mirrors: bare repositories in the user's cache that stand for a remote repository. Parts of its runs are
+//! judged there, and attempts of its runs are made there. Only one process at a time uses a mirror. A mirror
+//! is kept after its use, so that the next process fetches only new objects.
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,21 +21,21 @@ const MIRRORS: &str = "git-frites-remotes";
 /// The time for which an unused mirror is kept.
 const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// The most mirrors of one repository on one host.
+/// The largest number of mirrors of one repository on one host.
 const MOST_MIRRORS: u32 = 4096;
 
-/// The use of a mirror. A mirror has only one use, because a mirror for attempts holds their work
-/// until it is pushed.
+/// The use of a mirror. No mirror has both uses, because a mirror for attempts may hold the only copy of an
+/// attempt until the attempt is pushed.
 #[derive(Clone, Copy, Debug)]
 pub enum MirrorUse {
-    /// To judge parts of runs.
+    /// Parts of runs are judged in the mirror.
     Judging,
-    /// To make attempts.
+    /// Attempts are made in the mirror.
     Attempts,
 }
 
 impl MirrorUse {
-    /// The end of the name of a directory of mirrors.
+    /// The end of the name of the directory that holds the mirrors for this use.
     fn suffix(self) -> &'static str {
         match self {
             MirrorUse::Judging => "",
@@ -44,8 +44,9 @@ impl MirrorUse {
     }
 }
 
-/// Opens the repository to work in with the remote `place`. This is the repository of the current
-/// directory, if it has a remote of that name or `here` is true; otherwise it is a mirror.
+/// Opens the repository in which to work with the remote `place`. If the repository of the current directory
+/// has a remote called `place`, or if `here` is true, opens that repository. Otherwise opens a mirror of
+/// `place`.
 pub fn session_with(ui: Ui, place: &str, here: bool, kind: MirrorUse) -> Result<Session> {
     let found = match std::env::current_dir().map(|dir| Repo::discover(&dir)) {
         Ok(Ok(repo)) => Some(repo),
@@ -84,7 +85,7 @@ fn open(url: &str, kind: MirrorUse) -> Result<(Repo, Lock)> {
         // The modification time of the lock file is the time of the last use.
         let touched = File::options().write(true).open(&lock_file);
         let _ = touched.and_then(|file| file.set_modified(SystemTime::now()));
-        // This command does not depend on the unused mirrors, so a failure is ignored.
+        // A failure is ignored, because this command does not need the space of the unused mirrors.
         for mirror in idle(KEPT_FOR) {
             let _ = mirror.delete();
         }
@@ -99,8 +100,8 @@ pub fn all() -> PathBuf {
     tree::nearest_real(&pool::cache_dir()).join(MIRRORS)
 }
 
-/// Opens the mirror at `path`. Creates it if there is none, or only an incomplete one that a killed
-/// process left. Fails if it is damaged and may hold an attempt.
+/// Opens the mirror at `path`. If it does not exist, or cannot be opened because a killed process left it
+/// incomplete, creates it anew. If it cannot be opened but may hold an attempt, fails.
 fn open_at(path: &Path) -> Result<Repo> {
     match Repo::open(path) {
         Ok(repo) => return Ok(repo),
@@ -135,8 +136,8 @@ impl IdleMirror {
     }
 }
 
-/// The mirrors that were not used during `unused_for`, except those with an attempt that is stored
-/// nowhere else.
+/// The mirrors whose last use is at least `unused_for` ago, except mirrors that hold the only copy of an
+/// attempt.
 pub fn idle(unused_for: Duration) -> Vec<IdleMirror> {
     let listed = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
     let files = listed(&all()).flat_map(|directory| listed(&directory.path()));
@@ -155,8 +156,8 @@ pub fn idle(unused_for: Duration) -> Vec<IdleMirror> {
         .collect()
 }
 
-/// True if the mirror is for attempts, and has state of git-frites: a capture or a worktree may
-/// exist.
+/// True if the mirror is for attempts and contains files or refs of git-frites, so that it may have a capture
+/// or a worktree.
 fn may_hold_attempts(mirror: &Path) -> bool {
     let is_for_attempts = mirror.parent().is_some_and(|directory| {
         tree::path_bytes(directory).ends_with(MirrorUse::Attempts.suffix().as_bytes())
@@ -165,8 +166,8 @@ fn may_hold_attempts(mirror: &Path) -> bool {
     is_for_attempts && states.iter().any(|state| mirror.join(state).exists())
 }
 
-/// True if a candidate's worktree was not removed. It is removed once its capture is pushed, so an
-/// existing worktree may hold the only copy of an attempt.
+/// True if the mirror has a candidate that was not cleaned. A candidate is cleaned once its capture is
+/// pushed, so the capture of this one may be the only copy of the attempt.
 fn holds_attempt(mirror: &Path) -> Result<bool> {
     let Ok(repo) = Repo::open(mirror) else { return Ok(may_hold_attempts(mirror)) };
     let store = Store::of(&Arc::new(repo));

@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::git::seed::search;
 use crate::ops::session::Session;
 
-/// The prefix of files with settings of one machine.
+/// The prefix of the names of files that hold the settings of one machine.
 const ENV_FILES: &str = ".env";
 
-/// Finds seeds to propose in the user's checkout: files with settings (`.env*`), and directories of
-/// installed dependencies beside the manifest of an ecosystem.
+/// Finds seeds to propose in the user's checkout: ignored `.env*` files, and ignored directories of installed
+/// dependencies next to a manifest of their ecosystem (e.g. `node_modules` next to `package.json`).
 pub fn find(session: &Session) -> Result<SeedProposal> {
     let mut proposal = SeedProposal::default();
     let Some(home) = &session.home else { return Ok(proposal) };

@@ -18,7 +18,8 @@ use crate::process::{self, survivors};
 use crate::store::Store;
 use crate::store::records::run_names;
 
-/// Ends the processes of commands that outlived their git-frites; gives a message for each command.
+/// Ends the processes of commands that outlived the git-frites that started them. Returns a message for each
+/// command.
 fn end_survivors(store: &Store, runs: &[(Name, bool)]) -> Result<Vec<String>> {
     let mut messages = Vec::new();
     for run in runs_at_work(store, runs) {
@@ -42,29 +43,28 @@ fn end_survivors(store: &Store, runs: &[(Name, bool)]) -> Result<Vec<String>> {
 pub struct Recovery {
     /// A message for each recovered command, landing or run.
     pub messages: Vec<String>,
-    /// The refs of runs; `None` if they may have changed.
+    /// The refs of runs as they were just read; `None` if they may have changed since.
     pub refs: Option<RefsOfRuns>,
 }
 
-/// Recovers landings, refs and runs. If there is nothing to recover, this only lists the directory
-/// and the refs of runs, and checks each run for work under way.
+/// Recovers landings, refs and runs. If there is nothing to recover, only lists the directory and the refs of
+/// runs, and checks for each run whether a process works on it.
 pub fn recover(store: &Store) -> Result<Recovery> {
     store.restore_ignore()?;
     // This list is read once: if a run is killed later, the next command recovers it.
     let runs = store.run_activities()?;
-    // This comes first: a surviving process could write to files that are recovered.
+    // This comes first, because a surviving process could still change the files that are recovered below.
     let mut messages = end_survivors(store, &runs)?;
     store.repo().heal_recorded_change()?;
     let (seen, locks) = store.repo().look_at_refs_of_runs()?;
     if !locks.is_empty() {
-        // Recovery may have to change these refs.
+        // Without the locks, the recovery below can change these refs.
         store.repo().heal_ref_locks("refs/frites", Duration::from_secs(1));
     }
     messages.extend(recover_landings(store));
     store.repo().heal_ref_locks("refs/frites-judging", Duration::from_secs(1));
     release_judged(store)?;
-    // Ignored, because the command that moved files into the trash has warned of files that cannot
-    // be deleted.
+    // An error is ignored: the command that moved the files into the trash has already warned of it.
     let _ = trash::empty(store, &store.worktrees(None));
     scratch::delete_old(&store.dir().scratch());
     let is_at_rest = messages.is_empty() && locks.is_empty() && !store.repo().has_moved_refs();
@@ -84,8 +84,8 @@ pub fn recover(store: &Store) -> Result<Recovery> {
         });
         match recovered {
             Ok(message) => messages.extend(message),
-            // The state cannot be written here, so another command must recover it. Inside an attempt,
-            // its run is at work.
+            // This process cannot write to the state, e.g. because it runs inside an attempt. A command
+            // outside recovers the run.
             Err(error) if error.cause == Cause::ReadOnly => {}
             // One damaged run must not stop every command on the others.
             Err(error) => messages.push(format!(
@@ -98,7 +98,7 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     Ok(Recovery { messages, refs: are_unchanged.then_some(found) })
 }
 
-/// Releases the commits that killed processes kept while they judged them.
+/// Releases the commits that processes kept for their judging and did not release, because they were killed.
 fn release_judged(store: &Store) -> Result<()> {
     let repo = store.repo();
     for name in repo.ref_names(refs::JUDGING)? {
@@ -109,7 +109,7 @@ fn release_judged(store: &Store) -> Result<()> {
         if process::is_alive(process) {
             continue;
         }
-        // The process may still run in another container, where its id means nothing here: then it
+        // The process may still run in another container, where the same process has another id. Then it
         // holds one of these locks.
         let run = store.try_lock_run(&run)?;
         let landing = store.try_lock_landing()?;

@@ -1,6 +1,6 @@
-//! Rounds of repair: the command of a candidate that failed runs again in its own worktree, with
-//! the reason of the failure in its prompt. A round that made the candidate worse is taken back;
-//! the captures of every round stay.
+//! Rounds of repair: the command of a candidate that failed runs again in its own worktree, with the reason
+//! of the failure in its prompt. If a round made the candidate worse, the files from before the round are
+//! restored. The captures of every round stay.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,32 +32,32 @@ use crate::store::candidate::CandidateRef;
 /// The number of lines at the end of a log that a prompt contains.
 const LINES: usize = 60;
 
-/// The longest of these lines, in characters.
+/// Longer log lines are cut to this number of characters.
 const LONGEST_LINE: usize = 400;
 
-/// A log is searched for this many bytes at the start of each protected file, and no more.
+/// Of each protected file, only this many bytes at its start are compared with log lines.
 const LARGEST_PROTECTED: usize = 1 << 20;
 
 /// The result of all rounds.
 pub struct Repaired {
     /// The verdict after all rounds.
     pub verdict: Verdict,
-    /// Each round of each candidate.
+    /// All rounds of all candidates.
     pub rounds: Vec<RepairRound>,
-    /// The changes that the rounds made outside of the worktrees, in words.
+    /// The changes outside of worktrees that were found while the rounds ran, in words.
     pub escaped: Vec<String>,
 }
 
-/// The rounds of a run's candidates. The next round of a candidate begins as soon as its failure is
-/// certain, while other attempts run or after all have ended.
+/// The rounds of a run's candidates. The next round of a candidate begins as soon as the candidate has
+/// certainly failed, even while other attempts still run.
 pub struct Rounds<'a> {
     session: &'a Session,
     run: &'a Run,
     /// The most rounds of each candidate.
     most: u32,
-    /// True if no round begins once the verdict is verified.
+    /// True if no further round begins once the verdict is verified.
     until_pass: bool,
-    /// No further round begins once this number of candidates have passed.
+    /// No further round begins once this many candidates have passed.
     enough: Option<u32>,
     state: Mutex<RoundsState>,
 }
@@ -66,13 +66,13 @@ pub struct Rounds<'a> {
 struct RoundsState {
     open: Vec<StartedRound>,
     ended: Vec<RepairRound>,
-    /// True once the user was told that the run has reached its cost limit.
+    /// True if the user has been told that the run has reached its cost limit.
     is_limit_told: bool,
 }
 
 impl<'a> Rounds<'a> {
-    /// Gives each candidate of a run at most `most` rounds. No further round begins once the verdict is
-    /// verified, if `until_pass` is true, or once `enough` candidates have passed.
+    /// Gives each candidate of a run at most `most` rounds. If `until_pass` is true, no further round begins
+    /// once the verdict is verified. If `enough` is given, none begins once that many candidates have passed.
     pub fn new(
         session: &'a Session,
         run: &'a Run,
@@ -83,15 +83,17 @@ impl<'a> Rounds<'a> {
         Rounds { session, run, most, until_pass, enough, state: Mutex::default() }
     }
 
-    /// True if no candidate gets another round, because of the verdict or of the base.
+    /// True if no candidate gets another round, because the base is broken, the verdict is verified, or
+    /// enough candidates have passed.
     fn are_over(&self, findings: &Findings<'_>) -> bool {
         findings.decision.decision == DecisionKind::BrokenBase
             || self.until_pass && findings.verified
             || enough_passed(self.enough, findings.candidates, findings.baseline)
     }
 
-    /// Compares the results of each candidate whose round has ended with those before the round.
-    /// Takes a round back if it made its candidate worse. True if any round was taken back.
+    /// For each candidate whose round has ended and was judged, compares the results with those from before
+    /// the round. If a round made its candidate worse, takes it back. Returns true if any round was taken
+    /// back.
     fn end_rounds(&self, state: &mut RoundsState, findings: &Findings<'_>) -> bool {
         let mut took_back = false;
         for started in std::mem::take(&mut state.open) {
@@ -114,8 +116,8 @@ impl<'a> Rounds<'a> {
         took_back
     }
 
-    /// How a round ended, judged by the candidate's results after it. Takes the round back if they
-    /// are worse.
+    /// How a round ended, by the candidate's results `after` the round. If they are worse than before, takes
+    /// the round back.
     fn end_of(&self, started: &StartedRound, after: &Entry) -> RepairEnd {
         let StartedRound { before, record, round, .. } = started;
         let candidate = self.session.store.candidate(self.run, &before.candidate);
@@ -176,7 +178,7 @@ impl<'a> Rounds<'a> {
         Ok(begun)
     }
 
-    /// True if the run has reached its cost limit; tells the user once.
+    /// True if the run has reached its cost limit. Tells the user the first time.
     fn has_reached_cost_limit(&self, state: &mut RoundsState) -> Result<bool> {
         let Some(reached) = cost_limit::reached(self.session, self.run)? else { return Ok(false) };
         if !std::mem::replace(&mut state.is_limit_told, true) {
@@ -187,7 +189,7 @@ impl<'a> Rounds<'a> {
         Ok(true)
     }
 
-    /// Says which candidates begin a round.
+    /// Tells the user which candidates begin a round.
     fn tell(&self, state: &RoundsState, begun: &[NextAttempt], findings: &Findings<'_>) {
         let mut by_round: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
         for StartedRound { round, before: Entry { candidate, .. }, .. } in &state.open {
@@ -228,9 +230,9 @@ impl RoundGiver for Rounds<'_> {
     }
 }
 
-/// Repairs the candidates that failed, round by round, until each of them passes, makes no more
-/// progress, or has had all its rounds. `judge` judges the run again; its argument is true if
-/// commands have changed something that outcomes depend on.
+/// Repairs the candidates that failed, round by round, until each of them passes, makes no more progress, or
+/// has had all its rounds. `judge` judges the run again. Its argument is true if commands of the rounds
+/// changed something outside of the worktrees on which outcomes depend.
 pub fn repair(
     rounds: &Rounds<'_>,
     mut verdict: Verdict,
@@ -261,7 +263,7 @@ pub fn repair(
         if interrupt::signal().is_some() {
             break;
         }
-        // Nothing is judged again if nothing has changed.
+        // The run is judged again only if a round changed its candidate or was taken back.
         if next.took_back || report.results.iter().any(|captured| is_changed(captured, &verdict)) {
             verdict = judge(report.affects_outcomes)?;
         }
@@ -277,13 +279,14 @@ pub fn repair(
     Ok(repaired)
 }
 
-/// True if a candidate's tree differs from the verdict's, or the candidate is not usable.
+/// True if a candidate's tree differs from the tree that the verdict judged, or if the candidate is not
+/// usable.
 fn is_changed(captured: &Captured, verdict: &Verdict) -> bool {
     let before = verdict.entry(&captured.candidate.candidate);
     !captured.usable() || captured.capture.as_ref().map(|c| c.tree) != before.and_then(|b| b.tree)
 }
 
-/// Says which candidates that did not pass had no round: a line for each reason.
+/// Tells the user which candidates did not pass and yet had no round, with one line for each reason.
 fn tell_those_without_rounds(session: &Session, run: &Run, repaired: &Repaired) {
     let had_one =
         |entry: &Entry| repaired.rounds.iter().any(|round| round.candidate == entry.candidate);
@@ -316,14 +319,14 @@ fn tell_those_without_rounds(session: &Session, run: &Run, repaired: &Repaired) 
 /// A round of a candidate that has begun.
 struct StartedRound {
     round: u32,
-    /// Its judging before the round.
+    /// The candidate's results before the round.
     before: Entry,
-    /// Its record before the round.
+    /// The candidate's record before the round.
     record: Candidate,
 }
 
-/// The command with a prompt that tells why the candidate failed and ends with `more`. The command
-/// is unchanged if nothing is known of a failure.
+/// The command with a new prompt, which tells why the candidate failed and ends with `more`. If `findings`
+/// have no failure with a log to show, the command is unchanged.
 fn with_prompt(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -343,9 +346,9 @@ fn with_prompt(
     Ok(command)
 }
 
-/// The command of a round by hand. If it has a prompt, the new prompt also tells why the candidate
-/// failed, if that is known, and ends with the words in `more`. If it has none, `more` is its
-/// prompt.
+/// The command of a round that a person asked for (`git frites retry`). Its prompt has the prompt of
+/// `command`, then why the candidate failed, if that is known, and then the person's words in `more`. If
+/// `command` has no prompt, `more` takes its place.
 pub fn by_hand(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -375,8 +378,8 @@ pub fn by_hand(
     }
 }
 
-/// The last verdict, if it says why the candidate failed in its present state. Otherwise the reason
-/// why no failure is known.
+/// The last verdict, if it says why the candidate failed with the files that it has now. Otherwise `Err` with
+/// the reason why no failure is known, e.g. "it passed".
 fn known_failure(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -407,8 +410,8 @@ fn known_failure(
     Ok(Err(why.to_owned()))
 }
 
-/// Replaces log lines that show text of a protected file, because attempts must not see it, and
-/// cuts long lines.
+/// Replaces log lines that show text of a protected file, because attempts must not see such text. Cuts long
+/// lines.
 fn leave_out_protected(
     session: &Session,
     findings: &Findings<'_>,
@@ -443,8 +446,8 @@ fn protected_texts(session: &Session, findings: &Findings<'_>) -> Result<Vec<Str
         .collect()
 }
 
-/// Restores the files of a worktree, and the state of its attempt, as they were before a round. The
-/// caller holds the run's lock. Refuses to overwrite files that are not captured.
+/// Restores a worktree's files and its attempt's state as they were before a round. Fails if that would
+/// overwrite files that no capture has. The caller holds the run's lock.
 fn take_back(
     session: &Session,
     candidate: CandidateRef<'_>,

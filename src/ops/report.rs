@@ -1,5 +1,5 @@
-//! Reads the content of a run's report from the stored records, logs and captures. Captures, judges
-//! and decides nothing.
+//! Reads the content of a run's report from the stored records, logs and captures. A report captures nothing
+//! and judges nothing.
 use std::path::Path;
 
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::{self, Event};
 use crate::ui::report::content::{LogEnd, Report, ReportedCandidate};
 
-/// The number of lines of a log that are shown.
+/// The number of lines that a report shows of a log.
 const LOG_LINES: usize = 20;
 
 /// Reads everything that a report of the run shows.
@@ -84,7 +84,8 @@ fn reported(
     })
 }
 
-/// The agent, or else the command, that made a candidate; `None` if a person made it.
+/// The agent that made a candidate, or else its command, if that has started; `None` otherwise, e.g. if a
+/// person made the candidate.
 fn made_by(run: &Run, record: &Candidate) -> Option<String> {
     let own = run.agents.get(&record.candidate);
     if let Some(agent) = own.and_then(|own| own.agent.as_ref()) {
@@ -137,8 +138,8 @@ fn end_of(command: String, log: &Path, failed: bool) -> LogEnd {
     LogEnd { command, failed, lines, path: log.display().to_string() }
 }
 
-/// The changes outside of worktrees that were reported while commands of the run ran. A change may have
-/// no words, because an attempt can write anything into the log.
+/// The changes outside of worktrees that the event log has for the run. An attempt can write anything into
+/// that log, so an event may lack its words; it is then left out.
 fn warnings(session: &Session, run: &Run) -> Result<Vec<String>> {
     let mut warnings = Vec::new();
     for event in events::read_of(&session.store.dir().events(), &run.run)? {

@@ -25,8 +25,8 @@ use crate::process::environment::Policy;
 use crate::store::Store;
 use crate::ui::Ui;
 
-/// An open and recovered repository for commands that only read records. Opening it starts no
-/// process, and does not read the configuration.
+/// The open repository for a command that only reads records. Work of killed commands has been recovered.
+/// Opening it starts no process, and does not read the configuration.
 pub struct ReadSession {
     /// The repository.
     pub repo: Arc<Repo>,
@@ -34,11 +34,11 @@ pub struct ReadSession {
     pub store: Store,
     /// The screen.
     pub ui: Ui,
-    /// The user's own checkout, if there is one: never a candidate's.
+    /// The user's own checkout, never a candidate's worktree; `None` if there is none.
     home: Option<PathBuf>,
 }
 
-/// An open and recovered repository with its configuration.
+/// The open repository with its configuration. Work of killed commands has been recovered.
 pub struct Session {
     /// The repository.
     pub repo: Arc<Repo>,
@@ -48,15 +48,16 @@ pub struct Session {
     pub config: Config,
     /// The screen.
     pub ui: Ui,
-    /// The user's own checkout, if there is one: never a candidate's.
+    /// The user's own checkout, never a candidate's worktree; `None` if there is none.
     pub home: Option<PathBuf>,
     /// `diff.exclude`.
     pub excludes: Excludes,
     /// `[env]`.
     pub policy: Policy,
-    /// The checkouts of earlier judgings that cannot be deleted, each with the reason.
+    /// The judge checkouts of earlier judgings that cannot be deleted, each with the reason, until the user
+    /// is warned of them.
     undeleted: Mutex<Vec<String>>,
-    /// If the repository is a mirror, the lock that keeps other processes out of it.
+    /// The lock that keeps other processes out of a mirror; `None` if the repository is not a mirror.
     mirror: Option<Lock>,
 }
 
@@ -64,7 +65,7 @@ impl ReadSession {
     /// Opens the repository of the current directory and repairs what killed commands left.
     pub fn open(ui: Ui) -> Result<ReadSession> {
         let session = ReadSession::discover(ui)?;
-        // A command that only reads does not warn of checkouts that cannot be deleted.
+        // A command that only reads does not warn of judge checkouts that cannot be deleted.
         let (Recovery { refs, .. }, _) = session.heal()?;
         watch::recover(session.integrity())?;
         if let Some(refs) = refs {
@@ -83,7 +84,7 @@ impl ReadSession {
             std::env::current_dir().context(|| "the current directory cannot be read".into())?;
         let repo = Arc::new(Repo::discover(&here)?);
         worktree::require_own_git(&repo, &here)?;
-        // The repository is used until the process ends; dropping it then would only take time.
+        // The repository is used until the process ends, and freeing its memory then would only take time.
         std::mem::forget(repo.clone());
         let store = Store::of(&repo);
         refuse_linked_state(store.dir())?;
@@ -92,10 +93,10 @@ impl ReadSession {
         Ok(ReadSession { repo, store, ui, home })
     }
 
-    /// Recovers from killed commands. Also gives a message for each checkout that cannot be
+    /// Recovers the work of killed commands. Also returns a message for each judge checkout that cannot be
     /// deleted.
     fn heal(&self) -> Result<(Recovery, Vec<String>)> {
-        // This comes before any call of git with the repository's configuration.
+        // This comes first, because the calls of git below use the repository's configuration.
         overrides::update(self.integrity());
         let recovered = recover(&self.store)?;
         recovered.messages.iter().for_each(|line| self.ui.warn(line));
@@ -128,7 +129,7 @@ impl Session {
     }
 
     fn of(opened: ReadSession, mirror: Option<Lock>) -> Result<Session> {
-        // `git version` starts no program that a setting names.
+        // This call is safe before `heal`: `git version` starts no program that a setting names.
         version::require_new_enough(&opened.repo.git(), opened.store.dir())?;
         let (_, undeleted) = opened.heal()?;
         let undeleted = Mutex::new(undeleted);
@@ -142,8 +143,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Warns of the checkouts that cannot be deleted, once of each. For commands that create
-    /// checkouts or remove leftovers.
+    /// Warns of the judge checkouts that cannot be deleted, of each one once. Commands that create checkouts
+    /// or remove leftovers call this.
     pub fn warn_of_undeleted(&self) {
         let mut undeleted = self.undeleted.lock();
         undeleted.drain(..).for_each(|line| self.ui.warn(line));
@@ -154,21 +155,20 @@ impl Session {
         IntegrityContext { store: &self.store, home: self.home.as_deref(), ui: &self.ui }
     }
 
-    /// The files of the user's own checkout that a worktree gets in addition to the files of
-    /// `base`.
+    /// The seeds that the configuration selects for worktrees that start from `base`.
     pub fn seeds(&self, base: &Oid) -> Result<Seeds> {
         let copy = self.config.get(keys::SEED_COPY);
         self.seeds_by(&copy, &self.config.get(keys::SEED_LINK), base)
     }
 
-    /// As [`Session::seeds`], with these patterns instead of the configured ones.
+    /// As [`Session::seeds`], but with these patterns instead of those of the configuration.
     pub fn seeds_by(&self, copy: &[String], link: &[String], base: &Oid) -> Result<Seeds> {
         let Some(root) = self.home.clone() else { return Ok(Seeds::default()) };
         let patterns = SeedPatterns { root, copy: copy.to_vec(), link: link.to_vec() };
         Seeds::find(&self.repo, &patterns, base)
     }
 
-    /// The project at `base`, the base of attempts, with the commands and settings of `terms`.
+    /// The project at `base`, the base of a run, with the commands and settings of `terms`.
     pub fn project(&self, base: &Oid, terms: &Terms) -> Result<BaseProject<'_>> {
         let Terms { oracle, settings, .. } = terms;
         Ok(BaseProject::of(&self.repo, base, oracle, &settings.source)?
@@ -182,8 +182,8 @@ impl Session {
     }
 }
 
-/// Refuses a state directory behind a symbolic link: worktrees of attempts there could not be told
-/// from other files at the target of the link.
+/// Fails if the state directory, or the directory of worktrees in it, is a symbolic link. Behind a link,
+/// git-frites could not tell its worktrees from other files at the link's target.
 fn refuse_linked_state(dir: &StateDir) -> Result<()> {
     match [dir.path().to_owned(), dir.worktrees()].into_iter().find(|path| path.is_symlink()) {
         None => Ok(()),

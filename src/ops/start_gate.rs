@@ -10,11 +10,11 @@ use crate::ops::capture::Captured;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 
-/// The gate. It is closed until it is opened or locked.
+/// The gate is closed until it is opened or locked.
 #[derive(Default)]
 pub struct StartGate {
     settled: OnceLock<()>,
-    /// The reason why no command is started from now on.
+    /// The reason why no further command is started; empty unless the gate is locked.
     locked: OnceLock<String>,
     /// True once a command was started.
     passed: AtomicBool,
@@ -26,14 +26,14 @@ impl StartGate {
         let _ = self.settled.set(());
     }
 
-    /// Lets no further command start.
+    /// Lets no further command start, for the reason `why`.
     pub fn lock(&self, why: String) {
         let _ = self.locked.set(why);
         self.open();
     }
 
-    /// Waits until the gate is opened or locked. If it is locked, marks the candidate as not
-    /// started, and gives it. `None` if its command may start.
+    /// Waits until the gate is opened or locked. If it is locked, marks the candidate as not started, and
+    /// returns the candidate. Returns `None` if the candidate's command may start.
     pub fn refuse(
         &self,
         session: &Session,
@@ -47,7 +47,7 @@ impl StartGate {
         refuse(session, candidate, why).map(Some)
     }
 
-    /// Fails if no command was started.
+    /// Fails if the gate was locked before any command started.
     pub fn require_passed(&self, run: &Run) -> Result<()> {
         match self.locked.get() {
             Some(why) if !self.passed.load(Ordering::Relaxed) => {
@@ -58,13 +58,13 @@ impl StartGate {
     }
 }
 
-/// Marks a candidate as not started, for this reason.
+/// Records that a candidate's command was not started, for the reason `why`.
 pub(super) fn refuse(
     session: &Session,
     candidate: CandidateRef<'_>,
     why: &str,
 ) -> Result<Captured> {
-    // A candidate whose later round is not started keeps the state from before that round, because
+    // If the command was a later round, the candidate gets back its state from before that round, because
     // nothing has changed since.
     let before = match candidate.record()?.again {
         true => candidate.latest_usable()?.map(|(_, state)| state),

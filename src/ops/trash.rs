@@ -1,4 +1,5 @@
-//! Deletes the files that commands have moved to the trash: few at once, many in the background.
+//! Deletes the files that commands have moved to the trash: a few files right away, many files in the
+//! background.
 use std::path::Path;
 
 use crate::error::Result;
@@ -7,11 +8,11 @@ use crate::process::background;
 use crate::process::environment::caller;
 use crate::store::Store;
 
-/// Deletes the trash in `root`, a directory of worktrees. If there is much of it, a background
-/// process does that; the next command deletes the files that this process leaves.
+/// Deletes the trash in `root`, a directory of worktrees. If the trash is large, a background process deletes
+/// it. If that process is killed, the next command deletes the rest.
 ///
-/// If an attempt calls git-frites, the deletion is not done in the background: a background process
-/// that outlives the attempt would be ended and reported.
+/// If an attempt called git-frites, nothing runs in the background, because git-frites ends and reports every
+/// process that outlives an attempt.
 pub fn empty(store: &Store, root: &Path) -> Result<()> {
     if trash::is_little(root) || caller(&store.dir().runs()).is_some() {
         return trash::empty(root);
