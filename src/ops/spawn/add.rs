@@ -1,5 +1,5 @@
-//! Adds candidates to an existing run: all of them, or none. They start from the run's base, and
-//! may start with a change that was made elsewhere.
+//! Adds candidates to an existing run: all of them, or none. They start from the run's base. A change that
+//! was made elsewhere (a patch or a commit) can be put into their worktrees first.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -27,21 +27,22 @@ use crate::store::intents::{Active, Phase};
 pub struct AddRequest {
     /// The candidates, in spawn order.
     pub candidates: Vec<Name>,
-    /// Their commands; empty if people work in the worktrees.
+    /// The commands of the candidates; empty if people work in the worktrees.
     pub assignments: BTreeMap<Name, Assignment>,
-    /// The typed command of all candidates. Unlike a record, it need not be UTF-8.
+    /// The command that the user typed for all candidates. Unlike a command in a record, it need not be
+    /// UTF-8.
     pub command: Vec<OsString>,
-    /// The prompt for these commands; `None` for the run's prompt.
+    /// The prompt for the commands; with `None`, they get the run's prompt.
     pub prompt: Option<Arc<[u8]>>,
-    /// The time limits that the user gave for these commands.
+    /// The time limits that the user gave for the commands.
     pub limits: GivenLimits,
     /// The change that each candidate starts with.
     pub change: Option<ChangeSource>,
 }
 
 impl AddRequest {
-    /// The commands of the candidates; none for candidates where people work. The prompt is the
-    /// request's, else the run's.
+    /// The commands of the candidates. A candidate in whose worktree a person works has no command. The
+    /// prompt is the request's if there is one, else the run's.
     pub fn commands(&self, session: &Session, run: &Run) -> Result<Vec<(Name, CandidateCommand)>> {
         let shared = run.prompt.as_ref().map(|blob| session.repo.blob(blob)).transpose()?;
         let prompt = self.prompt.clone().or_else(|| shared.map(Into::into));
@@ -52,17 +53,18 @@ impl AddRequest {
     }
 }
 
-/// A change that was made elsewhere.
+/// A change that was made elsewhere and that new candidates start with.
 pub enum ChangeSource {
     /// A patch, and its name for messages.
     Patch(Vec<u8>, String),
-    /// A commit: its changes since the merge base with the run's base.
+    /// A revision that names a commit. The change is what differs in this commit since its merge base with
+    /// the run's base.
     Commit(String),
 }
 
-/// Adds candidates to a run; after an error none is added.
+/// Adds candidates to a run. After an error, no candidate has been added.
 ///
-/// All checks come before the first effect: limits, programs, disk space, whether the change
+/// All checks come before the first effect: the limits, the programs, the disk space, and whether the change
 /// applies.
 pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("add", run = %run.run).entered();
@@ -71,7 +73,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     trust::require_trust(session.integrity(), Some(run))?;
     trust::require_own_record(session.integrity(), run)?;
     limits::require_depth(session)?;
-    // With this lock, no other process can judge, extend or remove the run.
+    // While this lock is held, no other process can judge the run, add candidates to it, or remove it.
     let (lock, mut run) = store.lock_and_read(&run.run)?;
     refuse_taken(&run, &names)?;
     limits::require_room(session, run.candidates.len(), names.len())?;
@@ -95,7 +97,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
         .extend(names.iter().map(|name| (name.clone(), Addition { seed, prompt, limits: given })));
     let prepared = make(session, &run, &names, seed.as_ref(), &preparation)?;
     let event = Event::Added { candidates: names.clone(), seed };
-    // The candidates exist now, so a failure is only a warning.
+    // The candidates exist by now, so a failure to record the event is only a warning.
     if let Err(error) = store.record_event(&run.run, &event) {
         session.ui.warn(&error.message);
     }
@@ -108,7 +110,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     Ok(SpawnedRun { run, prepared, lock })
 }
 
-/// Refuses a name that a candidate of the run already has.
+/// Fails if a candidate of the run already has one of these names.
 fn refuse_taken(run: &Run, names: &[Name]) -> Result<()> {
     match names.iter().find_map(|name| run.candidates.iter().find(|other| other.collides(name))) {
         Some(twin) => {
@@ -133,8 +135,8 @@ fn make(
     refuse_stray(session, run, names)?;
     let phase = Phase::Adding(names.to_vec());
     let entries = recover::entry_names(repo)?;
-    // The intent is written before the first effect: if this process dies, the next command removes
-    // the candidates.
+    // The intent is written before the first effect. If this process dies, the next command reads the intent,
+    // and removes the candidates.
     store.set_active(&run.run, &Active { phase, entries: entries.clone() })?;
     let registered = register_all(session, run, names);
     drop(repository);
@@ -144,8 +146,8 @@ fn make(
             None => Preparation::beside_look_at_checkout(session, &run.base, populate)?,
             Some(_) => populate()?,
         };
-        // This comes last, not together with the candidates' records: once the record lists them,
-        // recovery expects all of them to be complete.
+        // The run's record is written after those of the candidates, not at the same time. Once the run's
+        // record lists the candidates, recovery expects all of them to be complete.
         let mut kept = store.judged(&run.run)?;
         kept.extend(seed.map(|tree| neutral_commit(repo, tree, &run.base)).transpose()?);
         store.save_record(run, store.verdict(&run.run)?.as_ref(), &kept)?;
@@ -161,7 +163,7 @@ fn make(
     }
 }
 
-/// Refuses to add a candidate whose branch name exists already, for example as a fetched branch.
+/// Fails if the branch of a new candidate exists already, for example because it was fetched.
 fn refuse_stray(session: &Session, run: &Run, names: &[Name]) -> Result<()> {
     for candidate in names.iter().map(|name| session.store.candidate(run, name)) {
         let CandidateRef { name, .. } = candidate;
@@ -180,9 +182,9 @@ fn refuse_stray(session: &Session, run: &Run, names: &[Name]) -> Result<()> {
 }
 
 impl ChangeSource {
-    /// The base's tree with the change.
+    /// The tree of the base after the change is applied to it.
     ///
-    /// Fails if the change conflicts with the base, or changes nothing there.
+    /// Fails if the change conflicts with the base, or if it leaves the base unchanged.
     fn tree(&self, session: &Session, run: &Run) -> Result<Oid> {
         let repo = &session.repo;
         let base = repo.commit(&run.base)?.tree;

@@ -1,5 +1,5 @@
-//! Runs commands in candidates' worktrees, several at once, while the repository is watched for
-//! changes.
+//! Runs commands in candidates' worktrees, several at once. Meanwhile, changes outside of the worktrees are
+//! watched.
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -34,11 +34,12 @@ use crate::store::events::Event;
 /// The options with which the candidates' commands run.
 #[derive(Clone)]
 pub struct AttemptOptions {
-    /// The number of commands that run at once, if the user gave it.
+    /// The number of commands that run at once; `None` if the user did not give it.
     pub jobs: Option<usize>,
     /// The time limits of each command.
     pub limits: Limits,
-    /// The interval at which running candidates are captured; never if `None`.
+    /// The interval at which candidates are captured while their commands run. With `None`, they are not
+    /// captured before their commands end.
     pub checkpoint: Option<Duration>,
     /// True if the worktree of a candidate is kept even if its command changed nothing.
     pub keep: bool,
@@ -48,8 +49,8 @@ pub struct AttemptOptions {
 const AGENTS_AT_ONCE: usize = 16;
 
 impl AttemptOptions {
-    /// The number of these commands that run at once. More agents than processors can run, because
-    /// agents mostly wait for the network.
+    /// The number of these commands that run at once. If all are agents, more of them than there are
+    /// processors can run, because agents mostly wait for the network.
     pub fn jobs_for<'c>(&self, commands: impl IntoIterator<Item = &'c CandidateCommand>) -> usize {
         let are_agents = commands.into_iter().all(|command| command.agent.is_some());
         let usual = if are_agents { AGENTS_AT_ONCE } else { process::processors() };
@@ -60,20 +61,20 @@ impl AttemptOptions {
 /// The results of the commands.
 #[derive(Default)]
 pub struct AttemptReport {
-    /// The result of each command, in the order of the commands; further rounds that were added
-    /// meanwhile come last.
+    /// The result of each command, in the order of the commands. The results of further rounds that were
+    /// added meanwhile come last.
     pub results: Vec<Captured>,
-    /// The changes outside of the worktrees while the commands ran, in words.
+    /// The changes that happened outside of the worktrees while the commands ran, in words.
     pub escaped: Vec<String>,
     /// True if one of these changes may alter the outcome of commands.
     pub affects_outcomes: bool,
 }
 
-/// Runs commands in worktrees, and captures each worktree as its command ends. The caller holds the
-/// run's lock, and the run is marked as running.
+/// Runs commands in worktrees, and captures each worktree when its command ends. The caller holds the run's
+/// lock, and the run is marked as running.
 ///
-/// Meanwhile, `beside` runs under the same watch: it opens the start gate and can add further
-/// rounds. Returns an error if `beside` locks the gate before any command was started.
+/// Meanwhile, `beside` does its work under the same watch. It opens the gate that the commands wait for, and
+/// can add further rounds. Fails if `beside` locks the gate before any command has started.
 pub fn run_attempts(
     session: &Session,
     run: &Run,
@@ -124,7 +125,8 @@ fn run_all(
         if *is_further_round {
             begin_round(session, candidate, command)?;
         }
-        // If the setup failed, there is nothing to start; `OneAttempt` gives the result.
+        // If the setup of the worktree failed, no command waits at the gate. `OneAttempt::run` then returns
+        // the failed candidate.
         if candidate.record()?.state != State::Failed
             && let Some(refused) = gate.refuse(session, candidate)?
         {
@@ -155,10 +157,11 @@ fn run_all(
             })
         })
     });
-    // The watch reports even after an error, because a changed configuration may be its cause.
+    // The watch reports what has changed even after an error, because a changed configuration may be the
+    // cause of the error.
     let watched = watch.end(session.integrity(), run);
-    // If a record still says that its command runs, the run stays active, so that the next command
-    // recovers it.
+    // If a candidate's record still says that its command runs, the run stays marked as active, so that the
+    // next git-frites command recovers it.
     let done = if results.is_ok() || !store.candidates(run).any(is_running) {
         store.clear_active(&run.run)
     } else {
@@ -173,7 +176,7 @@ fn run_all(
     Ok(AttemptReport { results, escaped: words, affects_outcomes })
 }
 
-/// Runs the attempts and the work beside them. If running the attempts fails, cancels the work
+/// Runs the attempts and the work beside them. If git-frites fails to run the attempts, cancels the work
 /// beside them.
 fn do_beside<T>(
     beside: &dyn Beside,
@@ -220,12 +223,12 @@ fn mark_cancelled(candidate: CandidateRef<'_>, error: &Error) {
             record.reason = Some(error.message.clone());
         }
     });
-    // If this fails, the cause is most likely the same as that of `error`.
+    // An error here is ignored, because it most likely has the same cause as `error`.
     let _ = marked;
 }
 
-/// Runs further commands in candidates' existing worktrees. Captures each worktree first, so that
-/// the work before is an iteration of its own.
+/// Runs further commands in candidates' existing worktrees. Captures each worktree first, so that the work
+/// from before its command is an iteration of its own.
 pub fn rerun_all(
     session: &Session,
     run: &Run,
@@ -242,7 +245,7 @@ pub fn rerun_all(
     guard::choose(session)?;
     rounds.iter().try_for_each(|round| round.command.require_program())?;
     let _lock = lock_recovered(store, &session.ui, &run.run)?;
-    // Checked before the run becomes active, so that an error changes nothing.
+    // This is checked before the run is marked as active, so that an error here leaves everything unchanged.
     for round in &rounds {
         store.candidate(run, &round.candidate).require_worktree()?;
     }

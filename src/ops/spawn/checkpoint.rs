@@ -1,5 +1,5 @@
-//! Checkpoints: captures of candidates at intervals while their commands run. Captures have their
-//! own index, so they do not disturb the commands.
+//! Checkpoints: captures of candidates at intervals while their commands run. Captures use an index of their
+//! own, so they do not disturb git in the commands.
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 
-/// Does `work`, and captures the running candidates at the interval `every` meanwhile.
+/// Does `work`. Meanwhile, captures the candidates whose commands run, at the interval `every`.
 pub fn beside<T>(
     session: &Session,
     run: &Run,
@@ -34,8 +34,8 @@ pub fn beside<T>(
     })
 }
 
-/// Captures one candidate if its command runs. A failure is only a note, because the next
-/// checkpoint tries again; for example, a file can disappear while it is read.
+/// Captures one candidate if its command runs. The capture can fail, e.g. because a file disappears while it
+/// is read. A failure is only a note, because the next checkpoint tries again.
 fn checkpoint(session: &Session, candidate: CandidateRef<'_>) {
     let ui = &session.ui;
     if !candidate.record().is_ok_and(|c| c.state == State::Running && c.started.is_some()) {

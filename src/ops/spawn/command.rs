@@ -13,7 +13,8 @@ use crate::model::run::{Assignment, CODEX_SANDBOX, PROMPT, PROMPT_FILE, Run};
 use crate::process;
 use crate::store::candidate::CandidateRef;
 
-/// The longest argument that Linux takes: 128 KiB with the byte that ends it (MAX_ARG_STRLEN).
+/// The length of the longest argument that Linux accepts: 128 KiB (MAX_ARG_STRLEN) without the zero byte at
+/// the end.
 const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
 
 /// The command that runs in one candidate's worktree.
@@ -21,18 +22,18 @@ const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
 pub struct CandidateCommand {
     /// The agent's name, if the command is an agent.
     pub agent: Option<Name>,
-    /// Program and arguments, with their placeholders.
+    /// The program and its arguments. Placeholders such as `{prompt}` are not filled in yet.
     pub argv: Vec<OsString>,
     /// True if the command gets the prompt on its standard input.
     pub stdin: bool,
-    /// The words before the prompt.
+    /// The text that is put before the prompt, e.g. the way in which this candidate is to solve the task.
     pub framing: Option<String>,
-    /// The prompt, which many candidates share.
+    /// The prompt. Many candidates can share it.
     pub prompt: Option<Arc<[u8]>>,
 }
 
 impl CandidateCommand {
-    /// The agent or the command, in the words of [`Run::maker`].
+    /// The agent's name, or else the command, in the form that [`Run::maker`] returns.
     pub fn maker(&self) -> String {
         match &self.agent {
             Some(agent) => agent.to_string(),
@@ -40,33 +41,33 @@ impl CandidateCommand {
         }
     }
 
-    /// The command line in the form for a shell.
+    /// The command line, quoted for a shell.
     pub fn line(&self) -> String {
         shell_words::join(words(&self.argv))
     }
 
-    /// A typed command. It gets the prompt on its standard input, unless an argument has a
-    /// placeholder for it.
+    /// A command that the user typed. It gets the prompt on its standard input, unless an argument has a
+    /// placeholder for the prompt.
     pub fn typed(argv: &[OsString], prompt: Option<Arc<[u8]>>) -> CandidateCommand {
         let stdin = !argv.iter().any(|arg| holds(arg, PROMPT) || holds(arg, PROMPT_FILE));
         CandidateCommand { agent: None, argv: argv.to_vec(), stdin, framing: None, prompt }
     }
 
-    /// A typed command in the form of a record.
+    /// A command that the user typed, in the form in which a record stores it.
     pub fn to_assignment(argv: &[OsString]) -> Assignment {
         let command = words(argv);
         let stdin = CandidateCommand::typed(argv, None).stdin;
         Assignment { agent: None, command, stdin, framing: None }
     }
 
-    /// The command of one candidate's assignment.
+    /// The command that one candidate's assignment describes.
     pub fn assigned(assignment: &Assignment, prompt: Option<Arc<[u8]>>) -> CandidateCommand {
         let Assignment { agent, command, stdin, framing } = assignment.clone();
         let argv = command.into_iter().map(OsString::from).collect();
         CandidateCommand { agent, argv, stdin, framing, prompt }
     }
 
-    /// The command in a run's record; `None` if people work in the worktree.
+    /// The candidate's command according to the run's record; `None` if a person works in the worktree.
     pub fn recorded(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<CandidateCommand>> {
         let CandidateRef { run, name, .. } = candidate;
         let prompt: Option<Arc<[u8]>> = match run.prompt(name) {
@@ -80,11 +81,11 @@ impl CandidateCommand {
         Ok(run.has_command(name).then(|| CandidateCommand::typed(&argv, prompt)))
     }
 
-    /// Refuses a command that needs a prompt if there is none, and a prompt that cannot be an
-    /// argument.
+    /// Fails if the command needs a prompt and has none, or if its prompt is an argument and cannot be one
+    /// (e.g. too long).
     pub fn require_prompt(&self) -> Result<()> {
         let Some(prompt) = self.prompt_text() else { return self.require_no_prompt() };
-        // The length of the longest argument, with the words around the prompt.
+        // The length of the longest argument, including its text around the prompt.
         let values = [(PROMPT.as_bytes(), prompt.as_slice())];
         let lengths = self
             .argv
@@ -103,8 +104,7 @@ impl CandidateCommand {
             .hint("let the command read {prompt_file} instead of {prompt}, or its standard input"))
     }
 
-    /// Refuses a command that needs a prompt. An agent without a task would wait for one, or invent
-    /// one.
+    /// Fails if the command needs a prompt. Without a prompt, an agent would wait for a task, or invent one.
     fn require_no_prompt(&self) -> Result<()> {
         let placeholder = [PROMPT, PROMPT_FILE]
             .into_iter()
@@ -121,11 +121,12 @@ impl CandidateCommand {
         ))
     }
 
-    /// Refuses a program that is not on PATH, because it would fail in every worktree.
+    /// Fails if the program is not on PATH, because the command would then fail in every worktree.
     pub fn require_program(&self) -> Result<()> {
         let Some(program) = self.argv.first() else { return Ok(()) };
         let bytes = program.as_bytes();
-        // A shell command line in one word can also contain a slash.
+        // With a slash, the program is a path. But a whole shell command line that was typed as one word can
+        // contain a slash, too.
         let is_path =
             bytes.contains(&b'/') && (!bytes.contains(&b' ') || Path::new(program).exists());
         if is_path || process::on_path(program) {
@@ -143,7 +144,7 @@ impl CandidateCommand {
         })
     }
 
-    /// The prompt with the framing before it.
+    /// The framing, if any, and then the prompt.
     pub fn prompt_text(&self) -> Option<Vec<u8>> {
         let prompt = self.prompt.as_ref()?;
         Some(match &self.framing {
@@ -153,12 +154,13 @@ impl CandidateCommand {
     }
 }
 
-/// The words of a command for a record. Bytes that are not UTF-8 are replaced.
+/// The words of a command in the form in which a record stores them. Bytes that are not UTF-8 are replaced.
 pub fn words(argv: &[OsString]) -> Vec<String> {
     argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// The values that a command gets by its arguments and its environment (DESIGN.md §2).
+/// The values that a command gets through placeholders in its arguments and through environment variables
+/// (git-frites-spawn(1)).
 pub struct CommandContext<'a> {
     /// The run.
     pub run: &'a Run,
@@ -170,8 +172,8 @@ pub struct CommandContext<'a> {
     pub prompt: Option<&'a [u8]>,
     /// The file that holds the prompt.
     pub prompt_file: &'a Path,
-    /// The number of candidates' commands that surround this process; `None` if the command is a
-    /// person's, not an attempt.
+    /// The number of candidates' commands inside which this process runs; `None` if a person started the
+    /// command, not an attempt.
     pub depth: Option<u32>,
     /// True if a guard keeps the command from the repository and the user's files.
     pub is_guarded: bool,
@@ -202,7 +204,7 @@ impl CommandContext<'_> {
         argv
     }
 
-    /// The environment variables that name the run and the candidate.
+    /// The environment variables that describe the run and the candidate, e.g. `FRITES_RUN`.
     pub fn variables(&self) -> Vec<(String, OsString)> {
         let mut variables: Vec<(&str, OsString)> = vec![
             (env::RUN, self.run.run.as_str().into()),
@@ -225,8 +227,9 @@ impl CommandContext<'_> {
     }
 }
 
-/// The program of a command if it is a path to a file of the user: `./codemod` means the file in
-/// the user's current directory. `None` if there is no such file: then it means the worktree's.
+/// The program of a command as an absolute path, if it is a path to a file of the user. For example,
+/// `./codemod` means the file in the user's current directory. `None` if that file does not exist; then
+/// `./codemod` means the file in the worktree.
 pub fn users_program(program: &OsStr) -> Option<PathBuf> {
     let is_path = program.as_bytes().contains(&b'/');
     let file = is_path.then(|| std::path::absolute(program).ok()).flatten()?;
@@ -237,8 +240,7 @@ fn holds(arg: &OsStr, key: &str) -> bool {
     arg.as_bytes().windows(key.len()).any(|window| window == key.as_bytes())
 }
 
-/// Replaces placeholders in one pass, so that a value that looks like a placeholder is not
-/// replaced.
+/// Replaces placeholders in one pass, so that text in a value is not replaced if it looks like a placeholder.
 fn fill_in(arg: &OsStr, values: &[(&[u8], &[u8])]) -> OsString {
     let mut rest = arg.as_bytes();
     let mut filled = Vec::new();

@@ -1,4 +1,4 @@
-//! `limits.cost`: a run that has reached this cost starts no further command.
+//! `limits.cost`: once a run has reached this cost, no further command of it is started.
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::config::keys;
@@ -10,16 +10,16 @@ use crate::ops::session::Session;
 use crate::ops::start_gate;
 use crate::store::candidate::CandidateRef;
 
-/// Applies the limit while commands of a run are started. Tells the user only once that it is
-/// reached.
+/// Applies the limit while commands of a run are started. Tells the user only once that the run has reached
+/// the limit.
 #[derive(Default)]
 pub struct CostLimit {
-    said: AtomicBool,
+    is_told: AtomicBool,
 }
 
 impl CostLimit {
-    /// Marks a candidate whose command is not started because the run has reached its cost limit;
-    /// `None` if the command can be started.
+    /// If the run has reached its cost limit, marks the candidate as not started, and returns the candidate.
+    /// Returns `None` if its command can be started.
     pub fn refuse(
         &self,
         session: &Session,
@@ -27,7 +27,7 @@ impl CostLimit {
     ) -> Result<Option<Captured>> {
         let run = candidate.run;
         let Some(reached) = reached(session, run)? else { return Ok(None) };
-        if !self.said.swap(true, Ordering::Relaxed) {
+        if !self.is_told.swap(true, Ordering::Relaxed) {
             session
                 .ui
                 .note(format!("run {}: {}, so nothing more is started", run.run, reached.words));
@@ -39,15 +39,15 @@ impl CostLimit {
 
 /// The state of a run that has reached its cost limit.
 pub struct ReachedCost {
-    /// The cost and the limit, in words.
+    /// The cost and the limit, e.g. `it has cost $5.10, and limits.cost is $5.00`.
     pub words: String,
-    /// How to go on with the run.
+    /// The hint how to go on with the run.
     pub go_on: String,
     higher: f64,
 }
 
 impl ReachedCost {
-    /// The error of a command that would cost more.
+    /// The error of a git-frites command that would start another command.
     pub fn into_error(self, run: &Run) -> Error {
         Error::no(format!("run {}: {}", run.run, self.words)).hint(format!(
             "allow it more with `git -c frites.limits.cost={:.2} frites …`",
@@ -56,8 +56,8 @@ impl ReachedCost {
     }
 }
 
-/// The reached limit of a run, by the costs that its agents have reported; `None` if it is not
-/// reached.
+/// The state of a run whose agents have reported a cost of at least `limits.cost`; `None` if the cost is
+/// lower, or if no limit is configured.
 pub fn reached(session: &Session, run: &Run) -> Result<Option<ReachedCost>> {
     let Some(limit) = session.config.get(keys::LIMITS_COST) else { return Ok(None) };
     let cost = session.store.usage(run)?.and_then(|usage| usage.known.cost).unwrap_or_default();

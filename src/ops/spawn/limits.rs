@@ -6,8 +6,9 @@ use crate::model::layout::{AGENT, log_name};
 use crate::ops::session::Session;
 use crate::process::ancestry;
 
-/// The nesting depth: the number of candidates' commands that surround this process. It is the
-/// larger of `FRITES_DEPTH` and a count of ancestor processes, which a command cannot hide.
+/// The nesting depth: the number of candidates' commands inside which this process runs. A command can change
+/// `FRITES_DEPTH`, but it cannot hide its ancestor processes. So the depth is the larger of `FRITES_DEPTH`
+/// and the number of ancestors' logs that belong to candidates' commands.
 pub fn depth(session: &Session) -> Result<u32> {
     let runs = session.store.dir().runs();
     let agent = log_name(AGENT);
@@ -17,15 +18,15 @@ pub fn depth(session: &Session) -> Result<u32> {
         .count();
     let seen = u32::try_from(seen).unwrap_or(u32::MAX);
     let Some(text) = std::env::var_os(env::DEPTH) else { return Ok(seen) };
-    let told: Option<u32> = text.to_str().and_then(|t| t.parse().ok());
-    told.map(|told| told.max(seen)).ok_or_else(|| {
+    let from_variable: Option<u32> = text.to_str().and_then(|t| t.parse().ok());
+    from_variable.map(|from_variable| from_variable.max(seen)).ok_or_else(|| {
         Error::fatal(format!("{} is not a number: '{}'", env::DEPTH, text.to_string_lossy()))
             .hint(format!("`unset {}`", env::DEPTH))
     })
 }
 
-/// Refuses to start candidates' commands inside a candidate's command if that exceeds
-/// `limits.nesting`.
+/// Fails if a candidate's command that this process starts would be nested more deeply than `limits.nesting`
+/// allows.
 pub fn require_depth(session: &Session) -> Result<()> {
     let depth = depth(session)?;
     let nesting = session.config.get(keys::LIMITS_NESTING);
@@ -38,8 +39,7 @@ pub fn require_depth(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Refuses `wanted` new candidates in a run with `present` ones if that exceeds
-/// `limits.candidates`.
+/// Fails if `wanted` new candidates, together with the `present` ones of the run, exceed `limits.candidates`.
 pub fn require_candidates(session: &Session, present: usize, wanted: usize) -> Result<()> {
     let candidates = session.config.get(keys::LIMITS_CANDIDATES);
     if present + wanted > candidates {
@@ -52,8 +52,8 @@ pub fn require_candidates(session: &Session, present: usize, wanted: usize) -> R
     Ok(())
 }
 
-/// Refuses `wanted` new candidates in a run with `present` ones if that exceeds
-/// `limits.candidates`, or if the worktrees of all runs would exceed `limits.worktrees`.
+/// Fails as [`require_candidates`] does. Also fails if the worktrees of all runs would exceed
+/// `limits.worktrees`.
 pub fn require_room(session: &Session, present: usize, wanted: usize) -> Result<()> {
     require_candidates(session, present, wanted)?;
     let limit = session.config.get(keys::LIMITS_WORKTREES);

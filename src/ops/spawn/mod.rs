@@ -1,4 +1,4 @@
-//! Makes a run with all its worktrees and branches, or nothing.
+//! Makes a run with all its worktrees and branches. After an error, nothing is left of them.
 pub mod add;
 pub mod attempts;
 pub mod checkpoint;
@@ -53,31 +53,31 @@ pub struct Request {
     pub name: Option<Name>,
     /// The run's candidates, in spawn order.
     pub candidates: Vec<Name>,
-    /// The commit where they start.
+    /// The commit that the candidates start from.
     pub start: Start,
-    /// The user's name for the purpose of the run.
+    /// The id of the task that the run belongs to, if the user gave one.
     pub task: Option<String>,
-    /// The prompt for the commands.
+    /// The prompt for the candidates' commands.
     pub prompt: Option<Arc<[u8]>>,
-    /// The command of every candidate; empty if agents or people work there.
+    /// The command that the user typed for all candidates; empty if agents or people work in the worktrees.
     pub command: Vec<OsString>,
-    /// The candidates' agents, if any.
+    /// The agents of the candidates that have one.
     pub agents: BTreeMap<Name, Assignment>,
     /// The time limits that the user gave for the commands.
     pub limits: GivenLimits,
-    /// The arguments of `git frites run`.
+    /// The arguments with which the user called `git frites run`.
     pub arguments: Vec<String>,
 }
 
 impl Request {
-    /// The commands of the candidates; none for candidates where people work.
+    /// The commands of the candidates. A candidate in whose worktree a person works has no command.
     pub fn commands(&self) -> Vec<(Name, CandidateCommand)> {
         commands_of(&self.candidates, &self.agents, &self.command, self.prompt.as_ref())
     }
 }
 
-/// The commands of these candidates: the command typed for all of them, else each candidate's own
-/// assignment; none for candidates where people work.
+/// The commands of these candidates. If `typed` is not empty, it is the command of all of them; else each
+/// candidate's command is its own assignment. A candidate without an assignment is left out.
 fn commands_of(
     candidates: &[Name],
     assignments: &BTreeMap<Name, Assignment>,
@@ -96,17 +96,17 @@ fn commands_of(
     commands
 }
 
-/// The commit where a run's candidates start.
+/// The commit that a run's candidates start from, and where that commit comes from.
 pub struct Start {
     /// The commit.
     pub base: Oid,
-    /// The candidate that made this commit, if any.
+    /// The candidate whose state this commit is; `None` if the commit is the user's.
     pub parent: Option<Parent>,
 }
 
 impl Start {
-    /// Starts at a commit that the user named. If an attempt made this commit, and only refs of
-    /// attempts reach it, the run becomes a child of that attempt, as with [`Start::from`].
+    /// The start at a commit that the user named. If an attempt made this commit, and no ref of the user
+    /// reaches it, the run becomes a child of that attempt, as with [`Start::from`].
     pub fn at(session: &Session, revision: &str) -> Result<Start> {
         let base = session.repo.resolve_commit(revision)?;
         let Some((run, name)) = maker_of(session, &base)? else {
@@ -122,13 +122,13 @@ impl Start {
         Ok(Start { base, parent: Some(child_of(session, candidate, iteration)?) })
     }
 
-    /// The commit whose tests and commands judge the run, as in [`Run::root`].
+    /// The commit whose tests and commands judge the run (see [`Run::root`]).
     pub fn root(&self) -> &Oid {
         self.parent.as_ref().map_or(&self.base, |parent| &parent.root)
     }
 
-    /// Starts at a candidate's current state, which is captured first. Refuses a chain of parents
-    /// that is longer than `limits.inheritance`.
+    /// The start at a candidate's current state, which is captured first. Fails if the chain of parents would
+    /// be longer than `limits.inheritance`.
     pub fn from(session: &Session, candidate: CandidateRef<'_>) -> Result<Start> {
         let parent = child_of(session, candidate, None)?;
         let captured = session.capture(candidate)?;
@@ -142,8 +142,8 @@ impl Start {
     }
 }
 
-/// The link of a run to the candidate that it starts from. Refuses a chain that is longer than
-/// `limits.inheritance`.
+/// The record of the parent for a run that starts from this candidate. Fails if the chain of parents would be
+/// longer than `limits.inheritance`.
 fn child_of(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -169,8 +169,8 @@ fn child_of(
     })
 }
 
-/// The attempt that made a commit. `None` if a branch, tag or other ref of the user reaches the
-/// commit, or if the user has named it as a base before.
+/// The attempt that made a commit. `None` if a branch, tag or other ref of the user reaches the commit, or if
+/// it is an ancestor of the root base of such an attempt's run.
 fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
     let repo = &session.repo;
     let is_of_attempt = |name: &RefName| name.starts_with(refs::ATTEMPT_BRANCHES);
@@ -188,7 +188,8 @@ fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
         if repo.is_ancestor(commit, run.root())? {
             return Ok(None);
         }
-        // Children of the attempt have its commits, too; the attempt itself has the least depth.
+        // Refs of the attempt's children reach its commits, too. The run of the attempt itself has the
+        // smallest depth.
         if maker.as_ref().is_none_or(|(other, _)| run.depth() < other.depth()) {
             maker = Some((run, candidate));
         }
@@ -196,19 +197,20 @@ fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
     Ok(maker)
 }
 
-/// A new run, locked until its commands have ended.
+/// A new run. The caller keeps it locked until its commands have ended.
 pub struct SpawnedRun {
     /// The run.
     pub run: Run,
-    /// The preparation of each candidate's worktree, in spawn order.
+    /// The result of preparing each candidate's worktree, in spawn order.
     pub prepared: Vec<Prepared>,
     /// The run's lock.
     pub lock: Lock,
 }
 
-/// Makes a run; after an error nothing is made.
+/// Makes a run. After an error, nothing is left of it.
 ///
-/// All checks come before the first effect: limits, programs, disk space, whether the name is free.
+/// All checks come before the first effect: the limits, the programs, the disk space, and whether the name is
+/// free.
 pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("spawn").entered();
     limits::require_depth(session)?;
@@ -231,7 +233,7 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     Ok(made)
 }
 
-/// Records that a run was made. The run exists now, so a failure is only a warning.
+/// Records in the event log that a run was made. The run exists by now, so a failure is only a warning.
 pub fn record_spawned(session: &Session, run: &Run) {
     let event = Event::Spawned {
         base: run.base,
@@ -244,7 +246,7 @@ pub fn record_spawned(session: &Session, run: &Run) {
     }
 }
 
-/// Refuses a repository with a branch `frites`, because git cannot have `frites/run/…` as well.
+/// Fails if the repository has a branch `frites`, because git then cannot make branches `frites/run/…`.
 pub fn refuse_blocked_refs(session: &Session) -> Result<()> {
     for blocker in ["refs/heads/frites", "refs/heads/frites/run", "refs/frites"].map(RefName::new) {
         if session.repo.read_ref(&blocker)?.is_some() {
@@ -258,7 +260,7 @@ pub fn refuse_blocked_refs(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// The record of a new run, not yet stored, and the run's lock. The caller holds the repository
+/// The record of a new run, which is not stored yet, and the run's lock. The caller holds the repository
 /// lock.
 pub fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
     let Session { repo, store, .. } = session;
@@ -297,8 +299,8 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     let repository = store.lock_repository()?;
     let (run, lock) = draft(session, request)?;
     let active = Active { phase: Phase::Making, entries: recover::entry_names(repo)? };
-    // The intent is written before the first effect: if this process dies, the next command removes
-    // the run.
+    // The intent is written before the first effect. If this process dies, the next command reads the intent,
+    // and removes the run.
     let made = store
         .save_intent(&run, &active)
         .and_then(|()| register_all(session, &run, &run.candidates));
@@ -323,7 +325,8 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
     }
 }
 
-/// Records that the worktrees of these candidates are made: their commands run next, if they have any.
+/// Records that the worktrees of these candidates are complete. If any of them has a command, marks the run
+/// as running; otherwise nothing is under way in the run any more.
 fn end_making(store: &Store, run: &Run, names: &[Name]) -> Result<()> {
     match names.iter().any(|name| run.has_command(name)) {
         true => store.set_running(&run.run),
@@ -331,18 +334,19 @@ fn end_making(store: &Store, run: &Run, names: &[Name]) -> Result<()> {
     }
 }
 
-/// The error that worktrees could not be made. `undone` tells if they were taken back; `subject` and a
-/// verb begin the warning if they were not.
+/// Adds a hint to `error`, with which making worktrees failed. `undone` is the result of taking them back. If
+/// that failed, too, warns with a line that begins with `subject`, e.g. "run 3 was".
 fn not_made(session: &Session, error: Error, subject: &str, undone: Result<()>) -> Error {
     let Err(second) = undone else { return error.hint("nothing was made") };
     session.ui.warn(format!("{subject} not taken back: {}", second.message));
     error.hint("the next command tries that again")
 }
 
-/// The next free number, and that run's lock. The caller holds the repository lock.
+/// The next free number for a run, and the lock of the run with this number. The caller holds the repository
+/// lock.
 fn numbered(session: &Session) -> Result<(Name, Lock)> {
     let mut name = session.store.next_number()?;
-    // A run that is being removed may still hold its lock although its number is free.
+    // The lock of a free number may still be held by a process that is just removing the run of this number.
     loop {
         match session.store.try_lock_run(&name)? {
             Some(lock) => return Ok((name, lock)),
@@ -351,8 +355,8 @@ fn numbered(session: &Session) -> Result<(Name, Lock)> {
     }
 }
 
-/// Ports for `count` candidates. No other candidate with a worktree has them. The caller holds the
-/// repository lock.
+/// Ports for `count` candidates, none of which belongs to another candidate with a worktree. The caller holds
+/// the repository lock.
 fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     let Session { repo, store, .. } = session;
     let mut taken = BTreeSet::new();
@@ -365,7 +369,7 @@ fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     Ok(ports::free_blocks(count, &taken, key))
 }
 
-/// A new worktree without files, and its candidate's port; `None` if no port is free.
+/// A new worktree that has no files yet, and the port for its candidate; `None` if no port was free.
 struct Registered {
     worktree: Worktree,
     port: Option<u16>,
@@ -392,11 +396,11 @@ fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Vec<Regi
     Ok(worktrees.into_iter().map(|worktree| Registered { worktree, port: ports.next() }).collect())
 }
 
-/// Fills registered worktrees: checks out files, places seeds, and runs `spawn.setup`. Writes the
-/// private indexes and the candidates' records.
+/// Fills registered worktrees: checks out files, places seeds, and runs `spawn.setup`. Also writes the
+/// worktrees' indexes and the candidates' records.
 ///
-/// `save` stores the record of the run. It is called while the candidates' records are stored,
-/// because each of these waits until the disk has all the new files; so they wait together.
+/// `save` stores the record of the run. It is called while the candidates' records are stored: storing a
+/// record waits until the disk has all new files, so it is faster to store them at the same time.
 fn populate_all(
     session: &Session,
     run: &Run,
@@ -438,7 +442,8 @@ fn populate_all(
 /// The number of records that are written at the same time.
 const RECORDS_AT_ONCE: usize = 16;
 
-/// Fills one worktree, except for the files of the base. Gives its record, which is not stored yet.
+/// Prepares one worktree whose files are checked out. Returns the candidate's record, which is not stored
+/// yet.
 fn prepare_candidate(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -465,8 +470,8 @@ fn prepare_candidate(
         true => tree::disk_usage(&path),
         false => capture::size_of_new_worktree(&path, &candidate.directory().index()),
     };
-    // If the worktree is made again, the mark for review, the cost so far and the access of earlier
-    // commands must stay in the record.
+    // If the worktree is made again, the record keeps the mark for review, the cost so far, and the access of
+    // earlier commands.
     let before = candidate.record()?;
     (record.kept, record.usage, record.access) = (before.kept, before.usage, before.access);
     if let Some(failure) = &prepared.failure {

@@ -31,26 +31,26 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::{Event, HowEnded};
 use crate::ui::table;
 
-/// The hint for a command that could not rename a directory.
+/// The hint for a command that failed because it could not rename a directory in HOME.
 const RENAMES_HINT: &str = "in a HOME of its own no attempt can rename a directory of yours; with \
                             `git config frites.spawn.home shared` it can, and judging sees what it \
                             writes there";
 
-/// The terms of all commands that are started together.
+/// What all commands that are started together have in common.
 pub(super) struct AttemptTerms {
     /// The time limits of each command.
     pub limits: Limits,
     /// True if the worktree of a candidate is kept even if its command changed nothing.
     pub keep: bool,
     pub guard: Option<Guard>,
-    /// The agents that have reported meanwhile that they cannot go on.
+    /// The agents that have reported, since the commands began, that they cannot go on.
     pub stopped: StoppedAgents,
     pub cost_limit: CostLimit,
-    /// Ordered once enough candidates have passed.
+    /// Ends the running commands. It is ordered once enough candidates have passed.
     pub enough: Cancel,
 }
 
-/// The command of a candidate, and the terms on which it runs.
+/// The command of a candidate, and what it needs to run.
 pub(super) struct OneAttempt<'a> {
     pub session: &'a Session,
     pub candidate: CandidateRef<'a>,
@@ -62,15 +62,14 @@ pub(super) struct OneAttempt<'a> {
 struct RanCommand {
     end: Result<End>,
     seconds: f64,
-    /// The reason why its agent cannot go on.
-    told: Option<AgentStop>,
-    /// The usage that its agent reported.
+    /// The reason why the command's agent cannot go on; `None` if the agent has not reported one.
+    stop: Option<AgentStop>,
+    /// The usage that the command's agent has reported.
     usage: Option<Usage>,
 }
 
 impl OneAttempt<'_> {
-    /// Runs the command, and captures the result. If the command is not started, marks the
-    /// candidate with the reason.
+    /// Runs the command, and captures the result. If the command is not started, records the reason.
     pub fn run(&self) -> Result<Captured> {
         let OneAttempt { session, candidate, terms, .. } = *self;
         if candidate.record()?.state == State::Failed {
@@ -91,7 +90,7 @@ impl OneAttempt<'_> {
         candidate.logs()?.end_round(capture.map(|capture| capture.iteration))?;
         let after = capture.map(|capture| capture.tree);
         let changed_nothing = record.again && captured.problem.is_none() && after == before;
-        // An interrupted round is taken back later.
+        // An interrupted round does not become the maker, because it is taken back later.
         if record.again && after != before && captured.candidate.state != State::Cancelled {
             candidate.update(|record| record.maker = Some(self.command.maker()))?;
         }
@@ -114,8 +113,8 @@ impl OneAttempt<'_> {
         let started = jiff::Timestamp::now();
         let access = self.terms.guard.as_ref().map_or_else(guard::unguarded, Guard::access);
         self.candidate.update(|record| {
-            // `run_all` has noted the access of a first command. If there is none, a record of an older
-            // version does not tell what earlier commands could do.
+            // For a first command, `run_all` has already noted the access. If the record has none, an older
+            // version wrote it, and it is not known what earlier commands could do.
             record.access = record.access.take().map(|earlier| access.with(&earlier));
             record.started = Some(started);
             record.ended = None;
@@ -125,7 +124,7 @@ impl OneAttempt<'_> {
         })
     }
 
-    /// Runs the command to its end. `record` is the record of its start.
+    /// Runs the command to its end. `record` is the candidate's record when the command starts.
     fn run_command(&self, record: &Candidate) -> Result<RanCommand> {
         let OneAttempt { session, candidate, command, terms } = *self;
         let dir = candidate.worktree();
@@ -144,9 +143,9 @@ impl OneAttempt<'_> {
         let mut variables = context.variables();
         match agent_state::prepare(session, candidate, self.agent()) {
             Ok(state) => variables.extend(state),
-            // Only this candidate fails, because its own attempt may have damaged its state.
+            // Only this candidate fails: its own attempt may have damaged its agent's state directory.
             Err(error) => {
-                return Ok(RanCommand { end: Err(error), seconds: 0.0, told: None, usage: None });
+                return Ok(RanCommand { end: Err(error), seconds: 0.0, stop: None, usage: None });
             }
         }
         let world =
@@ -172,13 +171,14 @@ impl OneAttempt<'_> {
         let is_run = end.as_ref().is_ok_and(|end| !end.outcome.could_not_start());
         let agent = self.agent();
         let usage = match agent {
-            Some(agent) if is_run => usage_told(session, agent, &log),
+            Some(agent) if is_run => reported_usage(session, agent, &log),
             _ => None,
         };
-        Ok(RanCommand { end, seconds, told: StoppedAgents::told(session, agent, &log), usage })
+        let stop = StoppedAgents::reason_in_log(session, agent, &log);
+        Ok(RanCommand { end, seconds, stop, usage })
     }
 
-    /// Runs a job while the worktree is locked, so that git does not remove it.
+    /// Runs a job. Meanwhile the worktree is locked, so that git does not remove it.
     fn run_locked(&self, job: &Job<'_>) -> Result<Result<End>> {
         let admin = worktree::admin_of(&self.session.repo, job.dir)?;
         let reason = format!("the command of {} runs here", self.candidate);
@@ -194,7 +194,8 @@ impl OneAttempt<'_> {
         Ok(waiting::run(job, &patterns.unwrap_or_default(), enough, &tell))
     }
 
-    /// Removes the lock files that a killed git left, which would prevent commits in the worktree.
+    /// If the command was ended, removes lock files that a killed git may have left. They would prevent
+    /// commits in the worktree.
     fn heal_after(&self, end: &Result<End>) -> Result<()> {
         let was_ended = end.as_ref().is_ok_and(|end| {
             end.cancelled || matches!(end.outcome, Outcome::TimedOut | Outcome::Signalled { .. })
@@ -206,12 +207,13 @@ impl OneAttempt<'_> {
         Ok(())
     }
 
-    /// Records how the command ended. `start` is the record of its start.
+    /// Records how the command ended. `start` is the candidate's record when the command started.
     fn record_end(&self, start: &Candidate, ran: &RanCommand) -> Result<()> {
         let bytes = tree::disk_usage(&self.candidate.worktree());
         self.candidate.update(|record| {
             record.ended = Some(jiff::Timestamp::now());
-            // An unguarded command can write to the record.
+            // An unguarded command can change the record, so the access is taken from the record of its
+            // start.
             record.access = start.access.clone();
             record.bytes = bytes;
             record.usage.extend(ran.usage.map(|usage| RoundUsage { iteration: None, usage }));
@@ -226,14 +228,14 @@ impl OneAttempt<'_> {
             if record.state == State::TimedOut {
                 record.reason = silence(self.terms.limits, ran.seconds);
             }
-            if let (Some(told), State::Failed | State::TimedOut) = (&ran.told, record.state) {
-                self.terms.stopped.mark(self.agent(), record, told);
+            if let (Some(stop), State::Failed | State::TimedOut) = (&ran.stop, record.state) {
+                self.terms.stopped.mark(self.agent(), record, stop);
             }
         })?;
         Ok(())
     }
 
-    /// Captures the result of the command, and updates the record accordingly.
+    /// Captures the result of the command, and updates the candidate's record accordingly.
     fn capture(&self, ran: &RanCommand) -> Result<Captured> {
         let OneAttempt { session, candidate, terms, .. } = *self;
         let mut captured = session.capture_or_tell(candidate)?;
@@ -245,17 +247,16 @@ impl OneAttempt<'_> {
                 }
             })?;
         }
-        // Some agents exit with 0 although they could not go on.
-        if let (Some(told), State::Empty) = (&ran.told, captured.candidate.state) {
+        // Some agents exit with code 0 even if they could not go on.
+        if let (Some(stop), State::Empty) = (&ran.stop, captured.candidate.state) {
             captured.candidate =
-                candidate.update(|record| terms.stopped.mark(self.agent(), record, told))?;
+                candidate.update(|record| terms.stopped.mark(self.agent(), record, stop))?;
         }
         if captured.candidate.state == State::Succeeded
             && captured.changes.is_empty()
             && captured.problem.is_none()
         {
-            // With an unchanged worktree the state would be `empty`, so this worktree no longer
-            // exists.
+            // If the worktree existed and were unchanged, the state would be `empty`. So it no longer exists.
             captured.candidate = candidate.update(|record| {
                 record.state = State::Failed;
                 record.end.exit_code = None;
@@ -274,19 +275,19 @@ fn remove_empty(session: &Session, candidate: CandidateRef<'_>, captured: &Captu
         // Omitted files exist only in the worktree.
         && captured.omissions == Omissions::default();
     if is_empty && let Err(error) = clean::remove(session, candidate) {
-        // Only a warning, because the other candidates can be judged all the same.
+        // This is only a warning, because the candidates can be judged all the same.
         let address = captured.candidate.address();
         session.ui.warn(format!("{address}: its worktree stays: {}", error.message));
     }
 }
 
-/// The usage that an agent has reported in its log; `None` if its report has no known format.
-fn usage_told(session: &Session, agent: &Name, log: &Path) -> Option<Usage> {
+/// The usage that an agent has reported in its log; `None` if the format of its report is not known.
+fn reported_usage(session: &Session, agent: &Name, log: &Path) -> Option<Usage> {
     let format = agents::usage_format(&session.config, agent)?;
     Some(format.usage(&process::whole_log(log)))
 }
 
-/// Sets the state in a record from the end of the candidate's command.
+/// Sets the state in a record according to how the candidate's command ended.
 fn record_end(record: &mut Candidate, end: &End) {
     record.leaky = end.leaky;
     record.end = CommandEnd::default();
@@ -316,8 +317,8 @@ fn record_end(record: &mut Candidate, end: &End) {
     };
 }
 
-/// The words for the silence after which the idle limit ended a command; `None` if the hard limit
-/// ended it, after `seconds`.
+/// The words for a command that was ended after `seconds`, e.g. `no output for 5m`; `None` if the hard limit
+/// ended it.
 fn silence(limits: Limits, seconds: f64) -> Option<String> {
     if limits.hard.is_some_and(|hard| seconds >= hard.as_secs_f64()) {
         return None;
@@ -325,8 +326,9 @@ fn silence(limits: Limits, seconds: f64) -> Option<String> {
     Some(format!("no output for {}", table::duration(limits.idle?.as_secs_f64())))
 }
 
-/// Sets the state in a record after an error, for example if the directory is gone or the arguments
-/// are too long. If the end of the command is unknown, the candidate can be resumed.
+/// Sets the state in a record after git-frites failed to run the command, for example because the directory
+/// is gone or the arguments are too long. If the command may have run, but its end is not known, the
+/// candidate can be resumed.
 fn record_error(record: &mut Candidate, error: &Error) {
     record.end = CommandEnd::default();
     record.reason = Some(error.message.clone());
@@ -336,8 +338,8 @@ fn record_error(record: &mut Candidate, error: &Error) {
     };
 }
 
-/// Records and prints how a candidate's command ended. `changed_nothing` is true if this was a
-/// later round that left the files unchanged.
+/// Prints how a candidate's command ended, and records it in the event log. `changed_nothing` is true if the
+/// command was a later round and left the files unchanged.
 fn report_end(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -380,7 +382,7 @@ fn report_end(
 mod tests {
     use super::*;
 
-    /// State, exit code, signal and reason of a record after this end of a command.
+    /// The state, exit code, signal and reason in a record after a command ended in this way.
     fn after(
         outcome: Outcome,
         cancelled: bool,

@@ -46,8 +46,8 @@ pub struct Preparation {
     guard: Option<Guard>,
 }
 
-/// A seed of this age is certainly older than the files of a worktree made now, even if file times
-/// have steps of two seconds.
+/// A seed of this age is certainly older than the files of a worktree that is made now, even on a file system
+/// that rounds times to two seconds.
 const SEED_AGE: Duration = Duration::from_secs(4);
 
 /// The result of preparing one worktree.
@@ -55,15 +55,15 @@ const SEED_AGE: Duration = Duration::from_secs(4);
 pub struct Prepared {
     /// The reason why the candidate's setup failed.
     pub failure: Option<String>,
-    /// A file of the base that setup changed.
+    /// A file of the base that the setup changed; `None` if it changed none.
     pub changed: Option<TreePath>,
-    /// True if the worktree may have more files than the base.
+    /// True if the worktree may have files that the base does not have.
     pub has_more: bool,
 }
 
 impl Preparation {
-    /// Finds the seeds and the setup command for this number of worktrees. Refuses worktrees for which
-    /// the disk is too full, and a setup command whose program is missing.
+    /// Finds the seeds and the setup command for this number of worktrees. Fails if the disk is too full for
+    /// the worktrees, or if the program of the setup command is missing.
     pub fn new(session: &Session, base: &Oid, worktrees: usize) -> Result<Preparation> {
         disk_space::require_space(session, base, worktrees)?;
         let setup = session
@@ -87,8 +87,8 @@ impl Preparation {
         Ok(Preparation { known: seeds.contents()?, seeds, setup, guard })
     }
 
-    /// Warns of files in the user's checkout that the commands name, but that no worktree will
-    /// have, because they are neither in `tree`, from which the worktrees start, nor seeds.
+    /// Warns if an argument of the commands names a file in the user's checkout that no worktree will have.
+    /// This is a file that is neither in `tree`, from which the worktrees start, nor a seed.
     pub fn warn_of_missing_files(
         &self,
         session: &Session,
@@ -121,8 +121,8 @@ impl Preparation {
         Ok(())
     }
 
-    /// Does `work`. Meanwhile, tells the user if the checkout has uncommitted changes, which
-    /// attempts from `base` do not have. With `--quiet`, nobody would see that, so it does not look.
+    /// Does `work`. Meanwhile, tells the user if the checkout has uncommitted changes, because attempts from
+    /// `base` do not have them. With `--quiet`, does not look for such changes.
     pub fn beside_look_at_checkout<T>(
         session: &Session,
         base: &Oid,
@@ -140,8 +140,8 @@ impl Preparation {
         })
     }
 
-    /// Prepares worktrees by `work`, which reports to a board. Shows the progress if there is a
-    /// setup command.
+    /// Calls `work`, which prepares worktrees and reports to a board. If there is a setup command, shows the
+    /// board on the terminal meanwhile.
     pub fn show<T>(
         &self,
         session: &Session,
@@ -156,15 +156,16 @@ impl Preparation {
         board::live(session, run, names, &board, || work(&board))
     }
 
-    /// The modification times for the files of the worktrees. If a seed may be a build output, the
-    /// files must not look older than it (GIT-FACTS, "Not safe for build tools").
+    /// The modification times for the files of the worktrees. If a young seed may be a build output, the
+    /// files must not look older than the seed: build tools would skip a rebuild (GIT-FACTS, "Not safe for
+    /// build tools").
     pub fn file_times(&self) -> FileTimes {
         let last = SystemTime::now().checked_sub(SEED_AGE).unwrap_or(SystemTime::UNIX_EPOCH);
         if self.known.are_older_than(last) { FileTimes::LastSecond } else { FileTimes::Current }
     }
 
-    /// Prepares a worktree whose files are checked out. Records the seeds and the untracked files
-    /// that setup made, because they do not belong to the attempt.
+    /// Prepares a worktree whose files are checked out. Records the seeds and the untracked files that the
+    /// setup made, so that captures do not take them for work of the attempt.
     pub fn worktree(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<Prepared> {
         let dir = candidate.worktree();
         let mut given = self.seeds.place(&dir)?;
@@ -198,7 +199,7 @@ impl Preparation {
         Ok(prepared)
     }
 
-    /// Prints how the setup of a worktree ended, and how long it took.
+    /// Prints how the setup of a worktree ended, and how long the setup took.
     pub fn tell_end(
         &self,
         session: &Session,
@@ -221,8 +222,8 @@ impl Preparation {
         }
     }
 
-    /// Records the candidates whose setup failed, and reports tracked files that setup changed. The
-    /// worktrees exist now, so a failure is only a warning.
+    /// Records in the event log which candidates' setup failed, and warns of tracked files that the setup
+    /// changed. The worktrees exist by now, so a failure to record is only a warning.
     pub fn report(&self, session: &Session, run: &Run, names: &[Name], prepared: &[Prepared]) {
         for (name, prepared) in names.iter().zip(prepared) {
             let Some(failure) = &prepared.failure else { continue };
@@ -245,7 +246,7 @@ impl Preparation {
 }
 
 impl Prepared {
-    /// How the preparation ended, for the row of the candidate.
+    /// How the preparation ended, in the form for the candidate's row on the terminal.
     pub fn ending(&self) -> Ending {
         let (standing, words) = match &self.failure {
             Some(failure) => (Standing::Bad, format!("failed ({failure})")),
@@ -255,8 +256,8 @@ impl Prepared {
     }
 }
 
-/// Tells the user about uncommitted changes in the checkout. Ignores errors, because the attempts
-/// can start all the same.
+/// Tells the user about uncommitted changes in the checkout. If git-frites cannot look for them, says
+/// nothing, because the attempts can start all the same.
 fn note_changes(session: &Session) {
     if let Ok(Some(files)) = uncommitted_in_words(&session.repo) {
         session.ui.note(format!(
@@ -265,8 +266,8 @@ fn note_changes(session: &Session) {
     }
 }
 
-/// Runs the setup command as judging does: with the oracle's time limit, and without the
-/// candidate's variables. Gives the reason of a failure.
+/// Runs the setup command as judging runs it: with the oracle's time limit, and without the candidate's
+/// variables. Returns the reason if the command failed.
 fn run_setup(
     session: &Session,
     setup: &OracleCommand,

@@ -1,4 +1,4 @@
-//! Puts an attempt back to its state before a round that made it worse or was interrupted.
+//! Restores an attempt to its state before a round, if the round made the attempt worse or was interrupted.
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -10,9 +10,9 @@ use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 
-/// Writes the files of `wanted` into the candidate's worktree, if it has one, and sets its state and
-/// its maker to those of `record`. Captures the worktree before and after. The caller holds the run's lock.
-/// Refuses to overwrite files that no capture has.
+/// Replaces the files in the candidate's worktree, if there is one, by those of the tree `wanted`, and sets
+/// the candidate's state and maker to those in `record`. Captures the worktree before and after. Fails if
+/// this would overwrite files that no capture has. The caller holds the run's lock.
 pub fn put_back(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -23,7 +23,8 @@ pub fn put_back(
     let base = session.repo.commit(&candidate.run.base)?.tree;
     let now = candidate.latest()?.map_or(base, |capture| capture.tree);
     let worktree = candidate.worktree();
-    // git would overwrite ignored files, and a nested repository without files.
+    // git would overwrite ignored files, and would delete the directory of a nested repository that has no
+    // files.
     let is_file = |path: &TreePath| {
         let file = session.repo.file(wanted, &String::from_utf8_lossy(path.as_bytes()));
         !matches!(file, Ok(None))
@@ -46,15 +47,15 @@ pub fn put_back(
     Ok(())
 }
 
-/// Replaces the files of tree `now` by those of tree `wanted`. Uses a separate index, so that the
-/// attempt's index and its settings for sparse checkouts have no effect. git refuses to overwrite
-/// other files.
+/// Replaces the files of tree `now` by those of tree `wanted`. Uses a separate index, so that the attempt's
+/// index and the settings for sparse checkouts have no effect. git fails rather than overwrite other files.
 ///
-/// git runs in a world in which it can write only to this worktree: another attempt may have an
-/// open descriptor of a directory here, and could replace directories by links meanwhile.
+/// git runs in a world in which it can write only to this worktree and to the index: another attempt may have
+/// an open descriptor of a directory in the worktree, and could meanwhile replace directories by links to
+/// other places.
 fn write_files(session: &Session, worktree: &Path, now: &Oid, wanted: &Oid) -> Result<()> {
     let index = ScratchIndex::from_tree(&session.repo.git().work_tree(worktree), now)?;
-    // Refresh the index, so that unchanged files are not written again.
+    // Refresh the index, so that git does not write unchanged files again.
     let _ = index.git().call("update-index").args(["-q", "--refresh"]).output();
     let call = index.git().call("-c").args(["core.sparseCheckout=false", "read-tree", "-m", "-u"]);
     let call = call.args([now.as_str(), wanted.as_str()]);

@@ -1,4 +1,4 @@
-//! Recovery of runs whose process was killed while it made them or ran their commands.
+//! Recovers runs whose git-frites process was killed while it made the run or ran the run's commands.
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::store::Store;
 use crate::store::intents::Phase;
 use crate::ui::Ui;
 
-/// Takes back a run that was incomplete, or marks the candidates whose commands ran as cancelled.
-/// Gives a message if it did something.
+/// If the run was not complete yet, takes it back. Otherwise marks the candidates whose commands ran as
+/// cancelled. Returns a message if either was necessary.
 pub fn recover_run(store: &Store, run: &Name) -> Result<Option<String>> {
     if !store.is_active(run) {
         remove_stub(store, run)?;
@@ -27,8 +27,8 @@ pub fn recover_run(store: &Store, run: &Name) -> Result<Option<String>> {
     recover_held(store, run)
 }
 
-/// Takes a run's lock, and recovers the run if necessary: when this command began, a process of the
-/// killed command may still have held the lock.
+/// Takes a run's lock, and recovers the run if necessary. The recovery at the start of this command skips a
+/// run whose lock a process of the killed command still holds.
 pub fn lock_recovered(store: &Store, ui: &Ui, run: &Name) -> Result<Lock> {
     let lock = store.lock_run(run)?;
     if store.is_active(run)
@@ -39,9 +39,9 @@ pub fn lock_recovered(store: &Store, ui: &Ui, run: &Name) -> Result<Lock> {
     Ok(lock)
 }
 
-/// Recovers a run whose lock the caller holds.
+/// Recovers a run. The caller holds the run's lock.
 fn recover_held(store: &Store, run: &Name) -> Result<Option<String>> {
-    // Read under the lock, because its last holder may have ended in between.
+    // This is read under the lock, because the lock's last holder may have finished its work in between.
     let Some(active) = store.active(run) else {
         if store.is_active(run) && store.run(run)?.is_some() {
             store.clear_active(run)?;
@@ -50,7 +50,7 @@ fn recover_held(store: &Store, run: &Name) -> Result<Option<String>> {
     };
     if active.phase == Phase::Making {
         let Some(record) = store.run_intent(run) else {
-            // The intent was not written completely, so nothing else was made.
+            // The intent was not written completely, and nothing else of a run is made before that.
             tree::delete_tree(store.run_dir(run).path())
                 .context(|| format!("could not remove run {run}"))?;
             return Ok(None);
@@ -90,14 +90,15 @@ fn interrupted(run: &Run) -> String {
     message
 }
 
-/// Removes the directory of a run that was killed before its first record or after its last.
+/// Removes the directory of a run whose process was killed before it wrote the first record, or after it
+/// deleted the last one.
 fn remove_stub(store: &Store, run: &Name) -> Result<()> {
     let intent = store.run_dir(run).record();
     if intent.exists() {
         return Ok(());
     }
     let Some(_lock) = store.try_lock_run(run)? else { return Ok(()) };
-    // Check again under the lock: another process may have begun this run.
+    // Check again under the lock: another process may have begun to make this run.
     if intent.exists()
         || store.is_active(run)
         || store.repo().read_ref(&refs::record(run))?.is_some()
@@ -114,11 +115,11 @@ fn cancel_running(store: &Store, run: &Run) -> Result<()> {
         let mut candidate = store.candidate(run, name).record()?;
         let admin = worktree::admin_of(store.repo(), &store.candidate(run, name).worktree())?;
         if let Some(admin) = &admin {
-            // The caller holds the run's lock, so no other process makes worktrees here.
+            // The caller holds the run's lock, so no other process is still making this worktree.
             worktree::unlock_half_made(admin);
         }
         if candidate.state == State::Running {
-            // The supervisors have ended all processes in the worktree.
+            // By now, the supervisors have ended all processes of the command in the worktree.
             if let Some(admin) = &admin {
                 worktree::heal_locks(admin);
                 worktree::unlock_ours(admin);
@@ -131,8 +132,7 @@ fn cancel_running(store: &Store, run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Removes a run that was not complete: its candidates, its record and its directory. The caller
-/// holds the run's lock.
+/// Removes an incomplete run: its candidates, its record and its directory. The caller holds the run's lock.
 pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<()> {
     take_back(store, run, &run.candidates, entries_before)?;
     if let Some(record) = store.repo().read_ref(&refs::record(&run.run))? {
@@ -143,18 +143,17 @@ pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<
             "spawn taken back",
         )?;
     }
-    // Removes the run's directory of worktrees only if it is empty, because other files in it are
-    // not ours.
+    // Remove the run's directory of worktrees only if it is empty, because any files in it are not ours.
     let root = store.worktrees(run.worktree_root.as_deref());
     let _ = fs::remove_dir(root.join(run.run.as_str()));
     tree::delete_tree(store.run_dir(&run.run).path())
         .context(|| format!("could not remove run {}", run.run))
 }
 
-/// Removes candidates that were not complete: their worktrees, administrative entries, branches and
-/// directories. The caller holds the run's lock.
+/// Removes incomplete candidates: their worktrees, administrative entries, branches and directories. The
+/// caller holds the run's lock.
 ///
-/// A branch is deleted only if it is still at the run's base.
+/// A branch that has moved away from the run's base is not deleted.
 pub fn take_back(
     store: &Store,
     run: &Run,
@@ -162,7 +161,7 @@ pub fn take_back(
     entries_before: &[String],
 ) -> Result<()> {
     let _lock = store.lock_repository()?;
-    // No other process writes these refs before the run is complete.
+    // Until the run is complete, no other process writes these refs, so their locks can be removed at once.
     let prefix = format!("{}{}", refs::ATTEMPT_BRANCHES, run.run);
     store.repo().heal_ref_locks(&prefix, Duration::ZERO);
     let root = store.worktrees(run.worktree_root.as_deref());
@@ -176,8 +175,8 @@ pub fn take_back(
             Some(admin) => {
                 Worktree::at(store.repo(), &path, admin).set_aside(&root)?.delete()?;
             }
-            // A directory without an entry is not ours, except for an empty one that a killed git
-            // left.
+            // A directory without an administrative entry is not ours, unless it is an empty one that a
+            // killed git left. `remove_dir` removes only an empty one.
             None => {
                 let _ = fs::remove_dir(&path);
             }
@@ -192,7 +191,8 @@ pub fn take_back(
     Ok(())
 }
 
-/// An entry for `name` without a readable `gitdir`, which a killed `git worktree add` left.
+/// The administrative entry without a readable `gitdir` that a killed process left when it made the worktree
+/// of `name`.
 fn damaged_entry(repo: &Repo, name: &Name, before: &[String]) -> Result<Option<PathBuf>> {
     Ok(worktree::entries(repo)?.into_iter().find(|admin| {
         let Some(file) = admin.file_name().and_then(|n| n.to_str()) else { return false };
@@ -203,7 +203,7 @@ fn damaged_entry(repo: &Repo, name: &Name, before: &[String]) -> Result<Option<P
     }))
 }
 
-/// The names of git's administrative entries now, for `Active::entries`.
+/// The names of all administrative entries of worktrees now, for `Active::entries`.
 pub fn entry_names(repo: &Repo) -> Result<Vec<String>> {
     let entries = worktree::entries(repo)?;
     let names = entries.iter().filter_map(|path| path.file_name());

@@ -1,4 +1,4 @@
-//! Resumes a run: interrupted commands start again from the base.
+//! Resumes a run: the interrupted commands run again from the base.
 use crate::error::Result;
 use crate::integrity::trust;
 use crate::model::candidate::{Candidate, CommandEnd, State};
@@ -16,15 +16,15 @@ use crate::ops::{clean, spawn};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 
-/// The effect that resuming has on a candidate.
+/// What resuming a run does with one of its candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resumption {
-    /// The candidate does not change: it has no command, or its command has ended or is not needed.
+    /// The candidate stays as it is: it has no command, or its command has ended or is not needed.
     Ended,
     /// The candidate's command runs again in a fresh worktree.
     Repeat,
-    /// A later round (`retry`, `run --rounds`) was interrupted. It is taken back, because a fresh
-    /// worktree would lack the work of the rounds before.
+    /// A later round (`retry`, `run --rounds`) was interrupted. The round is taken back. It does not run
+    /// again in a fresh worktree, which would lack the work of the earlier rounds.
     LaterRound,
 }
 
@@ -53,13 +53,12 @@ pub fn to_start(
     Ok(pending)
 }
 
-/// Runs the commands of cancelled candidates again, which a signal or a kill of git-frites has
-/// ended, and those of candidates whose agent was at its limit.
+/// Runs again the commands of candidates that are `cancelled` (a signal ended them, or git-frites was killed)
+/// or `limited` (their agent could not go on).
 ///
-/// Each candidate gets a fresh worktree, because an undisturbed attempt does not start from
-/// half-finished work. Its old worktree is captured first, and stays an iteration. A later round is
-/// not started again, but taken back. `beside` is done while the commands run. The caller holds the
-/// run's lock.
+/// Each of these candidates gets a fresh worktree, so that the command starts from the base and not from
+/// half-finished work. The old worktree is captured first, and stays an iteration. A later round is not run
+/// again, but taken back. `beside` does its work while the commands run. The caller holds the run's lock.
 pub fn resume(
     session: &Session,
     run: &Run,
@@ -88,8 +87,8 @@ pub fn resume(
     start_again(session, run, &pending, options, beside)
 }
 
-/// Takes back an interrupted later round: the candidate gets the files of its newest capture that
-/// can be judged. The round's work stays an iteration.
+/// Takes back an interrupted later round: restores the files of the candidate's newest capture that can be
+/// judged. What the round has changed stays an iteration.
 fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     let go_on = format!("go on in its worktree with `git frites retry {candidate}`");
     let (Some((capture, state)), true) =
@@ -124,8 +123,8 @@ fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()>
     Ok(())
 }
 
-/// Runs these commands in fresh worktrees. Old worktrees are captured and removed first. The caller
-/// holds the run's lock.
+/// Runs these commands in fresh worktrees. The candidates' old worktrees are captured and removed first. The
+/// caller holds the run's lock.
 pub fn start_again(
     session: &Session,
     run: &Run,

@@ -1,4 +1,4 @@
-//! The agents of a run that have reported that they cannot go on, because of their account or their
+//! The agents of a run that have reported that they cannot go on, because of their account or of their
 //! environment. No further command of these agents is started.
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,33 +16,34 @@ use crate::ops::session::Session;
 use crate::process::{last_lines, last_words};
 use crate::store::candidate::CandidateRef;
 
-/// The number of lines at the end of an agent's output in which the reason is searched for. Earlier
-/// output is about its work.
+/// The reason is searched for in this many lines at the end of an agent's output. Earlier lines are about the
+/// agent's work, and could match by chance.
 const LINES: usize = 20;
 
-/// The agents that cannot go on, according to their output since the commands of a run began.
+/// The agents that cannot go on, each with the reason that its output gave since the commands of the run
+/// began.
 #[derive(Default)]
 pub struct StoppedAgents(Mutex<BTreeMap<Name, AgentStop>>);
 
 impl StoppedAgents {
     /// The reason why an agent cannot go on, if the end of its output gives one. Does not store it.
-    pub fn told(session: &Session, agent: Option<&Name>, log: &Path) -> Option<AgentStop> {
+    pub fn reason_in_log(session: &Session, agent: Option<&Name>, log: &Path) -> Option<AgentStop> {
         let patterns = agents::stop_patterns(&session.config, agent?);
         patterns.find(&last_words(log, LINES)).or_else(|| patterns.find(&last_lines(log, LINES)))
     }
 
-    /// Marks a candidate whose agent cannot go on, and stores the reason, so that this agent is not
-    /// started again.
-    pub fn mark(&self, agent: Option<&Name>, record: &mut Candidate, told: &AgentStop) {
-        set_limited(record, told);
+    /// Sets the record's state to `limited`, because the candidate's agent cannot go on. Keeps the reason, so
+    /// that the agent is not started for other candidates.
+    pub fn mark(&self, agent: Option<&Name>, record: &mut Candidate, stop: &AgentStop) {
+        set_limited(record, stop);
         if let Some(agent) = agent {
             let mut all = self.0.lock();
-            all.entry(agent.clone()).or_insert_with(|| told.clone());
+            all.entry(agent.clone()).or_insert_with(|| stop.clone());
         }
     }
 
-    /// Marks a candidate as not started because its agent cannot go on; `None` if it can be
-    /// started.
+    /// If the agent cannot go on, marks the candidate as not started, and returns the candidate. Returns
+    /// `None` if the agent can be started.
     pub fn refuse(
         &self,
         session: &Session,
@@ -50,25 +51,25 @@ impl StoppedAgents {
         agent: Option<&Name>,
     ) -> Result<Option<Captured>> {
         let all = self.0.lock();
-        let Some((agent, told)) = agent.and_then(|agent| all.get_key_value(agent)) else {
+        let Some((agent, stop)) = agent.and_then(|agent| all.get_key_value(agent)) else {
             return Ok(None);
         };
-        let record = candidate.update(|record| set_limited(record, told))?;
+        let record = candidate.update(|record| set_limited(record, stop))?;
         let why = record.why_limited(agent);
         session.ui.note(format!("{candidate}: not started: {why}"));
         session.stored(candidate).map(Some)
     }
 }
 
-fn set_limited(record: &mut Candidate, told: &AgentStop) {
+fn set_limited(record: &mut Candidate, stop: &AgentStop) {
     record.state = State::Limited;
-    record.reason = Some(told.line.clone());
-    record.end.resets.clone_from(&told.resets);
-    record.end.fault = told.fault;
+    record.reason = Some(stop.line.clone());
+    record.end.resets.clone_from(&stop.resets);
+    record.end.fault = stop.fault;
 }
 
-/// The reason why an agent could not go on in a run, in words; `None` if it did not stop, or was
-/// started again since.
+/// The reason why an agent could not go on in a run, in words; `None` if no candidate of the run is `limited`
+/// because of this agent.
 pub fn why_stopped(session: &Session, run: &Run, agent: &Name) -> Result<Option<String>> {
     for candidate in session.store.candidates(run) {
         let assigned = run.agents.get(candidate.name).and_then(|a| a.agent.as_ref());

@@ -1,6 +1,6 @@
-//! Synthesis: one more candidate, which integrates the candidates that passed. It begins with the
-//! recommended candidate's files, gets the other patches in its prompt, and is judged like any
-//! other candidate (git-frites-run(1)).
+//! Synthesis: one more candidate, which integrates the candidates that passed. It begins with the recommended
+//! candidate's files, its prompt has the patches of the others, and it is judged like any other candidate
+//! (git-frites-run(1)).
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -33,14 +33,14 @@ use crate::store::events::Event;
 pub enum SynthesisMaker {
     /// An agent or a command.
     Assigned(Assignment),
-    /// There is none, for this reason.
+    /// No synthesis is made, for this reason.
     Nobody(String),
 }
 
-/// Finds the maker of a run's synthesis: `synthesis.agent`, else the recommended candidate's agent,
-/// else the run's command if the run has a prompt. Fails if `synthesis.agent` names no agent.
+/// Finds the maker of a run's synthesis: `synthesis.agent`, else the recommended candidate's agent, else, if
+/// the run has a prompt, the run's command. Fails if `synthesis.agent` is not the name of an agent.
 ///
-/// `mode` overrides the configured mode.
+/// `mode` is the user's `--synthesis`, and overrides `synthesis.mode`.
 pub fn maker(
     session: &Session,
     run: &Run,
@@ -83,7 +83,7 @@ pub fn maker(
     Ok(SynthesisMaker::Assigned(CandidateCommand::to_assignment(&command)))
 }
 
-/// The reason why no synthesis is wanted; `None` if it is wanted.
+/// The reason why the user wants no synthesis; `None` if the user wants one.
 fn why_off(session: &Session, mode: Option<SynthesisMode>) -> Option<&'static str> {
     match mode {
         Some(SynthesisMode::Off) => Some("--synthesis is off"),
@@ -94,8 +94,8 @@ fn why_off(session: &Session, mode: Option<SynthesisMode>) -> Option<&'static st
     }
 }
 
-/// The probable maker of a synthesis from candidates with these commands, in words; `None` if there
-/// would be no synthesis.
+/// The maker that a synthesis of candidates with these commands would probably have, in words; `None` if no
+/// synthesis would be made.
 pub fn likely_maker(
     session: &Session,
     commands: &[(Name, CandidateCommand)],
@@ -116,13 +116,14 @@ pub fn likely_maker(
     })
 }
 
-/// The agent that `synthesis.agent` names, if any. Fails if there is no such agent.
+/// The agent that `synthesis.agent` names; `None` if it is not set. Fails if there is no such agent.
 pub fn configured_agent(session: &Session) -> Result<Option<Assignment>> {
     let Some(name) = session.config.get(keys::SYNTHESIS_AGENT) else { return Ok(None) };
     let name: Name =
         name.parse().map_err(|e| Error::fatal(format!("synthesis.agent: {e}")).hint(RULE))?;
     let assigned = agents::assign(&session.config, &name, 1).map_err(|e| {
-        // This is a mistake in the configuration, so the kind of the error changes.
+        // The mistake is in the configuration, not in the user's arguments. So the error is fatal, and not
+        // about usage.
         let error = Error::fatal(format!("synthesis.agent: {}", e.message));
         e.hints.into_iter().fold(error, Error::hint)
     })?;
@@ -135,8 +136,8 @@ pub fn options(session: &Session, options: &AttemptOptions) -> AttemptOptions {
     AttemptOptions { limits: Limits { hard, ..options.limits }, ..options.clone() }
 }
 
-/// Records in a verdict why no synthesis was made. Does not change the stored verdict if another
-/// process works on the run, or has judged it meanwhile.
+/// Records in a verdict why no synthesis was made. Leaves the stored verdict unchanged if another process
+/// works on the run or has judged it meanwhile.
 pub fn explain_skip(session: &Session, verdict: &mut Verdict, reason: String) -> Result<()> {
     verdict.no_synthesis = Some(reason);
     let store = &session.store;
@@ -150,8 +151,9 @@ pub fn explain_skip(session: &Session, verdict: &mut Verdict, reason: String) ->
     Ok(())
 }
 
-/// The candidates that a synthesis integrates, the best first: those that passed, also without
-/// their own tests. Each tree counts once; earlier syntheses do not count.
+/// The candidates that a synthesis integrates, the best first: those that passed, except if they passed only
+/// with their own tests. Of candidates with the same tree, only the best is taken. Earlier syntheses are left
+/// out.
 fn distinct(verdict: &Verdict) -> Vec<&Entry> {
     let mut found: Vec<&Entry> = Vec::new();
     let ranked = verdict.decision.ranking.iter().filter_map(|name| verdict.entry(name));
@@ -164,11 +166,10 @@ fn distinct(verdict: &Verdict) -> Vec<&Entry> {
     found
 }
 
-/// Adds a candidate to a run, and runs the command of `assignment` in its worktree. Gives the
-/// changed run.
+/// Adds a candidate for the synthesis to a run, and runs the command of `assignment` in its worktree. Returns
+/// the changed run.
 ///
-/// Refuses a run that was not judged, or in which fewer than two candidates passed with different
-/// trees.
+/// Fails if the run was not judged, or if fewer than two candidates with different trees passed.
 pub fn synthesize(
     session: &Session,
     run: &Run,
@@ -183,7 +184,7 @@ pub fn synthesize(
         return Err(reached.into_error(run));
     }
     limits::require_room(session, 0, 1)?;
-    // From here on no other process judges the run, adds to it or removes it.
+    // While this lock is held, no other process judges the run, adds candidates to it, or removes it.
     let (_lock, mut run) = store.lock_and_read(&run.run)?;
     let verdict = store.verdict(&run.run)?.ok_or_else(|| {
         Error::no(format!("run {} was not judged, so nothing in it has passed yet", run.run))
@@ -216,7 +217,7 @@ pub fn synthesize(
     store.record_event(&run.run, &event)?;
     let names = [name.clone()];
     if let Err(error) = add_worktrees(session, &run, &names, &preparation) {
-        // An interrupted candidate can be resumed.
+        // A `cancelled` candidate can be resumed.
         let state = if interrupt::signal().is_some() { State::Cancelled } else { State::Failed };
         let mut candidate =
             Candidate::new(&run.run, &name, run.index_of(&name).unwrap_or_default(), state);
@@ -243,9 +244,9 @@ fn tree<'a>(run: &'a Run, entry: &'a Entry) -> &'a Oid {
     entry.judged().unwrap_or(&run.base)
 }
 
-/// The prompt of a synthesis: the base, the task, the changes in its worktree, and the other
-/// attempts' patches, the smallest first, with the paths of their files. For a patch that exceeds
-/// the limit, only its files are listed.
+/// The prompt of a synthesis: the base, the task, the files that its worktree changes, and the other
+/// attempts' patches, the smallest first. It also says where the files of these attempts are. Once the
+/// patches exceed `synthesis.prompt-limit`, only the names of the changed files are listed.
 fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) -> Result<Vec<u8>> {
     let Session { repo, store, .. } = session;
     let best = material[0];
@@ -296,7 +297,7 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
     Ok(text)
 }
 
-/// The places where a candidate's change can be read.
+/// A sentence for the prompt that says where a candidate's change can be read.
 fn places_to_read(candidate: CandidateRef<'_>) -> String {
     let patch = candidate.directory().patch();
     let worktree = candidate.worktree();

@@ -1,5 +1,5 @@
-//! Ends the command of an agent that waits for the network endlessly. Such an agent prints that it
-//! waits again and again, so the idle limit alone would not end it.
+//! Ends the command of an agent that waits for the network endlessly. Such an agent prints again and again
+//! that it waits, so the idle limit alone would not end the command.
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -10,18 +10,20 @@ use crate::model::outcome::Outcome;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::{self, End, Follower, Job};
 
-/// The time that an agent may wait without an idle limit, because a network failure may be short.
+/// The time that an agent may wait if no idle limit is set. It is not zero, because a network failure may be
+/// short.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The longest time between two checks of the output.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The longest line that is kept. A longer one says more than that the agent waits.
+/// The longest incomplete line that is kept. A longer line says more than that the agent waits.
 const LONGEST: usize = 64 << 10;
 
-/// Runs a job to its end. Output that only says that the agent waits for the network counts as
-/// silence: after the job's idle limit, or after two minutes, the command is ended with a timeout.
-/// Calls `tell` once, when the agent begins to wait. `stop` ends the command as well.
+/// Runs a job to its end. Treats output that only says that the agent waits for the network as silence: after
+/// the job's idle limit, or after [`PATIENCE`] without one, the command is ended and its outcome is a
+/// timeout. Calls `tell` once, when the agent begins to wait. If `stop` is ordered, the command is ended as
+/// well.
 pub(super) fn run(
     job: &Job<'_>,
     patterns: &StopPatterns,
@@ -31,7 +33,7 @@ pub(super) fn run(
     if !patterns.can_wait() {
         return process::run_until(job, stop);
     }
-    // Remove an old log, so that only the log of this command is read.
+    // Remove an old log, so that only the output of this command is read.
     let _ = std::fs::remove_file(job.log);
     let cancel = Cancel::default();
     let (ended, until) = channel();
@@ -69,7 +71,7 @@ struct WaitWatch<'a> {
     rest: Vec<u8>,
 }
 
-/// The meaning of the output since the last check.
+/// What the output since the last check says about the agent.
 enum Said {
     Nothing,
     Waits,
@@ -77,8 +79,8 @@ enum Said {
 }
 
 impl WaitWatch<'_> {
-    /// Checks the output until the command has ended (false), or the agent has waited for
-    /// `patience` (true).
+    /// Checks the output until the command ends or the agent has waited for `patience`. Returns true if the
+    /// agent has waited for so long.
     fn gives_up(
         &mut self,
         patience: Duration,
@@ -104,7 +106,7 @@ impl WaitWatch<'_> {
             if !std::mem::replace(&mut is_told, true) {
                 tell(patience);
             }
-            // If git-frites was suspended, the command was, too, so that time does not count.
+            // If git-frites was suspended, so was the command. So no more than two intervals are added.
             *waited += before.elapsed().min(2 * look);
             if *waited >= patience {
                 return true;
