@@ -1,12 +1,12 @@
-//! The finding whether the user's shell completes git-frites.
+//! The finding whether the user's shell has a completion script for git-frites.
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::model::checkup::Finding;
 
-/// A shell with a completion script: the places of the script below a data directory and below
-/// HOME, and the startup file that may source it.
+/// A shell that git-frites has a completion script for: the script's usual paths below a data directory and
+/// below HOME, and the startup file that may source the script.
 struct ShellPlaces {
     name: &'static str,
     in_data: &'static [&'static str],
@@ -29,7 +29,8 @@ const SHELLS: [ShellPlaces; 3] = [
     },
     ShellPlaces {
         name: "fish",
-        // The second paths work in all versions but fish 3.6.0.
+        // fish 3.6.0 reads the script only from the first paths; all other versions read it from the second
+        // ones, too.
         in_data: &[
             "fish/vendor_conf.d/git-frites.fish",
             "fish/vendor_completions.d/git-frites.fish",
@@ -42,7 +43,7 @@ const SHELLS: [ShellPlaces; 3] = [
     },
 ];
 
-/// The words of a startup file that sources the script.
+/// A startup file that contains these words sources the script.
 const SOURCED: &str = "frites completions";
 
 /// The name of the shell that SHELL names.
@@ -51,8 +52,8 @@ pub fn users_shell() -> String {
     shell.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The file below HOME where a shell looks for the completion script; `None` if the shell is not
-/// known.
+/// The file below HOME where a shell looks for the completion script; `None` if git-frites has no script for
+/// the shell.
 pub fn place_in_home(shell: &str) -> Option<PathBuf> {
     let places = SHELLS.iter().find(|places| places.name == shell)?;
     Some(PathBuf::from(env::var_os("HOME")?).join(places.in_home[0]))
@@ -75,7 +76,7 @@ pub(super) fn finding() -> Finding {
 fn installed(places: &ShellPlaces) -> Option<PathBuf> {
     let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let own = env::current_exe().ok();
-    // `PREFIX/share` beside `PREFIX/bin/git-frites`.
+    // If the program is `PREFIX/bin/git-frites`, `PREFIX/share` is a data directory, too.
     let beside = own.as_deref().and_then(Path::parent).and_then(Path::parent);
     let data = env::var_os("XDG_DATA_DIRS").unwrap_or_else(|| "/usr/local/share:/usr/share".into());
     let data = env::split_paths(&data).chain(beside.map(|prefix| prefix.join("share")));

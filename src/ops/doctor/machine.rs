@@ -12,8 +12,8 @@ use crate::ops::doctor::{agents, completion, manual};
 use crate::oracle::pool;
 use crate::world::probe;
 
-/// Kernel settings that can refuse namespaces to users: the file, the value that refuses them, and
-/// the command that changes it.
+/// Kernel settings that can deny namespaces to users: the file of the setting, the value that denies them,
+/// and the command that allows them.
 const REFUSING: [(&str, &str, &str); 3] = [
     (
         "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
@@ -57,27 +57,27 @@ pub(super) fn findings() -> Result<Vec<Finding>> {
     Ok(found)
 }
 
-/// A temporary directory. Dropping it also deletes the unreadable directory that an overlay leaves
-/// in it.
-pub(super) struct TrialRoom(PathBuf);
+/// A temporary directory that is deleted when this is dropped. Unlike `TempDir`, this can also delete the
+/// unreadable directory that a trial overlay leaves behind.
+pub(super) struct TrialDirectory(PathBuf);
 
-impl TrialRoom {
+impl TrialDirectory {
     pub(super) fn path(&self) -> &Path {
         &self.0
     }
 }
 
-impl Drop for TrialRoom {
+impl Drop for TrialDirectory {
     fn drop(&mut self) {
         let _ = delete_tree(&self.0);
     }
 }
 
 /// A new temporary directory in `dir`.
-pub(super) fn scratch_in(dir: &Path) -> io::Result<TrialRoom> {
+pub(super) fn scratch_in(dir: &Path) -> io::Result<TrialDirectory> {
     fs::create_dir_all(dir)?;
     let made = tempfile::Builder::new().prefix(".git-frites-doctor-").tempdir_in(dir)?;
-    Ok(TrialRoom(made.keep()))
+    Ok(TrialDirectory(made.keep()))
 }
 
 fn git() -> Finding {
@@ -90,7 +90,8 @@ fn git() -> Finding {
     }
 }
 
-/// The findings about sealed worlds. `refusal` is the reason why none can be made.
+/// The findings about sealed worlds. `refusal` is the reason why no sealed world can be made; `None` if one
+/// can.
 fn worlds(refusal: Option<String>) -> Vec<Finding> {
     let Some(reason) = refusal else {
         return vec![
@@ -127,7 +128,7 @@ fn worlds(refusal: Option<String>) -> Vec<Finding> {
     vec![namespaces, Finding::missing("overlay", "cannot be tried without namespaces")]
 }
 
-/// The AppArmor profile that was installed with the program.
+/// The AppArmor profile that was installed together with the program, if any.
 fn profile() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let profile = program.parent()?.parent()?.join("share/git-frites/apparmor");
@@ -149,7 +150,7 @@ fn landlock() -> Finding {
     }
 }
 
-/// The finding whether this process may limit its child processes by a control group.
+/// The finding whether this process may make a control group to limit its child processes.
 fn cgroup() -> Finding {
     let what = "cgroup";
     let Some(dir) = own_cgroup() else {
@@ -180,7 +181,7 @@ fn own_cgroup() -> Option<PathBuf> {
     dir.join("cgroup.controllers").exists().then_some(dir)
 }
 
-/// The finding whether files in a directory can share their blocks.
+/// The finding whether a copy of a file in `dir` can share the file's blocks (a reflink).
 pub(super) fn reflinks(what: &str, dir: &Path) -> Finding {
     match pool::share_blocks(dir) {
         Ok(()) => Finding::good(what, "files can share blocks"),

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use crate::model::checkup::Finding;
 
-/// The directories in which `man` looks if nothing else is set.
+/// The directories in which `man` looks for pages even if no variable names them.
 const USUAL: [&str; 2] = ["/usr/local/share/man", "/usr/share/man"];
 
-/// The program's main page below such a directory, in all compressions that packages use.
+/// The paths of the program's main page below such a directory, with all compressions that packages use.
 const PAGES: [&str; 5] = [
     "man1/git-frites.1",
     "man1/git-frites.1.gz",
@@ -28,7 +28,7 @@ pub(super) fn finding() -> Finding {
 fn installed() -> Option<PathBuf> {
     let listed = env::var_os("MANPATH").unwrap_or_default();
     let on_path = env::var_os("PATH").unwrap_or_default();
-    // `PREFIX/share/man` and `PREFIX/man` beside `PREFIX/bin`.
+    // For each directory `PREFIX/bin` on PATH, `man` also looks in `PREFIX/share/man` and `PREFIX/man`.
     let beside = env::split_paths(&on_path).collect::<Vec<_>>();
     let beside = beside.iter().filter_map(|bin| bin.parent());
     let beside = beside.flat_map(|prefix| [prefix.join("share/man"), prefix.join("man")]);

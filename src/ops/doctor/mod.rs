@@ -1,4 +1,4 @@
-//! The findings about this machine, and about a run in this repository.
+//! The findings of `git frites doctor`: about this machine, and about a run in this repository.
 mod agents;
 pub mod completion;
 mod machine;
@@ -11,13 +11,13 @@ use crate::model::checkup::{Checkup, Finding, Health, ProjectCheckup};
 use crate::ops::session::Session;
 use crate::ui::Ui;
 
-/// Checks the machine, and the repository of the current directory if there is one. A problem is a
-/// finding, not an error.
+/// Checks the machine, and the repository of the current directory if there is one. A problem of either
+/// becomes a finding, not an error.
 pub fn check_up(ui: &Ui) -> Result<Checkup> {
     let machine = machine::findings()?;
     let here = std::env::current_dir().unwrap_or_default();
     let outside = Repo::discover(&here).is_err_and(|error| error.cause == Cause::NotFound);
-    // Everything else needs git.
+    // A broken machine has no working git or no cache directory, and the checks of the repository need these.
     if outside || machine.iter().any(|finding| finding.health == Health::Broken) {
         return Ok(Checkup { machine, project: None });
     }

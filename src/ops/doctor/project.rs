@@ -10,7 +10,7 @@ use crate::ops::session::Session;
 use crate::oracle::OracleFlags;
 use crate::oracle::user_cache::UserCache;
 
-/// Checks the repository of a session for a run from HEAD.
+/// Checks what would happen in this repository if a run started from HEAD now.
 pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
     let mut checkup = ProjectCheckup::default();
     match worlds::choose(session) {
@@ -40,7 +40,7 @@ pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
     Ok(checkup)
 }
 
-/// The finding whether commands of candidates would be guarded.
+/// The finding whether the candidates' commands would be guarded.
 fn guard_of_attempts(session: &Session) -> Finding {
     match guard::choose(session) {
         Ok(Some(guard)) => Finding::good("guard", guard.in_words()),
@@ -51,7 +51,7 @@ fn guard_of_attempts(session: &Session) -> Finding {
     }
 }
 
-/// The commands that would judge, and the seeds of the checkouts.
+/// Adds the commands that would judge, and the seeds that judge checkouts would get.
 fn commands(session: &Session, checkup: &mut ProjectCheckup) -> Result<()> {
     let Some(base) = session.repo.head() else {
         checkup.findings.push(
