@@ -1,4 +1,4 @@
-//! Copies of a user's settings for one attempt.
+//! Copies the user's settings for an agent into the state directories of one attempt.
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 
 use crate::fs::regular;
 
-/// The most that is copied for one attempt. Settings are small; larger files are other data.
+/// At most this many bytes are copied for one attempt. Settings are small; larger files are other data.
 const MOST_BYTES: u64 = 64 << 20;
 const MOST_FILES: u32 = 10_000;
 
-/// The deepest directory that is copied, because links can form a cycle.
+/// Directories are copied down to this depth. Without a limit, a cycle of links would be copied for ever.
 const DEEPEST: usize = 16;
 
-/// The most entries of one directory that get links.
+/// At most this many entries of one directory get links.
 const MOST_LINKS: usize = 10_000;
 
-/// Directories that are not copied, because programs fill them themselves.
+/// Directories that are not copied, because tools fill them, and they hold no settings.
 const LEFT_OUT: [&str; 2] = [".git", "node_modules"];
 
-/// The bytes and files that may still be copied, and the paths that were left out.
+/// Counts the bytes and files that may still be copied, and collects the paths that were left out.
 pub(super) struct Copies {
     bytes: u64,
     files: u32,
-    /// The paths that exist and were not copied.
+    /// The paths that could not be copied, although they exist.
     pub left_out: Vec<PathBuf>,
 }
 
@@ -34,8 +34,8 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Copies a file, or the regular files of a directory. Follows links, because many people link
-    /// their settings from elsewhere.
+    /// Copies a file, or the regular files below a directory. Follows symbolic links, because many people
+    /// keep their settings elsewhere and link to them.
     pub fn copy(&mut self, from: &Path, to: &Path) {
         match self.copy_one(from, to, DEEPEST) {
             Ok(()) => {}
@@ -74,7 +74,7 @@ impl Copies {
                 continue;
             }
             match self.copy_one(&from.join(&name), &to.join(&name), depth - 1) {
-                // A dangling link.
+                // The entry is a dangling link.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 copied => copied?,
             }
@@ -83,7 +83,7 @@ impl Copies {
     }
 }
 
-/// Makes a link in `directory` to each entry of the user's directory `of_user`, except the entry
+/// Makes a symbolic link in `directory` to each entry of the user's directory `of_user`, except the entry
 /// named `except`.
 pub(super) fn link_others(of_user: &Path, except: &str, directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(of_user).into_iter().flatten().flatten().take(MOST_LINKS) {

@@ -1,4 +1,5 @@
-//! Copies the user's login for an attempt's agent, and gives refreshed tokens back to the user.
+//! Copies the user's login for an attempt's agent, and writes tokens that the agent has refreshed back to the
+//! user's login.
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -16,29 +17,29 @@ use crate::fs::directory::{self, DIRECTORY};
 use crate::fs::{atomic, regular};
 use crate::ops::agent_state::users::UsersState;
 
-/// The largest file that counts as a login.
+/// A larger file is not a login.
 const LARGEST: u64 = 1 << 20;
 
-/// The longest token.
+/// A longer string is not a token.
 const LONGEST_TOKEN: usize = 64 << 10;
 
-/// A copy of a login, in a state directory.
+/// A copy of one of the user's login files, in a state directory of an attempt.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct CopiedLogin {
-    /// The variable of the state directory.
+    /// The environment variable that names the state directory.
     variable: String,
     /// The path of the copy in the state directory.
     path: String,
-    /// The digest of the user's file when it was copied.
+    /// The digest of the user's file at the time of the copy.
     digest: String,
 }
 
-/// The effect of removing a copy on the user's login.
+/// What removing a copy did to the user's login.
 pub(super) enum Settled {
     /// The login is unchanged.
     Kept,
-    /// This file has new tokens.
+    /// This file of the user now has new tokens.
     GivenBack(PathBuf),
 }
 
@@ -55,7 +56,7 @@ pub(super) fn of_user(variable: &StateVariable, users: &UsersState) -> Vec<(Copi
 }
 
 impl CopiedLogin {
-    /// The path of the copy.
+    /// The path of the copy; `root` is the parent of the attempt's state directories.
     pub fn in_state(&self, root: &Path) -> PathBuf {
         root.join(&self.variable).join(&self.path)
     }
@@ -68,7 +69,7 @@ impl CopiedLogin {
         file.write_all(bytes)
     }
 
-    /// Removes the copy. If the agent has refreshed it, gives its tokens to the user's login.
+    /// Removes the copy. If the agent has refreshed the tokens in the copy, puts them into the user's login.
     pub fn settle(&self, root: &Path, users: &UsersState) -> io::Result<Settled> {
         let (above, name) = match self.open_above(root) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Settled::Kept),
@@ -82,7 +83,7 @@ impl CopiedLogin {
         }
         match bytes {
             Ok(bytes) if digest(&bytes) != self.digest => self.give_back(&bytes, users),
-            // The copy is unchanged or gone (the agent has logged out), or it is not a regular
+            // The copy is unchanged, it no longer exists (the agent has logged out), or it is not a regular
             // file.
             _ => Ok(Settled::Kept),
         }
@@ -100,8 +101,7 @@ impl CopiedLogin {
         Ok((above, Path::new(name)))
     }
 
-    /// Puts the tokens in these bytes into the user's file, if that file has not changed since it
-    /// was copied.
+    /// Puts the tokens in `bytes` into the user's file, if that file has not changed since the copy was made.
     fn give_back(&self, bytes: &[u8], users: &UsersState) -> io::Result<Settled> {
         let Some((state, tokens)) = agents::tokens(&self.variable, &self.path) else {
             return Ok(Settled::Kept);
@@ -112,8 +112,8 @@ impl CopiedLogin {
         };
         let real = file.canonicalize()?;
         let directory = File::open(real.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
-        // If the lock is held, another process gives back a login there, or an attempt holds it on
-        // purpose; so do not wait.
+        // If the lock is held, do not wait: another process may be writing tokens there, or an attempt may
+        // hold the lock for ever on purpose.
         if directory.try_lock().is_err() {
             return Ok(Settled::Kept);
         }
@@ -131,9 +131,9 @@ fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The user's login with the tokens of `other`; `None` if that changes nothing, or if one of both
-/// is not JSON. Takes only tokens from `other`, because an attempt can write it: another value
-/// could, for example, name a server from which an agent gets its configuration.
+/// The user's login with the tokens of `other`; `None` if the tokens are the same, or if `users` or `other`
+/// is not JSON. Takes nothing but tokens from `other`, because an attempt can write to `other`: another value
+/// could, for example, name a server from which the user's agent would get its configuration.
 fn with_tokens(users: &[u8], other: &[u8], tokens: &[&str]) -> Option<Vec<u8>> {
     let mut login: Value = serde_json::from_slice(users).ok()?;
     let other: Value = serde_json::from_slice(other).ok()?;
@@ -164,8 +164,8 @@ fn take_tokens(login: &mut Value, other: &Value, tokens: &[&str]) {
     }
 }
 
-/// True if both values are tokens, or both are times. An empty token does not count: the agent has
-/// logged out.
+/// True if both values can be tokens (strings), or both can be times (numbers). False if the new token is
+/// empty, because the agent has then logged out.
 fn is_token(old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::String(_), Value::String(new)) => {

@@ -1,6 +1,6 @@
-//! The state directories of an attempt's agents. Each attempt has its own, so that agents do not
-//! write to the user's. They start with copies of the user's settings, contain a copy of the user's
-//! login while a command runs, and are kept with the run.
+//! The state directories of an attempt's agents. Each attempt has its own state directories, so that its
+//! agents do not write to those of the user. They start with copies of the user's settings. While a command
+//! runs, they also have a copy of the user's login. They are kept as long as the run.
 mod copies;
 mod login;
 pub mod users;
@@ -38,9 +38,9 @@ struct AgentStateRecord {
     logins: Vec<CopiedLogin>,
 }
 
-/// Makes the state directories of an agent for its next command, with a copy of the user's current
-/// login. Gives the environment variables that name them; none without an agent, or if no variable
-/// sets the place of its state.
+/// Makes the state directories of an agent for its next command, with a copy of the user's current login.
+/// Returns the environment variables that name the directories. Returns none if there is no agent, or if no
+/// variable decides where the agent keeps its state.
 pub fn prepare(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -66,7 +66,8 @@ pub fn prepare(
     }
     let logins: Vec<(CopiedLogin, Vec<u8>)> =
         variables.iter().flat_map(|variable| login::of_user(variable, &users)).collect();
-    // The record comes before the logins, so that the next command can remove them after a kill.
+    // The record is written before the logins, so that after a kill, the next git-frites command can find and
+    // remove them.
     let mut record = read(candidate);
     if !record.agents.contains(agent) {
         record.agents.push(agent.clone());
@@ -82,8 +83,8 @@ pub fn prepare(
         .collect())
 }
 
-/// Prepares a candidate's existing state directories for a person who continues in its worktree.
-/// Gives their variables.
+/// Prepares a candidate's existing state directories for a person who goes on working in its worktree.
+/// Returns the environment variables that name them.
 pub fn prepare_again(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -96,24 +97,23 @@ pub fn prepare_again(
     Ok(variables)
 }
 
-/// The parent directory of a candidate's state directories, with links resolved; `None` if there is
-/// none.
+/// The parent directory of a candidate's state directories, with links resolved; `None` if it does not exist.
 pub fn directory(candidate: CandidateRef<'_>) -> Option<PathBuf> {
     let root = candidate.directory().agent_state();
     let is_real = fs::symlink_metadata(&root).is_ok_and(|meta| meta.is_dir());
     is_real.then(|| nearest_real(&root))
 }
 
-/// The names of the variables for a candidate's state directories.
+/// The names of the environment variables that name a candidate's state directories.
 pub fn variables(session: &Session, candidate: CandidateRef<'_>) -> Vec<String> {
     let agents = read(candidate).agents;
     let variables = agents.iter().flat_map(|agent| agents::state(&session.config, agent));
     variables.map(|variable| variable.name).collect()
 }
 
-/// Removes the logins from a candidate's state directories. If an agent has refreshed a login, and
-/// the user's login has not changed since it was copied, the user's login gets the new tokens. Only
-/// warns of failures.
+/// Removes the logins from a candidate's state directories. If an agent has refreshed a login, and the user's
+/// login has not changed since it was copied, puts the new tokens into the user's login. A failure is only a
+/// warning.
 pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
     let mut record = read(candidate);
     if record.logins.is_empty() {
@@ -141,8 +141,9 @@ pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
     }
 }
 
-/// Makes the directory of one variable, unless it exists, with copies of the user's settings. If
-/// other programs share this directory, links to the user's other entries are added.
+/// Makes the state directory that one variable names, unless it exists, with copies of the user's settings.
+/// If other programs share the user's directory (as with `XDG_CONFIG_HOME`), also makes links to its other
+/// entries.
 fn begin(
     root: &Path,
     variable: &StateVariable,
@@ -153,7 +154,7 @@ fn begin(
     if fs::symlink_metadata(&directory).is_ok_and(|meta| meta.is_dir()) {
         return Ok(());
     }
-    // A temporary name, so that a kill cannot leave an incomplete directory.
+    // Fill it under a temporary name, so that a kill cannot leave an incomplete directory.
     let new = root.join(".new");
     delete_tree(&new)?;
     make_private(&new)?;
@@ -169,13 +170,13 @@ fn begin(
     fs::rename(new, directory)
 }
 
-/// Makes a directory that only this user can enter, unless it exists.
+/// Makes a directory that only this user can enter, unless the directory exists.
 fn make_private(directory: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(directory)
 }
 
-/// The record; an empty one if there is none or it is damaged, because an unguarded command can
-/// write to it.
+/// The record; an empty one if the record does not exist, or is damaged. An unguarded command can write to
+/// it, so a damaged one is not an error.
 fn read(candidate: CandidateRef<'_>) -> AgentStateRecord {
     let record = read_toml(&candidate.directory().agent_record());
     record.unwrap_or(AgentStateRecord { version: FORMAT, agents: Vec::new(), logins: Vec::new() })

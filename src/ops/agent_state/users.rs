@@ -1,4 +1,4 @@
-//! Finds the state of the user's own agents, and faults that would stop an agent.
+//! Finds where the user's own agents keep their state, and faults that would stop an agent.
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub struct UsersState {
 }
 
 impl UsersState {
-    /// The environment of a command without the variables of git-frites.
+    /// The environment that a candidate's command gets, without the variables of git-frites.
     pub fn of(session: &Session) -> UsersState {
         UsersState { environment: session.policy.environment(&env::ALL, &[]) }
     }
@@ -24,7 +24,7 @@ impl UsersState {
         UsersState { environment: std::env::vars_os().collect() }
     }
 
-    /// True if the variable has a value.
+    /// True if the variable is set and not empty.
     pub fn has(&self, name: &str) -> bool {
         self.environment.get(OsStr::new(name)).is_some_and(|value| !value.is_empty())
     }
@@ -34,13 +34,13 @@ impl UsersState {
         value.is_absolute().then_some(value)
     }
 
-    /// The user's state directory; `None` without HOME.
+    /// The path of the user's directory for this state; `None` if neither its variable nor HOME is set.
     pub fn directory(&self, state: &StateDirectory) -> Option<PathBuf> {
         let of_variable = self.variable(state.variable);
         of_variable.or_else(|| Some(self.variable("HOME")?.join(state.default)))
     }
 
-    /// The user's settings, each with its path in the state directory.
+    /// The user's files and directories with settings, each with its path in the state directory.
     pub fn settings(&self, state: &StateDirectory) -> Vec<(PathBuf, &'static str)> {
         let directory = self.directory(state);
         let around = match self.variable(state.variable) {
@@ -52,7 +52,7 @@ impl UsersState {
         found
     }
 
-    /// The user's logins, each with its path in the state directory.
+    /// The user's files with logins, each with its path in the state directory.
     pub fn logins(&self, state: &StateDirectory) -> Vec<(PathBuf, &'static str)> {
         files_in(self.directory(state), state.logins.iter().map(|(path, _)| *path))
     }
@@ -66,7 +66,7 @@ fn files_in(
     paths.map(|path| (directory.join(path), path)).collect()
 }
 
-/// True if the user has a login for an agent; `None` if this cannot be known.
+/// True if the user has a login for an agent; `None` if git-frites cannot tell.
 pub fn is_logged_in(agent: &BuiltInAgent, users: &UsersState) -> Option<bool> {
     let files: Vec<_> = agent.state.iter().flat_map(|state| users.logins(state)).collect();
     if agent.login_variables.is_empty() || files.is_empty() {
@@ -76,8 +76,8 @@ pub fn is_logged_in(agent: &BuiltInAgent, users: &UsersState) -> Option<bool> {
     Some(has_variable || files.iter().any(|(file, _)| file.is_file()))
 }
 
-/// The faults that would stop an agent in this environment, if they can be found without starting
-/// it.
+/// The faults that would stop an agent in this environment. Only faults that can be found without starting
+/// the agent.
 pub fn faults(agent: &BuiltInAgent, users: &UsersState) -> Vec<AgentFault> {
     let mut found = Vec::new();
     let refuses_root = agent.root_variable.is_some_and(|variable| !users.has(variable));
