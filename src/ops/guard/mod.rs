@@ -1,6 +1,6 @@
-//! The worlds of attempts. Their commands can write to their own worktree, but not to the user's
-//! checkouts, other worktrees or the repository. Writes to HOME go to layers that belong to the
-//! candidate.
+//! The guard: the worlds in which the commands of attempts run. A guarded command can write to its own
+//! worktree, but not to the user's checkouts, other worktrees or the repository. Its writes to HOME go to
+//! layers that belong to its candidate.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -30,36 +30,36 @@ use crate::store::candidate::CandidateRef;
 use crate::world::probe;
 use crate::world::user_directories::{self, make_room, overlays, user_home, variable, work_of};
 
-/// The variables that name the user's directories in which agents keep their sessions.
+/// The variables that name the user's directories in which agents keep their sessions. Commands that share
+/// HOME can write there.
 const OF_SESSIONS: [&str; 5] =
     ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
 
-/// The decision that commands of candidates are guarded.
+/// The way in which the commands of candidates are guarded.
 #[derive(Debug)]
 pub struct Guard {
-    /// Paths that every command can write to.
+    /// Paths that the commands of all candidates can write to.
     writable: Vec<PathBuf>,
-    /// Directories of the user in which each candidate writes to layers of its own; empty if all write
-    /// to the user's own files.
+    /// Directories of the user for which each candidate has layers of its own that its writes go to. Empty if
+    /// the writes of all candidates go to the user's own files.
     private: Vec<PathBuf>,
-    /// The downloads from judging the base, in layers between the private layers and the user's files.
+    /// What judging the base has downloaded. Its layers are between the private layers and the user's files.
     downloads: Option<KeptDownloads>,
     access: AttemptAccess,
 }
 
-/// The files that the setup command has downloaded into the user's directories while the base was
-/// judged.
+/// The files that the setup command downloaded into the user's directories while the base was judged.
 #[derive(Debug)]
 struct KeptDownloads {
-    /// The layers of the user's directories that hold them.
+    /// The directory with the layers that hold these files.
     layers: PathBuf,
     /// Keeps other processes from removing the layers.
     _lock: Lock,
 }
 
 impl KeptDownloads {
-    /// The downloads of a base, or of its nearest ancestor with kept layers; `None` if nothing was
-    /// downloaded.
+    /// The downloads from judging `base`, or else its nearest ancestor with kept layers; `None` if nothing
+    /// was downloaded.
     fn find(session: &Session, base: &Oid) -> Result<Option<KeptDownloads>> {
         let root = pool::home(&session.repo)?.join(LAYERS);
         let distrusted = when_attempts_ran(session)?;
@@ -73,7 +73,7 @@ impl KeptDownloads {
 /// The confinement of a guarded command.
 pub struct GuardedWorld {
     pub confinement: Confinement,
-    /// Directories that are deleted after the command.
+    /// Directories of the command that are deleted after it has ended.
     _own: Option<PrivateDirectories>,
 }
 
@@ -82,8 +82,8 @@ pub fn unguarded() -> AttemptAccess {
     AttemptAccess { separation: Separation::Unguarded, writes: Vec::new(), temporary: Vec::new() }
 }
 
-/// The guard for candidates' commands; `None` if they run with the user's permissions, because the
-/// configuration says so or no guard is possible. Fails if the configuration requires one.
+/// The guard for candidates' commands. `None` if they run with the user's permissions, because `spawn.guard`
+/// is `off` or no guard is possible. Fails if no guard is possible but the configuration requires one.
 pub fn choose(session: &Session) -> Result<Option<Guard>> {
     static TOLD: Once = Once::new();
     let mode = session.config.get(keys::SPAWN_GUARD);
@@ -106,8 +106,8 @@ pub fn choose(session: &Session) -> Result<Option<Guard>> {
     }
 }
 
-/// As [`choose`], for candidates with this base. If the candidates have layers of their own, the
-/// downloads from judging the base are below these layers.
+/// As [`choose`], for candidates with this base. If candidates have layers of their own, the downloads from
+/// judging the base are put below these layers.
 pub fn choose_for(session: &Session, base: &Oid) -> Result<Option<Guard>> {
     let mut guard = choose(session)?;
     if let Some(guard) = guard.as_mut().filter(|guard| !guard.private.is_empty()) {
@@ -116,7 +116,7 @@ pub fn choose_for(session: &Session, base: &Oid) -> Result<Option<Guard>> {
     Ok(guard)
 }
 
-/// The reason why this repository or configuration rules out a guard on any system.
+/// The reason why no guard is possible on any system with this repository or configuration.
 fn forbidden(session: &Session) -> Option<String> {
     if session.config.get(keys::LIMITS_NESTING) > 1 {
         let reason = "limits.nesting lets them spawn runs, which write to the repository";
@@ -128,10 +128,11 @@ fn forbidden(session: &Session) -> Option<String> {
 }
 
 impl Guard {
-    /// The guard of this system, or the reason why it allows none.
+    /// The guard that this system allows, or the reason why it allows none.
     fn new(session: &Session) -> Result<std::result::Result<Guard, String>> {
         static TOLD: Once = Once::new();
-        // A directory that does not exist cannot be protected, and an attempt could create it.
+        // Make the cache directory now: if it did not exist, it could not be protected, and an attempt could
+        // create it.
         let cache = pool::home_of_all(&session.repo)?;
         fs::create_dir_all(&cache).context(|| format!("could not make '{}'", cache.display()))?;
         let opened = named(&session.config.get(keys::SPAWN_WRITE), session.home.as_deref());
@@ -177,8 +178,8 @@ impl Guard {
         Ok(Ok(Guard { writable, private, downloads: None, access }))
     }
 
-    /// The guard by Landlock, if the system allows no world for this reason. If Landlock is missing
-    /// as well, gives both reasons.
+    /// The guard by Landlock alone, for a system that allows no world for this `reason`. If Landlock is
+    /// missing as well, returns both reasons.
     fn landlocked(
         session: &Session,
         opened: Vec<PathBuf>,
@@ -197,12 +198,12 @@ impl Guard {
         Ok(Guard { writable: opened, private: Vec::new(), downloads: None, access })
     }
 
-    /// True if Landlock confines the commands, because no world can be made.
+    /// True if Landlock alone confines the commands, because no world can be made.
     fn is_landlocked(&self) -> bool {
         self.access.separation == Separation::Landlock
     }
 
-    /// The words for the confinement.
+    /// How attempts are confined, in words.
     pub fn in_words(&self) -> &'static str {
         match self.is_landlocked() {
             true => "attempts are confined by Landlock alone",
@@ -210,8 +211,8 @@ impl Guard {
         }
     }
 
-    /// How a watch has to treat the commands. Those with paths in `spawn.write` count as unguarded,
-    /// because such a path can be a checkout, or lead to one.
+    /// How a watch has to treat the commands. If `spawn.write` opens paths, the commands are treated as
+    /// unguarded, because such a path can be a checkout, or lead to one.
     pub fn watched_commands(&self) -> WatchedCommands {
         match self.access.separation == Separation::PrivateHome && self.access.writes.is_empty() {
             true => WatchedCommands::GuardedAttempts,
@@ -224,8 +225,8 @@ impl Guard {
         self.access.clone()
     }
 
-    /// The world for commands in a candidate's worktree, with the candidate's own git directory. A
-    /// capture takes the commands' work over from that directory.
+    /// The world for commands in a candidate's worktree. The commands use the candidate's own git directory.
+    /// A capture brings their commits from there into the repository.
     pub fn world(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<GuardedWorld> {
         let dir = candidate.worktree();
         let admin = worktree::admin_of(&session.repo, &dir)?.ok_or_else(|| {
@@ -250,7 +251,8 @@ impl Guard {
         let dir = candidate.worktree();
         let common = session.repo.common_dir();
         let mut mounts = vec![Mount::Devices];
-        // A path below a mount that replaces a directory needs a mount of its own.
+        // The mounts on these paths replace the directory there, so a path below one of them needs a mount of
+        // its own.
         let mut replaced = vec![Path::new("/dev")];
         let home = candidate.directory().own_home();
         make_room(&self.private, &home)
@@ -273,7 +275,7 @@ impl Guard {
         let state = agent_state::directory(candidate);
         let writable = writable.into_iter().chain([dir.as_path()]).chain(state.as_deref());
         mounts.extend(access_mounts(&replaced, writable, protected.iter().map(PathBuf::as_path)));
-        // Lock files are hidden, because a process that can open one can take its lock (flock(2)),
+        // Lock files are hidden, because a process that can open a lock file can take the lock (flock(2)),
         // and keep it.
         let locked =
             [session.store.dir().locks(), nearest_real(&pool::home_of_all(&session.repo)?)];
@@ -283,9 +285,10 @@ impl Guard {
     }
 }
 
-/// A world for our own git process that writes to a worktree where an attempt's command has run,
-/// and to the directory of its index. `None` if no world can be made here. Under Landlock none is
-/// needed: it keeps attempts out of other worktrees, even if they have descriptors of these.
+/// A world for our own git process that writes to a worktree where an attempt's command has run, and to the
+/// directory of the index. `None` if no world can be made on this system. There, attempts run under Landlock,
+/// and this world is not needed: Landlock keeps attempts out of other worktrees, even if they have
+/// descriptors of directories there.
 pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<WorldSpec> {
     if probe::guard_refusal().is_some() {
         return None;
@@ -295,8 +298,8 @@ pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<
     // The filters of git-lfs write to this directory.
     let writable = [dir.clone(), nearest_real(index), common.join(STORE_OF_LFS)];
     let writable = writable.into_iter().filter(|path| path.exists());
-    // Our git reads the state directory, too: while commands run, it uses the copy of the
-    // configuration there.
+    // Our git also reads the state directory: while commands run, git-frites lets it use a copy of the
+    // configuration that is there.
     let read_only = [common, session.store.dir().path()];
     let read_only = read_only.map(|at| Mount::ReadOnly { at: at.to_owned(), from: at.to_owned() });
     let mounts = [Mount::Devices].into_iter().chain(read_only);
@@ -304,12 +307,12 @@ pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<
     Some(WorldSpec { dir, mounts, network: true, ..WorldSpec::default() })
 }
 
-/// The confinement of a candidate's command. `admin` is the administrative entry of its worktree;
-/// `open` are the paths that it can write to in addition to the worktree, its git directory and its
-/// private directories.
+/// The confinement of a candidate's command by Landlock. `admin` is the administrative entry of the worktree.
+/// `open` are the paths that the command can write to in addition to the worktree, the candidate's own git
+/// directory and the command's temporary directories.
 ///
-/// The worktree then points to the candidate's git directory; a capture connects it with the
-/// repository again.
+/// After this call, the worktree's `.git` points to the candidate's own git directory. A capture connects the
+/// worktree with the repository again.
 fn landlocked_confinement(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -329,9 +332,9 @@ fn landlocked_confinement(
     Ok((Confinement::Landlock(restriction), own))
 }
 
-/// The user's directories in which each candidate has layers of its own, without those that
-/// `spawn.write` opens and those in a protected path. Empty if the configuration or the system
-/// allows no layers; if it is the system, its reason is given, too.
+/// The user's directories for which each candidate gets layers of its own, without directories that
+/// `spawn.write` opens and those in a protected path. Empty if the configuration or the system allows no
+/// layers. If the system does not allow them, also returns its reason.
 fn private_directories(
     session: &Session,
     opened: &[PathBuf],
@@ -353,8 +356,8 @@ fn private_directories(
     })
 }
 
-/// The sockets of key agents in these directories (ssh-agent, gpg-agent). They are opened one by
-/// one, because sockets do not work through an overlay.
+/// The sockets of key agents (ssh-agent, gpg-agent) in these directories. A socket does not work through an
+/// overlay, so each of them is made writable by itself.
 fn sockets_of_keys(directories: &[PathBuf]) -> Vec<PathBuf> {
     let gnupg = variable("GNUPGHOME").or_else(|| Some(user_home()?.join(".gnupg")));
     let entries = gnupg.and_then(|dir| fs::read_dir(dir).ok()).into_iter().flatten().flatten();
@@ -367,8 +370,8 @@ fn sockets_of_keys(directories: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// The paths that commands must not write to: checkouts of the repository, and the state and cache
-/// of git-frites.
+/// The paths that guarded commands must not write to: the checkouts of the repository, and the state and the
+/// cache of git-frites.
 fn protected_paths(session: &Session) -> Result<Vec<PathBuf>> {
     let Session { repo, store, .. } = session;
     let mut all = worktree::checkouts(repo)?;
@@ -378,10 +381,10 @@ fn protected_paths(session: &Session) -> Result<Vec<PathBuf>> {
     Ok(all.iter().map(|path| nearest_real(path)).collect())
 }
 
-/// The mounts that make the `writable` paths writable in a read-only world, and the `protected`
-/// paths read-only. A path below a `replaced` directory always needs a mount. So does each writable
-/// directory above a protected or replaced path, because a mount point cannot be renamed and
-/// replaced by another directory.
+/// The mounts that make the `writable` paths writable in a read-only world, and the `protected` paths in them
+/// read-only. A path below a `replaced` directory always needs a mount of its own. So does each writable
+/// directory above a protected or replaced path: a mount point cannot be renamed, so a command cannot put
+/// another directory in its place.
 fn access_mounts<'a>(
     replaced: &[&'a Path],
     writable: impl Iterator<Item = &'a Path>,
@@ -392,7 +395,7 @@ fn access_mounts<'a>(
     let above_any = pinned(&all, replaced);
     all.extend(above_any.iter().map(|path| (*path, true)));
     all.retain(|path, _| !replaced.contains(path));
-    // The map is sorted, so a path comes after its parent directories.
+    // The map is sorted, so the loop reaches a path after the directories above it.
     let mut done = vec![(Path::new("/"), false)];
     done.extend(replaced.iter().map(|path| (*path, true)));
     let mut mounts = Vec::new();
@@ -414,8 +417,8 @@ fn access_mounts<'a>(
     mounts
 }
 
-/// The writable directories above the read-only paths of `all` and above the `replaced` ones.
-/// Directories inside a replaced one do not count, because they are not the user's.
+/// The writable directories above the read-only paths of `all` and above the `replaced` paths. Directories
+/// inside a replaced one are left out, because what is mounted there is not the user's directory.
 fn pinned<'a>(all: &BTreeMap<&'a Path, bool>, replaced: &[&'a Path]) -> BTreeSet<&'a Path> {
     let can_write = |path: &Path| {
         path.ancestors()
