@@ -1,4 +1,4 @@
-//! Captures of attempts that were made on different machines.
+//! Exchanges the captures of attempts that were made on different machines.
 use crate::error::{Error, Result};
 use crate::git::commit::commit_tree;
 use crate::git::refs;
@@ -15,25 +15,25 @@ use crate::store::candidate::CandidateRef;
 impl Exchange<'_> {
     /// Fetches the record of the run and the captures of one candidate, if the remote has them.
     pub fn fetch_attempt(&self, name: &Name) -> Result<()> {
-        // With a `*`, a pattern may match nothing without an error. It is harmless that the second
-        // one also matches other names with the same ending.
+        // With a `*`, git does not fail if a pattern matches nothing. The second pattern also matches other
+        // names with the same ending, which is harmless.
         let run = &self.run;
         self.remote
             .fetch(&[format!("refs/frites/{run}/@record*"), format!("refs/frites/{run}/*{name}")])
     }
 
-    /// The newest capture of a candidate at the remote when it was last fetched, and the attempt's
-    /// state in it.
+    /// The newest capture that the remote had of a candidate when it was last fetched, and the attempt's
+    /// state according to this capture.
     pub fn capture_there(&self, name: &Name) -> Result<Option<(Oid, State)>> {
         let repo = &self.session.repo;
         let Some(tip) = repo.read_ref(&self.fetched(&refs::capture(&self.run, name)))? else {
             return Ok(None);
         };
-        Ok(Some((tip, told_state(repo, &tip)?)))
+        Ok(Some((tip, recorded_state(repo, &tip)?)))
     }
 
-    /// Fetches all captures of the run, and takes over the new ones, except for candidates with a
-    /// worktree here. Warns of captures of candidates that the record does not list.
+    /// Fetches all captures of the run. Takes over the new ones, except those of candidates that have a
+    /// worktree here. Warns of captures of candidates that the run's record does not list.
     pub fn take_captures(&self, run: &Run) -> Result<()> {
         self.remote.fetch(&[format!("refs/frites/{}/*", self.run)])?;
         for candidate in self.session.store.candidates(run) {
@@ -55,8 +55,8 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Pushes the newest capture of a candidate, if the ref at the remote still has its fetched
-    /// value. If another machine has stored a capture meanwhile, pushes a commit that joins both.
+    /// Pushes the newest capture of a candidate. If another machine has stored a capture of the candidate
+    /// meanwhile, pushes a commit that joins both captures.
     pub fn share_capture(&self, candidate: CandidateRef<'_>) -> Result<()> {
         let Exchange { session, remote, .. } = self;
         let repo = &session.repo;
@@ -91,11 +91,11 @@ impl Exchange<'_> {
         }
     }
 
-    /// A commit with both captures as parents. It has the files of `theirs` if that attempt has
-    /// ended, otherwise those of `ours`.
+    /// A commit with both captures as parents. If the attempt in `theirs` has ended, the commit has the files
+    /// of `theirs`, otherwise those of `ours`.
     fn joined(&self, theirs: &Oid, ours: &Oid) -> Result<Oid> {
         let repo = &self.session.repo;
-        let is_theirs = has_ended(told_state(repo, theirs)?);
+        let is_theirs = has_ended(recorded_state(repo, theirs)?);
         let [first, second] = if is_theirs { [theirs, ours] } else { [ours, theirs] };
         let read = repo.commit(first)?;
         commit_tree(repo, &read.tree, [first, second], &read.message)
@@ -111,13 +111,13 @@ impl Exchange<'_> {
     }
 }
 
-/// The state of the attempt that is stored in a capture.
-pub fn told_state(repo: &Repo, capture: &Oid) -> Result<State> {
+/// The state of the attempt that a capture's message records.
+pub fn recorded_state(repo: &Repo, capture: &Oid) -> Result<State> {
     let message = repo.commit(capture)?.message;
     Ok(Trailer::State.find(&message).and_then(|word| word.parse().ok()).unwrap_or(State::Cancelled))
 }
 
-/// True if an attempt in this state has come to its end, and is not started again.
+/// True if an attempt in this state is finished. An attempt in another state is started again.
 pub fn has_ended(state: State) -> bool {
     !matches!(state, State::Running | State::Cancelled | State::Limited)
 }

@@ -1,4 +1,5 @@
-//! Decides a run by the outcomes that are stored in another repository; can wait until all are there.
+//! Decides a run by the outcomes that are stored in another repository. Can wait until all of them are
+//! stored.
 use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Result};
@@ -10,15 +11,16 @@ use crate::ops::judge::replay::replay_locked;
 use crate::ops::session::Session;
 use crate::ops::shard::exchange::{Exchange, ExchangeSide, part_storage};
 
-/// The first and the longest pause between two fetches.
+/// The pause before the first further fetch. Each later pause is longer than the one before, up to
+/// `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Takes over the stored outcomes, and decides by the terms that `shard open` wrote. Gives the
-/// verdict and the parts without an outcome.
+/// Takes over the stored outcomes, and decides by the terms that `shard open` wrote. Returns the verdict and
+/// the parts that have no outcome yet.
 ///
-/// With `wait`, fetches again until each part has its outcome, or for this time at most; with
-/// `options.until_pass`, only until no missing outcome could change the recommendation.
+/// With `wait`, fetches again until each part has an outcome, but no longer than this time. With
+/// `options.until_pass`, also stops as soon as no missing outcome could change the recommendation.
 pub fn decide(
     session: &Session,
     run: &Run,
@@ -33,7 +35,7 @@ pub fn decide(
         match decide_if_ready(session, run, options, exchange, &mut last_missing, end) {
             Ok(Some(decided)) => return Ok(decided),
             Ok(None) => {}
-            // Another process holds the run's lock, so try again later.
+            // Another process holds the run's lock. Try again later.
             Err(error) if matches!(error.cause, Cause::RunBusy(_)) && Instant::now() < end => {}
             Err(error) => return Err(error),
         }
@@ -48,8 +50,8 @@ pub fn decide(
     }
 }
 
-/// Takes over the fetched outcomes, and decides if they suffice or the time is over; `None` if it
-/// is too early to decide.
+/// Takes over the fetched outcomes. Decides if they suffice, or if the time is over; otherwise returns
+/// `None`.
 fn decide_if_ready(
     session: &Session,
     run: &Run,
@@ -72,7 +74,7 @@ fn decide_if_ready(
     Ok(None)
 }
 
-/// Takes over the fetched outcomes; gives the parts without one.
+/// Takes over the fetched outcomes. Returns the parts that have no outcome yet.
 fn take_all(
     session: &Session,
     run: &Run,
@@ -89,8 +91,8 @@ fn take_all(
     terms.map_or(Ok(Vec::new()), |terms| part_storage(session, run, None).pending(&terms))
 }
 
-/// True if a candidate's ref here does not reach the capture that the terms name; with `needs_captures`,
-/// also if a candidate has no capture. An object that no ref reaches could be removed by git.
+/// True if a candidate's ref here does not reach the capture that the terms name, so that git could delete
+/// its objects. With `needs_captures`, also true if a candidate has no capture here.
 fn lacks_capture(
     session: &Session,
     run: &Run,

@@ -1,8 +1,9 @@
-//! The exchange of a run with another repository. Its records and outcomes are fetched under other
-//! names, compared with ours, and then taken over. Outcomes are pushed one at a time. Machines that
-//! may only read the repository write outcomes to files (bundles).
+//! The exchange of a run with another repository. The refs of its records and outcomes are fetched under
+//! other names, compared with our refs, and then taken over. Outcomes are pushed one at a time. Machines that
+//! may not push to the repository write their outcomes to files (bundles).
 //!
-//! There is no lock but the compare-and-swap of refs in the other repository.
+//! There is no lock that several machines share. Each push of a ref names the value that the ref must still
+//! have in the other repository.
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,10 +20,10 @@ use crate::ops::judge::part_storage::{PartStorage, answers};
 use crate::ops::session::Session;
 use crate::store::parts::NewOutcome;
 
-/// The pauses between the tries to push one outcome, because others may push at the same time.
+/// The pauses between the tries to push one ref. A try fails if another machine has just pushed the ref.
 pub(super) const PAUSES_MS: [u64; 8] = [5, 20, 50, 100, 200, 500, 1000, 2000];
 
-/// A side of the exchange.
+/// One side of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExchangeSide {
     /// This repository.
@@ -31,10 +32,10 @@ pub enum ExchangeSide {
     There,
 }
 
-/// The decision which of two outcomes of a part stays.
+/// Which of two outcomes of one part stays.
 struct Stays {
     side: ExchangeSide,
-    /// True if the other outcome answers the same question differently.
+    /// True if the other outcome answers the same question, but differs.
     disagrees: bool,
 }
 
@@ -46,25 +47,25 @@ pub struct Exchange<'a> {
 }
 
 impl<'a> Exchange<'a> {
-    /// An exchange with the repository that `place` names.
+    /// An exchange with the repository at `place`, the name of a remote or a URL.
     pub fn new(session: &'a Session, place: &str, run: &Name) -> Exchange<'a> {
         Exchange { session, remote: Remote::new(&session.repo, place), run: run.clone() }
     }
 
-    /// The other repository as the user named it.
+    /// The name or URL of the other repository, as the user typed it.
     pub fn place(&self) -> &str {
         &self.remote.place
     }
 
-    /// The local name of a fetched ref.
+    /// The name under which a ref of the other repository is stored here after a fetch.
     pub fn fetched(&self, name: &RefName) -> RefName {
         self.remote.fetched(name)
     }
 
     /// Fetches the record, the terms and the outcomes of the run.
     pub fn fetch(&self) -> Result<()> {
-        // With a `*`, a pattern may match nothing without an error. The first matches @record and
-        // @results, the second @terms.
+        // With a `*`, git does not fail if a pattern matches nothing. `@r*` matches `@record` and `@results`,
+        // `@t*` matches `@terms`.
         let run = &self.run;
         self.remote.fetch(&["r", "t"].map(|first| format!("refs/frites/{run}/@{first}*")))
     }
@@ -85,7 +86,7 @@ impl<'a> Exchange<'a> {
         run.candidates.iter().try_for_each(|name| self.take(&refs::capture(&self.run, name)))
     }
 
-    /// Takes over the run's record if it is new; gives the run.
+    /// Takes over the run's record if it is newer than the one here. Returns the run.
     pub fn take_run(&self) -> Result<Run> {
         self.take(&refs::record(&self.run))?;
         self.session.store.run(&self.run)?.ok_or_else(|| {
@@ -98,8 +99,8 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// The terms of the run at the remote; `None` if they are older than the last round here, in
-    /// which the whole run was judged.
+    /// The terms of the run at the remote. `None` if a later round than theirs is recorded here, because the
+    /// whole run was then judged here since.
     pub fn terms(&self) -> Result<Option<SharedTerms>> {
         let store = &self.session.store;
         let found = store.terms_at(&self.run, &self.fetched(&refs::terms(&self.run)))?;
@@ -107,8 +108,8 @@ impl<'a> Exchange<'a> {
         Ok(found.filter(|terms| terms.round >= round))
     }
 
-    /// Takes over the terms, unless this repository has opened the run itself. Warns if its own
-    /// terms differ.
+    /// Takes over the terms of the remote, unless the run was opened in this repository. In that case, warns
+    /// if the remote's terms differ from the terms here.
     pub fn take_terms(&self) -> Result<()> {
         let repo = &self.session.repo;
         let name = refs::terms(&self.run);
@@ -131,8 +132,8 @@ impl<'a> Exchange<'a> {
         self.take(&name)
     }
 
-    /// Takes over a ref if it is missing here, or if the remote's value follows the value here; in
-    /// a mirror in any case.
+    /// Takes over the remote's value of a ref if the ref does not exist here, or if its value here is an
+    /// ancestor of the remote's value. In a mirror, takes it over in any case.
     pub fn take(&self, name: &RefName) -> Result<()> {
         let repo = &self.session.repo;
         let Some(theirs) = repo.read_ref(&self.fetched(name))? else { return Ok(()) };
@@ -150,10 +151,10 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// Takes over the fetched outcomes. An outcome here that answers the question of the terms is
-    /// not replaced by one that does not. If both answer it and disagree, the outcome of the
-    /// `first` side stays, the other one is kept as a parent, and a warning names it. For a remote,
-    /// `first` is the remote, because everybody sees its outcomes; for a bundle, it is this
+    /// Takes over the fetched outcomes. An outcome here that answers the question of the terms is not
+    /// replaced by an outcome that does not. If both answer it and disagree, the outcome of the `first` side
+    /// stays, the other one becomes a parent of its commit, and a warning tells both. In an exchange with a
+    /// remote, `first` is the remote, because all machines see its outcomes. With a bundle, `first` is this
     /// repository, because bundles can arrive in any order.
     pub fn take_outcomes(&self, terms: Option<&SharedTerms>, first: ExchangeSide) -> Result<()> {
         let Exchange { session, run, .. } = self;
@@ -195,7 +196,8 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// Decides which of two outcomes stays. Warns if they disagree.
+    /// Decides which of two outcomes stays. Warns if they disagree, or if the fetched one cannot replace the
+    /// one here.
     fn which_stays(
         &self,
         part: &Part,
@@ -238,8 +240,9 @@ impl<'a> Exchange<'a> {
         Ok(Stays { side: ExchangeSide::Here, disagrees: false })
     }
 
-    /// Pushes an outcome to its own ref, and stores it here. An earlier outcome on the same terms
-    /// stays: then this one is dropped if both agree, and kept as a parent otherwise.
+    /// Pushes an outcome to the ref of its part, and stores it here. If the remote already has an outcome on
+    /// the same terms, that one stays: if both agree, the new one is dropped, otherwise it becomes a parent
+    /// of the pushed commit.
     pub fn share(&self, terms: &SharedTerms, new: &NewOutcome) -> Result<()> {
         let Exchange { session, remote, run, .. } = self;
         let (repo, store) = (&session.repo, &session.store);
@@ -281,8 +284,8 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Waits before the next try to push a ref. False if there is no further try, or it would be
-/// refused, too.
+/// Waits before the next try to push a ref. Returns false if no try is left, or if a further try would be
+/// refused for the same `reason`.
 pub(super) fn wait_to_push_again(pauses: &mut impl Iterator<Item = u64>, reason: &str) -> bool {
     if !may_succeed_later(reason) {
         return false;
@@ -292,7 +295,7 @@ pub(super) fn wait_to_push_again(pauses: &mut impl Iterator<Item = u64>, reason:
     true
 }
 
-/// The terms of an opened run: those at the remote if there is one, else those here.
+/// The terms of an opened run: with an `exchange`, those at the remote, else those here.
 pub fn current_terms(
     session: &Session,
     run: &Run,
@@ -313,7 +316,7 @@ pub fn current_terms(
     })
 }
 
-/// The stored outcomes of a run: at the remote if there is one, else here.
+/// The stored outcomes of a run: with an `exchange`, those at the remote, else those here.
 pub fn part_storage<'s>(
     session: &'s Session,
     run: &'s Run,
@@ -323,8 +326,8 @@ pub fn part_storage<'s>(
     PartStorage { store: &session.store, run: &run.run, remote }
 }
 
-/// Writes the outcomes of these parts to a bundle, without objects that everyone with the run has.
-/// Leaves out parts without an outcome here; writes nothing if no part has one.
+/// Writes the outcomes of these parts to a bundle, without objects that everyone who has the run has already.
+/// Leaves out parts that have no outcome here. Writes no file if no part has one.
 pub(super) fn write_bundle(
     session: &Session,
     run: &Run,
@@ -348,7 +351,7 @@ pub(super) fn write_bundle(
     repo.write_bundle(file, &names, &known)
 }
 
-/// Takes over the outcomes of a run from a bundle, and nothing else.
+/// Takes over the outcomes of a run from a bundle. Ignores other refs in the bundle.
 pub fn take_bundle(session: &Session, run: &Run, file: &Path) -> Result<()> {
     let failed = || format!("could not read '{}'", file.display());
     let place = file.canonicalize().context(failed)?;

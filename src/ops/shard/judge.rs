@@ -1,4 +1,4 @@
-//! Judges some parts of an opened run on its terms, on any machine.
+//! Judges some parts of an opened run, on any machine. The terms of the run say how.
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,29 +17,29 @@ use crate::ops::shard::exchange::{Exchange, part_storage, write_bundle};
 use crate::oracle::programs;
 use crate::store::parts::NewOutcome;
 
-/// Judges parts of an opened run. Outcomes are stored in this repository, unless a remote is named.
+/// Judges parts of an opened run. The outcomes are stored in this repository, unless a remote is given.
 pub struct ShardJudge<'s, 'a> {
     /// The session.
     pub session: &'s Session,
     /// The run.
     pub run: &'s Run,
-    /// Its terms.
+    /// The terms of the run.
     pub terms: &'s SharedTerms,
     /// The number of parts that are judged at the same time.
     pub jobs: usize,
-    /// The repository that has the run.
+    /// The repository that the outcomes are pushed to; `None` to store them only here.
     pub remote: Option<&'s Exchange<'a>>,
-    /// The file that outcomes are written to instead of being pushed.
+    /// The file that the outcomes are written to instead of being pushed.
     pub bundle: Option<&'s Path>,
 }
 
 impl<'s> ShardJudge<'s, '_> {
-    /// Judges these parts, `jobs` at a time, and stores their outcomes before the next ones begin:
-    /// at the remote if there is one, else here. With a bundle, stores them here, and writes the
-    /// file at the end. Does not judge parts whose outcome is stored.
+    /// Judges these parts, `jobs` at a time, and stores the outcomes of each group before the next group
+    /// begins: at the remote if there is one, else here. With a bundle, stores the outcomes here, and writes
+    /// the bundle at the end. Parts whose outcome is already stored are not judged.
     ///
-    /// Calls `on_part` for each part, with its outcome and with true if that was stored before. Fails
-    /// at the first part that cannot be judged here or whose outcome cannot be stored.
+    /// Calls `on_part` for each part, with its outcome, and with true if the outcome was already stored.
+    /// Fails at the first part that cannot be judged here or whose outcome cannot be stored.
     pub fn judge(
         &self,
         parts: &[Part],
@@ -101,7 +101,7 @@ impl<'s> ShardJudge<'s, '_> {
         })
     }
 
-    /// Fetches the captures of these parts if there is a remote.
+    /// If there is a remote, fetches the captures of these parts.
     fn fetch_captures(&self, parts: &[Part]) -> Result<()> {
         let names = parts.iter().filter_map(|part| match part {
             Part::Candidate(name) => Some(name.clone()),
@@ -142,13 +142,13 @@ impl<'s> ShardJudge<'s, '_> {
         Ok(outcomes)
     }
 
-    /// Refuses outcomes if a command starts neither on the base nor on any candidate here: this
-    /// says nothing about a candidate, and another machine may have the missing program. `known`
-    /// are the outcomes that were found here.
+    /// Fails if a command starts neither on the base nor on any candidate. Then the `found` outcomes must not
+    /// be stored: they say nothing about a candidate, and another machine may have the missing program.
+    /// `known` collects the outcomes that were found on this machine.
     ///
-    /// A shell reports a missing program only by its exit code, and a candidate may have caused
-    /// that, too. To find out, the base is judged; if the command does not start there either, the
-    /// candidates are judged one after another until it starts.
+    /// A shell reports a missing program only by its exit code, but a candidate may also have caused this
+    /// code. So the base is judged, too. If the command does not start on the base either, the candidates are
+    /// judged one after another until the command starts on one.
     fn require_startable(
         &self,
         judge: &PartJudge<'_>,
@@ -179,8 +179,8 @@ impl<'s> ShardJudge<'s, '_> {
         }
     }
 
-    /// The judge on these terms, in a world of this machine. Fails if this machine lacks a seed, a
-    /// program or the world, because no candidate has caused that.
+    /// The judge for the run's terms on this machine. Fails if this machine lacks a seed, a program or the
+    /// kind of world, because no candidate is to blame for that.
     fn part_judge(&self) -> Result<PartJudge<'s>> {
         let ShardJudge { session, run, terms, jobs, .. } = *self;
         let SharedTerms { oracle, settings, seeds, .. } = terms;
@@ -211,7 +211,8 @@ impl<'s> ShardJudge<'s, '_> {
             options: JudgeOptions {
                 jobs,
                 timeout: Some(Duration::from_millis(terms.timeout_ms)),
-                // The cache may hold outcomes of earlier rounds, which do not answer this one.
+                // The cache may have outcomes of earlier rounds. They do not answer the question of this
+                // round.
                 no_cache: true,
                 seeds: Some((seeds.copy.clone(), seeds.link.clone())),
                 ..JudgeOptions::default()
@@ -220,13 +221,14 @@ impl<'s> ShardJudge<'s, '_> {
     }
 }
 
-/// The result of a command that started neither on the base nor on any candidate in `known`.
+/// The result of a command that started neither on the base nor on any candidate in `known`; `None` if there
+/// is no such command.
 fn started_nowhere(known: &[PartOutcome]) -> Option<StageResult> {
     let results = known.iter().find(|outcome| outcome.candidate.is_none())?.on_base.clone();
     let base = Baseline { results, inherited: false };
     let candidates: Vec<Entry> = known.iter().filter_map(|one| one.candidate.clone()).collect();
     match base.results.stopped_at().filter(|result| result.outcome.could_not_start()) {
-        // No candidate was judged yet.
+        // No candidate has been judged yet, so only the base counts.
         Some(result) if candidates.is_empty() => Some(result.clone()),
         _ => base.starts_nowhere(&candidates).cloned(),
     }

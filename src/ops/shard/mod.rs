@@ -1,5 +1,5 @@
-//! Makes the attempts of one run, and judges them, on several machines: the terms that all machines
-//! share, the parts that each of them judges, and the exchange of outcomes between repositories.
+//! Makes and judges the attempts of one run on several machines. All machines share the run's terms, each
+//! machine makes or judges some parts of the run, and their outcomes are exchanged between repositories.
 mod captures;
 mod decide;
 mod exchange;

@@ -1,4 +1,5 @@
-//! Opens a run for judging in parts: settles the terms once, and stores them for all machines.
+//! Opens a run, so that several machines can judge parts of it: decides the terms once, and stores them for
+//! all machines.
 use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::git::refs;
@@ -16,11 +17,11 @@ use crate::ops::shard::exchange::Exchange;
 use crate::oracle::{self, ResolvedOracle};
 use crate::store::Store;
 
-/// Captures a run, settles the terms and stores them. With a remote, takes over its captures first,
-/// and pushes the run. Does not store terms without a tree to judge.
+/// Captures a run, decides the terms and stores them. With a remote, first takes over the remote's captures,
+/// and at the end pushes the run. If there is no tree to judge, stores nothing.
 ///
-/// If the terms ask the same question as the stored ones, they keep their round, so that stored
-/// outcomes stay valid; with `no_cache` a new round begins.
+/// If the new terms ask the same question as the stored ones, they get the same round, so that stored
+/// outcomes stay valid. With `options.no_cache`, a new round begins in any case.
 pub fn open(
     session: &Session,
     run: &Run,
@@ -30,12 +31,12 @@ pub fn open(
 ) -> Result<SharedTerms> {
     let store = &session.store;
     let (_lock, run) = &store.lock_and_read(&run.run)?;
-    // Attempts may have been made elsewhere.
+    // Attempts of the run may have been made on other machines.
     if let Some(place) = remote {
         Exchange::new(session, place, &run.run).take_captures(run)?;
     }
     entries::require_captures(session, run)?;
-    // Does not check that the programs are installed, because other machines may judge.
+    // This does not check whether the programs are installed, because other machines may judge.
     let oracle = oracle::resolve(&session.repo, &session.config, &options.flags, run.root())?;
     on_oracle(&oracle)?;
     if oracle.commands.is_empty() {
@@ -67,7 +68,7 @@ pub fn open(
         _ => store.next_round(run)?,
     };
     let commit = store.terms_commit(&terms)?;
-    // If the remote refuses the terms, they are not stored here either.
+    // The terms are pushed first: if the remote refuses them, they must not be stored here either.
     if let Some(place) = remote {
         push(session, run, Some(&commit), place)?;
     }
@@ -119,8 +120,8 @@ pub fn push(session: &Session, run: &Run, terms: Option<&Oid>, place: &str) -> R
     tips.extend(terms.map(|terms| (refs::terms(&run.run), *terms)));
     for name in [refs::record(&run.run)].into_iter().chain(captures) {
         let tip = repo.read_ref(&name)?;
-        // Refs that still have their fetched value are not pushed: the remote may have moved them
-        // meanwhile.
+        // A ref that still has its fetched value is not pushed: there is nothing new, and the remote may have
+        // moved the ref since the fetch.
         if tip != repo.read_ref(&remote.fetched(&name))? {
             tips.extend(tip.map(|oid| (name, oid)));
         }

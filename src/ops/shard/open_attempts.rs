@@ -1,5 +1,5 @@
-//! Makes a run whose commands are started later, mostly on other machines. It consists of a record
-//! alone.
+//! Makes a run whose commands are started later, mostly on other machines. Such a run has records, but
+//! neither worktrees nor branches.
 use crate::error::{Error, Result};
 use crate::integrity::trust;
 use crate::model::candidate::{Candidate, FOR_LATER, State};
@@ -9,9 +9,10 @@ use crate::ops::shard::open::push;
 use crate::ops::spawn::{Request, draft, limits, record_spawned, recover, refuse_blocked_refs};
 use crate::store::intents::{Active, Phase};
 
-/// Makes a run without worktrees, and pushes it if a remote is named; or makes nothing.
+/// Makes a run without worktrees. If a remote is given, pushes the run. After an error, nothing is left of
+/// the run here.
 ///
-/// Refuses a run without a command, and a command that its record cannot hold.
+/// Fails if a candidate has no command, or if a record cannot hold a command.
 pub fn open_attempts(session: &Session, request: Request, remote: Option<&str>) -> Result<Run> {
     let _span = tracing::info_span!("spawn").entered();
     limits::require_depth(session)?;
@@ -30,9 +31,9 @@ pub fn open_attempts(session: &Session, request: Request, remote: Option<&str>) 
     let store = &session.store;
     let repository = store.lock_repository()?;
     let (run, _lock) = draft(session, request)?;
-    // Each machine chooses the directory of its worktrees itself.
+    // Each machine uses its own directory for worktrees.
     let run = Run { worktree_root: None, ..run };
-    // If this process dies, the next command takes the run back.
+    // If this process dies, the next command takes the run back, because of this intent.
     store.save_intent(&run, &Active { phase: Phase::Making, entries: Vec::new() })?;
     drop(repository);
     if let Err(error) = store_and_push(session, &run, remote) {

@@ -1,5 +1,5 @@
-//! Makes one attempt of a run in another repository: creates the worktree here, and pushes the
-//! capture there.
+//! Makes one attempt of a run that is stored in another repository. The worktree is made here, and the
+//! capture is pushed there.
 use crate::error::{Error, Result};
 use crate::git::refs;
 use crate::model::candidate::State;
@@ -7,7 +7,7 @@ use crate::model::name::Name;
 use crate::ops::capture::Captured;
 use crate::ops::clean;
 use crate::ops::session::Session;
-use crate::ops::shard::captures::{has_ended, told_state};
+use crate::ops::shard::captures::{has_ended, recorded_state};
 use crate::ops::shard::exchange::Exchange;
 use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
@@ -15,20 +15,20 @@ use crate::ops::spawn::limits;
 use crate::ops::spawn::resume::start_again;
 use crate::store::candidate::CandidateRef;
 
-/// The end of an attempt whose capture is stored in the other repository.
+/// A finished attempt whose capture is stored in the other repository.
 pub struct StoredAttempt {
     /// How the attempt ended.
     pub state: State,
-    /// True if its capture had been stored before.
+    /// True if the capture had been stored there before, so that no command ran now.
     pub before: bool,
 }
 
-/// Runs the command of one candidate, and stores the finished attempt at `place`; does not run it
-/// if a finished attempt is stored there.
+/// Runs the command of one candidate, and stores the finished attempt at `place`. Does not run the command if
+/// `place` already has a finished attempt of this candidate.
 ///
-/// If this repository has a finished attempt that could not be pushed before, pushes that one
-/// instead. Fails if the remote refuses the attempt, if the command cannot start here, or if it was
-/// interrupted; the work of an interrupted attempt is stored all the same.
+/// If this repository has a finished attempt that could not be pushed before, pushes that attempt instead.
+/// Fails if the remote refuses the attempt, if the command cannot start here, or if the command was
+/// interrupted. Even then, the work of an interrupted attempt is stored.
 pub fn run_attempt(
     session: &Session,
     place: &str,
@@ -66,8 +66,8 @@ pub fn run_attempt(
                 return Ok(StoredAttempt { state, before: true });
             }
             (false, true) => exchange.take(&candidate.capture_ref())?,
-            // The captures here and there are both of interrupted attempts. The next capture
-            // follows the one here, and `share_capture` joins it with the one there.
+            // Both captures, the one here and the one at the remote, are of interrupted attempts. The next
+            // capture will follow the one here, and `share_capture` will join it with the remote's.
             (false, false) => {}
         }
     }
@@ -93,8 +93,8 @@ pub fn run_attempt(
     finish(session, candidate, state, options)
 }
 
-/// Refuses a run here that has the name of the remote's run, but is another one. In a mirror,
-/// deletes the captures of that other run instead.
+/// Fails if the run here has the name of the remote's run, but is another run. In a mirror, deletes that
+/// other run's capture of this candidate instead, and warns of it.
 fn require_same_run(
     session: &Session,
     exchange: &Exchange<'_>,
@@ -123,17 +123,17 @@ fn require_same_run(
     Ok(())
 }
 
-/// The state of an attempt that has ended here, and is not stored at the remote; `None` if there is
-/// no such attempt.
+/// The state of an attempt that is finished here, but is not stored at the remote; `None` if there is no such
+/// attempt.
 fn unstored_end(session: &Session, candidate: CandidateRef<'_>) -> Result<Option<State>> {
     let Some(latest) = candidate.latest()? else { return Ok(None) };
-    let state = told_state(&session.repo, &latest.commit)?;
-    // A worktree is removed once its capture is stored at the remote.
+    let state = recorded_state(&session.repo, &latest.commit)?;
+    // An attempt's worktree is cleaned once its capture is stored at the remote.
     Ok((has_ended(state) && !candidate.record()?.cleaned).then_some(state))
 }
 
-/// Refuses to store an attempt that failed because of this machine, because this says nothing about
-/// the candidate.
+/// Fails if the attempt failed because of this machine. Such a failure says nothing about the candidate, so
+/// the attempt must not be stored.
 fn require_attempt(candidate: CandidateRef<'_>, captured: &Captured) -> Result<()> {
     let record = &captured.candidate;
     let not_stored = |what: String| {
