@@ -1,5 +1,5 @@
-//! Landings that a person finishes after `apply --conflicts`: the person resolves and commits the
-//! conflicts on the fresh branch, and merges that branch.
+//! Records landings that a person finishes after `apply --conflicts`: the person resolves the conflicts on
+//! the fresh branch, commits the result, and perhaps merges the fresh branch into another one.
 use std::iter;
 
 use serde_json::Value;
@@ -21,9 +21,9 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::{BranchMove, Event, MoveDetails};
 use crate::store::landed::LeftConflicts;
 
-/// Records a landing for each candidate whose conflicts a person has resolved and committed since.
-/// `names` are the refs under `refs/frites/`. Does nothing while another process lands. Gives a message
-/// for each candidate that cannot be examined.
+/// Records a landing for each candidate whose conflicts a person has resolved and committed since the last
+/// call. `names` are the refs under `refs/frites/`. Does nothing while another process lands. Returns a
+/// message for each candidate that cannot be examined.
 pub fn detect(store: &Store, names: &[RefName]) -> Result<Vec<String>> {
     let mut messages = Vec::new();
     let left: Vec<(Name, Name)> = names.iter().filter_map(|n| refs::conflicts_of(n)).collect();
@@ -95,20 +95,20 @@ fn detect_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
     store.record_event(run, &event)
 }
 
-/// True if a merged candidate landed by a person's commit, which has one parent; a merge by git-frites
+/// True if a person's commit landed a merged candidate. Such a commit has one parent; a merge by git-frites
 /// has two.
 fn by_hand(repo: &Repo, landed: &Candidate) -> Result<bool> {
     let Some(commit) = &landed.landing_commit else { return Ok(false) };
     Ok(repo.commit(commit)?.parents.len() == 1)
 }
 
-/// The resolution of conflicts.
+/// Whether a person has resolved the conflicts.
 enum Resolution {
-    /// Nothing is committed yet.
+    /// No resolution is committed yet.
     Open,
-    /// The commit that resolves them.
+    /// The commit that resolves the conflicts.
     Committed(Oid),
-    /// The branch was deleted, and no other branch has a commit from it.
+    /// The fresh branch was deleted, and no other branch has a commit that was made on it.
     GivenUp,
 }
 
@@ -118,8 +118,8 @@ fn resolution(repo: &Repo, left: &LeftConflicts, record: &Candidate) -> Result<R
         let made = made_on_branch(repo, branch, from)?;
         return Ok(made.map_or(Resolution::Open, Resolution::Committed));
     }
-    // The branch was deleted, perhaps after a merge. The HEAD reflogs of checkouts still list its
-    // commits.
+    // The fresh branch was deleted, perhaps after it was merged. The reflogs of HEAD in all checkouts still
+    // list the commits that were made on it.
     let admins = worktree::entries(repo)?;
     for git_dir in iter::once(repo.common_dir()).chain(admins.iter().map(|admin| admin.as_path())) {
         let log = reflog::read(git_dir, &RefName::new("HEAD"));
@@ -136,8 +136,7 @@ fn resolution(repo: &Repo, left: &LeftConflicts, record: &Candidate) -> Result<R
     }
 }
 
-/// The first commit that was made on a branch after `from`; commits that were merged into it do not
-/// count.
+/// The first commit that was made on the branch itself after `from`, not merged into it.
 fn made_on_branch(repo: &Repo, branch: &RefName, from: &Oid) -> Result<Option<Oid>> {
     let log = reflog::read(repo.common_dir(), branch);
     let made: Vec<Oid> = log.iter().filter(|entry| entry.is_commit()).map(|e| e.new).collect();
@@ -150,8 +149,7 @@ fn made_on_branch(repo: &Repo, branch: &RefName, from: &Oid) -> Result<Option<Oi
     Ok(list.lines().filter_map(Oid::parse).find(|commit| made.contains(commit)))
 }
 
-/// A user's branch that reaches a commit, other than the branch `made_on`. The current branch comes
-/// first.
+/// A branch of the user that reaches a commit, other than the branch `made_on`. Prefers the current branch.
 fn other_branch(repo: &Repo, commit: &Oid, made_on: &RefName) -> Result<Option<RefName>> {
     let mut branches = repo.refs_that_contain(commit, "refs/heads/")?;
     branches.retain(|name| name != made_on && !name.starts_with(refs::ATTEMPT_BRANCHES));
@@ -159,7 +157,7 @@ fn other_branch(repo: &Repo, commit: &Oid, made_on: &RefName) -> Result<Option<R
     Ok(current.or_else(|| branches.into_iter().next()))
 }
 
-/// The error that a landing cannot be undone yet, because its conflicts are not resolved.
+/// The error of an undo that is not possible yet, because the landing's conflicts are not resolved.
 pub(super) fn unresolved(run: &Run, name: &Name, branch: &RefName) -> Error {
     let short = branch.short();
     Error::no(format!("the conflicts of {}/{name} on '{short}' are not committed yet", run.run))
@@ -167,8 +165,9 @@ pub(super) fn unresolved(run: &Run, name: &Name, branch: &RefName) -> Error {
         .hint(format!("or give up: `git checkout -f -` and `git branch -D {short}`"))
 }
 
-/// Keeps a person's resolution of conflicts under a ref before its branch is deleted. Refuses if
-/// the branch has more commits than the resolution.
+/// Keeps a person's resolution of conflicts under a ref, before the fresh branch is deleted. `tip` is the tip
+/// of this branch. Fails if `tip` does not follow directly on `from`, because then the resolution was
+/// rebased.
 pub(super) fn keep_resolution(repo: &Repo, run: &Run, from: &Oid, tip: &Oid) -> Result<()> {
     let resolution = repo.commit(tip)?;
     if resolution.parents != [*from] {

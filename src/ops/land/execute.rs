@@ -1,5 +1,5 @@
-//! Carries out a landing, or the undo of a merge: writes the intent, moves the branch and its
-//! checkout, and writes the record. After a kill at any moment, the next command can recover.
+//! Carries out a landing, or the undo of a merge: writes the intent, moves the branch and the files of its
+//! checkout, and writes the record. If the process is killed at any moment, the next command can recover.
 use std::fs;
 
 use crate::error::{Error, IoContext, Result};
@@ -19,28 +19,31 @@ use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 use crate::store::events::MoveDetails;
 
-/// The state in which a landing leaves its branch.
+/// What a landing leaves behind on its branch.
 pub enum LandedAs<'a> {
-    /// At a commit that was made before.
+    /// The branch is at a commit that was made before the branch moves.
     At {
         /// The commit.
         commit: Oid,
-        /// The reason, for reflogs.
+        /// The message for the reflogs.
         why: &'a str,
-        /// Parts of the event that only this process knows: an event that recovery writes lacks them.
+        /// Parts of the event that only this process knows. If recovery writes the event after a kill, the
+        /// event lacks these parts.
         details: &'a MoveDetails,
     },
-    /// Checked out, with the change staged.
+    /// The branch is checked out, and the change is staged.
     Staged,
-    /// Checked out, with the change committed by the user's git.
+    /// The branch is checked out, and the user's git has committed the change with this message.
     Committed(&'a CommitMessage),
-    /// Checked out, with conflicts for a person to resolve, and the message for their commit.
+    /// The branch is checked out, with conflicts that a person is to resolve, and with the message for the
+    /// person's commit.
     InConflict(&'a Conflicts, &'a CommitMessage),
 }
 
-/// Moves the branch as the intent says, with files and index if it is checked out, and records the
-/// move. After an error nothing has changed, or the intent stays and the next command recovers.
-/// Gives the commit that landed, if there is one. The caller holds the landing lock.
+/// Moves the branch as the intent says, and records the move. If the branch is checked out, also moves the
+/// files and the index. After an error, either nothing has changed, or the intent stays, and the next command
+/// recovers. Returns the commit that landed; `None` if the change is only staged or in conflict. The caller
+/// holds the landing lock.
 pub fn execute(
     session: &Session,
     target: &ResolvedTarget,
@@ -85,11 +88,13 @@ pub fn execute(
             Ok(commit)
         }
         Err(Stopped { error, is_whole: true }) => {
-            // The first error is reported. An intent that cannot be deleted does no harm.
+            // An intent that cannot be deleted does no harm, so this error is ignored, and the first one is
+            // returned.
             let _ = store.end_landing(&file);
             Err(error)
         }
-        // A file was edited meanwhile, or git was killed. The intent stays for the next command.
+        // The checkout is half moved, because a file was edited meanwhile, or git was killed. The intent
+        // stays, so that the next command can recover.
         Err(Stopped { error, .. }) => {
             Err(error
                 .hint("then run `git frites status`, which finishes the landing or takes it back"))
@@ -97,8 +102,8 @@ pub fn execute(
     }
 }
 
-/// Moves the checkout, then commits the change or leaves the message of the conflicts. Gives the
-/// commit, if one was made.
+/// Moves the checkout. Then, as `landed` says, commits the change, or leaves the message for a commit of the
+/// resolved conflicts. Returns the commit if one was made here.
 fn move_checkout(
     session: &Session,
     git: &Git,
@@ -134,8 +139,8 @@ fn move_checkout(
     })
 }
 
-/// Writes the message to the file that `git commit` reads. Writes no MERGE_HEAD, because the commit
-/// gets one parent.
+/// Writes the message to the file that `git commit` reads. Does not write MERGE_HEAD, because the person's
+/// commit is to have one parent.
 fn leave_message(session: &Session, message: &CommitMessage) -> Result<()> {
     let text = [message.paragraphs.join("\n\n"), message.trailers.join("\n")].join("\n\n") + "\n";
     let file = session.repo.git_dir().join("MERGE_MSG");
@@ -154,14 +159,14 @@ fn commit_staged(
         return Err(no_commit(state));
     }
     let commit = repo.read_ref(&intent.branch)?.ok_or_else(|| no_commit(state))?;
-    // A `git gc` that listed the refs before the commit may have deleted its objects.
+    // A `git gc` that listed the refs before this commit was made may have deleted the commit's objects.
     repo.keep_whole(&commit, &[&intent.from.commit])?;
     require_tree(session, &intent.to, &commit, state)?;
     Ok(commit)
 }
 
-/// Adds the findings of the rollback to an error: a hook may have changed files before it refused
-/// the commit.
+/// Adds hints to `error` about files that a hook changed before the commit failed. The rollback has found
+/// them.
 fn with_rollback(error: Error, tree: &Oid, found: &Rollback) -> Error {
     let error = match &found.kept {
         Some(commit) => {
@@ -176,7 +181,7 @@ fn with_rollback(error: Error, tree: &Oid, found: &Rollback) -> Error {
     error.hint(format!("modified meanwhile, and left so: {}", names.join(", ")))
 }
 
-/// Records the landing. Gives the commit that landed: `made`, or the commit in `landed`.
+/// Records the landing. Returns the commit that landed: the one in `landed`, or else `made`.
 fn record_landed(
     session: &Session,
     intent: &Intent,

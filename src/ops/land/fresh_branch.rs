@@ -1,5 +1,5 @@
-//! Landing on a fresh branch: in the user's checkout, staged or committed, or without touching the
-//! checkout.
+//! Lands a candidate on a fresh branch. The change is staged or committed in the user's checkout, or
+//! committed without touching the checkout.
 use crate::error::{Error, Result};
 use crate::git::commit::{CommitMessage, CommitRequest};
 use crate::git::landing::intent::Intent;
@@ -28,27 +28,27 @@ use crate::store::select::Selection;
 /// Options of a landing on a fresh branch.
 #[derive(Clone, Debug, Default)]
 pub struct FreshBranchOptions {
-    /// The branch's name; `frites/apply/RUN` if `None`.
+    /// The branch's name; with `None`, it is `frites/apply/RUN`.
     pub branch: Option<String>,
-    /// Commit the change, instead of only staging it.
+    /// True if the change is committed, not only staged.
     pub commit: bool,
-    /// Leave the checkout alone.
+    /// True if the commit is made without touching the checkout.
     pub no_switch: bool,
-    /// Leave conflicts in the checkout for a person to resolve.
+    /// True if conflicts are left in the checkout, so that a person can resolve them.
     pub conflicts: bool,
 }
 
 /// A finished landing on a fresh branch.
 pub struct LandedBranch {
-    /// The plan that was carried out.
+    /// The plan of the landing.
     pub plan: Plan,
     /// The branch.
     pub branch: RefName,
-    /// The commit at which the branch was created.
+    /// The commit at which the fresh branch was created.
     pub from: Oid,
-    /// The commit, if one was asked for.
+    /// The commit that landed; `None` if the change is only staged or in conflict.
     pub commit: Option<Oid>,
-    /// The conflicts that a person has to resolve in the checkout.
+    /// The conflicts that a person has to resolve in the checkout; `None` if there are none.
     pub conflicts: Option<Conflicts>,
 }
 
@@ -62,15 +62,15 @@ pub fn land(
     let repo = &session.repo;
     let _span = tracing::info_span!("land").entered();
     let _landing = session.store.lock_landing()?;
-    // On a signal, the git process that writes is ended; its failure then rolls the landing back.
+    // On a signal, the git process that writes the files is ended. The landing then fails and is rolled back.
     interrupt::listen();
     refuse_candidates_worktree(session)?;
     let run = selection.run.clone();
     let _kept = KeptCommits::new(session, &run);
-    // The order of these checks decides which error is shown. A candidate that did not pass cannot
-    // land anywhere, so this is checked first. The branch name is checked before the checkout: if two
-    // landings race, the second finds the first one's change staged, and "branch exists" is the more
-    // useful error.
+    // The order of these checks decides which error is shown. `Plan::new` comes first, because a candidate
+    // that did not pass cannot land on any branch. The branch name is checked before the checkout: if two
+    // landings race, the second one finds the branch and the staged change of the first one, and "branch
+    // exists" is the more useful error.
     let mut plan = Plan::new(session, selection, options)?;
     let branch = free_branch(session, fresh.branch.as_deref(), &run)?;
     if !fresh.no_switch {
@@ -143,8 +143,8 @@ fn free_branch(session: &Session, wanted: Option<&str>, run: &Run) -> Result<Ref
     Ok(branch)
 }
 
-/// The error that a branch exists, with hints how to undo the landing on it, or to land on another
-/// branch.
+/// The error that the branch exists already. Its hints tell how to undo the landing on this branch, or to
+/// land on another branch.
 fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
     let Session { repo, store, .. } = session;
     let short = branch.short();
@@ -187,7 +187,8 @@ fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
     })
 }
 
-/// An existing branch whose name rules out this one: `a` and `a/b` cannot both be branches.
+/// An existing branch because of whose name git cannot create `branch`: `a` and `a/b` cannot both be
+/// branches.
 fn blocking_branch(session: &Session, branch: &RefName) -> Result<Option<RefName>> {
     for (at, _) in branch.match_indices('/').skip(2) {
         let above = RefName::new(&branch[..at]);
@@ -198,7 +199,7 @@ fn blocking_branch(session: &Session, branch: &RefName) -> Result<Option<RefName
     Ok(session.repo.ref_names(&format!("{branch}/"))?.into_iter().next())
 }
 
-/// Makes the commit and the branch without touching the checkout.
+/// Makes the commit and the fresh branch without touching the checkout.
 fn publish(
     session: &Session,
     plan: &Plan,
@@ -214,8 +215,8 @@ fn publish(
     execute(session, &target, intent, &LandedAs::At { commit, why, details })
 }
 
-/// Switches to the fresh branch with the conflicts in files and index, as `git merge --no-commit`
-/// leaves them.
+/// Switches to the fresh branch, and leaves the conflicts in the files and the index, as `git merge
+/// --no-commit` does.
 fn leave_conflicts(
     session: &Session,
     head: &ResolvedTarget,
@@ -224,14 +225,14 @@ fn leave_conflicts(
     mut message: CommitMessage,
 ) -> Result<Option<Oid>> {
     let store = &session.store;
-    // The tree is unknown until a person has resolved the conflicts.
+    // The message gets no trailer for the tree, which is unknown until a person has resolved the conflicts.
     message.trailers.retain(|line| Trailer::Tree.value(line).is_none());
     let Intent { run, candidate, iteration, branch, from, .. } = intent;
     let left = LeftConflicts { iteration: *iteration, branch: branch.clone(), from: from.commit };
     store.note_conflicts(run, candidate, &left)?;
     let done = execute(session, head, intent, &LandedAs::InConflict(conflicts, &message));
     if done.is_err() {
-        // The first error is reported. If this fails, a later command forgets the conflicts,
+        // The first error is returned. If `forget_conflicts` fails, a later command forgets the conflicts,
         // because their branch does not exist.
         let _ = store.forget_conflicts(run, candidate);
     }

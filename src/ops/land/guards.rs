@@ -1,4 +1,4 @@
-//! Conditions under which nothing may land.
+//! Checks that fail if a landing is not allowed.
 use std::path::Path;
 
 use crate::config::{self, Config};
@@ -14,7 +14,7 @@ use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 
-/// Refuses to land in a candidate's worktree, because its HEAD is not the user's.
+/// Fails if the current checkout is a candidate's worktree, because a change lands on the user's HEAD.
 pub fn refuse_candidates_worktree(session: &Session) -> Result<()> {
     let Some(root) = session.repo.work_tree() else { return Ok(()) };
     let ours = session.repo.head_branch().is_some_and(|b| b.starts_with(refs::ATTEMPT_BRANCHES));
@@ -25,8 +25,8 @@ pub fn refuse_candidates_worktree(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to change the checkout at `root` from one tree to another if that would overwrite
-/// untracked files. `hint` tells the user how to go on.
+/// Fails if changing the checkout at `root` from tree `from` to tree `to` would overwrite untracked files.
+/// `hint` tells the user how to go on.
 pub fn refuse_overwrite(
     session: &Session,
     root: &Path,
@@ -46,10 +46,10 @@ pub fn refuse_overwrite(
     .hint(hint))
 }
 
-/// A hook in the user's checkout that differs between two trees: git would run the attempt's
-/// version with the user's permissions. This can happen if `core.hooksPath` is a tracked directory.
-/// If the directory is not tracked, a tool such as husky has generated its files, and they run
-/// hooks in the parent directory: then the files of the parent directory are compared.
+/// A git hook in the user's checkout that differs between the trees `from` and `to`. git would run the
+/// attempt's version of the hook with the user's permissions. Hooks are in the checkout if `core.hooksPath`
+/// is a directory there. If this directory is not tracked, a tool such as husky has generated its files,
+/// which run hooks in the parent directory. Then the files of the parent directory are compared.
 pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<TreePath>> {
     let Some(root) = session.repo.work_tree() else { return Ok(None) };
     let hooks = nearest_real(Path::new(&hooks_directory(&session.repo)?));
@@ -65,8 +65,8 @@ pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<Tr
     Ok(paths.find(|path| path.on_disk(Path::new("")).starts_with(directory)))
 }
 
-/// Refuses to commit in the user's checkout if git would run a hook that differs between the two
-/// trees.
+/// Fails if a commit in the user's checkout would run a git hook that differs between the trees `from` and
+/// `to`.
 pub fn refuse_changed_hooks(session: &Session, from: &Oid, to: &Oid, address: &str) -> Result<()> {
     let Some(hook) = changed_hook(session, from, to)? else { return Ok(()) };
     Err(Error::no(format!("{address} changes '{}', a hook that git would run", hook.quoted()))
@@ -74,8 +74,8 @@ pub fn refuse_changed_hooks(session: &Session, from: &Oid, to: &Oid, address: &s
         .hint("then land without hooks (`--no-verify`), or with those in your checkout (`--no-switch`)"))
 }
 
-/// Refuses to land a changed `.frites.toml` that git-frites cannot read: on a branch with this file
-/// every command would fail, even `apply --undo`.
+/// Fails if the candidate has changed `.frites.toml` to a file that git-frites cannot read. On a branch with
+/// this file, every command would fail, even `apply --undo`.
 pub fn require_usable_configuration(
     session: &Session,
     run: &Run,

@@ -1,4 +1,4 @@
-//! Judges the merged tree of a landing, then once more with the tests of its target.
+//! Judges the merged tree of a landing, and then once more with the tests of the target put back.
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -12,9 +12,9 @@ use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 
 impl Plan {
-    /// Judges the merged tree, then judges it with the tests of the target. If the merged tree was
-    /// judged before, only the second is done, because the target's tests may have changed since.
-    /// Fails if a command fails on the merged tree.
+    /// Judges the merged tree, and then judges it again with the tests of the target put back. If merging has
+    /// not changed the judged tree, does only the second judging, because the target may have other tests
+    /// than the base. Fails if a command fails on the merged tree.
     pub(super) fn judge_merged(
         &mut self,
         session: &Session,
@@ -73,8 +73,8 @@ impl Plan {
         }
     }
 
-    /// Judges the merged tree once more, with the tests and commands of the target put back. If it
-    /// fails then, it is unverified.
+    /// Judges the merged tree once more, with the tests and commands of the target put back. If the tree
+    /// fails this judging, it is unverified.
     fn judge_with_base_tests(
         &mut self,
         session: &Session,
@@ -116,7 +116,8 @@ impl Plan {
         self.accept_unverified(session, reason, &logs.directory(), options)
     }
 
-    /// Lands the merged tree as unverified if that is allowed, and fails otherwise.
+    /// Marks the merged tree as unverified, for this reason. Fails if the user does not allow an unverified
+    /// tree to land.
     fn accept_unverified(
         &mut self,
         session: &Session,

@@ -1,6 +1,6 @@
-//! `apply --merge`: merges a change that passed into the current branch, into a branch that is not
-//! checked out, or into a candidate, even one that was cleaned. The commits are made first; then
-//! the branch moves, with its files.
+//! `apply --merge`: merges a change that passed into the current branch, into a branch that is not checked
+//! out, or into a candidate, even a cleaned one. The commits are made first. Then the branch and the files of
+//! its checkout move.
 use crate::error::Result;
 use crate::git::commit::{self, CommitMessage, CommitRequest};
 use crate::git::landing::intent::Intent;
@@ -31,12 +31,12 @@ pub struct MergedCandidate {
     pub commit: Oid,
     /// The merge commit's second parent: the change that passed, as one commit.
     pub landed: Oid,
-    /// The branch's tip before.
+    /// The tip of the branch before the merge.
     pub previous: Oid,
 }
 
-/// Merges the selected candidate. Waits for other landings to end. Conflicts, failures and refusals
-/// change nothing.
+/// Merges the selected candidate. Waits for other landings to end. If there are conflicts, or if the merge
+/// fails, nothing changes.
 pub fn merge(
     session: &Session,
     selection: Selection,
@@ -63,14 +63,14 @@ pub fn merge(
                 branch: target.branch.short().to_owned(),
                 reason: error.message.clone(),
             };
-            // The first error is reported.
+            // The first error is returned, even if the event cannot be recorded.
             let _ = session.store.record_event(&plan.run.run, &event);
             Err(error)
         }
     }
 }
 
-/// Carries out the plan of a merge. Gives the merge commit and its second parent.
+/// Carries out the plan of a merge. Returns the merge commit and its second parent.
 fn merge_plan(
     session: &Session,
     plan: &mut Plan,
@@ -79,8 +79,8 @@ fn merge_plan(
     into: &MergeTarget,
 ) -> Result<(Oid, Oid)> {
     let root = *plan.run.root();
-    // A candidate as target gets only the change of this run, because it already has the parent
-    // run's change.
+    // If the target is a candidate (the parent), only the change of this run is merged, because the parent
+    // already has the changes of its own run.
     let start = if matches!(into, MergeTarget::Candidate(..)) { plan.run.base } else { root };
     let base = plan.merge_base(session, target, &start)?;
     if let Some(conflicts) = plan.merge_into(session, target, &base, options)? {
@@ -91,7 +91,7 @@ fn merge_plan(
     trust::warn_before_commit(session.integrity());
     let message = plan.commit_message(session, options)?;
     let own = merged_message(plan, options, &message);
-    // If the attempt merged a newer commit itself, its own change is only the difference to that
+    // If the attempt has itself merged a newer commit (`base`), its own change is only what differs from that
     // commit.
     let parent = if base == start { &root } else { &base };
     let landed = make_commit(
@@ -121,15 +121,15 @@ fn merge_plan(
         let address = plan.address();
         session.ui.note(format!("post-merge is not run: {address} changes '{}'", hook.quoted()));
     } else if target.is_user_checkout() {
-        // As in `git merge`, the merge is done, and the hook's exit code is ignored.
+        // The merge is already made, so the hook's exit code is ignored, as in `git merge`.
         let _ = commit::run_hook(&session.repo.checkout(), "post-merge", &["0"])?;
     }
     Ok((commit, landed))
 }
 
-/// The message of the commit that is merged, with the judged tree in its trailer. If the user gave
-/// a subject, both this commit and the merge commit have it; so the candidate's address is added
-/// here. It is added at the end, because projects often have rules for the beginnings of subjects.
+/// The message of the commit that is merged. Its trailer has the judged tree. If the user gave a subject,
+/// this commit and the merge commit would have the same one, so the candidate's address is added to this one.
+/// It is added at the end, because projects often have rules for the beginning of a subject.
 fn merged_message(plan: &Plan, options: &LandOptions, message: &CommitMessage) -> CommitMessage {
     let mut own = message.clone();
     for trailer in &mut own.trailers {
@@ -161,8 +161,8 @@ fn merge_message(
     message
 }
 
-/// The first parent of a merge: the target's tip, or a new commit of the work that its candidate
-/// has not committed.
+/// The first parent of a merge: the target's tip. If the target is a candidate with uncommitted work, it is a
+/// new commit of that work.
 pub fn committed_state(session: &Session, run: &Run, target: &ResolvedTarget) -> Result<Oid> {
     let repo = &session.repo;
     let tree = repo.commit(target.state())?.tree;

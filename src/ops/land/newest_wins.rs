@@ -1,6 +1,6 @@
-//! `--strategy newest-file-wins`: each conflicted file is taken as a whole from the side that wrote
-//! it later. If both sides wrote it at the same time, it is taken from the side that `merge.tie`
-//! names. No file gets conflict markers or parts of both sides.
+//! `--strategy newest-file-wins`: each conflicted file is taken as a whole from the side that wrote it later.
+//! If both sides wrote it at the same time, `merge.tie` says from which side it is taken. No file gets
+//! conflict markers or parts of both sides.
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::model::path::TreePath;
 use crate::ops::land::sides::{BySide, Side, SideTimes, Sides};
 use crate::ui::json::put_path;
 
-/// The side from which a conflicted path was taken, and the times that decided.
+/// The side from which a conflicted file was taken, and the times that decided this.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The path in the merged tree.
@@ -32,7 +32,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// A line for people and for commit messages.
+    /// A line for the terminal and for commit messages.
     pub fn in_words(&self) -> String {
         let loser = self.winner.other();
         let of_winner = in_words(*self.times.on(self.winner));
@@ -56,7 +56,7 @@ fn in_words(seconds: Option<i64>) -> String {
     time.map_or_else(|| "unknown".to_owned(), |time| time.to_string())
 }
 
-/// The choices of `newest-file-wins` as JSON, for the event log and documents.
+/// The choices of `newest-file-wins` as JSON, for the event log and for `--json`.
 pub fn choices_as_json(choices: &[Choice]) -> Value {
     let mut list = Vec::new();
     for Choice { path, names, winner, times } in choices {
@@ -82,14 +82,14 @@ pub fn choices_as_json(choices: &[Choice]) -> Value {
 /// The mode and the object of a path in a tree.
 type Entry = (EntryMode, Oid);
 
-/// A path and its new entry in the tree; `None` removes the path.
+/// A path and its new entry in the merged tree; with `None`, the path is removed.
 type PathEdit = (TreePath, Option<Entry>);
 
-/// Resolves every conflict; gives the tree and the choices.
+/// Resolves every conflict. Returns the merged tree and the choices.
 ///
-/// Each file comes from the tree of one side, never from git's attempt to merge it. A file that
-/// only one side has changed comes from that side, for example a new file in a directory that the
-/// other side has renamed.
+/// Each conflicted file comes from the tree of one side, never from git's attempt to merge it. git also
+/// reports conflicts in files that only one side has changed, for example in a new file in a directory that
+/// the other side has renamed. Such a file comes from the side that has changed it.
 pub fn resolve(sides: &Sides<'_>, conflicts: &Conflicts, tie: Tie) -> Result<(Oid, Vec<Choice>)> {
     let times = SideTimes::of(sides)?;
     let renames = RenamedFiles::of(sides)?;
@@ -125,14 +125,14 @@ pub fn resolve(sides: &Sides<'_>, conflicts: &Conflicts, tie: Tie) -> Result<(Oi
             });
         }
     }
-    // Removals come first, because a file may take the place of a directory.
+    // Removals come first, because a new file may have the path of a directory whose files are removed.
     edits.sort_by_key(|(_, entry)| entry.is_some());
     let tree = edit_tree(&sides.session.repo, &conflicts.tree, &edits)?;
     Ok((tree, choices))
 }
 
-/// If the winning side has a file in place of the losing side's directory: the choices for the
-/// files that the losing side has changed in that directory.
+/// The choices for files that are lost because the winning side has a file where the losing side has a
+/// directory: one for each file that the losing side has changed in that directory. Empty in other cases.
 fn choices_in_lost_directory(
     sides: &Sides<'_>,
     times: &SideTimes,
@@ -162,7 +162,7 @@ fn is_directory(entry: &Option<Entry>) -> bool {
     matches!(entry, Some((EntryMode::Directory, _)))
 }
 
-/// One conflicted file, with its entries in the base and on both sides.
+/// One conflicted file, with its entries in the trees of the base and of both sides.
 struct ConflictedFile {
     names: FileNames,
     base: Option<Entry>,
@@ -170,23 +170,22 @@ struct ConflictedFile {
 }
 
 impl ConflictedFile {
-    /// The side that has changed or renamed the file if the other side has not; `None` if both
-    /// have.
+    /// The only side that has changed or renamed the file; `None` if both sides have.
     fn changed_by_one_side(&self) -> Option<Side> {
         let FileNames { base, by_side } = &self.names;
         let unchanged = |side| *self.entries.on(side) == self.base && by_side.on(side) == base;
         [Side::Landing, Side::Target].into_iter().find(|side| unchanged(side.other()))
     }
 
-    /// The edit that puts a side's version into the merged tree. `None` for a directory, whose
-    /// files git has already put there.
+    /// The edit that puts one side's version of the file into the merged tree. `None` if this version is a
+    /// directory: git has already put the directory's files into the merged tree.
     fn edit(&self, side: Side) -> Option<PathEdit> {
         let entry = self.entries.on(side).filter(|(mode, _)| *mode != EntryMode::Directory)?;
         Some((self.names.merged(side).clone(), Some(entry)))
     }
 }
 
-/// The new names of the files that each side has renamed since the base, by their names in the base.
+/// For each side, the files that it has renamed since the base: from the name in the base to the new name.
 struct RenamedFiles(BySide<BTreeMap<TreePath, TreePath>>);
 
 /// The names of one file in the base and on both sides.
@@ -211,7 +210,7 @@ impl RenamedFiles {
         })?))
     }
 
-    /// The distinct files that have these conflicted paths as their names.
+    /// The files that one of these conflicted paths names in any of the three trees, each file once.
     fn files(&self, sides: &Sides<'_>, paths: &BTreeSet<TreePath>) -> Result<Vec<ConflictedFile>> {
         let entries =
             |tree: &Oid, paths: &[TreePath]| merge::entries(&sides.session.repo, tree, paths);
@@ -242,7 +241,7 @@ impl RenamedFiles {
         Ok(files)
     }
 
-    /// The name in the base of a file that one side has at this path.
+    /// The name in the base of the file that a side has at this path.
     fn name_in_base<'a>(&'a self, path: &'a TreePath) -> &'a TreePath {
         let mut renames = self.0.landing.iter().chain(&self.0.target);
         renames.find(|(_, new)| *new == path).map_or(path, |(old, _)| old)
@@ -250,8 +249,8 @@ impl RenamedFiles {
 }
 
 impl FileNames {
-    /// The name of the file in the merged tree. If only one side renamed it, this is the new name;
-    /// if both did, it is the winning side's name.
+    /// The name of the file in the merged tree. If only one side has renamed the file, it is the new name. If
+    /// both have, it is the winning side's name.
     fn merged(&self, winner: Side) -> &TreePath {
         let BySide { landing, target } = &self.by_side;
         if *landing == self.base {
@@ -264,7 +263,7 @@ impl FileNames {
     }
 }
 
-/// The side that wrote last. A side without a time loses.
+/// The side that wrote last. A side whose time is unknown loses.
 fn newer(times: &BySide<Option<i64>>, tie: Tie) -> Side {
     match (times.landing.cmp(&times.target), tie) {
         (Ordering::Greater, _) | (Ordering::Equal, Tie::Child) => Side::Landing,
@@ -272,8 +271,8 @@ fn newer(times: &BySide<Option<i64>>, tie: Tie) -> Side {
     }
 }
 
-/// The names that a group's paths have in the trees. They differ where a file and a directory have
-/// the same name: git then names the file `path~SIDE`.
+/// The names that a group's paths have in the three trees. If one side has a file where the other has a
+/// directory, git calls the file `path~SIDE` in the merged tree; its name on its side is `path`.
 fn original_names(sides: &Sides<'_>, group: &ConflictGroup) -> Result<BTreeSet<TreePath>> {
     let mut existing = BTreeMap::new();
     for tree in [sides.target.state(), sides.landing, sides.base] {
@@ -289,7 +288,7 @@ fn original_names(sides: &Sides<'_>, group: &ConflictGroup) -> Result<BTreeSet<T
         .collect())
 }
 
-/// A tree with some entries replaced or removed; a file may take the place of a directory.
+/// A copy of the tree with some entries replaced or removed. A file can replace a directory.
 fn edit_tree(repo: &Repo, tree: &Oid, edits: &[PathEdit]) -> Result<Oid> {
     let mut index = IndexEdits::default();
     for (path, entry) in edits {

@@ -1,5 +1,5 @@
-//! The plan of a landing: the capture, its verdict, and the resulting tree of the target. A plan is
-//! complete before files or refs change.
+//! The plan of a landing: the capture that lands, its verdict, and the tree that the target's branch will
+//! have. The plan is complete before any file or ref changes.
 use std::time::{Duration, Instant};
 
 use crate::config::value::Tie;
@@ -33,21 +33,22 @@ use crate::ui::next_steps::after_no_change;
 /// Options of a landing, whether on a fresh branch or by a merge.
 #[derive(Clone, Debug, Default)]
 pub struct LandOptions {
-    /// Land the judged state, although the worktree has changed since.
+    /// Land the judged state, even if the worktree has changed since.
     pub judged: bool,
-    /// Land a change that did not pass.
+    /// Land even a change that did not pass.
     pub allow_unverified: bool,
     /// Do not judge a merged tree again.
     pub no_rejudge: bool,
     /// Skip hooks, like git's `--no-verify`.
     pub no_verify: bool,
-    /// The paragraphs of the message; if empty, the message is the attempt's own.
+    /// The paragraphs of the user's message; if empty, the attempt's own message is used.
     pub message: Vec<String>,
-    /// Resolve conflicts by taking the newer file, or in a tie the file of this side.
+    /// Resolve conflicts by taking the newer file, or in a tie the file of this side. With `None`, conflicts
+    /// are not resolved.
     pub newest_file_wins: Option<Tie>,
 }
 
-/// A capture that is to land.
+/// A capture that is to land, and what is known about its landing so far.
 pub struct Plan {
     /// The candidate's run.
     pub run: Run,
@@ -55,40 +56,40 @@ pub struct Plan {
     pub candidate: Name,
     /// The capture.
     pub capture: Capture,
-    /// The judged state of the capture, without changes to protected paths. This state lands.
+    /// The state that was judged and lands: the capture without its changes to protected paths.
     pub judged: JudgedState,
     /// True if the tree that lands passed.
     pub verified: bool,
-    /// The reason why it is not verified.
+    /// The reason why the landing is not verified; `None` if it is.
     pub reason: Option<String>,
-    /// The run's verdict.
+    /// The run's verdict; `None` if the run was not judged.
     pub verdict: Option<Verdict>,
     /// The world in which the landing tree was judged; `None` without a verdict.
     pub world: Option<WorldKind>,
-    /// The tree that the branch will hold; the judged tree until it is merged.
+    /// The tree that the branch will have. Until [`Plan::merge_into`] is called, it is the judged tree.
     pub tree: Oid,
     /// The files that `newest-file-wins` chose.
     pub choices: Vec<Choice>,
-    /// The time that `newest-file-wins` took; `None` if there was nothing to resolve.
+    /// The time that `newest-file-wins` took; `None` if there were no conflicts.
     pub resolution: Option<Duration>,
 }
 
 /// The judged state of a capture.
 pub struct JudgedState {
-    /// A commit of the tree.
+    /// A commit with this tree.
     pub commit: Oid,
-    /// The tree.
+    /// The tree that was judged.
     pub tree: Oid,
 }
 
 impl Plan {
-    /// Captures the selected candidate and plans its landing. Fails if the candidate did not pass,
-    /// unless `options` allow that, or if a changed configuration of git-frites is not accepted
-    /// yet.
+    /// Captures the selected candidate and plans its landing. Fails if the candidate did not pass, unless
+    /// `options` allow that. Also fails if the configuration of git-frites has changed, and the change is not
+    /// accepted yet.
     pub fn new(session: &Session, selection: Selection, options: &LandOptions) -> Result<Plan> {
         let Selection { run, candidate, iteration } = selection;
-        // The configuration says in which world a merged tree is judged, and which commands set it
-        // up.
+        // The configuration decides in which world a merged tree is judged, and which commands set up its
+        // checkout.
         trust::require_trust(session.integrity(), Some(&run))?;
         if !options.allow_unverified {
             trust::require_own_record(session.integrity(), &run)?;
@@ -130,7 +131,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Tells the user which protected paths land as in the base.
+    /// Tells the user which protected paths land as they are in the base.
     fn say_what_stays(&self, session: &Session) {
         let entry = self.verdict.as_ref().and_then(|verdict| verdict.entry(&self.candidate));
         let dropped = entry.map_or(&[][..], |entry| &entry.dropped);
@@ -142,18 +143,18 @@ impl Plan {
         }
     }
 
-    /// Lands the tree as unverified from now on, for this reason.
+    /// Marks the landing as unverified, for this reason.
     pub fn distrust(&mut self, reason: impl Into<String>) {
         self.verified = false;
         self.reason = Some(reason.into());
     }
 
-    /// The strategy that resolved conflicts; `None` if there was nothing to resolve.
+    /// The strategy that resolved conflicts; `None` if there were no conflicts.
     pub fn strategy(&self) -> Option<&'static str> {
         self.resolution.map(|_| "newest-file-wins")
     }
 
-    /// The size and the files of the change for a branch whose tip was `before`, in words.
+    /// The size and the files of what the landing changes on a branch whose tip was `before`, in words.
     pub fn change_in_words(&self, repo: &Repo, before: &Oid) -> Result<String> {
         let attributes = &self.run.base;
         let changes = diff::changes(repo, attributes, before, &self.tree)?;
@@ -170,12 +171,12 @@ impl Plan {
         format!("{}/{}", self.run.run, self.candidate)
     }
 
-    /// The merge base of the change and the target: `base`, where the attempt started, or a newer
-    /// commit of the target that the attempt has merged itself.
+    /// The merge base of the change and the target: `base`, from which the attempt started, or a newer commit
+    /// of the target, if the attempt has merged it itself.
     ///
-    /// An attempt can record a merge but leave out changes of the other side; the landing would
-    /// then revert these changes. So the newer commit is used only if it gives the same files as
-    /// `base`, except for those that conflict over `base`.
+    /// An attempt can record a merge but leave out changes of the other side. With the newer commit as merge
+    /// base, the landing would then revert these changes. So the newer commit is used only if the merge over
+    /// it has the same result as the merge over `base`, except for files that conflict over `base`.
     pub fn merge_base(
         &self,
         session: &Session,
@@ -183,8 +184,8 @@ impl Plan {
         base: &Oid,
     ) -> Result<Oid> {
         let repo = &session.repo;
-        // If changes to protected paths were dropped, these paths are as in the base, not as in the
-        // commit that the attempt merged.
+        // If changes to protected paths were dropped, the judged tree has these paths as in the base, not as
+        // in the commit that the attempt merged. Over that commit, landing would revert them.
         if self.judged.tree != self.capture.tree {
             return Ok(*base);
         }
@@ -218,8 +219,9 @@ impl Plan {
         Ok(merged)
     }
 
-    /// Merges with the target in memory over `base`, and judges the result with [`Plan::judge_merged`].
-    /// Gives the conflicts that are not resolved.
+    /// Merges the judged state with the target in memory, with `base` as the merge base. Judges the result
+    /// with [`Plan::judge_merged`]. If there are conflicts that are not resolved, judges nothing, and returns
+    /// the conflicts.
     pub fn merge_into(
         &mut self,
         session: &Session,
@@ -248,8 +250,8 @@ impl Plan {
                 }
             }
         }
-        // A merge in which the target's side won every file is still recorded, because it says
-        // which files lost.
+        // If the target's side has won every file, the merge changes no file, but it is still made, because
+        // it records which files lost.
         if self.choices.is_empty() && repo.commit(ours)?.tree == self.tree {
             return Err(Error::no(format!(
                 "{} changes nothing that {} does not hold already",
@@ -262,8 +264,8 @@ impl Plan {
         Ok(None)
     }
 
-    /// Merges the judged state with the target. In conflict markers, which a person may have to
-    /// read, the sides are HEAD and, for the newest capture, its ref.
+    /// Merges the judged state with the target. For a landing on a fresh branch, a person may have to read
+    /// the conflict markers, so these name HEAD and, for the newest capture, its ref instead of commit ids.
     fn merge(&self, session: &Session, target: &ResolvedTarget, base: &Oid) -> Result<MergeResult> {
         let repo = &session.repo;
         let capture = &self.judged.commit;
@@ -276,7 +278,7 @@ impl Plan {
         merge::merge(&repo.checkout(), base, "HEAD", theirs)
     }
 
-    /// The error that the change cannot land because of conflicts.
+    /// The error that the change conflicts with the target and cannot land.
     pub fn conflict_error(
         &self,
         target: &ResolvedTarget,
@@ -313,8 +315,8 @@ impl Plan {
             .hint("or let the newer of the two files win: `--merge --strategy newest-file-wins`")
     }
 
-    /// The message of the commit that puts the change on a branch: the user's message, else that of
-    /// the attempt's last commit, else the first line of its prompt.
+    /// The message of the commit that puts the change on a branch: the user's message, else the message of
+    /// the attempt's last commit, else the first line of the attempt's prompt.
     pub fn commit_message(
         &self,
         session: &Session,
@@ -366,8 +368,8 @@ impl Plan {
         Ok(first.map(|line| line.trim().to_owned()).into_iter().collect())
     }
 
-    /// A title that begins with `verb`, and the verdict's reason if the verdict recommends this
-    /// candidate.
+    /// A title that begins with `verb`. If the verdict recommends this candidate, also a paragraph with the
+    /// verdict's reason.
     pub fn default_paragraphs(&self, verb: &str) -> Vec<String> {
         let mut paragraphs = vec![format!("{verb} {}", self.address())];
         if let (true, Some(verdict)) = (self.verified, &self.verdict)
@@ -379,7 +381,7 @@ impl Plan {
     }
 }
 
-/// The named candidate, or the recommended one.
+/// The candidate that the user named, or else the recommended one.
 fn choose(
     run: &Run,
     named: Option<Name>,
@@ -412,8 +414,9 @@ fn choose(
     }
 }
 
-/// The capture that lands: the named iteration, the judged capture, or a capture of the worktree
-/// now, which must not differ from the judged one.
+/// The capture that lands: the iteration that the user named; or with `--judged` the judged capture; or else
+/// a capture of the worktree as it is now. Fails if the worktree has changed since it was judged, unless an
+/// unverified change may land.
 fn capture_to_land(
     session: &Session,
     options: &LandOptions,

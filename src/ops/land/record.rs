@@ -1,4 +1,5 @@
-//! The record of a landing or of its undo: the ref, the candidate's record and the event.
+//! Records a landing or its undo: sets the landing's ref, updates the candidate's record, and writes the
+//! event.
 use jiff::Timestamp;
 
 use crate::error::Result;
@@ -11,8 +12,8 @@ use crate::model::refname::RefName;
 use crate::store::Store;
 use crate::store::events::{BranchMove, Event, MoveDetails};
 
-/// Records that a landing or its undo is done. `commit` is the tip of its branch; `None` if the
-/// change is only staged, or the branch was deleted. The caller holds the landing lock.
+/// Records that a landing or its undo is done. `commit` is the new tip of the branch; `None` if the change is
+/// only staged, or if the branch was deleted. The caller holds the landing lock.
 pub fn record(
     store: &Store,
     intent: &Intent,
@@ -37,10 +38,10 @@ pub fn record(
     record_state(store, &intent.run, &intent.candidate, &state, &event)
 }
 
-/// Records that a landing has left its conflicts for a person to resolve. The caller holds the landing
+/// Records that a landing has left conflicts, which a person is to resolve. The caller holds the landing
 /// lock.
 pub fn record_conflicts(store: &Store, intent: &Intent) -> Result<()> {
-    // `apply --undo` reads this to go back.
+    // `apply --undo` reads this intent to restore the checkout.
     store.save_landed(intent)?;
     let event = Event::Conflicts {
         candidate: intent.candidate.clone(),
@@ -60,21 +61,21 @@ pub(super) fn record_state(
     event: &Event,
 ) -> Result<()> {
     store.forget_conflicts(run, name)?;
-    // The mark has usually moved with the branch, in one transaction. But git writes one ref after
-    // the other, and may be killed in between, so the mark is set again here.
+    // The landing's ref has usually moved together with the branch, in one transaction. But git writes the
+    // refs one after the other, and may be killed in between. So the ref is set again here.
     save_state(store, run, name, state)?;
     store.record_event(run, event)
 }
 
-/// The state after a landing or its undo.
+/// A candidate's state after its landing or the undo of its landing.
 pub(super) struct LandedState {
     pub landing: Landing,
     pub branch: RefName,
-    /// `None` if the change is only staged, or the branch was deleted.
+    /// The tip of the branch; `None` if the change is only staged, or if the branch was deleted.
     pub commit: Option<Oid>,
 }
 
-/// Sets the ref of a candidate's landing and its record.
+/// Sets the ref of a candidate's landing, and updates the candidate's record.
 pub(super) fn save_state(
     store: &Store,
     run: &Name,

@@ -1,5 +1,4 @@
-//! The two sides of a merge with conflicts to resolve, and the times at which each side wrote its
-//! files.
+//! The two sides of a merge with conflicts, and the times at which each side wrote its files.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -46,7 +45,7 @@ pub struct BySide<T> {
 }
 
 impl<T> BySide<T> {
-    /// The values that `value` gives for the two sides.
+    /// Calls `value` for each of the two sides.
     pub fn new(value: impl Fn(Side) -> Result<T>) -> Result<BySide<T>> {
         Ok(BySide { landing: value(Side::Landing)?, target: value(Side::Target)? })
     }
@@ -60,7 +59,7 @@ impl<T> BySide<T> {
     }
 }
 
-/// The sides of a merge with conflicts to resolve.
+/// The sides of a merge with conflicts, and their merge base.
 pub struct Sides<'a> {
     /// The session.
     pub session: &'a Session,
@@ -68,7 +67,7 @@ pub struct Sides<'a> {
     pub candidate: CandidateRef<'a>,
     /// The capture that lands.
     pub capture: &'a Capture,
-    /// The commit that is merged: the capture, perhaps without changes to protected paths.
+    /// The commit that is merged: the capture, or a commit of it without its changes to protected paths.
     pub landing: &'a Oid,
     /// The target of the merge.
     pub target: &'a ResolvedTarget,
@@ -89,12 +88,13 @@ impl Sides<'_> {
 /// The times at which both sides of a merge wrote their files.
 pub struct SideTimes {
     landing: WriteTimes,
-    /// `None` if the target is a branch: the times of its commits are used.
+    /// The times of a target that is a candidate; `None` for a branch, where the times of its commits are
+    /// used.
     target: Option<WriteTimes>,
 }
 
 impl SideTimes {
-    /// Reads the captures of both sides.
+    /// Reads the times from the captures of the candidate that lands and of the target, if it is a candidate.
     pub fn of(sides: &Sides<'_>) -> Result<SideTimes> {
         let session = sides.session;
         let landing = WriteTimes::of(session, sides.candidate, sides.capture)?;
@@ -123,9 +123,9 @@ impl SideTimes {
 /// The times at which a candidate wrote its files.
 struct WriteTimes {
     base: Oid,
-    /// The attempt's own commits.
+    /// The commits that the attempt made itself.
     heads: Vec<Oid>,
-    /// The captures, newest first: commit and time in seconds since 1970.
+    /// The captures, newest first: the commit of each, and its time in seconds since 1970.
     captures: Vec<(Oid, i64)>,
     /// The times at which the files of the newest capture were written, in seconds since 1970.
     written: BTreeMap<TreePath, i64>,
@@ -135,7 +135,8 @@ impl WriteTimes {
     fn of(session: &Session, candidate: CandidateRef<'_>, newest: &Capture) -> Result<WriteTimes> {
         let run = candidate.run;
         let chain = capture::chain(&session.repo, &newest.commit, &run.base)?;
-        // A commit of staged files has the time of the capture, not of the files.
+        // A commit that a capture made of staged files has the time of the capture, not the times of the
+        // files, so it is left out.
         let heads = chain.iter().flat_map(|(_, commit)| commit.parents.iter().skip(1).cloned());
         let heads = heads
             .filter(|oid| {
@@ -152,9 +153,9 @@ impl WriteTimes {
         Ok(WriteTimes { base: run.base, heads, captures, written })
     }
 
-    /// The time at which the attempt gave a path the content that it has in the newest capture: the
-    /// time of the attempt's commit, else the file's modification time. For a deleted file, it is
-    /// the time of the first capture without it.
+    /// The time at which the attempt gave a path its content in the newest capture: the time of the attempt's
+    /// own commit with this content, else the file's modification time. For a deleted file, it is the time of
+    /// the first capture that does not have it.
     fn of_path(&self, repo: &Repo, path: &TreePath) -> Result<Option<i64>> {
         let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {
             Ok(merge::entries(repo, commit, std::slice::from_ref(path))?.into_values().next())
@@ -162,8 +163,8 @@ impl WriteTimes {
         let Some((newest, _)) = self.captures.first() else { return Ok(None) };
         let entry = at(newest)?;
         if entry.as_ref().is_some_and(|(mode, _)| *mode == EntryMode::Directory) {
-            // If the other side has a file in place of this directory, the newest file that the
-            // attempt has written in the directory counts.
+            // The other side has a file at the path of this directory. The directory's time is that of the
+            // newest file in it that the attempt has written.
             let below = merge::files_below(repo, newest, path)?;
             let before = merge::entries(repo, &self.base, &below)?;
             let after = merge::entries(repo, newest, &below)?;

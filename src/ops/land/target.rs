@@ -31,8 +31,8 @@ pub enum MergeTarget {
 }
 
 impl MergeTarget {
-    /// Reads the value of `--into`: the word `parent`, a candidate of an existing run, else a
-    /// branch. `landing` is the run whose candidate lands.
+    /// Reads the value of `--into`: the word `parent`, the address of a candidate of an existing run, or else
+    /// a branch. `landing` is the run whose candidate lands.
     pub fn parse(session: &Session, text: Option<&str>, landing: &Run) -> Result<MergeTarget> {
         let Some(text) = text else { return Ok(MergeTarget::Current) };
         if text == PARENT {
@@ -55,7 +55,7 @@ impl MergeTarget {
         ))
     }
 
-    /// Finds the target, and refuses one that a merge must not change now.
+    /// Finds the target. Fails if a merge must not change it now, e.g. because its commands still run.
     pub fn resolve(&self, session: &Session) -> Result<ResolvedTarget> {
         match self {
             MergeTarget::Current => ResolvedTarget::current(session),
@@ -67,7 +67,7 @@ impl MergeTarget {
     }
 }
 
-/// The word that names the candidate from which a run was spawned.
+/// The value of `--into` that means the candidate from which a run was spawned.
 pub const PARENT: &str = "parent";
 
 fn parent_of(session: &Session, landing: &Run) -> Result<MergeTarget> {
@@ -90,28 +90,28 @@ fn parent_of(session: &Session, landing: &Run) -> Result<MergeTarget> {
     }
 }
 
-/// A branch to land on, and its checkout.
+/// The branch that a change lands on, and its checkout.
 pub struct ResolvedTarget {
     /// The branch; `HEAD` for a landing on a fresh branch.
     pub branch: RefName,
-    /// The branch's commit; if the branch does not exist, the commit to create it at.
+    /// The tip of the branch; if the branch does not exist, the commit at which it will be created.
     pub tip: Oid,
     /// True if the branch exists.
     pub exists: bool,
     /// The candidate that owns the branch, if the target is a candidate; `None` for the user's
     /// branches.
     pub candidate: Option<(Run, Name)>,
-    /// The checkout that has the branch checked out, if there is one.
+    /// The checkout in which the branch is checked out, if any.
     pub checkout: Option<TargetCheckout>,
 }
 
-/// A checkout whose files move with its branch.
+/// A checkout whose files change when its branch moves.
 pub struct TargetCheckout {
     /// git in the checkout.
     pub git: Git,
     /// An index that describes the checkout's current files.
     pub index: PathBuf,
-    /// The commit that holds those files: the branch's tip, or a candidate's capture.
+    /// The commit that has the checkout's current files: the branch's tip, or a candidate's capture.
     pub state: Oid,
 }
 
@@ -121,7 +121,7 @@ impl ResolvedTarget {
         ResolvedTarget { branch, tip, exists: true, candidate: None, checkout }
     }
 
-    /// A branch to create at a commit, without a checkout.
+    /// A branch that will be created at a commit, without a checkout.
     pub fn fresh(branch: RefName, tip: Oid) -> ResolvedTarget {
         ResolvedTarget { exists: false, ..ResolvedTarget::new(branch, tip, None) }
     }
@@ -154,7 +154,7 @@ impl ResolvedTarget {
         Ok(ResolvedTarget { branch, ..ResolvedTarget::head(session, tip) })
     }
 
-    /// The current branch, or a branch that is not checked out.
+    /// A branch that the user named: the current branch, or one that is not checked out.
     pub fn branch(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
         let repo = &session.repo;
         let short = branch.short();
@@ -178,13 +178,13 @@ impl ResolvedTarget {
         Ok(ResolvedTarget::new(branch.clone(), tip, None))
     }
 
-    /// The branch of a candidate that was cleaned. If the branch is gone as well, the merge creates
+    /// The branch of a candidate that was cleaned. If the branch does not exist any more, the merge creates
     /// it again at the candidate's newest capture.
     fn cleaned(session: &Session, candidate: CandidateRef<'_>) -> Result<ResolvedTarget> {
         let owner = Some((candidate.run.clone(), candidate.name.clone()));
         let branch = candidate.branch();
         if session.repo.read_ref(&branch)?.is_some() {
-            // A commit that a person made on the branch becomes an iteration.
+            // If a person has made a commit on the branch, it becomes an iteration.
             session.capture(candidate)?;
             let target = ResolvedTarget::branch(session, &branch)?;
             return Ok(ResolvedTarget { candidate: owner, ..target });
@@ -193,8 +193,8 @@ impl ResolvedTarget {
         Ok(ResolvedTarget { candidate: owner, ..ResolvedTarget::fresh(branch, tip) })
     }
 
-    /// A candidate's branch and worktree. The candidate is captured first, so that nothing in its
-    /// worktree is lost when the files move.
+    /// A candidate's branch and worktree. The candidate is captured first, so that nothing in its worktree is
+    /// lost when the merge changes files.
     pub fn candidate(session: &Session, candidate: CandidateRef<'_>) -> Result<ResolvedTarget> {
         let Session { repo, store, .. } = session;
         let address = candidate.address();
@@ -258,12 +258,12 @@ impl ResolvedTarget {
         }
     }
 
-    /// The commit that holds the target's files.
+    /// The commit that has the target's current files.
     pub fn state(&self) -> &Oid {
         self.checkout.as_ref().map_or(&self.tip, |checkout| &checkout.state)
     }
 
-    /// True if the target is HEAD, for a landing on a fresh branch.
+    /// True if the target is HEAD, from which a fresh branch is made.
     pub fn is_head(&self) -> bool {
         self.branch.as_str() == "HEAD"
     }
@@ -273,16 +273,16 @@ impl ResolvedTarget {
         self.checkout.is_some() && self.candidate.is_none()
     }
 
-    /// Refuses to overwrite untracked files in the target's checkout. `hint` tells the user how to
-    /// go on.
+    /// Fails if landing `tree` would overwrite untracked files in the target's checkout. `hint` tells the
+    /// user how to go on.
     pub fn refuse_overwrite(&self, session: &Session, tree: &Oid, hint: &str) -> Result<()> {
         let Some(checkout) = &self.checkout else { return Ok(()) };
         let root = checkout.git.root().unwrap_or(session.repo.common_dir());
         refuse_overwrite(session, root, &checkout.state, tree, hint)
     }
 
-    /// The intent to move the target to `to`, which lands a capture of a candidate. The intent
-    /// marks the capture as unverified; the caller may change that.
+    /// The intent to land a capture of a candidate by moving the target to `to`. The intent says that the
+    /// capture is unverified; the caller may change that.
     pub fn intent(&self, candidate: CandidateRef<'_>, iteration: u32, to: Oid) -> Intent {
         let holder = match (&self.candidate, &self.checkout) {
             (Some((run, name)), Some(_)) => {

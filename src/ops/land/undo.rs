@@ -1,5 +1,5 @@
-//! `apply --undo`: undoes a merge by reverting it, and a landing on a fresh branch by deleting the
-//! branch.
+//! `apply --undo`: undoes a merge by a commit that reverts it, and a landing on a fresh branch by deleting
+//! the branch.
 use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
@@ -18,11 +18,11 @@ use crate::store::select::Selection;
 pub struct UndoneLanding {
     /// The candidate that had landed.
     pub candidate: Candidate,
-    /// The branch.
+    /// The branch that the candidate had landed on.
     pub branch: RefName,
     /// The commit that reverts the merge; `None` if the branch was deleted.
     pub commit: Option<Oid>,
-    /// The addresses of later landings on the branch, newest first.
+    /// The addresses of candidates that landed on the branch later, newest first.
     pub later: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
     Ok(UndoneLanding { candidate, branch, commit: None, later: Vec::new() })
 }
 
-/// The named candidate, or the only candidate of the run that has landed.
+/// The candidate that the user named, or else the only candidate of the run that has landed.
 fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
     let Selection { run, candidate: named, iteration } = selection;
     if iteration.is_some() {
@@ -66,7 +66,7 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
             .hint(format!("name one: `git frites apply --undo {}`", first.address())));
         }
     }
-    // A merge before the last landing may still be in effect.
+    // The last landing was undone, but an earlier merge of the same candidate may still be in effect.
     let mut why = "has not landed";
     for undone in candidates.iter().filter(|c| c.landing == Landing::Undone) {
         if let Some(merged) = earlier_merge(session, undone)? {
@@ -90,7 +90,7 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
     })
 }
 
-/// A candidate that has landed and was not undone, from the newest run that has one.
+/// The address of a candidate whose landing is in effect, from the newest run that has one.
 fn last_landed(session: &Session) -> Result<Option<String>> {
     for run in session.store.runs()?.iter().rev() {
         for candidate in session.store.candidates(run) {
@@ -107,17 +107,18 @@ fn has_landed(candidate: &Candidate) -> bool {
     matches!(candidate.landing, Landing::Landed | Landing::Merged)
 }
 
-/// A merge of a candidate, or the revert of one, in a branch's log.
+/// A merge of a candidate, or the revert of such a merge, in a branch's log.
 struct LoggedMerge {
     commit: Oid,
-    /// The branch that it was made on.
+    /// The branch that the commit was made on, according to its trailer.
     branch: RefName,
     /// True if the commit reverts a merge.
     reverts: bool,
 }
 
-/// The candidate with an earlier merge that is still in effect as its landing. The candidate's
-/// record has only the last landing, but the branches show all of them.
+/// An earlier merge of `undone` that is still in effect: the candidate with this merge as its landing; `None`
+/// if there is none. The candidate's record has only the last landing, but the branches have the commits of
+/// all landings.
 fn earlier_merge(session: &Session, undone: &Candidate) -> Result<Option<Candidate>> {
     let mut seen = BTreeSet::new();
     for LoggedMerge { branch, .. } in logged_merges(session, undone, "--branches")? {
@@ -138,7 +139,7 @@ fn earlier_merge(session: &Session, undone: &Candidate) -> Result<Option<Candida
     Ok(None)
 }
 
-/// The newest merge that was not reverted. `log` is the log of one branch, newest first.
+/// The newest merge that was not reverted. `log` has the merges and reverts on one branch, newest first.
 fn standing_merge(log: &[LoggedMerge]) -> Option<Oid> {
     let mut reverted = 0;
     for merge in log {
@@ -153,7 +154,7 @@ fn standing_merge(log: &[LoggedMerge]) -> Option<Oid> {
     None
 }
 
-/// The merges of a candidate and their reverts in `revisions`, newest first.
+/// The merges of a candidate and their reverts that `git log` finds in `revisions`, newest first.
 fn logged_merges(
     session: &Session,
     candidate: &Candidate,
@@ -197,7 +198,7 @@ mod tests {
             let entries: Vec<LoggedMerge> = text.chars().enumerate().map(entry).collect();
             standing_merge(&entries)?.as_str().parse().ok()
         };
-        // Newest first: `m` merges, `r` reverts.
+        // Each letter is a commit, newest first: `m` is a merge, `r` is a revert.
         assert_eq!(log(""), None);
         assert_eq!(log("m"), Some(0));
         assert_eq!(log("rm"), None);

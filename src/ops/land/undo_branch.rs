@@ -1,5 +1,5 @@
-//! Undoes a landing on a fresh branch: the branch is deleted, and the checkout goes back to the
-//! position before the landing.
+//! Undoes a landing on a fresh branch: deletes the branch, and switches the checkout back to where it was
+//! before the landing.
 use crate::error::{Error, Result};
 use crate::git::diff::Change;
 use crate::git::landing::advance::{self, roll_back};
@@ -19,7 +19,7 @@ use crate::ops::session::Session;
 use crate::store::Store;
 use crate::store::events::{Event, MoveDetails};
 
-/// Deletes the fresh branch; refuses if it has commits that the landing did not make.
+/// Deletes the fresh branch. Fails if the branch has commits that the landing did not make.
 pub(super) fn delete_branch(
     session: &Session,
     run: &Run,
@@ -90,8 +90,8 @@ fn record_deletion(store: &Store, landed: &Candidate, branch: &RefName) -> Resul
     record_state(store, run, candidate, &state, &event)
 }
 
-/// Warns of changes of a landing that are still staged in the checkout, because `git switch` took
-/// them along.
+/// Tells the user which changes of an undone landing are still staged in the checkout, because `git switch`
+/// took them along.
 fn tell_what_stays(session: &Session, intent: &Intent, address: &str) -> Result<()> {
     let stays = carried_along(&session.repo, intent)?;
     if stays.is_empty() {
@@ -115,9 +115,8 @@ fn tell_what_stays(session: &Session, intent: &Intent, address: &str) -> Result<
     Ok(())
 }
 
-/// The files of a staged landing that are still staged although another branch is checked out: `git
-/// switch` takes staged changes along. Empty in a bare repository, or during a merge with
-/// conflicts.
+/// The files of a staged landing that are still staged, although another branch is checked out now: `git
+/// switch` takes staged changes along. Empty in a bare repository, or while the index has conflicts.
 fn carried_along(repo: &Repo, intent: &Intent) -> Result<Vec<TreePath>> {
     let (Some(_), Some(head), false) = (repo.work_tree(), repo.head(), intent.commit) else {
         return Ok(Vec::new());
@@ -131,11 +130,10 @@ fn carried_along(repo: &Repo, intent: &Intent) -> Result<Vec<TreePath>> {
     Ok(here.into_iter().filter(is_landed).map(|change| change.path).collect())
 }
 
-/// The most paths in a command that a hint suggests.
+/// A command in a hint lists at most this many paths.
 const FEW: usize = 5;
 
-/// Refuses to delete a branch that is checked out elsewhere. `here` is true if this checkout is on
-/// it.
+/// Fails if the branch is checked out in another checkout. `here` is true if it is checked out in this one.
 fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool) -> Result<()> {
     let repo = &session.repo;
     let own = here.then(|| repo.git_dir());
@@ -148,9 +146,8 @@ fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool)
         .hint("undo it there, or switch to another branch there"))
 }
 
-/// Refuses to undo a landing whose commit is also on a person's branch, for example after a merge,
-/// because the change would stay there. The undo is possible once that branch has reverted the
-/// commit.
+/// Fails if the commit of the landing is also on a branch of a person, for example after a merge, because the
+/// change would stay on that branch. Once the commit is reverted there, the landing can be undone.
 pub(super) fn refuse_merged(
     session: &Session,
     candidate: &Candidate,
@@ -181,8 +178,7 @@ pub(super) fn refuse_merged(
     Ok(())
 }
 
-/// True if a later commit of the branch says that it reverts this commit, in the words of `git
-/// revert`.
+/// True if a later commit of the branch has the words of `git revert` that say that it reverts this commit.
 fn is_reverted(session: &Session, commit: &Oid, branch: &RefName) -> Result<bool> {
     let words = format!("--grep=This reverts commit {commit}");
     let range = format!("{commit}..{}", branch.as_str());
@@ -190,7 +186,7 @@ fn is_reverted(session: &Session, commit: &Oid, branch: &RefName) -> Result<bool
     Ok(!call.bytes()?.is_empty())
 }
 
-/// Refuses to record an undo if no record names the branch, but some branch still has the commit.
+/// Fails if a branch still has the commit of the landing. For a landing whose branch no record names.
 fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Result<()> {
     let found = session.repo.refs_that_contain(commit, "refs/heads/")?;
     let Some(short) = found.first().map(RefName::short) else { return Ok(()) };
@@ -200,14 +196,14 @@ fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Resu
     .hint(format!("look at it with `git log {short}`; `git branch -D {short}` deletes it")))
 }
 
-/// Takes the checkout back to its position before the landing. Fails if the checkout has changes
-/// that did not land.
+/// Switches the checkout back to where it was before the landing. Fails if the checkout has changes that are
+/// not those of the landing.
 fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> {
     let Session { repo, store, .. } = session;
     let git = advance::begin(&repo.checkout())?;
     git.call("update-index").args(["-q", "--refresh"]).output()?;
     let staged = git.call("write-tree").oid().ok();
-    // Neither the landing nor the undo changes files in submodules.
+    // Submodules are ignored, because neither a landing nor its undo changes files in them.
     let compare = git.call("diff-files").args(["--quiet", "--ignore-submodules=all"]);
     if staged != Some(intent.to) || compare.output()?.code != 0 {
         return Err(Error::no(format!(
@@ -216,8 +212,8 @@ fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> 
         ))
         .hint("commit it or put it aside with `git stash`, and switch to another branch"));
     }
-    // Files that the landing deleted come back, and an untracked file may have taken the place of
-    // one.
+    // The undo restores files that the landing deleted. An untracked file may now have the path of one of
+    // them.
     let hint = "move them away and undo again";
     refuse_overwrite(session, repo.need_work_tree()?, &intent.to, &intent.from.commit, hint)?;
     let intent = Intent { undoing: true, killed_after: None, ..intent };

@@ -29,7 +29,8 @@ pub(super) struct Reverted {
     pub later: Vec<String>,
 }
 
-/// Reverts the merge as `git revert -m 1` does, but in memory, so that conflicts change nothing.
+/// Reverts the merge as `git revert -m 1` does, but in memory, so that nothing changes if there are
+/// conflicts.
 pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Result<Reverted> {
     let _kept = KeptCommits::new(session, run);
     let Session { repo, store, .. } = session;
@@ -45,7 +46,7 @@ pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Res
     let target = resolve(session, &branch)?;
     let name = target.name();
     let read = repo.commit(&merge)?;
-    // A commit with one parent is a person's resolution of conflicts.
+    // A commit with one parent is a person's resolution of conflicts (`apply --conflicts`).
     let (before, revert) = match read.parents.as_slice() {
         [before] => (before, format!("git revert {}", merge.short())),
         [before, _] => (before, format!("git revert -m 1 {}", merge.short())),
@@ -87,8 +88,8 @@ pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Res
     Ok(Reverted { branch, commit, later })
 }
 
-/// Makes the commit that reverts `merge`, with this tree; gives the commit and the iteration that
-/// had landed.
+/// Makes the commit that reverts `merge`, with this tree. Returns the commit and the iteration that had
+/// landed.
 fn commit_revert(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -120,8 +121,8 @@ fn commit_revert(
             Trailer::Undone.line(format_args!("{}@{iteration}", candidate.address())),
             Trailer::Into.line(target.branch.short()),
         ],
-        // Skips hooks as `git revert` does: the hooks that `--no-verify` skips are for commits that
-        // people write.
+        // Hooks are skipped, as in `git revert`: the hooks that `--no-verify` skips check commits that people
+        // write.
         verify: false,
     };
     let parent = committed_state(session, candidate.run, target)?;
@@ -129,8 +130,8 @@ fn commit_revert(
     Ok((make_commit(session, candidate.run, &request)?, iteration))
 }
 
-/// The target for a branch: the candidate, if this is the branch of a candidate whose worktree
-/// exists; otherwise the branch.
+/// The target that a branch stands for. If it is the branch of a candidate whose worktree exists, it is the
+/// candidate; otherwise it is the branch itself.
 fn resolve(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
     if let Some((run, name)) = refs::attempt_of(branch)
         && let Some(run) = session.store.run(&run)?
@@ -141,8 +142,8 @@ fn resolve(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
     ResolvedTarget::branch(session, branch)
 }
 
-/// The addresses of candidates that landed on a branch after a merge and were not undone since,
-/// newest first.
+/// The addresses of candidates that landed on a branch after `merge`, newest first. Landings that were undone
+/// since are left out.
 fn later_landings(session: &Session, merge: &Oid, tip: &Oid) -> Result<Vec<String>> {
     let list = session
         .repo

@@ -1,4 +1,4 @@
-//! The reason why a candidate is not verified, for messages of `apply`.
+//! Messages of `apply` about a candidate that is not verified.
 use crate::error::Error;
 use crate::model::candidate::State;
 use crate::model::name::Name;
@@ -8,7 +8,7 @@ use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ui::next_steps::look_at_own_tests;
 
-/// The reason why `name` is not verified. `tree` is the tree that the user asked for, if any.
+/// The reason why the candidate `name` is not verified. `tree` is the tree that would land, if it is known.
 pub(super) fn why_unverified(
     run: &Run,
     name: &Name,
@@ -57,12 +57,12 @@ pub(super) fn why_unverified(
     }
 }
 
-/// True if a candidate passed only with the base's build outputs, or with its added tests.
+/// True if a candidate has passed only with the base's build outputs, or only with the tests that it added.
 fn is_unconfirmed(entry: &Entry) -> bool {
     entry.passed_base_tests_too() && entry.is_claim()
 }
 
-/// The error that `name` is not verified.
+/// The error that the candidate `name` is not verified.
 pub(super) fn unverified(
     run: &Run,
     name: &Name,
